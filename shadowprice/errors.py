@@ -1,0 +1,35 @@
+"""Errors a user can act on.
+
+::
+
+    ShadowpriceError                  base; the command line prints it and exits with code 2
+    ├── InputError                    a trace, a cluster, an option or a file is wrong: change the input
+    │   └── InfeasibleJobError        a job that can never run on its cluster
+    ├── PolicyError                   a policy decided something impossible: change the policy
+    ├── VerificationError             a schedule breaks a rule of its instance: nothing may be computed from it
+    └── SolverError                   a programme could not be solved as asked: change the model or the budget
+"""
+
+
+class ShadowpriceError(Exception):
+    """Base class of the errors this package raises on purpose."""
+
+
+class InputError(ShadowpriceError, ValueError):
+    """An input from outside is wrong; the message names what, where and what was expected."""
+
+
+class InfeasibleJobError(InputError):
+    """A job can never run on its cluster, whatever the schedule."""
+
+
+class PolicyError(ShadowpriceError, RuntimeError):
+    """A policy returned a decision that cannot be carried out."""
+
+
+class VerificationError(ShadowpriceError):
+    """A schedule violates its instance; the message names the first violated row."""
+
+
+class SolverError(ShadowpriceError, RuntimeError):
+    """A mathematical programme could not be solved as asked."""

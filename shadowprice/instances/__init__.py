@@ -1,0 +1,1 @@
+"""What is given: clusters, workloads, instances, schedules; importers and generators."""

@@ -1,0 +1,181 @@
+"""Clusters: nodes with GPUs of a type, and the short notation ``NODESxGPUS[:TYPE]``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+
+ANY_TYPE = "gpu"
+"""GPU type of a node whose type was not given."""
+
+MAX_NODES = 1_000_000
+_GROUP = re.compile(r"(?P<nodes>\d+)\s*x\s*(?P<gpus>\d+)(?:\s*:\s*(?P<type>[A-Za-z0-9_.\-]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One server.
+
+    Parameters
+    ----------
+    gpus : int
+        GPUs of the node, at least 1.
+    gpu_type : str
+        Name of the GPU type, as in the workload's throughput table.
+    cpus, memory_gb : float
+        CPU cores and memory [GB]; 0 means unknown and is never a constraint.
+    intra_gb_per_s, nic_gb_per_s : float
+        Bandwidth between the node's GPUs and of its network card [GB/s]; 0 means unknown.
+    price_per_hour : float
+        Price of the whole node; 0 means unknown.
+    """
+
+    gpus: int
+    gpu_type: str = ANY_TYPE
+    cpus: float = 0.0
+    memory_gb: float = 0.0
+    intra_gb_per_s: float = 0.0
+    nic_gb_per_s: float = 0.0
+    price_per_hour: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.gpus, bool) or not isinstance(self.gpus, int) or self.gpus < 1:
+            raise InputError(f"node: gpus is {self.gpus!r}, expected an integer >= 1")
+        if not isinstance(self.gpu_type, str) or not self.gpu_type:
+            raise InputError(f"node: gpu_type is {self.gpu_type!r}, expected a non-empty name")
+        for field in fields(self)[2:]:
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise InputError(f"node: {field.name} is {value!r}, expected a finite number >= 0")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Nodes in a fixed order; a node is known by its position.
+
+    Examples
+    --------
+    >>> cluster = Cluster.parse("9x4:v100,9x4:p100,9x4:k80")
+    >>> cluster.total_gpus, cluster.gpu_types
+    (108, ('v100', 'p100', 'k80'))
+    >>> str(cluster)
+    '9x4:v100,9x4:p100,9x4:k80'
+    """
+
+    nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        if not self.nodes:
+            raise InputError("cluster: has no nodes, expected at least one")
+        if len(self.nodes) > MAX_NODES:
+            raise InputError(f"cluster: {len(self.nodes)} nodes, expected at most {MAX_NODES}")
+
+    @classmethod
+    def parse(cls, spec: str) -> Cluster:
+        """Read ``NODESxGPUS[:TYPE]`` groups, comma-separated, e.g. ``16x4`` or ``8x4:v100,2x8:a100``.
+
+        Raises
+        ------
+        InputError
+            If a group does not have this form, or asks for no or too many nodes.
+        """
+        nodes: list[Node] = []
+        for text in spec.split(","):
+            match = _GROUP.fullmatch(text.strip())
+            if match is None:
+                raise InputError(
+                    f"cluster {spec!r}: group {text.strip()!r} is not NODESxGPUS[:TYPE], e.g. 16x4 or 9x4:v100"
+                )
+            count, gpus = int(match["nodes"]), int(match["gpus"])
+            if not 1 <= count <= MAX_NODES or gpus < 1:
+                raise InputError(
+                    f"cluster {spec!r}: group {text.strip()!r}: expected 1 to {MAX_NODES} nodes of at least 1 GPU"
+                )
+            nodes.extend([Node(gpus, match["type"] or ANY_TYPE)] * count)
+        return cls(tuple(nodes))
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Cluster:
+        """Read a file of ``[[nodes]]`` tables: a ``count`` and the fields of :class:`Node`."""
+        path = Path(path)
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8")).get("nodes")
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: is not TOML: {error}") from error
+        if not isinstance(tables, list) or not tables:
+            raise InputError(f"{path}: expected at least one [[nodes]] table with gpus = ...")
+        return cls(tuple(node for k, table in enumerate(tables, 1) for node in _group(table, f"{path}: [[nodes]] table {k}")))
+
+    @classmethod
+    def load(cls, spec_or_path: str | Path) -> Cluster:
+        """Read a ``.toml`` file where the argument names one, the short notation otherwise."""
+        if str(spec_or_path).endswith(".toml"):
+            return cls.from_toml(spec_or_path)
+        return cls.parse(str(spec_or_path))
+
+    @cached_property
+    def gpus_per_node(self) -> NDArray[np.int64]:
+        """GPUs of every node, shape (nodes,)."""
+        return np.array([node.gpus for node in self.nodes], dtype=np.int64)
+
+    @cached_property
+    def gpu_types(self) -> tuple[str, ...]:
+        """Distinct GPU types in order of first appearance."""
+        return tuple(dict.fromkeys(node.gpu_type for node in self.nodes))
+
+    @cached_property
+    def type_of_node(self) -> NDArray[np.int64]:
+        """Index into :attr:`gpu_types` of every node, shape (nodes,)."""
+        index = {name: k for k, name in enumerate(self.gpu_types)}
+        return np.array([index[node.gpu_type] for node in self.nodes], dtype=np.int64)
+
+    @cached_property
+    def gpus_per_type(self) -> NDArray[np.int64]:
+        """GPUs of every type, shape (types,)."""
+        return np.bincount(self.type_of_node, weights=self.gpus_per_node).astype(np.int64)
+
+    @cached_property
+    def total_gpus(self) -> int:
+        """GPUs of the whole cluster."""
+        return int(self.gpus_per_node.sum())
+
+    def groups(self) -> list[tuple[int, Node]]:
+        """Runs of equal nodes as (count, node)."""
+        return [(len(list(run)), node) for node, run in groupby(self.nodes)]
+
+    def __str__(self) -> str:
+        def one(count: int, node: Node) -> str:
+            return f"{count}x{node.gpus}" + ("" if node.gpu_type == ANY_TYPE else f":{node.gpu_type}")
+
+        return ",".join(one(count, node) for count, node in self.groups())
+
+    def __repr__(self) -> str:
+        return f"Cluster({str(self)!r}: {len(self.nodes)} nodes, {self.total_gpus} GPUs)"
+
+
+def _group(table: object, where: str) -> Iterable[Node]:
+    known = {field.name for field in fields(Node)}
+    if not isinstance(table, dict) or "gpus" not in table:
+        raise InputError(f"{where}: expected a table with gpus = <integer>")
+    unknown = set(table) - known - {"count"}
+    if unknown:
+        raise InputError(f"{where}: unknown key {min(unknown)!r}, expected count or one of {', '.join(sorted(known))}")
+    count = table.get("count", 1)
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_NODES:
+        raise InputError(f"{where}: count is {count!r}, expected an integer from 1 to {MAX_NODES}")
+    try:
+        return [Node(**{key: value for key, value in table.items() if key != "count"})] * count
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error

@@ -1,0 +1,275 @@
+"""Workloads: jobs as columns, validated on entry and immutable after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.grid import MAX_TIME_S, to_grid, up_to_grid
+
+MAX_GANG = 10_000_000
+_THROUGHPUT_PREFIX = "throughput:"
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Jobs, one row each, in order of arrival (equal arrivals in the order given).
+
+    Use :meth:`from_columns` or :meth:`from_frame`, which convert, validate and sort.
+
+    Parameters
+    ----------
+    id : ndarray of str, shape (n,)
+        Name of each job, unique.
+    arrival_s : ndarray, shape (n,)
+        Release date [s].
+    gpus : ndarray of int, shape (n,)
+        Gang size: GPUs the job holds together whenever it runs.
+    work : ndarray, shape (n,)
+        Iterations to do; seconds of run time where ``throughput`` is None.
+    weight : ndarray, shape (n,)
+        Weight in weighted objectives.
+    deadline_s : ndarray, shape (n,)
+        Absolute deadline [s], infinity for none. Not a release date nor a limit that is enforced.
+    tenant, model : ndarray of str, shape (n,)
+        Owner and kind of model, empty where unknown.
+    throughput : ndarray, shape (n, types), optional
+        Iterations per second of the whole gang on each type of ``gpu_types``; 0 where the job
+        cannot run. None: one unit of work a second on every type.
+    gpu_types : tuple of str
+        Column names of ``throughput``.
+    source : str
+        Where the jobs come from, for messages.
+    """
+
+    id: NDArray[np.object_]
+    arrival_s: NDArray[np.float64]
+    gpus: NDArray[np.int64]
+    work: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    deadline_s: NDArray[np.float64]
+    tenant: NDArray[np.object_]
+    model: NDArray[np.object_]
+    throughput: NDArray[np.float64] | None = None
+    gpu_types: tuple[str, ...] = ()
+    source: str = field(default="workload")
+
+    def __post_init__(self) -> None:
+        for name, column in self._columns().items():
+            if len(column) != len(self.id):
+                raise InputError(
+                    f"{self.source}: column {name!r} has {len(column)} rows, expected {len(self.id)}"
+                )
+            column.flags.writeable = False
+        if np.any(np.diff(self.arrival_s) < 0):
+            raise InputError(f"{self.source}: jobs are not in order of arrival")
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        arrival_s: ArrayLike,
+        gpus: ArrayLike,
+        work: ArrayLike,
+        id: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        deadline_s: ArrayLike | None = None,
+        tenant: ArrayLike | None = None,
+        model: ArrayLike | None = None,
+        throughput: ArrayLike | None = None,
+        gpu_types: Sequence[str] = (),
+        source: str = "workload",
+        rows: ArrayLike | None = None,
+    ) -> Workload:
+        """Build a workload from columns in any order.
+
+        Parameters
+        ----------
+        rows : array_like of int, optional
+            Row number of each job in its source, for messages; counted from 1 by default.
+
+        Raises
+        ------
+        InputError
+            Naming source, row, column, value and expectation of the first bad value.
+        """
+        n = len(np.asarray(arrival_s))
+        check = _Check(source, np.arange(1, n + 1) if rows is None else np.asarray(rows))
+        seconds = (0.0, MAX_TIME_S)
+        table = None if throughput is None else np.asarray(throughput, dtype=np.float64)
+        arrival = to_grid(check.numbers("arrival_s", arrival_s, n, *seconds, "a number of seconds >= 0"))
+        gang = check.integers("gpus", gpus, n, 1, MAX_GANG)
+        amount = check.numbers("work", work, n, 0.0, MAX_TIME_S if table is None else 1e18, "a number > 0")
+        check.holds("work", amount, amount > 0, "a number > 0")
+        if table is None:
+            amount = np.maximum(to_grid(amount), up_to_grid(1e-9))
+        else:
+            check.table(table, n, gpu_types)
+        weights = check.numbers("weight", 1.0 if weight is None else weight, n, 0.0, 1e18, "a number >= 0")
+        due = np.full(n, np.inf) if deadline_s is None else np.asarray(deadline_s, dtype=np.float64)
+        check.holds("deadline_s", due, ~np.isnan(due), "a number of seconds, or inf for none")
+        names = check.texts("id", np.arange(n) if id is None else id, n)
+        check.unique("id", names)
+        columns: dict[str, Any] = {
+            "id": names,
+            "arrival_s": arrival,
+            "gpus": gang,
+            "work": amount,
+            "weight": weights,
+            "deadline_s": due,
+            "tenant": check.texts("tenant", "" if tenant is None else tenant, n),
+            "model": check.texts("model", "" if model is None else model, n),
+        }
+        if table is not None:
+            columns["throughput"] = table
+        order = np.argsort(arrival, kind="stable")
+        sorted_columns = {name: column[order] for name, column in columns.items()}
+        return cls(**sorted_columns, gpu_types=tuple(gpu_types), source=source)
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, *, source: str = "frame", rows: ArrayLike | None = None) -> Workload:
+        """Inverse of :meth:`to_frame`; missing optional columns take their defaults."""
+        missing = [name for name in ("arrival_s", "gpus", "work") if name not in frame]
+        if missing:
+            raise InputError(f"{source}: column {missing[0]!r} is missing, found {', '.join(map(str, frame.columns))}")
+        known = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", "tenant", "model")
+        columns = {name: frame[name].to_numpy() for name in known if name in frame}
+        speeds = [str(name) for name in frame.columns if str(name).startswith(_THROUGHPUT_PREFIX)]
+        if speeds:
+            columns["throughput"] = frame[speeds].to_numpy(dtype=np.float64)
+        types = tuple(name.removeprefix(_THROUGHPUT_PREFIX) for name in speeds)
+        return cls.from_columns(**columns, gpu_types=types, source=source, rows=rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a job; throughputs as columns ``throughput:TYPE``."""
+        frame = pd.DataFrame({name: c for name, c in self._columns().items() if name != "throughput"})
+        if self.throughput is not None:
+            for k, name in enumerate(self.gpu_types):
+                frame[_THROUGHPUT_PREFIX + name] = self.throughput[:, k]
+        return frame
+
+    def processing_s(self, cluster: Cluster) -> NDArray[np.float64]:
+        """Uninterrupted run time [s] of every job on every GPU type of a cluster.
+
+        Returns
+        -------
+        ndarray, shape (n, types of the cluster)
+            Infinity where the job cannot run: it has no throughput on the type, or the type has
+            fewer GPUs than the gang. Without a throughput table all GPUs are alike, a gang may
+            span types, and only the size of the whole cluster limits it.
+
+        Raises
+        ------
+        InputError
+            If the workload has a throughput table that lacks a type of the cluster.
+        """
+        n, types = len(self), cluster.gpu_types
+        if self.throughput is None:
+            times = np.repeat(self.work[:, None], len(types), axis=1)
+        else:
+            missing = [name for name in types if name not in self.gpu_types]
+            if missing:
+                raise InputError(
+                    f"{self.source}: no throughput for GPU type {missing[0]!r} of the cluster, "
+                    f"expected one of {', '.join(self.gpu_types)}"
+                )
+            speed = self.throughput[:, [self.gpu_types.index(name) for name in types]]
+            with np.errstate(divide="ignore", over="ignore"):
+                times = up_to_grid(self.work[:, None] / speed).reshape(n, len(types))
+            times[~(times <= MAX_TIME_S)] = np.inf
+        room = cluster.gpus_per_type if self.throughput is not None else cluster.total_gpus
+        return np.where(self.gpus[:, None] <= room, times, np.inf)
+
+    def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Workload:
+        """The jobs of a mask, or of increasing row numbers."""
+        return replace(self, **{name: column[keep] for name, column in self._columns().items()})
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        names = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", "tenant", "model")
+        columns = {name: getattr(self, name) for name in names}
+        return columns if self.throughput is None else {**columns, "throughput": self.throughput}
+
+    @cached_property
+    def row_of(self) -> Mapping[str, int]:
+        """Row of each job by its id."""
+        return {name: row for row, name in enumerate(self.id.tolist())}
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Workload):
+            return NotImplemented
+        mine, theirs = self._columns(), other._columns()
+        same_shape = self.gpu_types == other.gpu_types and mine.keys() == theirs.keys()
+        return same_shape and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Workload({len(self)} jobs from {self.source})"
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Conversions that name source, row, column and value of what they refuse."""
+
+    source: str
+    rows: NDArray[np.int64]
+
+    def holds(self, column: str, values: NDArray[Any], ok: NDArray[np.bool_], expected: str) -> None:
+        if not np.all(ok):
+            k = int(np.argmin(ok))
+            value = values[k].item() if isinstance(values[k], np.generic) else values[k]
+            raise InputError(
+                f"{self.source}: row {self.rows[k]}, column {column!r}: got {value!r}, expected {expected}"
+            )
+
+    def numbers(
+        self, column: str, values: ArrayLike, n: int, low: float, high: float, expected: str
+    ) -> NDArray[np.float64]:
+        given = np.asarray(values)
+        if given.dtype.kind in "iufb":
+            numbers = given.astype(np.float64)
+        else:
+            numbers = pd.to_numeric(pd.Series(given.ravel()), errors="coerce").to_numpy(np.float64)
+        numbers = np.broadcast_to(numbers, (n,)).copy() if numbers.size == 1 else numbers
+        given = np.broadcast_to(given, (n,)) if given.size == 1 else given
+        if numbers.shape != (n,):
+            raise InputError(f"{self.source}: column {column!r} has {numbers.size} rows, expected {n}")
+        with np.errstate(invalid="ignore"):
+            self.holds(column, given, (numbers >= low) & (numbers <= high), expected)
+        return numbers
+
+    def integers(self, column: str, values: ArrayLike, n: int, low: int, high: int) -> NDArray[np.int64]:
+        expected = f"an integer from {low} to {high}"
+        numbers = self.numbers(column, values, n, low, high, expected)
+        self.holds(column, np.broadcast_to(np.asarray(values), (n,)), numbers == np.floor(numbers), expected)
+        return numbers.astype(np.int64)
+
+    def texts(self, column: str, values: ArrayLike, n: int) -> NDArray[np.object_]:
+        texts = np.array(np.broadcast_to(np.asarray(values, dtype=object), (n,)), dtype=object)
+        return np.array([value if isinstance(value, str) else str(value) for value in texts.tolist()], dtype=object)
+
+    def unique(self, column: str, names: NDArray[np.object_]) -> None:
+        duplicated = pd.Series(names, dtype=object).duplicated().to_numpy()
+        self.holds(column, names, ~duplicated, "an id not used before")
+
+    def table(self, table: NDArray[np.float64], n: int, gpu_types: Sequence[str]) -> None:
+        if table.shape != (n, len(gpu_types)) or not gpu_types:
+            raise InputError(
+                f"{self.source}: throughput has shape {table.shape}, expected ({n}, {len(gpu_types)}), one column a GPU type"
+            )
+        for k, name in enumerate(gpu_types):
+            with np.errstate(invalid="ignore"):
+                ok = (table[:, k] >= 0) & (table[:, k] < np.inf)
+            self.holds(_THROUGHPUT_PREFIX + name, table[:, k], ok, "iterations per second >= 0")
+        self.holds("throughput", table.max(axis=1), table.max(axis=1) > 0, "a GPU type on which the job can run")
