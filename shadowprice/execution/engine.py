@@ -1,0 +1,198 @@
+"""The one loop: arrivals and completions in, decisions out; event by event or round by round.
+
+At every decision time completions free their GPUs first, then arrivals join the queue, then the
+policy decides once. Without rounds a decision is due at every arrival, completion and requested
+wake-up; with rounds of S seconds those of a round are gathered at its end (a completed job still
+ends at its own time, its GPUs idle until the boundary). Rounds in which nothing happened are
+skipped, unless the policy asked to be woken.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+from shadowprice.errors import InputError, PolicyError
+from shadowprice.execution.hosts import SimulatedHosts
+from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.placement.protocol import Placement
+from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.state import State
+
+_IDLE_WAKES = 100_000
+"""Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """When decisions are due.
+
+    Parameters
+    ----------
+    length_s : float
+        Round length [s]; 0 for a decision at every event.
+    first_s : float
+        Time of the first round boundary [s].
+    """
+
+    length_s: float = 0.0
+    first_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("length_s", self.length_s), ("first_s", self.first_s)):
+            if not 0 <= value <= MAX_TIME_S or value * TICKS_PER_S != int(value * TICKS_PER_S):
+                raise InputError(
+                    f"rounds: {name} is {value!r}, expected seconds >= 0, a multiple of 2**-20"
+                )
+
+    def due_s(self, event_s: float) -> float:
+        """First decision time at or after an event [s]."""
+        if self.length_s == 0.0:
+            return event_s
+        return (
+            self.first_s
+            + max(math.ceil((event_s - self.first_s) / self.length_s), 0) * self.length_s
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the engine did: a schedule that nobody has verified yet."""
+
+    instance: Instance
+    schedule: Schedule
+    decisions: int
+    cpu_s: float
+    policy: str = field(default="")
+
+
+def run(
+    instance: Instance,
+    policy: Policy,
+    *,
+    placement: Placement | None = None,
+    rounds: Rounds | None = None,
+) -> Run:
+    """Run a policy over an instance until every job has finished.
+
+    Parameters
+    ----------
+    placement : Placement, optional
+        Which nodes a gang gets; by count if not given.
+    rounds : Rounds, optional
+        When decisions are due; at every event if not given.
+
+    Raises
+    ------
+    PolicyError
+        If the policy decides something impossible, or leaves jobs waiting for ever.
+    """
+    began = time.process_time()
+    engine = _Engine(instance, policy, placement or Count(), rounds or Rounds())
+    engine.loop()
+    cpu_s = time.process_time() - began
+    return Run(instance, engine.hosts.schedule(), engine.decisions, cpu_s, policy.name)
+
+
+class _Engine:
+    """State of one run."""
+
+    def __init__(
+        self, instance: Instance, policy: Policy, placement: Placement, rounds: Rounds
+    ) -> None:
+        alike = instance.workload.throughput is None
+        types = instance.cluster.type_of_node
+        pools = [0] * len(types) if alike else types.tolist()
+        self.policy = policy
+        self.rounds = rounds
+        self.hosts = SimulatedHosts(instance)
+        self.state = State(instance, policy.knows, placement.allocator(instance.cluster, pools))
+        self.arrivals: list[float] = instance.workload.arrival_s.tolist()
+        self.ids = instance.workload.id
+        self.admitted = 0
+        self.decisions = 0
+        self.idle_wakes = 0
+
+    def loop(self) -> None:
+        """Jump from decision to decision."""
+        state, hosts, arrivals, rounds = self.state, self.hosts, self.arrivals, self.rounds
+        decide = self.policy.decide
+        jobs, wake_s = len(arrivals), math.inf
+        while True:
+            event_s = min(hosts.next_end_s, wake_s)
+            if self.admitted < jobs:
+                event_s = min(event_s, arrivals[self.admitted])
+            if event_s == math.inf:
+                break
+            state.now_s = now_s = event_s if rounds.length_s == 0.0 else rounds.due_s(event_s)
+            self._finish(now_s)
+            self._admit(now_s)
+            decision = decide(state)
+            self.decisions += 1
+            wake_s = decision.wake_s
+            if decision.starts or decision.stops:
+                self._apply(decision, now_s)
+                self.idle_wakes = 0
+            elif wake_s != math.inf:
+                self._check_wake(wake_s, now_s)
+            if state.arrived:
+                state.arrived.clear()
+            if state.finished:
+                state.finished.clear()
+        if state.waiting:
+            self._starved()
+
+    def _finish(self, now_s: float) -> None:
+        state, hosts = self.state, self.hosts
+        while hosts.next_end_s <= now_s:
+            job, _, pieces = hosts.finish_next()
+            del state.running[job]
+            state.forget(job)
+            state.allocator.give_back(pieces)
+            state.finished.append(job)
+
+    def _admit(self, now_s: float) -> None:
+        state, arrivals = self.state, self.arrivals
+        while self.admitted < len(arrivals) and arrivals[self.admitted] <= now_s:
+            state.admit(self.admitted)
+            self.admitted += 1
+
+    def _apply(self, decision: Decision, now_s: float) -> None:
+        state, hosts = self.state, self.hosts
+        for job in decision.stops:
+            if job not in state.running:
+                raise PolicyError(
+                    f"{self.policy.name}: job {self.ids[job]!r} is stopped twice at {now_s} s"
+                )
+            state.stopped(job, *hosts.stop(job, now_s))
+        for job, pieces in decision.starts:
+            if job not in state.waiting:
+                raise PolicyError(
+                    f"{self.policy.name}: job {self.ids[job]!r} is started at {now_s} s, but does not wait"
+                )
+            progress_from_s, rate = hosts.start(job, pieces, now_s)
+            state.started(job, pieces, progress_from_s, rate)
+
+    def _check_wake(self, wake_s: float, now_s: float) -> None:
+        if not wake_s > now_s:
+            raise PolicyError(
+                f"{self.policy.name}: asks at {now_s} s to be woken at {wake_s} s, expected a later time"
+            )
+        nothing_else = not self.state.running and self.admitted == len(self.arrivals)
+        self.idle_wakes = self.idle_wakes + 1 if nothing_else else 0
+        if self.idle_wakes > _IDLE_WAKES:
+            self._starved()
+
+    def _starved(self) -> None:
+        state = self.state
+        job = next(iter(state.waiting))
+        raise PolicyError(
+            f"{self.policy.name}: leaves {len(state.waiting)} jobs waiting for ever at {state.now_s} s with "
+            f"{state.allocator.free_gpus} of {state.total_gpus} GPUs free, the first is {self.ids[job]!r} "
+            f"({state.gang[job]} GPUs)"
+        )

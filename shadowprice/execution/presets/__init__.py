@@ -1,0 +1,1 @@
+"""Published simulators, quirks included. Adding one is adding a file with a ``PRESET``."""

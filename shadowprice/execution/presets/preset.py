@@ -1,0 +1,102 @@
+"""What a preset is: a peer's policies under the peer's own names, with the peer's semantics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from shadowprice.errors import InputError
+from shadowprice.execution.engine import Rounds
+from shadowprice.instances.instance import Overheads
+from shadowprice.instances.workload import Workload
+from shadowprice.solvers.gittins2d import ServiceDistribution
+from shadowprice.solvers.placement.protocol import Placement
+from shadowprice.solvers.policy import Policy
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All switches of one run.
+
+    Parameters
+    ----------
+    policy, placement, rounds, overheads
+        As the engine takes them.
+    workload : Workload
+        What the peer makes of the given one before it runs it, e.g. whole rounds of work.
+    """
+
+    workload: Workload
+    policy: Policy
+    placement: Placement
+    rounds: Rounds = field(default_factory=Rounds)
+    overheads: Overheads = field(default_factory=Overheads)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A published simulator.
+
+    Parameters
+    ----------
+    name, source
+        Name on the command line; repository and commit whose numbers are reproduced.
+    placements : mapping of str to Placement
+        The peer's own names of placements; the first is its default.
+    recipes : mapping of str to callable
+        For each of the peer's policies, a recipe from a workload and a placement.
+    needs_samples : mapping of str to callable
+        The same for policies that also need a sample of service times [GPU-s].
+    """
+
+    name: str
+    source: str
+    placements: Mapping[str, Placement]
+    recipes: Mapping[str, Callable[[Workload, Placement], Recipe]]
+    needs_samples: Mapping[str, Callable[[Workload, Placement, ServiceDistribution], Recipe]] = (
+        field(default_factory=dict)
+    )
+
+    def recipe(
+        self,
+        policy: str,
+        workload: Workload,
+        placement: str | None = None,
+        samples: ServiceDistribution | None = None,
+    ) -> Recipe:
+        """The switches of a policy, by the peer's name alone or in full.
+
+        In full means ``peer/policy``, ``policy/placement``, ``policy@placement`` or both.
+
+        Raises
+        ------
+        InputError
+            If policy or placement is not one of the peer's, or a needed sample is missing.
+        """
+        policy, named = self._split(policy)
+        placement = placement or named or next(iter(self.placements))
+        if placement not in self.placements:
+            raise InputError(
+                f"preset {self.name}: placement {placement!r}, expected one of {', '.join(self.placements)}"
+            )
+        if policy in self.needs_samples:
+            if samples is None:
+                raise InputError(
+                    f"preset {self.name}: policy {policy!r} needs a sample of service times, none was given"
+                )
+            return self.needs_samples[policy](workload, self.placements[placement], samples)
+        if policy not in self.recipes:
+            known = ", ".join(sorted({*self.recipes, *self.needs_samples}))
+            raise InputError(f"preset {self.name}: policy {policy!r}, expected one of {known}")
+        return self.recipes[policy](workload, self.placements[placement])
+
+    def _split(self, policy: str) -> tuple[str, str | None]:
+        words = re.split(r"[/@]", policy)
+        if words[0] == self.name and len(words) > 1:
+            words = words[1:]
+        if len(words) > 2:
+            raise InputError(
+                f"preset {self.name}: policy {policy!r}, expected [{self.name}/]POLICY[@PLACEMENT]"
+            )
+        return words[0], words[1] if len(words) == 2 else None

@@ -1,0 +1,58 @@
+"""First in, first out: ``fifo`` (the head blocks) and ``fifo-skip`` (it does not).
+
+Source: folklore; the head-blocking variant is the YARN capacity scheduler's behaviour used as a
+baseline by Tiresias (NSDI'19, section 6). Four public simulators mean four different things by
+FIFO: Tiresias' ``fifo`` and Helios' ``fifo`` block at the head, Tiresias' ``fjf`` and PAI's
+``FIFO`` skip what does not fit.
+
+Guarantee: none for sum C_j or flow time (a long gang at the head delays all others without
+bound); neither ever preempts. Knows: nothing but arrivals and gang sizes.
+Cost per decision: ``fifo`` O(jobs started), ``fifo-skip`` O(jobs waiting).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.state import State
+
+
+@dataclass(frozen=True)
+class Fifo:
+    """Start jobs in order of arrival; a job that does not fit blocks all behind it."""
+
+    name: str = "fifo"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    preemptive: ClassVar[bool] = False
+
+    def decide(self, state: State) -> Decision:
+        """Start from the head of the queue, stop at the first job that does not fit."""
+        decision = state.decision()
+        for job in state.waiting:
+            if not decision.start(job):
+                break
+        return decision
+
+
+@dataclass(frozen=True)
+class FifoSkip:
+    """Start jobs in order of arrival, passing over those that do not fit (unlimited backfill)."""
+
+    name: str = "fifo-skip"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    preemptive: ClassVar[bool] = False
+
+    def decide(self, state: State) -> Decision:
+        """Start every waiting job that fits beside those before it."""
+        decision = state.decision()
+        for job in state.waiting:
+            if not decision.free_gpus:
+                break
+            decision.start(job)
+        return decision
+
+
+POLICIES = (Fifo(), FifoSkip())

@@ -1,0 +1,53 @@
+"""The protocol of a placement: which nodes a gang gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from shadowprice.instances.cluster import Cluster
+
+Pieces = tuple[tuple[int, int], ...]
+"""A gang on its nodes: pairs (node, gpus)."""
+
+
+class Allocator(Protocol):
+    """Free GPUs of a cluster during one run.
+
+    A *pool* is a set of nodes whose GPUs are interchangeable for speed: the nodes of one GPU
+    type, or all nodes where types make no difference.
+    """
+
+    @property
+    def free_gpus(self) -> int:
+        """Free GPUs of all pools."""
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether a gang fits as soon as there are as many free GPUs, wherever they are."""
+
+    def free_in(self, pool: int) -> int:
+        """Free GPUs of one pool."""
+
+    def pool_of(self, node: int) -> int:
+        """Pool of a node."""
+
+    def take(self, gpus: int, pools: Sequence[int]) -> Pieces | None:
+        """Take a gang from the first of the pools in which it fits; None if there is none."""
+
+    def take_again(self, pieces: Pieces) -> bool:
+        """Take exactly these GPUs if they are all free."""
+
+    def give_back(self, pieces: Pieces) -> None:
+        """Free a gang's GPUs."""
+
+
+class Placement(Protocol):
+    """A rule for placing gangs; makes an allocator for each run."""
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+
+    def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> Allocator:
+        """All GPUs of a cluster, free; ``pool_of_node`` numbers the pools from 0."""

@@ -1,0 +1,106 @@
+"""Finding things by name: every module of a package lists what it offers in one constant."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass, replace
+from types import ModuleType
+from typing import Any, TypeVar
+
+import shadowprice.solvers
+import shadowprice.solvers.placement
+from shadowprice.errors import InputError
+from shadowprice.solvers.placement.protocol import Placement
+from shadowprice.solvers.policy import Policy
+
+T = TypeVar("T")
+
+
+def modules(package: ModuleType) -> Iterable[ModuleType]:
+    """Modules of a package, in order of their names, packages in it left out."""
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.ispkg:
+            yield importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def policies() -> dict[str, Policy]:
+    """All policies of :mod:`shadowprice.solvers` by name: the ``POLICIES`` of its modules."""
+    return _by_name(
+        item for module in modules(shadowprice.solvers) for item in getattr(module, "POLICIES", ())
+    )
+
+
+def placements() -> dict[str, Placement]:
+    """All placements by name: the ``PLACEMENTS`` of the modules of :mod:`shadowprice.solvers.placement`."""
+    package = shadowprice.solvers.placement
+    return _by_name(
+        item for module in modules(package) for item in getattr(module, "PLACEMENTS", ())
+    )
+
+
+def policy(name: str) -> Policy:
+    """A policy by name, with parameters after a colon: ``las2d:thresholds_gpu_s=3250/7200``.
+
+    Raises
+    ------
+    InputError
+        If the name, a parameter or its value is unknown; the message lists what there is.
+    """
+    base, _, settings = name.partition(":")
+    known = policies()
+    if base not in known:
+        raise InputError(f"policy {base!r}: expected one of {', '.join(sorted(known))}")
+    return _configured(known[base], settings) if settings else known[base]
+
+
+def placement(name: str) -> Placement:
+    """A placement by name."""
+    known = placements()
+    if name not in known:
+        raise InputError(f"placement {name!r}: expected one of {', '.join(sorted(known))}")
+    return known[name]
+
+
+def _by_name(items: Iterable[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for item in items:
+        if item.name in found:
+            raise InputError(
+                f"two definitions are named {item.name!r}: {found[item.name]!r} and {item!r}"
+            )
+        found[item.name] = item
+    return found
+
+
+def _configured(item: Policy, settings: str) -> Policy:
+    if not is_dataclass(item) or isinstance(item, type):
+        raise InputError(f"policy {item.name!r} takes no parameters")
+    parameters = {f.name for f in fields(item) if f.init and f.name != "name"}
+    values: dict[str, Any] = {}
+    for setting in settings.split(","):
+        key, equals, text = setting.partition("=")
+        if not equals or key not in parameters:
+            listed = ", ".join(sorted(parameters)) or "none"
+            raise InputError(
+                f"policy {item.name!r}: parameter {setting!r}, expected NAME=VALUE with one of {listed}"
+            )
+        values[key] = _value(getattr(item, key), text, f"policy {item.name!r}: parameter {key}")
+    configured: Policy = replace(item, **values)
+    return configured
+
+
+def _value(default: object, text: str, where: str) -> object:
+    try:
+        if isinstance(default, tuple):
+            return tuple(float(word) for word in text.split("/"))
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text]
+        if isinstance(default, int):
+            return int(text)
+        if isinstance(default, float):
+            return float(text)
+    except (ValueError, KeyError):
+        raise InputError(f"{where}: got {text!r}, expected a value like {default!r}") from None
+    return text
