@@ -70,22 +70,19 @@ class ConsolidatedAllocator:
         return None
 
     def _find(self, gpus: int, pool: int) -> Pieces | None:
-        pieces: list[tuple[int, int]] = []
-        largest = self._largest[pool]
-        if gpus > largest:
-            for node in self._whole_nodes(pool):
-                pieces.append((node, self._size[node]))
-                gpus -= self._size[node]
-                if gpus <= largest:
-                    break
-        if gpus > largest:
+        node = self._choose(gpus, pool, set())
+        if node is not None:
+            return ((node, gpus),)
+        if gpus <= self._largest[pool]:
             return None
-        if gpus:
-            node_of_rest = self._choose(gpus, pool, {node for node, _ in pieces})
-            if node_of_rest is None:
-                return None
-            pieces.append((node_of_rest, gpus))
-        return tuple(pieces)
+        pieces: list[tuple[int, int]] = []
+        for whole in self._whole_nodes(pool):
+            pieces.append((whole, self._size[whole]))
+            gpus -= self._size[whole]
+            rest = self._choose(gpus, pool, {node for node, _ in pieces}) if gpus else whole
+            if rest is not None:
+                return tuple([*pieces, (rest, gpus)] if gpus else pieces)
+        return None
 
     def _whole_nodes(self, pool: int) -> list[int]:
         free = [

@@ -1,0 +1,166 @@
+"""How far each policy is from what was possible: costs against a certified bound or optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.plots import plot_comparison
+from shadowprice.analysis.simulate import Semantics, simulate
+from shadowprice.errors import InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.workload import Workload
+from shadowprice.solvers.offline import Bound, strongest_bound
+from shadowprice.solvers.policy import Policy
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy against the bound.
+
+    Parameters
+    ----------
+    cost_s : float
+        The policy's cost in the objective [s].
+    bound_s, bound_kind
+        No schedule that the compared policies could have made costs less [s], and why.
+    optimum_s : float or None
+        The bound again if it is the proven optimum, else None.
+    ratio : float
+        cost / bound: the policy is within this factor of the offline optimum.
+    certified : bool
+        Whether the schedule was verified and the bound holds in exact arithmetic.
+    """
+
+    policy: str
+    cost_s: float
+    bound_s: float
+    bound_kind: str
+    optimum_s: float | None
+    ratio: float
+    certified: bool
+
+    def sentence(self) -> str:
+        """The result in words."""
+        against = "the offline optimum" if self.optimum_s is not None else "a lower bound of the optimum"
+        proof = "certified" if self.certified else "not certified"
+        return f"{self.policy} is within {100 * (self.ratio - 1):.1f} % of {against} ({self.bound_kind}, {proof})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rows, and the verified outcomes behind them."""
+
+    objective: Objective
+    rows: tuple[Row, ...]
+    outcomes: Mapping[str, Outcome]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a policy."""
+        return pd.DataFrame([_record(row) for row in self.rows])
+
+    def to_dict(self) -> dict[str, object]:
+        """What ``--json`` prints."""
+        return {"objective": str(self.objective), "policies": [_record(row) for row in self.rows]}
+
+    def plot(self) -> Figure:
+        """CDFs of job completion times beside bars of certified ratios."""
+        ratios = {row.policy: row.ratio for row in self.rows}
+        certified = {row.policy: row.certified and row.optimum_s is not None for row in self.rows}
+        return plot_comparison(self.outcomes, ratios, objective=str(self.objective), certified=certified)
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<li>{escape(row.sentence())}</li>" for row in self.rows)
+        return f"{self.frame.to_html(index=False)}<ul>{sentences}</ul>"
+
+
+def compare(
+    workload: Workload,
+    cluster: Cluster | str | Path,
+    policies: Sequence[str | Policy] = ("fifo", "srtf", "las2d", "gittins2d"),
+    objective: Objective | str = Objective.COMPLETION,
+    semantics: Semantics | None = None,
+    *,
+    budget_s: float = 20.0,
+    drop_infeasible: bool = False,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Comparison:
+    """Run policies over the same workload and bound what any of them could have reached.
+
+    The bound holds for preemptive schedules if one of the policies preempts, else for
+    non-preemptive ones, so that all rows are measured with one yardstick. Overheads and
+    placements only restrict schedules further: the bound ignores them and still holds.
+
+    Parameters
+    ----------
+    budget_s : float
+        Time for the bound [s]; the strongest that fits is used and named.
+    progress : callable
+        Told of each step, for progress bars.
+
+    Raises
+    ------
+    InputError
+        If the objective or a policy is unknown, or a policy is given twice.
+    """
+    try:
+        goal = Objective(objective)
+    except ValueError:
+        raise InputError(f"objective {str(objective)!r}: expected one of {', '.join(Objective)}") from None
+    names = [policy if isinstance(policy, str) else policy.name for policy in policies]
+    if len(set(names)) < len(names) or not names:
+        raise InputError(f"policies {', '.join(names) or '(none)'}: expected one or more different names")
+    outcomes: dict[str, Outcome] = {}
+    for name, policy in zip(names, policies, strict=True):
+        progress(f"simulating {name}")
+        outcomes[name] = simulate(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+    progress("bounding the optimum")
+    bounds = _bounds(outcomes, goal, budget_s)
+    rows = tuple(_row(name, outcome, bounds[name], goal) for name, outcome in outcomes.items())
+    return Comparison(goal, rows, outcomes)
+
+
+def _bounds(outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float) -> dict[str, Bound]:
+    """One bound for all; presets that change the workload get one for each workload they make."""
+    preemptive = any(bool(outcome.settings["preemptive"]) for outcome in outcomes.values())
+    found: list[tuple[Instance, Bound]] = []
+    result: dict[str, Bound] = {}
+    kinds: list[Instance] = []
+    for outcome in outcomes.values():
+        if not any(outcome.instance.workload == other.workload for other in kinds):
+            kinds.append(outcome.instance)
+    for name, outcome in outcomes.items():
+        bound = next((b for i, b in found if i.workload == outcome.instance.workload), None)
+        if bound is None:
+            bound = strongest_bound(outcome.instance, goal, preemptive=preemptive, budget_s=budget_s / len(kinds))
+            found.append((outcome.instance, bound))
+        result[name] = bound
+    return result
+
+
+def _row(name: str, outcome: Outcome, bound: Bound, goal: Objective) -> Row:
+    cost_s = goal.cost_s(outcome.instance.workload, outcome.end_s)
+    ratio = cost_s / bound.value_s if bound.value_s > 0 else (1.0 if cost_s == 0 else float("inf"))
+    optimum_s = bound.value_s if bound.kind == "optimum" else None
+    return Row(name, cost_s, bound.value_s, bound.kind, optimum_s, ratio, bound.certified)
+
+
+def _record(row: Row) -> dict[str, object]:
+    return {
+        "policy": row.policy,
+        "cost": row.cost_s,
+        "bound": row.bound_s,
+        "bound_kind": row.bound_kind,
+        "optimum": row.optimum_s,
+        "ratio": row.ratio,
+        "certified": row.certified,
+    }

@@ -1,0 +1,128 @@
+"""One call from a workload to a verified outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.errors import InputError
+from shadowprice.execution.engine import Rounds, run
+from shadowprice.execution.presets.preset import Recipe
+from shadowprice.execution.presets.registry import preset as find_preset
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.workload import Workload
+from shadowprice.solvers import registry
+from shadowprice.solvers.gittins2d import ServiceDistribution
+from shadowprice.solvers.policy import Policy
+
+
+@dataclass(frozen=True)
+class Semantics:
+    """The switches of a run; every one has a name and a clean default.
+
+    Parameters
+    ----------
+    preset : str, optional
+        A published simulator whose policy names and semantics to use; None for the clean ones.
+    placement : str, optional
+        Which nodes a gang gets; by default ``count``, or what the preset does.
+    round_s : float, optional
+        Seconds between decisions; 0 for a decision at every event, None for the preset's.
+    first_round_s : float, optional
+        Time of the first round boundary [s]; None for the preset's, or 0.
+    overheads : Overheads, optional
+        Start, restart and migration charges; None for the preset's, or none.
+    samples : ServiceDistribution, optional
+        A sample of service times, for policies that need one.
+    seed : int
+        Seed of policies that draw random numbers.
+    """
+
+    preset: str | None = None
+    placement: str | None = None
+    round_s: float | None = None
+    first_round_s: float | None = None
+    overheads: Overheads | None = None
+    samples: ServiceDistribution | None = None
+    seed: int = 0
+
+    def recipe(self, workload: Workload, policy: str | Policy) -> Recipe:
+        """All switches settled for one policy."""
+        if self.preset is None:
+            chosen = registry.policy(policy) if isinstance(policy, str) else policy
+            recipe = Recipe(workload, chosen, registry.placement(self.placement or "count"))
+        elif isinstance(policy, str):
+            found = find_preset(self.preset)
+            recipe = found.recipe(policy, workload, self.placement, self.samples)
+        else:
+            raise InputError(f"preset {self.preset}: takes the name of one of its policies, got {policy!r}")
+        length_s = recipe.rounds.length_s if self.round_s is None else self.round_s
+        first_s = recipe.rounds.first_s if self.first_round_s is None else self.first_round_s
+        overheads = recipe.overheads if self.overheads is None else self.overheads
+        return replace(recipe, rounds=Rounds(length_s, first_s), overheads=overheads)
+
+
+def simulate(
+    workload: Workload,
+    cluster: Cluster | str | Path,
+    policy: str | Policy = "srtf",
+    semantics: Semantics | None = None,
+    *,
+    drop_infeasible: bool = False,
+) -> Outcome:
+    """Run a policy over a workload and verify the schedule.
+
+    Parameters
+    ----------
+    cluster : Cluster or str or Path
+        A cluster, its short notation (``16x4``), or a TOML file.
+    policy : str or Policy
+        A policy's name, with parameters after a colon, or a policy of your own.
+    semantics : Semantics, optional
+        Placement, rounds, overheads, preset.
+    drop_infeasible : bool
+        Leave out jobs that can never run, instead of refusing; they are listed in the outcome.
+
+    Returns
+    -------
+    Outcome
+        Verified; its costs, frames and plots are computed from the checked schedule.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or a job can never fit.
+    PolicyError, VerificationError
+        If the policy decides something impossible, or its schedule breaks a rule.
+
+    Examples
+    --------
+    >>> import shadowprice as sp
+    >>> jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[10, 1])
+    >>> sp.simulate(jobs, "1x1", "srtf").summary()["avg_jct_s"]
+    6.0
+    """
+    chosen = semantics or Semantics()
+    where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
+    dropped: list[str] = []
+    if drop_infeasible:
+        feasible, names = Instance.feasible(where, workload)
+        workload, dropped = feasible.workload, names.tolist()
+    recipe = chosen.recipe(workload, policy)
+    instance = Instance(where, recipe.workload, recipe.overheads)
+    result = run(instance, recipe.policy, placement=recipe.placement, rounds=recipe.rounds)
+    settings = {
+        "preset": chosen.preset,
+        "placement": recipe.placement.name,
+        "round_s": recipe.rounds.length_s,
+        "first_round_s": recipe.rounds.first_s,
+        "seed": chosen.seed,
+        "preemptive": recipe.policy.preemptive,
+        "dropped": dropped,
+    }
+    name = policy if isinstance(policy, str) else policy.name
+    return Outcome.verified(
+        instance, result.schedule, policy=name, settings=settings, decisions=result.decisions, cpu_s=result.cpu_s
+    )
