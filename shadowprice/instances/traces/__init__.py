@@ -1,0 +1,65 @@
+"""Importers of traces: one file each, found by name or by the first line of the file.
+
+An importer is a module with ``NAME``, ``sniff(first_line, path) -> bool`` and
+``load(path, throughputs) -> Imported``; adding one is adding its file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+
+from shadowprice.errors import InputError
+from shadowprice.instances.files import read_bytes
+from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.traces.imported import Finding, Imported
+
+__all__ = ["Finding", "Imported", "importers", "load_trace"]
+
+
+def importers() -> dict[str, ModuleType]:
+    """All importers by name."""
+    names = (f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__))
+    modules = (importlib.import_module(name) for name in names)
+    return {module.NAME: module for module in modules if hasattr(module, "NAME")}
+
+
+def load_trace(path: str | Path, *, format: str | None = None, throughputs: Throughputs | None = None) -> Imported:
+    """Read a trace; gzip and xz are unpacked.
+
+    Parameters
+    ----------
+    format : str, optional
+        Name of the importer; by default the one that recognises the first line.
+    throughputs : Throughputs, optional
+        Table for traces that count work in steps.
+
+    Raises
+    ------
+    InputError
+        If no importer recognises the file, or the file is wrong.
+    """
+    path, known = Path(path), importers()
+    if format is not None:
+        if format not in known:
+            raise InputError(f"format {format!r}: expected one of {', '.join(sorted(known))}")
+        return _load(known[format], path, throughputs)
+    head = read_bytes(path)[:65536]
+    if not head.strip():
+        raise InputError(f"{path}: is empty")
+    first_line = head.decode("utf-8-sig", errors="replace").splitlines()[0]
+    exact = [name for name in known if name != "csv" and known[name].sniff(first_line, path)]
+    found = exact or [name for name in ("csv",) if known[name].sniff(first_line, path)]
+    if len(found) != 1:
+        raise InputError(
+            f"{path}: not recognised as one of {', '.join(sorted(known))} by its first line {first_line[:80]!r}; "
+            "a table needs columns such as id, gpus, submit, duration; or name the format"
+        )
+    return _load(known[found[0]], path, throughputs)
+
+
+def _load(importer: ModuleType, path: Path, throughputs: Throughputs | None) -> Imported:
+    imported: Imported = importer.load(path, throughputs)
+    return imported

@@ -1,0 +1,63 @@
+"""Opening input files: plain, gzip or xz by their first bytes, with errors a user understands."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import zlib
+from pathlib import Path
+
+from shadowprice.errors import InputError
+
+MAX_BYTES = 4 * 2**30
+"""Largest file read, after decompression."""
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Contents of a file, decompressed.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, a directory, unreadable, corrupt, or expands beyond 4 GiB.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory, expected a file")
+    try:
+        with path.open("rb") as raw:
+            magic = raw.read(6)
+            raw.seek(0)
+            if magic[:2] == b"\x1f\x8b":
+                data = gzip.GzipFile(fileobj=raw).read(MAX_BYTES + 1)
+            elif magic == b"\xfd7zXZ\x00":
+                data = lzma.LZMAFile(raw).read(MAX_BYTES + 1)
+            else:
+                data = raw.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{path}: larger than {MAX_BYTES // 2**30} GiB")
+    return data
+
+
+def read_text(path: str | Path) -> str:
+    """Text of a file in UTF-8, without a byte order mark and with line ends as ``\\n``.
+
+    Raises
+    ------
+    InputError
+        Also if the file is empty or not text.
+    """
+    data = read_bytes(path)
+    if not data.strip():
+        raise InputError(f"{path}: is empty")
+    if b"\x00" in data[:4096]:
+        raise InputError(f"{path}: is not text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")

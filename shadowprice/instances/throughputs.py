@@ -1,0 +1,120 @@
+"""Throughput tables: iterations per second by job kind, gang size and GPU type.
+
+Two public formats are read: Gavel's ``simulation_throughputs.json``
+(github.com/stanford-futuredata/gavel; worker type, then ``('ResNet-18 (batch size 16)', 1)``,
+then the isolated rate under ``null`` and rates beside other jobs) and Synergy's profiles (model,
+then gang size, then ``iter_time_s``; alone or under the key ``profiles``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shadowprice.errors import InputError
+from shadowprice.instances.cluster import ANY_TYPE
+from shadowprice.instances.files import read_text
+
+Kind = tuple[str, int]
+"""Job kind: model name and gang size [GPUs]."""
+
+_KIND = re.compile(r"\('(?P<model>[^']+)', (?P<gpus>\d+)\)")
+
+
+@dataclass(frozen=True)
+class Throughputs:
+    """Rates of whole gangs.
+
+    Parameters
+    ----------
+    gpu_types : tuple of str
+        GPU types of the table.
+    alone : mapping of (model, gpus) to tuple of float
+        Iterations per second on each type, 0 where the kind cannot run.
+    together : mapping of (type, kind, kind) to (float, float)
+        Rates of two kinds sharing GPUs, first kind first.
+    """
+
+    gpu_types: tuple[str, ...]
+    alone: Mapping[Kind, tuple[float, ...]]
+    together: Mapping[tuple[str, Kind, Kind], tuple[float, float]] = field(default_factory=dict)
+    source: str = "throughputs"
+
+    def rates(self, model: str, gpus: int) -> tuple[float, ...] | None:
+        """Rates of a kind on each type, or None if the table does not have it."""
+        return self.alone.get((model, gpus))
+
+    def pair(self, gpu_type: str, first: Kind, second: Kind) -> tuple[float, float] | None:
+        """Rates of two kinds that share GPUs of a type, or None if they were not measured."""
+        return self.together.get((gpu_type, first, second))
+
+
+def load_throughputs(path: str | Path) -> Throughputs:
+    """Read a table in either format.
+
+    Raises
+    ------
+    InputError
+        If the file is not JSON or has neither form, naming the entry.
+    """
+    try:
+        data = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: is not JSON: {error}") from error
+    if isinstance(data, dict) and isinstance(data.get("profiles"), dict):
+        data = data["profiles"]
+    if not isinstance(data, dict) or not data or not all(isinstance(entry, dict) and entry for entry in data.values()):
+        raise InputError(f"{path}: expected Gavel's or Synergy's throughput table, a non-empty object of objects")
+    inner = next(iter(next(iter(data.values()))))
+    return _gavel(data, str(path)) if _KIND.fullmatch(inner) else _synergy(data, str(path))
+
+
+def _gavel(data: dict[str, Any], source: str) -> Throughputs:
+    types = tuple(data)
+    alone: dict[Kind, list[float]] = {}
+    together: dict[tuple[str, Kind, Kind], tuple[float, float]] = {}
+    for column, (gpu_type, kinds) in enumerate(data.items()):
+        for name, rates in kinds.items():
+            kind = _kind(name, f"{source}: {gpu_type}")
+            where = f"{source}: {gpu_type} {name}"
+            if not isinstance(rates, dict):
+                raise InputError(f"{where}: expected an object")
+            alone.setdefault(kind, [0.0] * len(types))[column] = _rate(rates.get("null"), where)
+            for other, pair in rates.items():
+                if other != "null":
+                    if not isinstance(pair, list) or len(pair) != 2:
+                        raise InputError(f"{where} with {other}: got {pair!r}, expected two rates")
+                    first, second = (_rate(rate, f"{where} with {other}") for rate in pair)
+                    together[gpu_type, kind, _kind(other, where)] = (first, second)
+    return Throughputs(types, {kind: tuple(rates) for kind, rates in alone.items()}, together, source)
+
+
+def _synergy(data: dict[str, Any], source: str) -> Throughputs:
+    alone: dict[Kind, tuple[float, ...]] = {}
+    for model, gangs in data.items():
+        for gpus, profile in gangs.items():
+            where = f"{source}: {model} on {gpus} GPUs"
+            if not str(gpus).isdigit() or not isinstance(profile, dict) or "iter_time_s" not in profile:
+                raise InputError(f"{where}: expected a gang size and an object with iter_time_s")
+            seconds = _rate(profile["iter_time_s"], where)
+            if seconds <= 0:
+                raise InputError(f"{where}: iter_time_s is {seconds}, expected seconds > 0")
+            alone[model, int(gpus)] = (1.0 / seconds,)
+    return Throughputs((ANY_TYPE,), alone, source=source)
+
+
+def _kind(text: str, where: str) -> Kind:
+    match = _KIND.fullmatch(text)
+    if match is None:
+        raise InputError(f"{where}: key {text!r}, expected ('MODEL', GPUS)")
+    return match["model"], int(match["gpus"])
+
+
+def _rate(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise InputError(f"{where}: got {value!r}, expected a finite rate >= 0")
+    return float(value)

@@ -1,0 +1,40 @@
+"""What an importer returns: a workload, and what it dropped or repaired."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shadowprice.instances.workload import Workload
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Rows an importer did not take as they were.
+
+    Parameters
+    ----------
+    action : str
+        ``dropped`` or ``repaired``.
+    count : int
+        How many rows.
+    why : str
+        What was wrong with them, or what was done.
+    example : str
+        The first of them.
+    """
+
+    action: str
+    count: int
+    why: str
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.count} rows: {self.why} (first: {self.example})"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A workload and the report of its import."""
+
+    workload: Workload
+    report: tuple[Finding, ...] = ()

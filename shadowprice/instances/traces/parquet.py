@@ -1,0 +1,21 @@
+"""The project's own Parquet files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shadowprice.instances.io import read_workload
+from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.traces.imported import Imported
+
+NAME = "parquet"
+
+
+def sniff(first_line: str, path: Path) -> bool:
+    """Whether the file starts as Parquet does."""
+    return first_line.startswith("PAR1")
+
+
+def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
+    """Read a file that ``write_workload`` wrote."""
+    return Imported(read_workload(path))
