@@ -1,0 +1,101 @@
+r"""Interval LP: a bound on weighted completion times that holds for preemptive schedules as well.
+
+Source: derived; the mean busy time is Goemans' (SODA 1997), the interval LP goes back to Hall,
+Schulz, Shmoys and Wein (Mathematics of Operations Research 22(3), 1997).
+
+========  ====================  ==========  ======  ==========================================
+Symbol    Here                  Index set   Unit    Meaning
+========  ====================  ==========  ======  ==========================================
+J         m.J                                       jobs
+K         m.K                                       intervals [b_k, b_{k+1})
+r_j, p_j  data.release, .work   J           slots   release, duration
+g_j       data.gpus             J           GPUs    gang
+w_j       data.weight           J                   weight
+G         data.capacity                     GPUs    GPUs of the pool
+y_jk      m.y[j, k]             J, K        slots   time j runs in interval k
+========  ====================  ==========  ======  ==========================================
+
+.. math::
+
+    \min        \sum_j w_j \Bigl( \tfrac{1}{p_j}\sum_k b_{jk} y_{jk} + \tfrac{p_j}{2} \Bigr)   && (busy) \\
+    \text{s.t.} \sum_k y_{jk} = p_j                                        \forall j   && (work)     \\
+                \sum_j g_j y_{jk} \le G (b_{k+1} - b_k)                    \forall k   && (capacity) \\
+                0 \le y_{jk} \le b_{k+1} - \max(b_k, r_j)                  \forall j,k && (alone)
+
+with b_jk = max(b_k, r_j) and y_jk only where r_j < b_{k+1}.
+
+Validity. Let a schedule, preemptive or not, run job j on the set I_j, of measure p_j. Then
+y_jk = |I_j within interval k| satisfies (work), (capacity), (alone). The mean busy time M_j =
+(1/p_j) int_{I_j} t dt is at least (1/p_j) sum_k b_jk y_jk; and I_j ends by C_j, so int_{I_j} t dt
+<= int_{C_j - p_j}^{C_j} t dt = p_j (C_j - p_j/2), i.e. C_j >= M_j + p_j/2.
+
+Kind: relaxation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+KIND = "relaxation"
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Data of the interval LP; all times in one unit.
+
+    Parameters
+    ----------
+    release, work, weight : ndarray, shape (n,)
+        r_j, p_j > 0, w_j.
+    gpus : ndarray of int, shape (n,)
+        g_j.
+    capacity : int
+        G.
+    bounds : ndarray, shape (intervals + 1,)
+        b_0 <= min r_j, increasing; the last so late that everything fits.
+    """
+
+    release: NDArray[np.float64]
+    work: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    gpus: NDArray[np.int64]
+    capacity: int
+    bounds: NDArray[np.float64]
+
+
+def build(data: Intervals) -> pyo.ConcreteModel:
+    """The interval LP."""
+    m: Any = pyo.ConcreteModel(name="interval_lp")
+    n, k = len(data.release), len(data.bounds) - 1
+    begin = np.maximum(data.bounds[None, :-1], data.release[:, None])
+    room = data.bounds[None, 1:] - begin
+    open_ = room > 0
+    m.J = pyo.RangeSet(0, n - 1)
+    m.K = pyo.RangeSet(0, k - 1)
+    m.JK = pyo.Set(dimen=2, initialize=[tuple(pair) for pair in np.argwhere(open_).tolist()])
+    m.y = pyo.Var(m.JK, bounds=lambda m, j, k: (0.0, float(room[j, k])))
+    intervals_of = [np.flatnonzero(row).tolist() for row in open_]
+    jobs_of = [np.flatnonzero(column).tolist() for column in open_.T]
+    price = data.weight / data.work
+    g, length = data.gpus.tolist(), np.diff(data.bounds).tolist()
+
+    @m.Objective(doc="weighted mean busy times, without the constant")
+    def busy(m: Any) -> Any:
+        return sum(float(price[j] * begin[j, k]) * m.y[j, k] for j, k in m.JK)
+
+    @m.Constraint(m.J, doc="every job gets its work")
+    def work(m: Any, j: int) -> Any:
+        return sum(m.y[j, k] for k in intervals_of[j]) == float(data.work[j])
+
+    @m.Constraint(m.K, doc="no more GPU time than there is")
+    def capacity(m: Any, k: int) -> Any:
+        if not jobs_of[k]:
+            return pyo.Constraint.Skip
+        return sum(g[j] * m.y[j, k] for j in jobs_of[k]) <= data.capacity * length[k]
+
+    return m

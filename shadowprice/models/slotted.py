@@ -1,0 +1,87 @@
+"""Instances on a grid of equal slots: whole numbers for time-indexed models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.instance import Instance
+
+
+@dataclass(frozen=True)
+class Slotted:
+    """Rigid gangs on a pool of GPUs, in slots.
+
+    Parameters
+    ----------
+    release, duration : ndarray of int, shape (n,)
+        r_j and p_j [slots], rounded down.
+    gpus : ndarray of int, shape (n,)
+        g_j [GPUs].
+    weight : ndarray, shape (n,)
+        w_j.
+    capacity : int
+        G [GPUs].
+    slot_ticks : int
+        Length of a slot in ticks of 2**-20 s.
+    exact : bool
+        Whether nothing had to be rounded.
+
+    Notes
+    -----
+    Rounding keeps lower bounds: let S start job j at s_j. Starting it at floor(s_j) with
+    duration floor(p_j) is feasible on the grid, since a job that then occupies slot k is running
+    in S just before the end of slot k: s_j < floor(s_j) + 1 <= k + 1 <= floor(s_j) + floor(p_j)
+    <= s_j + p_j. Hence sum w_j C_j >= OPT(grid) + sum w_j (p_j - floor(p_j)).
+    """
+
+    release: NDArray[np.int64]
+    duration: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    capacity: int
+    slot_ticks: int
+    exact: bool
+
+    @classmethod
+    def of(cls, instance: Instance, slot_s: float | None = None) -> Slotted:
+        """The instance in slots of a given length [s], by default the largest that is exact.
+
+        GPUs are one pool and every job takes its shortest processing time, which only relaxes
+        a cluster of several types.
+        """
+        release = to_ticks(instance.workload.arrival_s)
+        duration = to_ticks(instance.shortest_s)
+        common = math.gcd(*release.tolist(), *duration.tolist()) or 1
+        if slot_s is not None and not 2.0**-20 <= slot_s <= 2.0**40:
+            raise InputError(f"slot_s is {slot_s!r}, expected seconds > 0")
+        slot = common if slot_s is None else round(slot_s * TICKS_PER_S)
+        return cls(
+            release // slot,
+            duration // slot,
+            instance.workload.gpus,
+            instance.workload.weight,
+            instance.cluster.total_gpus,
+            slot,
+            common % slot == 0,
+        )
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs n."""
+        return len(self.release)
+
+    @property
+    def slot_s(self) -> float:
+        """Length of a slot [s]."""
+        return self.slot_ticks / TICKS_PER_S
+
+    @property
+    def unit_weights(self) -> bool:
+        """Whether all weights are 1."""
+        return bool(np.all(self.weight == 1.0))

@@ -1,0 +1,107 @@
+r"""Bounds from any prices, in exact arithmetic: the capacity rows of an LP dualised.
+
+For prices beta >= 0 the Lagrangian bounds are
+
+.. math::
+
+    L(\beta) = \sum_j \min_{t} \Bigl( w_j (t + p_j) + g_j \sum_{s=t}^{t+p_j-1} \beta_s \Bigr) - G \sum_t \beta_t
+
+for the time-indexed programme, and likewise for the interval LP. They hold for every beta >= 0,
+wherever it came from: LB-lp (Neumaier and Shcherbina, Math. Programming A 99, 2004; Jansson,
+SIAM J. Optim. 14, 2004). A float solver proposes the prices; here they are rounded to multiples
+of 2**-20 and everything after is integer arithmetic.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.models.slotted import Slotted
+
+PRICE_UNIT = 2**20
+"""Prices and costs are multiples of 1 / PRICE_UNIT."""
+
+_LIMIT = 2**62
+
+
+def exact_prices(prices: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Prices clipped to be >= 0 and rounded, in units of 1 / PRICE_UNIT."""
+    return np.round(np.maximum(prices, 0.0) * PRICE_UNIT).astype(np.int64)
+
+
+def reduced_costs(jobs: Slotted, prices: NDArray[np.int64], horizon: int) -> tuple[int, NDArray[np.int64]]:
+    """Exact time-indexed bound, and the reduced cost of every start.
+
+    Parameters
+    ----------
+    prices : ndarray of int, shape (horizon,)
+        beta_t in units of 1 / PRICE_UNIT; slots from the horizon on are free.
+    horizon : int
+        Starts 0 .. horizon are priced; a later start costs more than one at the horizon.
+
+    Returns
+    -------
+    bound : int
+        L(beta) in units of 1 / PRICE_UNIT.
+    reduced : ndarray of int, shape (n, horizon + 1)
+        Increase of the bound if job j starts in slot t; -1 where t < release.
+
+    Raises
+    ------
+    OverflowError
+        If the numbers do not fit 64 bits.
+    """
+    weight = [Fraction(w) * PRICE_UNIT for w in jobs.weight.tolist()]
+    if any(w.denominator != 1 for w in weight):
+        weight = [Fraction(int(w)) for w in weight]  # rounding weights down keeps the bound
+    unit = np.array([int(w) for w in weight], dtype=object)
+    top = int(max(unit, default=0)) * (2 * horizon + int(jobs.duration.max(initial=0)))
+    if top + jobs.capacity * int(prices.sum()) >= _LIMIT:
+        raise OverflowError("prices and costs do not fit 64 bits")
+    cumulative = np.concatenate(([0], np.cumsum(prices)))
+    slots = np.arange(horizon + 1)
+    ends = np.minimum(slots[None, :] + jobs.duration[:, None], horizon)
+    rent = (cumulative[ends] - cumulative[slots][None, :]) * jobs.gpus[:, None]
+    cost = unit.astype(np.int64)[:, None] * (slots[None, :] + jobs.duration[:, None]) + rent
+    allowed = slots[None, :] >= jobs.release[:, None]
+    alpha = np.where(allowed, cost, _LIMIT).min(axis=1)
+    bound = sum(alpha.tolist()) - jobs.capacity * int(prices.sum())
+    return bound, np.where(allowed, cost - alpha[:, None], -1)
+
+
+def interval_bound(
+    release: list[int], work: list[int], gpus: list[int], weight: list[Fraction], capacity: int,
+    bounds: list[int], prices: NDArray[np.int64],
+) -> Fraction:  # fmt: skip
+    """Exact bound of the interval LP, its constant included, in the unit of the times.
+
+    Each job takes its work from the cheapest intervals open to it, at cost w_j b_jk / p_j +
+    g_j beta_k for each unit of time; O(n K log K).
+    """
+    total = Fraction(-capacity * sum(int(b) * (e - s) for b, s, e in zip(prices, bounds, bounds[1:], strict=False)), PRICE_UNIT)
+    starts, ends = np.array(bounds[:-1], dtype=np.int64), np.array(bounds[1:], dtype=np.int64)
+    for r, p, g, w in zip(release, work, gpus, weight, strict=True):
+        first = int(np.searchsorted(ends, r, side="right"))
+        begin = np.maximum(starts[first:], r)
+        room = ends[first:] - begin
+        # cost of a unit of time x (p * denominator of w * PRICE_UNIT), a whole number
+        scale = w.numerator * PRICE_UNIT
+        rent = int(g) * p * w.denominator
+        if scale * bounds[-1] + rent * int(prices.max(initial=0)) >= _LIMIT:
+            unit = [scale * int(b) + rent * int(q) for b, q in zip(begin.tolist(), prices[first:].tolist(), strict=True)]
+            order = sorted(range(len(unit)), key=unit.__getitem__)
+        else:
+            unit = (scale * begin + rent * prices[first:]).tolist()
+            order = np.argsort(np.array(unit), kind="stable").tolist()
+        left, cost = p, 0
+        for k in order:
+            take = min(left, int(room[k]))
+            cost += take * unit[k]
+            left -= take
+            if not left:
+                break
+        total += Fraction(cost, p * w.denominator * PRICE_UNIT) + w * Fraction(p, 2)
+    return total
