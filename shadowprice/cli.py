@@ -22,7 +22,6 @@ from shadowprice.analysis.simulate import Semantics, simulate
 from shadowprice.errors import ShadowpriceError
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.execution.presets.registry import presets
-from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.fetch import DATASETS, fetch
 from shadowprice.instances.generators import generate as generate_workload
 from shadowprice.instances.generators import generators
@@ -138,11 +137,12 @@ def demo(
     as_json: JsonOption = False,
 ) -> None:
     """Compare four policies with what was possible, on a generated trace of some hundred jobs."""
-    workload = generate_workload("lognormal", jobs=300, seed=1, load=0.9, gpus_total=64)
+    workload = generate_workload("lognormal", jobs=300, seed=1, load=1.3, gpus_total=64)
+    names = ("fifo", "srtf", "las2d", "gittins2d")
     with _progress() as say:
-        result = compare(workload, "8x8", ("fifo", "srtf", "las2d", "gittins2d"), budget_s=30.0, progress=say)
+        result = compare(workload, "8x8", names, "flow", budget_s=30.0, progress=say)
     if not as_json:
-        console.print(f"{len(workload)} generated jobs on 8 nodes of 8 GPUs, load 0.9, total completion time\n")
+        console.print(f"{len(workload)} generated jobs on 8 nodes of 8 GPUs, load 1.3, total flow time\n")
     _print_comparison(result, as_json)
     if plot is not None:
         _write(plot, lambda: result.plot().savefig(plot, dpi=150))

@@ -50,9 +50,11 @@ class Row:
 
     def sentence(self) -> str:
         """The result in words."""
-        against = "the offline optimum" if self.optimum_s is not None else "a lower bound of the optimum"
-        proof = "certified" if self.certified else "not certified"
-        return f"{self.policy} is within {100 * (self.ratio - 1):.1f} % of {against} ({self.bound_kind}, {proof})"
+        percent = f"{100 * (self.ratio - 1):.1f} %"
+        proof = f"certified by {self.bound_kind}" if self.certified else f"by {self.bound_kind}, not certified"
+        if self.optimum_s is not None:
+            proof = "proven optimum, " + ("certified" if self.certified else "not certified")
+        return f"{self.policy} is within {percent} of the offline optimum ({proof})"
 
 
 @dataclass(frozen=True)

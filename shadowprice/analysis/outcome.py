@@ -21,7 +21,10 @@ from shadowprice.proofs.certificate import verify
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A schedule that passed the verifier; made by :meth:`verified` only.
+    """A verified schedule, what made it, and everything computed from it.
+
+    Making one, in whatever way, verifies the schedule first: no metric, figure or comparison
+    exists of a schedule that breaks a rule of its instance.
 
     Parameters
     ----------
@@ -33,8 +36,18 @@ class Outcome:
         The switches of the run: preset, placement, round_s, seed ...
     decisions : int
         Decisions the policy took.
-    cpu_s, verify_cpu_s : float
-        CPU time of the simulation and of the verification [s].
+    cpu_s : float
+        CPU time of the simulation [s].
+
+    Attributes
+    ----------
+    verify_cpu_s : float
+        CPU time of the verification [s].
+
+    Raises
+    ------
+    VerificationError
+        If the schedule breaks a rule; the message names the rule and the first violated row.
     """
 
     instance: Instance
@@ -43,7 +56,13 @@ class Outcome:
     settings: Mapping[str, object] = field(default_factory=dict)
     decisions: int = 0
     cpu_s: float = 0.0
-    verify_cpu_s: float = 0.0
+    verify_cpu_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        began = time.process_time()
+        verify(self.instance, self.schedule)
+        object.__setattr__(self, "verify_cpu_s", time.process_time() - began)
+        object.__setattr__(self, "settings", dict(self.settings))
 
     @classmethod
     def verified(
@@ -56,11 +75,14 @@ class Outcome:
         decisions: int = 0,
         cpu_s: float = 0.0,
     ) -> Outcome:
-        """Verify a schedule and wrap it; raises Violation if it breaks a rule."""
-        began = time.process_time()
-        verify(instance, schedule)
-        took = time.process_time() - began
-        return cls(instance, schedule, policy, dict(settings or {}), decisions, cpu_s, took)
+        """Verify a schedule and wrap it.
+
+        Raises
+        ------
+        VerificationError
+            If the schedule breaks a rule of the instance.
+        """
+        return cls(instance, schedule, policy, settings or {}, decisions, cpu_s)
 
     @cached_property
     def end_s(self) -> NDArray[np.float64]:
@@ -89,24 +111,24 @@ class Outcome:
     def summary(self) -> dict[str, object]:
         """The metrics the command line prints; statistics of no jobs are None."""
         jct = self.jct_s
-        quantiles = np.percentile(jct, [50, 95, 99]).tolist() if len(jct) else [None] * 3
+        p50, p95, p99 = metrics.percentiles(jct, (50, 95, 99))
         return {
             "policy": self.policy,
             "jobs": len(jct),
-            "completed": int(np.count_nonzero(self.end_s > 0)),
-            "avg_jct_s": float(jct.mean()) if len(jct) else None,
-            "p50_jct_s": quantiles[0],
-            "p95_jct_s": quantiles[1],
-            "p99_jct_s": quantiles[2],
+            "completed": int(np.count_nonzero(np.isfinite(self.end_s))),
+            "avg_jct_s": metrics.mean(jct),
+            "p50_jct_s": p50,
+            "p95_jct_s": p95,
+            "p99_jct_s": p99,
             "makespan_s": metrics.makespan_s(self.instance, self.schedule),
             "utilization": metrics.utilization(self.instance, self.schedule),
-            "preemptions": int(metrics.preemptions(self.instance, self.schedule).sum()),
+            "preemptions": int(self.jobs["preemptions"].sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
         }
 
     def plot_gantt(self, axes: Axes | None = None) -> Axes:
-        """Draw which GPUs each job held when; see :func:`shadowprice.analysis.plots.gantt`."""
+        """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.gantt`."""
         return plots.gantt(self.instance, self.schedule, axes, title=self.policy)
 
     def plot_jct_cdf(self, axes: Axes | None = None) -> Axes:
@@ -114,12 +136,18 @@ class Outcome:
         return plots.jct_cdf({self.policy: self.jct_s}, axes)
 
     def __repr__(self) -> str:
-        mean = f"{self.jct_s.mean():.1f} s" if len(self.jct_s) else "none"
-        return f"Outcome({self.policy}: {len(self.jct_s)} jobs, mean JCT {mean}, verified)"
+        jobs, mean_s = len(self.jct_s), metrics.mean(self.jct_s)
+        told = "no jobs" if mean_s is None else f"{jobs} jobs, mean JCT {mean_s:,.1f} s"
+        return f"Outcome({self.policy}: {told}, verified)"
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th>{escape(key)}</th><td>{escape(f'{v:,.3f}' if isinstance(v, float) else str(v))}</td></tr>"
-            for key, v in self.summary().items()
+        """Show the summary as a table in a notebook."""
+        rows = "".join(
+            f"<tr><th>{escape(key)}</th><td>{escape(_shown(value))}</td></tr>"
+            for key, value in self.summary().items()
         )
-        return f"<table>{cells}</table>"
+        return f"<table>{rows}</table>"
+
+
+def _shown(value: object) -> str:
+    return f"{value:,.3f}" if isinstance(value, float) else str(value)

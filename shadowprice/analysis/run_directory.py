@@ -1,59 +1,77 @@
 """Run directories: enough on disk to verify a run, and to plot it, again.
 
 ========================  ==================================================================
-``run.json``              format version, policy, settings, cluster, overheads, metrics
+``run.json``              format version, policy, settings, cluster, overheads, metrics, and
+                          the SHA-256 of everything, itself included
 ``workload.parquet``      the jobs
 ``schedule.parquet``      the schedule
 ========================  ==================================================================
+
+The digests catch damage, mixed-up files and careless edits, not forgery: whoever recomputes
+them can still not pass a schedule that breaks a rule, nor metrics that are not the schedule's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.errors import InputError, VerificationError
+from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.io import read_workload, write_workload
 from shadowprice.instances.schedule import Schedule
 
+T = TypeVar("T")
+
 FORMAT = 1
 RUN, WORKLOAD, SCHEDULE = "run.json", "workload.parquet", "schedule.parquet"
+_PARTIAL = ".partial-"
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "policy": str,
+    "settings": dict,
+    "decisions": int,
+    "cpu_s": (int, float),
+    "cluster": list,
+    "overheads": dict,
+    "metrics": dict,
+    "sha256": dict,
+}
 
 
 def save(outcome: Outcome, directory: str | Path) -> None:
-    """Write a run directory; an older run there is replaced file by file.
+    """Write a run directory; an earlier run there is replaced.
+
+    All files are written beside their targets and then renamed, so that none is ever there in
+    part; a crash between two renames leaves files that :func:`load` refuses.
 
     Raises
     ------
     InputError
-        If the path is a file, cannot be written, or is a directory with something else in it.
+        If the path is a file, is a directory that holds something else than an earlier run, or
+        cannot be written; or if a setting cannot be written as JSON.
     """
     directory = Path(directory)
     try:
-        if directory.exists() and not directory.is_dir():
-            raise InputError(f"{directory}: is a file, expected a directory for the run")
-        directory.mkdir(parents=True, exist_ok=True)
-        others = {path.name for path in directory.iterdir()} - {RUN, WORKLOAD, SCHEDULE}
-        if others:
-            raise InputError(f"{directory}: has {min(others)!r} in it, expected a new directory or an earlier run")
-        (directory / RUN).unlink(missing_ok=True)
+        _claim(directory)
+        partial = {name: directory / (_PARTIAL + name) for name in (WORKLOAD, SCHEDULE, RUN)}
+        write_workload(outcome.instance.workload, partial[WORKLOAD])
         table = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
-        _replace(directory / WORKLOAD, lambda path: write_workload(outcome.instance.workload, path))
-        _replace(directory / SCHEDULE, lambda path: pq.write_table(table, path))
-        text = json.dumps(_describe(outcome), indent=1, allow_nan=False)
-        _replace(directory / RUN, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+        pq.write_table(table, partial[SCHEDULE])
+        digests = {name: _sha256(partial[name].read_bytes()) for name in (WORKLOAD, SCHEDULE)}
+        partial[RUN].write_text(_describe(outcome, digests), encoding="utf-8")
+        for name in (RUN, WORKLOAD, SCHEDULE):
+            partial[name].replace(directory / name)
     except OSError as error:
         raise InputError(f"{directory}: cannot be written: {error}") from error
 
@@ -66,90 +84,160 @@ def load(directory: str | Path) -> Outcome:
     InputError
         If a file is missing, corrupt or of another format.
     VerificationError
-        If the schedule breaks a rule, or a recorded metric is not what the schedule gives.
+        If a file is not the one that was saved, the schedule breaks a rule, or a recorded metric
+        is not what the schedule gives.
     """
     directory = Path(directory)
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory")
-    described = _read_json(directory / RUN)
+    run_path, schedule_path = directory / RUN, directory / SCHEDULE
+    described = _read_description(run_path)
     instance = Instance(
-        _cluster(described, directory / RUN), read_workload(directory / WORKLOAD), _overheads(described, directory / RUN)
+        _cluster(described["cluster"], run_path),
+        _parsed(directory / WORKLOAD, read_workload),
+        _overheads(described["overheads"], run_path),
     )
-    path = directory / SCHEDULE
+    schedule = _parsed(schedule_path, _read_schedule)
     try:
-        frame = pq.read_table(pa.BufferReader(read_bytes(path))).to_pandas()
-    except pa.ArrowException as error:
-        raise InputError(f"{path}: is not a Parquet file: {error}") from error
-    outcome = Outcome.verified(
-        instance,
-        Schedule.from_frame(frame, source=str(path)),
-        policy=str(described.get("policy", "")),
-        settings=described.get("settings", {}),
-        decisions=int(described.get("decisions", 0)),
-        cpu_s=float(described.get("cpu_s", 0.0)),
-    )
-    recorded, found = described.get("metrics", {}), outcome.summary()
-    for key, value in found.items():
-        if recorded.get(key) != value:
-            raise VerificationError(f"{directory / RUN}: metric {key} is {recorded.get(key)!r}, the schedule gives {value!r}")
+        outcome = Outcome.verified(
+            instance,
+            schedule,
+            policy=described["policy"],
+            settings=described["settings"],
+            decisions=described["decisions"],
+            cpu_s=float(described["cpu_s"]),
+        )
+    except VerificationError as error:
+        raise VerificationError(f"{schedule_path}: {error}") from error
+    _check_metrics(described["metrics"], outcome, run_path)
+    # Last, since a broken rule or a wrong metric says more than a digest that differs.
+    _check_digests(described, directory)
     return outcome
 
 
-def _describe(outcome: Outcome) -> dict[str, Any]:
-    return {
+def _claim(directory: Path) -> None:
+    """Make the directory, or make sure that it is empty or an earlier run."""
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"{directory}: is a file, expected a directory for the run")
+    directory.mkdir(parents=True, exist_ok=True)
+    names = {path.name for path in directory.iterdir() if not path.name.startswith(_PARTIAL)}
+    if not names:
+        return
+    foreign = names - {RUN, WORKLOAD, SCHEDULE}
+    if foreign:
+        raise InputError(
+            f"{directory}: has {min(foreign)!r} in it, expected a new directory or an earlier run"
+        )
+    if RUN not in names:
+        raise InputError(
+            f"{directory}: has {min(names)!r} but no {RUN!r}, "
+            "expected a new directory or an earlier run"
+        )
+    _read_json(directory / RUN)
+
+
+def _describe(outcome: Outcome, digests: Mapping[str, str]) -> str:
+    """Text of ``run.json``."""
+    cluster = outcome.instance.cluster
+    described = {
         "format": FORMAT,
         "policy": outcome.policy,
         "settings": dict(outcome.settings),
         "decisions": outcome.decisions,
         "cpu_s": outcome.cpu_s,
         "verify_cpu_s": outcome.verify_cpu_s,
-        "cluster": [{"count": count, **asdict(node)} for count, node in outcome.instance.cluster.groups()],
+        "cluster": [{"count": count, **asdict(node)} for count, node in cluster.groups()],
         "overheads": asdict(outcome.instance.overheads),
         "metrics": outcome.summary(),
     }
-
-
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the target and rename, so that a crash leaves no half file under its name."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
     try:
-        write(temporary)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        described["sha256"] = {RUN: _sha256(_canonical(described)), **digests}
+        return json.dumps(described, indent=1, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{RUN}: settings or metrics are not JSON: {error}") from error
 
 
-def _umask() -> int:
-    current = os.umask(0o022)
-    os.umask(current)
-    return current
+def _canonical(described: Mapping[str, Any]) -> bytes:
+    """Bytes that depend on the content of a description only, its digests left out."""
+    content = {key: value for key, value in described.items() if key != "sha256"}
+    return json.dumps(content, sort_keys=True).encode()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         described = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path}: is not JSON: {error}") from error
     if not isinstance(described, dict) or described.get("format") != FORMAT:
-        raise InputError(f"{path}: expected a run of format {FORMAT}")
+        found = described.get("format") if isinstance(described, dict) else described
+        raise InputError(f"{path}: format is {found!r}, expected a run of format {FORMAT}")
     return described
 
 
-def _cluster(described: dict[str, Any], path: Path) -> Cluster:
+def _read_description(path: Path) -> dict[str, Any]:
+    described = _read_json(path)
+    for key, kind in _KINDS.items():
+        value = described.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise InputError(f"{path}: {key} is {value!r}, not as a run is saved")
+    return described
+
+
+def _read_schedule(path: Path) -> Schedule:
+    frame: pd.DataFrame = pq.read_table(pa.BufferReader(read_bytes(path))).to_pandas()
+    return Schedule.from_frame(frame, source=str(path))
+
+
+def _parsed(path: Path, read: Callable[[Path], T]) -> T:
+    """What a reader makes of a file; damaged Parquet raises a variety of errors."""
     try:
-        groups = [(int(group["count"]), Node(**{k: v for k, v in group.items() if k != "count"})) for group in described["cluster"]]
-    except (KeyError, TypeError, ValueError) as error:
+        return read(path)
+    except ShadowpriceError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
+        raise InputError(f"{path}: is not as saved: {error}") from error
+
+
+def _check_digests(described: Mapping[str, Any], directory: Path) -> None:
+    recorded = described["sha256"]
+    found = {name: _sha256(read_bytes(directory / name)) for name in (WORKLOAD, SCHEDULE)}
+    found[RUN] = _sha256(_canonical(described))
+    for name, digest in found.items():
+        if recorded.get(name) != digest:
+            raise VerificationError(
+                f"{directory / name}: is not what was saved: its SHA-256 is {digest}, "
+                f"{RUN} has {recorded.get(name)!r}"
+            )
+
+
+def _check_metrics(recorded: Mapping[str, Any], outcome: Outcome, path: Path) -> None:
+    for key, value in outcome.summary().items():
+        if recorded.get(key) != value:
+            raise VerificationError(
+                f"{path}: metric {key} is {recorded.get(key)!r}, the schedule gives {value!r}"
+            )
+
+
+def _cluster(groups: list[Any], path: Path) -> Cluster:
+    try:
+        nodes = [
+            (int(group["count"]), Node(**{k: v for k, v in group.items() if k != "count"}))
+            for group in groups
+        ]
+        return Cluster(tuple(node for count, node in nodes for _ in range(count)))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: cluster is not a list of node groups: {error}") from error
-    return Cluster(tuple(node for count, node in groups for _ in range(count)))
 
 
-def _overheads(described: dict[str, Any], path: Path) -> Overheads:
+def _overheads(values: dict[str, Any], path: Path) -> Overheads:
     try:
-        values = dict(described["overheads"])
-        values["restart_by_gpus"] = tuple((int(gpus), float(cost)) for gpus, cost in values["restart_by_gpus"])
-        return Overheads(**values)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: overheads are not as written: {error}") from error
+        steps = tuple((int(gpus), float(cost)) for gpus, cost in values["restart_by_gpus"])
+        return Overheads(**{**values, "restart_by_gpus": steps})
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{path}: overheads are not as saved: {error}") from error

@@ -12,22 +12,25 @@ r_j, p_j  data.release, .work   J           slots   release, duration
 g_j       data.gpus             J           GPUs    gang
 w_j       data.weight           J                   weight
 G         data.capacity                     GPUs    GPUs of the pool
-y_jk      m.y[j, k]             J, K        slots   time j runs in interval k
+y_jks     m.y[j, k, s]          J, K, 0..1  slots   time j runs in interval k, in two halves
 ========  ====================  ==========  ======  ==========================================
 
 .. math::
 
-    \min        \sum_j w_j \Bigl( \tfrac{1}{p_j}\sum_k b_{jk} y_{jk} + \tfrac{p_j}{2} \Bigr)   && (busy) \\
-    \text{s.t.} \sum_k y_{jk} = p_j                                        \forall j   && (work)     \\
-                \sum_j g_j y_{jk} \le G (b_{k+1} - b_k)                    \forall k   && (capacity) \\
-                0 \le y_{jk} \le b_{k+1} - \max(b_k, r_j)                  \forall j,k && (alone)
+    \min        \sum_j w_j \Bigl( \tfrac{1}{p_j}\sum_k \bigl( b_{jk} y_{jk0} + (b_{jk} + u_{jk}) y_{jk1} \bigr)
+                + \tfrac{p_j}{2} \Bigr)                                                        && (busy) \\
+    \text{s.t.} \sum_{k,s} y_{jks} = p_j                                   \forall j   && (work)     \\
+                \sum_{j,s} g_j y_{jks} \le G (b_{k+1} - b_k)               \forall k   && (capacity) \\
+                0 \le y_{jks} \le u_{jk} / 2                               \forall j,k,s && (alone)
 
-with b_jk = max(b_k, r_j) and y_jk only where r_j < b_{k+1}.
+with b_jk = max(b_k, r_j), u_jk = min(b_{k+1} - b_jk, p_j), and y_jks only where r_j < b_{k+1}.
 
-Validity. Let a schedule, preemptive or not, run job j on the set I_j, of measure p_j. Then
-y_jk = |I_j within interval k| satisfies (work), (capacity), (alone). The mean busy time M_j =
-(1/p_j) int_{I_j} t dt is at least (1/p_j) sum_k b_jk y_jk; and I_j ends by C_j, so int_{I_j} t dt
-<= int_{C_j - p_j}^{C_j} t dt = p_j (C_j - p_j/2), i.e. C_j >= M_j + p_j/2.
+Validity. Let a schedule, preemptive or not, run job j on the set I_j, of measure p_j, and let
+y_jk = |I_j within interval k| <= u_jk, its first half u_jk / 2 in y_jk0 and the rest in y_jk1.
+(work), (capacity), (alone) hold. The mean busy time is M_j = (1/p_j) int_{I_j} t dt; a set of
+measure y in an interval from b has int t dt >= b y + y^2 / 2, and y^2 / 2 >= max(0, u y - u^2 / 2)
+= u y_jk1 (a tangent, exact for y = 0 and y = u). And I_j ends by C_j, so int_{I_j} t dt <=
+int_{C_j - p_j}^{C_j} t dt = p_j (C_j - p_j/2), i.e. C_j >= M_j + p_j/2.
 
 Kind: relaxation.
 """
@@ -77,8 +80,10 @@ def build(data: Intervals) -> pyo.ConcreteModel:
     open_ = room > 0
     m.J = pyo.RangeSet(0, n - 1)
     m.K = pyo.RangeSet(0, k - 1)
-    m.JK = pyo.Set(dimen=2, initialize=[tuple(pair) for pair in np.argwhere(open_).tolist()])
-    m.y = pyo.Var(m.JK, bounds=lambda m, j, k: (0.0, float(room[j, k])))
+    most = np.minimum(room, data.work[:, None])
+    pairs = np.argwhere(open_).tolist()
+    m.JKS = pyo.Set(dimen=3, initialize=[(j, k, half) for j, k in pairs for half in (0, 1)])
+    m.y = pyo.Var(m.JKS, bounds=lambda m, j, k, half: (0.0, float(most[j, k]) / 2))
     intervals_of = [np.flatnonzero(row).tolist() for row in open_]
     jobs_of = [np.flatnonzero(column).tolist() for column in open_.T]
     price = data.weight / data.work
@@ -86,16 +91,16 @@ def build(data: Intervals) -> pyo.ConcreteModel:
 
     @m.Objective(doc="weighted mean busy times, without the constant")
     def busy(m: Any) -> Any:
-        return sum(float(price[j] * begin[j, k]) * m.y[j, k] for j, k in m.JK)
+        return sum(float(price[j] * (begin[j, k] + half * most[j, k])) * m.y[j, k, half] for j, k, half in m.JKS)
 
     @m.Constraint(m.J, doc="every job gets its work")
     def work(m: Any, j: int) -> Any:
-        return sum(m.y[j, k] for k in intervals_of[j]) == float(data.work[j])
+        return sum(m.y[j, k, half] for k in intervals_of[j] for half in (0, 1)) == float(data.work[j])
 
     @m.Constraint(m.K, doc="no more GPU time than there is")
     def capacity(m: Any, k: int) -> Any:
         if not jobs_of[k]:
             return pyo.Constraint.Skip
-        return sum(g[j] * m.y[j, k] for j in jobs_of[k]) <= data.capacity * length[k]
+        return sum(g[j] * (m.y[j, k, 0] + m.y[j, k, 1]) for j in jobs_of[k]) <= data.capacity * length[k]
 
     return m

@@ -79,7 +79,7 @@ class Gittins2d(Las2d):
         if distribution is None:
             distribution = ServiceDistribution(state.service_gpu_s())
             state.memory["distribution"] = distribution
-        quantum = np.append(self._limits, np.inf)[queue]
+        quantum = np.append(self._limits, 1.0)[queue]  # the last queue has no index
         index = np.where(
             queue < len(self._limits),
             distribution.quantum_index(service_s * live.gpus, quantum),

@@ -78,23 +78,27 @@ def interval_bound(
 ) -> Fraction:  # fmt: skip
     """Exact bound of the interval LP, its constant included, in the unit of the times.
 
-    Each job takes its work from the cheapest intervals open to it, at cost w_j b_jk / p_j +
-    g_j beta_k for each unit of time; O(n K log K).
+    Each job takes its work from the cheapest half-intervals open to it, at cost w_j b_jk / p_j +
+    g_j beta_k for each unit of time in the first half and w_j u_jk / p_j more in the second;
+    O(n K log K). First halves are rounded up and second ones down, which keeps the bound.
     """
     total = Fraction(-capacity * sum(int(b) * (e - s) for b, s, e in zip(prices, bounds, bounds[1:], strict=False)), PRICE_UNIT)
     starts, ends = np.array(bounds[:-1], dtype=np.int64), np.array(bounds[1:], dtype=np.int64)
     for r, p, g, w in zip(release, work, gpus, weight, strict=True):
         first = int(np.searchsorted(ends, r, side="right"))
         begin = np.maximum(starts[first:], r)
-        room = ends[first:] - begin
+        most = np.minimum(ends[first:] - begin, p)
+        room = np.concatenate((most - most // 2, most // 2))
+        begin = np.concatenate((begin, begin + most))
+        price = np.concatenate((prices[first:], prices[first:]))
         # cost of a unit of time x (p * denominator of w * PRICE_UNIT), a whole number
         scale = w.numerator * PRICE_UNIT
         rent = int(g) * p * w.denominator
-        if scale * bounds[-1] + rent * int(prices.max(initial=0)) >= _LIMIT:
-            unit = [scale * int(b) + rent * int(q) for b, q in zip(begin.tolist(), prices[first:].tolist(), strict=True)]
+        if 2 * scale * bounds[-1] + rent * int(prices.max(initial=0)) >= _LIMIT:
+            unit = [scale * int(b) + rent * int(q) for b, q in zip(begin.tolist(), price.tolist(), strict=True)]
             order = sorted(range(len(unit)), key=unit.__getitem__)
         else:
-            unit = (scale * begin + rent * prices[first:]).tolist()
+            unit = (scale * begin + rent * price).tolist()
             order = np.argsort(np.array(unit), kind="stable").tolist()
         left, cost = p, 0
         for k in order:

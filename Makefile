@@ -1,0 +1,64 @@
+# Everything runs in .venv, made with the machine's python3; a second `make` installs nothing again.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Pictures and BLAS: no display, and no more threads than one for each test process.
+export MPLBACKEND := Agg
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format nightly bench figures dist clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
+
+demo: $(VENV)/.installed  ## compare four policies with what was possible, on a generated trace
+	$(BIN)/shadowprice demo
+
+test: $(VENV)/.installed-test  ## fast tests
+	$(BIN)/python -m pytest -p no:benchmark -n 2
+
+check: $(VENV)/.installed-dev  ## lint, format, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.installed-dev  ## rewrite the sources in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+nightly: $(VENV)/.installed-test  ## all tests, slow ones too, with 2,000 examples a property
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -p no:benchmark -n 2 -m 'not gpu'
+
+bench: $(VENV)/.installed-dev  ## benchmarks
+	$(BIN)/python -m pytest benchmarks -m 'not gpu' --benchmark-only
+
+figures: $(VENV)/.installed  ## every figure of paper_figs/, at its fast size
+	set -e; for figure in paper_figs/[a-z]*.py; do echo "$$figure"; $(BIN)/python "$$figure"; done
+
+dist: $(VENV)/.installed-dev  ## source distribution and wheel, in dist/
+	rm -rf build dist
+	$(BIN)/python -m build
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"error: {sys.executable} is Python {sys.version.split()[0]}, expected 3.11 or later; use make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo 'installing into $(VENV): a minute or two the first time'
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	@echo 'installing into $(VENV), with what the tests need: a minute or two the first time'
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	@echo 'installing into $(VENV), with the tools of developers: a minute or two the first time'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ $(VENV)/.installed-test $(VENV)/.installed

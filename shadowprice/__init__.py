@@ -1,0 +1,73 @@
+"""Online scheduling of deep-learning clusters, measured against what was possible.
+
+>>> import shadowprice as sp
+>>> jobs = sp.generate("lognormal", jobs=50, seed=1, gpus_total=16)
+>>> outcome = sp.simulate(jobs, "4x4", "srtf")
+>>> outcome.summary()["verified"]
+True
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shadowprice.analysis.compare import Comparison, compare
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.simulate import Semantics, simulate
+from shadowprice.errors import ShadowpriceError
+from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.generators import generate
+from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.throughputs import load_throughputs
+from shadowprice.instances.traces import load_trace
+from shadowprice.instances.workload import Workload
+from shadowprice.proofs.certificate import verify
+from shadowprice.solvers.offline import optimum, strongest_bound
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Cluster",
+    "Comparison",
+    "Instance",
+    "Node",
+    "Objective",
+    "Outcome",
+    "Overheads",
+    "Schedule",
+    "Semantics",
+    "ShadowpriceError",
+    "Workload",
+    "compare",
+    "generate",
+    "load",
+    "optimum",
+    "simulate",
+    "strongest_bound",
+    "verify",
+]
+
+
+def load(path: str | Path, *, format: str | None = None, throughputs: str | Path | None = None) -> Workload:
+    """Read a trace: CSV, Parquet, Philly or Gavel, plain or compressed.
+
+    Parameters
+    ----------
+    format : str, optional
+        Name of the importer; sniffed if not given.
+    throughputs : path, optional
+        Throughput table, for traces that count work in steps.
+
+    Raises
+    ------
+    InputError
+        If the file is not as expected, naming file, row, column and value.
+
+    See Also
+    --------
+    shadowprice.instances.traces.load_trace : also reports what was dropped or repaired.
+    """
+    table = None if throughputs is None else load_throughputs(throughputs)
+    return load_trace(path, format=format, throughputs=table).workload

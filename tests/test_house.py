@@ -1,0 +1,175 @@
+"""The house rules that a machine can check; import-linter checks the layers."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import importlib.metadata
+import inspect
+import os
+import pkgutil
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import shadowprice
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "shadowprice"
+LINKS = ["models", "solvers", "proofs", "instances", "analysis"]
+MAX_LINES = 300
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+SHIPPED = [
+    path
+    for folder in ("shadowprice", "tests", "paper_figs", "benchmarks", "docs", "examples", ".ci")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.is_file() and path.suffix in {".py", ".md", ".toml", ".ipynb", ".sh", ""}
+] + sorted(path for path in ROOT.iterdir() if path.is_file() and path.suffix != ".lock")
+# Import name where it differs from the name on the package index.
+DISTRIBUTION = {"sklearn": "scikit-learn", "pynvml": "nvidia-ml-py", "yaml": "pyyaml"}
+OPTIONAL = {"strategies.py": {"hypothesis"}}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def modules() -> Iterator[ModuleType]:
+    yield shadowprice
+    for found in pkgutil.walk_packages(shadowprice.__path__, "shadowprice."):
+        yield importlib.import_module(found.name)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Full names of the modules a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno}: relative import"
+            yield node.module or ""
+
+
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return found
+
+
+def normalised(requirement: str) -> str:
+    return re.split(r"[^A-Za-z0-9_.-]", requirement.strip())[0].lower().replace("_", "-")
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_top_level_folders_are_relative_links_into_the_package(name: str) -> None:
+    link = ROOT / name
+    assert link.is_symlink()
+    assert os.readlink(link) == f"shadowprice/{name}"
+    assert link.is_dir()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_files_are_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_modules_and_what_is_public_in_them_have_docstrings(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    lacking = [] if ast.get_docstring(tree) else ["the module"]
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    for owner in [tree, *(n for n in tree.body if isinstance(n, ast.ClassDef))]:
+        if isinstance(owner, ast.ClassDef) and owner.name.startswith("_"):
+            continue
+        for node in owner.body:
+            public = isinstance(node, kinds) and not node.name.startswith("_")
+            if public and not ast.get_docstring(node) and not is_overload(node):
+                lacking.append(node.name)
+    assert not lacking
+
+
+def is_overload(node: ast.AST) -> bool:
+    decorators = getattr(node, "decorator_list", [])
+    return any(ast.unparse(each) in {"overload", "typing.overload"} for each in decorators)
+
+
+def test_no_path_of_somebodys_machine_is_in_the_repository() -> None:
+    # Written so that this file does not contain them itself.
+    words = ["/" + word for word in ("work/", "home/", "Users/", "farm/")]
+    found = [
+        f"{name_of(path)}: {word}"
+        for path in SHIPPED
+        for word in words
+        if re.search(rf"(?<![\w.\-/:]){word}", path.read_text(encoding="utf-8", errors="ignore"))
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_what_is_imported_is_declared(path: Path) -> None:
+    declared = {normalised(requirement) for requirement in project()["dependencies"]}
+    extras = {
+        normalised(requirement)
+        for requirements in project()["optional-dependencies"].values()
+        for requirement in requirements
+    }
+    top = {name.split(".")[0] for name in imported(path)} - {"shadowprice"}
+    third_party = top - set(sys.stdlib_module_names) - OPTIONAL.get(path.name, set())
+    needed = {DISTRIBUTION.get(name, name) for name in third_party}
+    # Extras are imported inside the function that needs them.
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    at_import = {
+        DISTRIBUTION.get(alias.name.split(".")[0], alias.name.split(".")[0])
+        for node in body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert needed <= declared | extras
+    assert not (at_import & (extras - declared))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_nothing_draws_through_pyplot_or_unpickles(path: Path) -> None:
+    assert not set(imported(path)) & {"matplotlib.pyplot", "pickle", "shelve", "marshal"}
+
+
+def test_the_verifier_imports_instances_and_errors_only() -> None:
+    names = set(imported(PACKAGE / "proofs" / "certificate.py"))
+    ours = {name for name in names if name.startswith("shadowprice")}
+    allowed = ("shadowprice.instances.", "shadowprice.errors")
+    assert {name for name in ours if not name.startswith(allowed)} == set()
+
+
+def test_the_examples_in_docstrings_hold() -> None:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    runner = doctest.DocTestRunner(verbose=False)
+    report: list[str] = []
+    for module in modules():
+        for test in finder.find(module):
+            runner.run(test, out=report.append)
+    results = runner.summarize(verbose=False)
+    assert results.failed == 0, "".join(report)
+    assert results.attempted > 0
+
+
+def test_the_public_names_exist() -> None:
+    names = shadowprice.__all__
+    assert len(set(names)) == len(names)
+    assert [name for name in names if inspect.getattr_static(shadowprice, name, None) is None] == []
+
+
+def test_the_package_is_typed_and_versions_agree() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+    version = project()["version"]
+    assert f"version: {version}" in (ROOT / "CITATION.cff").read_text()
+    try:
+        installed = importlib.metadata.version("shadowprice")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("runs from a source tree that is not installed")
+    assert installed == version

@@ -1,0 +1,256 @@
+"""The offline optimum against brute force, two solvers against each other, bounds against both."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shadowprice.analysis.metrics import end_s
+from shadowprice.errors import InputError, SolverError
+from shadowprice.execution.engine import run
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.strategies import instances
+from shadowprice.instances.workload import Workload
+from shadowprice.models import time_indexed
+from shadowprice.models.slotted import Slotted
+from shadowprice.proofs.certificate import verify
+from shadowprice.solvers import lagrangian, list_schedule
+from shadowprice.solvers.bounds import bound_of, simple_bounds
+from shadowprice.solvers.compile import SolverOptions, Status, compile_model
+from shadowprice.solvers.offline import lower_bounds, optimum, strongest_bound
+from shadowprice.solvers.registry import policies
+
+TINY = instances(max_jobs=4, max_nodes=2, max_gpus=2, max_arrival_s=6, max_work_s=4)
+SMALL = instances(max_jobs=6, max_nodes=2, max_gpus=4, max_arrival_s=10, max_work_s=8)
+OBJECTIVES = list(Objective)
+
+
+def brute_force(instance: Instance, objective: Objective) -> float:
+    """The best list schedule: every regular objective is minimised by one of them."""
+    jobs = Slotted.of(instance)
+    best = float("inf")
+    for order in permutations(range(jobs.jobs)):
+        starts = list_schedule.place(jobs, list(order), list_schedule.safe_horizon(jobs))
+        ends = (starts + jobs.duration) * jobs.slot_ticks / TICKS_PER_S
+        best = min(best, objective.cost_s(instance.workload, ends))
+    return best
+
+
+def every_slotted_preemptive_cost(instance: Instance, objective: Objective) -> float:
+    """Exhaustive search over preemptive schedules that change at whole seconds; tiny instances only."""
+    jobs = Slotted.of(instance, 1.0)
+    capacity, n = jobs.capacity, jobs.jobs
+    horizon = list_schedule.safe_horizon(jobs)
+    states = {tuple(jobs.duration.tolist()): {tuple([0] * n)}}
+    for slot in range(horizon):
+        following: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+        for left, ends in states.items():
+            ready = [j for j in range(n) if left[j] and jobs.release[j] <= slot]
+            for chosen in product((0, 1), repeat=len(ready)):
+                runs = [j for j, c in zip(ready, chosen, strict=True) if c]
+                if sum(jobs.gpus[j] for j in runs) > capacity:
+                    continue
+                now = tuple(left[j] - (j in runs) for j in range(n))
+                after = {tuple(slot + 1 if j in runs and not now[j] else e[j] for j in range(n)) for e in ends}
+                following.setdefault(now, set()).update(after)
+        states = following
+    done = states[tuple([0] * n)]
+    return min(objective.cost_s(instance.workload, np.array(ends, float)) for ends in done)
+
+
+@settings(max_examples=30)
+@given(instance=TINY, objective=st.sampled_from(OBJECTIVES), method=st.sampled_from(["milp", "cp-sat"]))
+def test_the_optimum_is_what_brute_force_finds(instance: Instance, objective: Objective, method: str) -> None:
+    found = optimum(instance, objective, method=method, budget_s=20)  # type: ignore[arg-type]
+    assert found.proven
+    assert found.lower_s == found.upper_s == brute_force(instance, objective)
+    assert found.schedule is not None
+    verify(instance, found.schedule)
+    assert objective.cost_s(instance.workload, end_s(instance, found.schedule)) == found.upper_s
+
+
+@settings(max_examples=20)
+@given(instance=SMALL, objective=st.sampled_from(OBJECTIVES))
+def test_two_solvers_agree(instance: Instance, objective: Objective) -> None:
+    milp = optimum(instance, objective, method="milp", budget_s=20)
+    cp_sat = optimum(instance, objective, method="cp-sat", budget_s=20)
+    assert milp.proven
+    assert cp_sat.proven
+    assert milp.upper_s == cp_sat.upper_s
+
+
+@settings(max_examples=20)
+@given(instance=SMALL, objective=st.sampled_from(OBJECTIVES), data=st.data())
+def test_bound_optimum_policy(instance: Instance, objective: Objective, data: st.DataObject) -> None:
+    """bound <= optimum <= every policy that does not preempt; preemptive bounds <= every policy."""
+    best = optimum(instance, objective, method="cp-sat", budget_s=20)
+    weak = list(lower_bounds(instance, objective, preemptive=True, budget_s=5))
+    for bound in weak:
+        assert bound.certified
+        assert bound.value_s <= best.lower_s
+    for name, policy in policies().items():
+        schedule = run(instance, policy).schedule
+        cost_s = objective.cost_s(instance.workload, end_s(instance, schedule))
+        assert max(bound.value_s for bound in weak) <= cost_s, name
+        if not policy.preemptive:
+            assert best.lower_s <= cost_s, name
+
+
+@settings(max_examples=15)
+@given(
+    instance=instances(max_jobs=3, max_nodes=1, max_gpus=3, max_arrival_s=3, max_work_s=3),
+    objective=st.sampled_from(OBJECTIVES),
+)
+def test_bounds_hold_for_every_preemptive_schedule(instance: Instance, objective: Objective) -> None:
+    cost = every_slotted_preemptive_cost(instance, objective)
+    for bound in lower_bounds(instance, objective, preemptive=True, budget_s=5):
+        assert bound.value_s <= cost, bound.kind
+
+
+@given(instance=instances(max_nodes=1, max_gpus=1))
+def test_srtf_on_one_gpu_is_the_preemptive_optimum(instance: Instance) -> None:
+    for objective in (Objective.COMPLETION, Objective.FLOW):
+        bound = strongest_bound(instance, objective, preemptive=True, budget_s=0.0)
+        schedule = run(instance, policies()["srtf"]).schedule
+        assert bound.kind == "optimum"
+        assert objective.cost_s(instance.workload, end_s(instance, schedule)) == bound.value_s
+
+
+@settings(max_examples=15)
+@given(instance=instances(max_jobs=3, max_nodes=1, max_gpus=1, max_arrival_s=3, max_work_s=3))
+def test_schrage_by_exhaustive_search(instance: Instance) -> None:
+    bound = strongest_bound(instance, "completion", preemptive=True, budget_s=0.0)
+    assert bound.value_s == every_slotted_preemptive_cost(instance, Objective.COMPLETION)
+
+
+@given(instance=SMALL, data=st.data())
+def test_any_prices_give_a_bound(instance: Instance, data: st.DataObject) -> None:
+    """LB-lp: perturbed duals may weaken the bound, never lift it above a feasible schedule."""
+    jobs = Slotted.of(instance)
+    starts = list_schedule.search(jobs, span=False, seed=0, budget_s=1, moves=50)
+    horizon = int((starts + jobs.duration).max()) + 1
+    prices = np.array(data.draw(st.lists(st.floats(-2, 5), min_size=horizon, max_size=horizon)))
+    bound, reduced = lagrangian.reduced_costs(jobs, lagrangian.exact_prices(prices), horizon)
+    assert bound <= list_schedule.total(jobs, starts) * lagrangian.PRICE_UNIT
+    for j, start in enumerate(starts.tolist()):
+        assert reduced[j, start] >= 0
+
+
+@given(
+    instance=instances(max_jobs=5, max_arrival_s=10, max_work_s=10),
+    weights=st.lists(st.integers(1, 9), min_size=5, max_size=5),
+)
+def test_weighted_bounds(instance: Instance, weights: list[int]) -> None:
+    jobs = instance.workload
+    weighted = Workload.from_columns(
+        arrival_s=jobs.arrival_s, gpus=jobs.gpus, work=jobs.work, weight=weights[: len(jobs)]
+    )
+    heavier = Instance(instance.cluster, weighted)
+    found = optimum(heavier, "completion", method="cp-sat", budget_s=20)
+    milp = optimum(heavier, "completion", budget_s=20)
+    assert found.upper_s == milp.upper_s
+    for bound in lower_bounds(heavier, "completion", preemptive=True, budget_s=5):
+        assert bound.value_s <= found.lower_s, bound.kind
+
+
+def test_a_coarser_grid_is_honest() -> None:
+    rng = np.random.default_rng(3)
+    jobs = Workload.from_columns(
+        arrival_s=rng.integers(0, 900, 14), gpus=rng.choice([1, 2, 4], 14), work=rng.integers(50, 1000, 14)
+    )
+    instance = Instance(Cluster.parse("2x4"), jobs)
+    exact = optimum(instance, "completion", method="cp-sat", budget_s=30)
+    assert exact.proven
+    for slot_s in (100.0, 37.0, 250.0):
+        coarse = optimum(instance, "completion", slot_s=slot_s, budget_s=20)
+        assert not coarse.proven
+        assert 0.7 * exact.upper_s < coarse.lower_s <= exact.upper_s <= coarse.upper_s
+
+
+def test_mixed_types_have_bounds_but_no_exact_optimum() -> None:
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0], gpus=[1, 1], work=[10, 20], throughput=[[1, 2], [1, 2]], gpu_types=("k80", "v100")
+    )
+    instance = Instance(Cluster.parse("1x1:k80,1x1:v100"), jobs)
+    with pytest.raises(InputError, match="equal speed"):
+        optimum(instance)
+    assert 0 < strongest_bound(instance, "completion", preemptive=False, budget_s=1).value_s <= 5 + 20
+
+
+def test_bounds_round_down() -> None:
+    third = Fraction(TICKS_PER_S * 10**9, 3)
+    assert Fraction(bound_of(third, "job").value_s) <= third / TICKS_PER_S
+
+
+def test_no_jobs() -> None:
+    empty = Instance(Cluster.parse("1x1"), Workload.from_columns(arrival_s=[], gpus=[], work=[]))
+    for objective in OBJECTIVES:
+        assert strongest_bound(empty, objective, preemptive=True, budget_s=1).value_s == 0.0
+        assert optimum(empty, objective).proven
+
+
+def test_infeasible_names_the_constraints() -> None:
+    m = pyo.ConcreteModel(name="two_rules")
+    m.x = pyo.Var([1, 2], domain=pyo.Binary)
+    m.goal = pyo.Objective(expr=m.x[1])
+    m.at_least = pyo.Constraint(expr=m.x[1] + m.x[2] >= 3)
+    m.harmless = pyo.Constraint(expr=m.x[1] <= 1)
+    with pytest.raises(SolverError, match="cannot hold together: at_least$"):
+        compile_model(m).solve()
+
+
+def test_unbounded_and_nonlinear_models_are_explained() -> None:
+    m = pyo.ConcreteModel(name="open")
+    m.x = pyo.Var()
+    m.goal = pyo.Objective(expr=m.x)
+    m.row = pyo.Constraint(expr=m.x <= 4)
+    with pytest.raises(SolverError, match="unbounded"):
+        compile_model(m).solve()
+    m.curve = pyo.Constraint(expr=m.x**2 <= 4)
+    with pytest.raises(SolverError, match="cannot be translated"):
+        compile_model(m)
+
+
+def test_duals_have_the_documented_signs() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, None))
+    m.y = pyo.Var(bounds=(0, None))
+    m.goal = pyo.Objective(expr=3 * m.x + m.y, sense=pyo.maximize)
+    m.cap = pyo.Constraint(expr=m.x + m.y <= 10)
+    solution = compile_model(m).solve()
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == pytest.approx(30)
+    assert solution.duals[0] == pytest.approx(3)
+
+
+def test_a_model_solves_to_the_same_value_by_every_method() -> None:
+    rng = np.random.default_rng(0)
+    jobs = Slotted.of(
+        Instance(
+            Cluster.parse("1x4"),
+            Workload.from_columns(arrival_s=rng.integers(0, 9, 6), gpus=rng.choice([1, 2], 6), work=rng.integers(1, 6, 6)),
+        )
+    )
+    windows = [np.arange(r, 40) for r in jobs.release.tolist()]
+    model = time_indexed.build(jobs, windows, relaxed=True)
+    values = [compile_model(model).solve(SolverOptions(method=method)).objective for method in ("simplex", "ipm")]
+    assert values[0] == pytest.approx(values[1])
+
+
+def test_simple_bounds_of_a_large_trace_are_quick_and_ordered() -> None:
+    rng = np.random.default_rng(1)
+    n = 20_000
+    jobs = Workload.from_columns(arrival_s=rng.integers(0, 10**6, n), gpus=rng.choice([1, 2, 8], n), work=rng.integers(1, 10**5, n))
+    instance = Instance(Cluster.parse("32x8"), jobs)
+    kinds = {bound.kind: bound.value_s for bound in simple_bounds(instance, Objective.FLOW)}
+    assert set(kinds) == {"job", "fluid", "mean-busy-time"}
+    assert kinds["job"] >= float(jobs.work.sum()) - 1e-3
