@@ -24,7 +24,8 @@ from shadowprice.instances.throughputs import load_throughputs
 from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers.offline import optimum, strongest_bound
+from shadowprice.solvers.offline import optimum
+from shadowprice.solvers.strongest import strongest_bound
 
 __version__ = "0.1.0"
 
@@ -50,7 +51,9 @@ __all__ = [
 ]
 
 
-def load(path: str | Path, *, format: str | None = None, throughputs: str | Path | None = None) -> Workload:
+def load(
+    path: str | Path, *, format: str | None = None, throughputs: str | Path | None = None
+) -> Workload:
     """Read a trace: CSV, Parquet, Philly or Gavel, plain or compressed.
 
     Parameters

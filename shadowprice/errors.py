@@ -2,12 +2,12 @@
 
 ::
 
-    ShadowpriceError                  base; the command line prints it and exits with code 2
-    ├── InputError                    a trace, a cluster, an option or a file is wrong: change the input
-    │   └── InfeasibleJobError        a job that can never run on its cluster
-    ├── PolicyError                   a policy decided something impossible: change the policy
-    ├── VerificationError             a schedule breaks a rule of its instance: nothing may be computed from it
-    └── SolverError                   a programme could not be solved as asked: change the model or the budget
+    ShadowpriceError              base; the command line prints it and exits with code 2
+    ├── InputError                an input is wrong: change the trace, cluster, option or file
+    │   └── InfeasibleJobError    a job can never run on its cluster
+    ├── PolicyError               a policy decided something impossible: change the policy
+    ├── VerificationError         a schedule breaks a rule: nothing may be computed from it
+    └── SolverError               a programme could not be solved: change the model or the budget
 """
 
 

@@ -18,7 +18,9 @@ from shadowprice.instances.workload import Workload
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 PEERS = SHARED / "golden" / "peers"
 
-needs_peers = pytest.mark.skipif(not PEERS.is_dir(), reason="recorded runs of public simulators are not here")
+needs_peers = pytest.mark.skipif(
+    not PEERS.is_dir(), reason="recorded runs of public simulators are not here"
+)
 
 
 @cache
@@ -37,7 +39,9 @@ def peer_cluster(file: str) -> Cluster:
     """The cluster of a file."""
     c = recorded(file)["cluster"]
     nodes = c.get("nodes", c.get("servers"))
-    return Cluster.parse(f"{nodes}x{c.get('gpus_per_node', c.get('gpus_per_server', c['gpus'] // nodes))}")
+    return Cluster.parse(
+        f"{nodes}x{c.get('gpus_per_node', c.get('gpus_per_server', c['gpus'] // nodes))}"
+    )
 
 
 def peer_workload(file: str) -> Workload:
@@ -49,7 +53,9 @@ def peer_workload(file: str) -> Workload:
     )
 
 
-def in_file_order(workload: Workload, ids: list[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def in_file_order(
+    workload: Workload, ids: list[Any], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Values by workload row, in the order the file lists its jobs."""
     return np.array([values[workload.row_of[str(name)]] for name in ids])
 

@@ -108,7 +108,9 @@ def same_run(frame: pd.DataFrame, k: int) -> pd.Series:
     return (frame["job"] == row["job"]) & (frame["start_s"] == row["start_s"])
 
 
-def edit(frame: pd.DataFrame, k: int, column: str, by: float, *, whole_run: bool = False) -> pd.DataFrame:
+def edit(
+    frame: pd.DataFrame, k: int, column: str, by: float, *, whole_run: bool = False
+) -> pd.DataFrame:
     changed = frame.copy()
     rows = same_run(frame, k) if whole_run else changed.index[k]
     changed.loc[rows, column] += by
@@ -133,7 +135,9 @@ CORRUPTIONS: dict[Callable[[pd.DataFrame, int], pd.DataFrame], set[str]] = {
 
 @pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda f: f.__name__)
 @given(data=st.data(), instance=instances(), name=st.sampled_from(["fifo", "srtf", "las2d"]))
-def test_rejects_corruption(corrupt: Callable, data: st.DataObject, instance: Instance, name: str) -> None:
+def test_rejects_corruption(
+    corrupt: Callable, data: st.DataObject, instance: Instance, name: str
+) -> None:
     frame = frame_of(instance, name)
     assume(len(frame))
     k = data.draw(st.integers(0, len(frame) - 1))
@@ -151,12 +155,19 @@ def rows(*values: tuple[float, ...]) -> pd.DataFrame:
 
 
 def test_names_the_first_row_over_capacity() -> None:
-    with pytest.raises(Violation, match=r"capacity: row 1 \(job 'b', node 0, 9.0 to 19.0 s\): 4 GPUs held"):
-        verify(two_jobs(), Schedule.from_frame(rows((0, 0, 2, 0.0, 10.0, 0.0), (1, 0, 2, 9.0, 19.0, 0.0))))
+    with pytest.raises(
+        Violation, match=r"capacity: row 1 \(job 'b', node 0, 9.0 to 19.0 s\): 4 GPUs held"
+    ):
+        verify(
+            two_jobs(),
+            Schedule.from_frame(rows((0, 0, 2, 0.0, 10.0, 0.0), (1, 0, 2, 9.0, 19.0, 0.0))),
+        )
 
 
 def test_back_to_back_is_allowed() -> None:
-    verify(two_jobs(), Schedule.from_frame(rows((0, 0, 2, 0.0, 10.0, 0.0), (1, 0, 2, 10.0, 20.0, 0.0))))
+    verify(
+        two_jobs(), Schedule.from_frame(rows((0, 0, 2, 0.0, 10.0, 0.0), (1, 0, 2, 10.0, 20.0, 0.0)))
+    )
 
 
 def test_a_gang_may_not_drift_apart() -> None:

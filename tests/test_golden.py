@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from peers import ends, in_file_order, needs_peers, peer_cluster, peer_workload, recorded, runs_of
+
 from shadowprice.execution.engine import run
 from shadowprice.execution.presets.preset import Recipe
 from shadowprice.execution.presets.registry import preset
@@ -28,18 +28,25 @@ def executed(file: str, recipe: Recipe) -> tuple[Workload, Schedule]:
 
 
 def samples() -> ServiceDistribution:
-    return ServiceDistribution(np.array(recorded("tiresias_gittins_samples.json")["samples"], float))
+    return ServiceDistribution(
+        np.array(recorded("tiresias_gittins_samples.json")["samples"], float)
+    )
 
 
 @pytest.mark.parametrize(
-    ("file", "name"), runs_of("tiresias_W*.json") + runs_of("helios_W*.json") + runs_of("pai_W*.json")
+    ("file", "name"),
+    runs_of("tiresias_W*.json") + runs_of("helios_W*.json") + runs_of("pai_W*.json"),
 )
 def test_every_job_ends_when_the_peer_says(file: str, name: str) -> None:
     peer = file.split("_")[0]
     golden = recorded(file)["runs"][name]
-    workload, schedule = executed(file, preset(peer).recipe(name, peer_workload(file), samples=samples()))
+    workload, schedule = executed(
+        file, preset(peer).recipe(name, peer_workload(file), samples=samples())
+    )
     ids = [job[0] for job in recorded(file)["jobs"]]
-    np.testing.assert_array_equal(in_file_order(workload, ids, ends(workload, schedule)), golden["end"])
+    np.testing.assert_array_equal(
+        in_file_order(workload, ids, ends(workload, schedule)), golden["end"]
+    )
     if "start" in golden:
         first = np.full(len(workload), np.inf)
         np.minimum.at(first, schedule.job, schedule.start_s)
@@ -66,8 +73,12 @@ def test_synergy_with_proportional_shares(file: str, name: str) -> None:
     golden, jobs = recorded(file)["runs"][name], recorded(file)["jobs"]
     recipe = preset("synergy").recipe(name, synergy_workload(file))
     first = 1.0 if recorded(file)["first_round_at"] == 1 else 0.0
-    workload, schedule = executed(file, replace(recipe, rounds=replace(recipe.rounds, first_s=first)))
-    jct = in_file_order(workload, [job[0] for job in jobs], ends(workload, schedule)) - [job[2] for job in jobs]
+    workload, schedule = executed(
+        file, replace(recipe, rounds=replace(recipe.rounds, first_s=first))
+    )
+    jct = in_file_order(workload, [job[0] for job in jobs], ends(workload, schedule)) - [
+        job[2] for job in jobs
+    ]
     np.testing.assert_allclose(jct, golden["jct"], atol=1e-3)
 
 

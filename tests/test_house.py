@@ -47,9 +47,10 @@ def modules() -> Iterator[ModuleType]:
         yield importlib.import_module(found.name)
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Full names of the modules a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imported(path: Path, *, inside_functions: bool = True) -> Iterator[str]:
+    """Full names of the modules a file imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree) if inside_functions else tree.body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -113,25 +114,22 @@ def test_no_path_of_somebodys_machine_is_in_the_repository() -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_what_is_imported_is_declared(path: Path) -> None:
-    declared = {normalised(requirement) for requirement in project()["dependencies"]}
+    always = {normalised(requirement) for requirement in project()["dependencies"]}
     extras = {
         normalised(requirement)
         for requirements in project()["optional-dependencies"].values()
         for requirement in requirements
     }
-    top = {name.split(".")[0] for name in imported(path)} - {"shadowprice"}
-    third_party = top - set(sys.stdlib_module_names) - OPTIONAL.get(path.name, set())
-    needed = {DISTRIBUTION.get(name, name) for name in third_party}
-    # Extras are imported inside the function that needs them.
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    at_import = {
-        DISTRIBUTION.get(alias.name.split(".")[0], alias.name.split(".")[0])
-        for node in body
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
-    assert needed <= declared | extras
-    assert not (at_import & (extras - declared))
+    optional = OPTIONAL.get(path.name, set())
+    assert third_party(imported(path)) <= always | extras
+    # What an extra brings is imported inside the function that needs it.
+    assert third_party(imported(path, inside_functions=False)) <= always | optional
+
+
+def third_party(names: Iterator[str]) -> set[str]:
+    """Distributions of imported modules, ours and the standard library's left out."""
+    top = {name.split(".")[0] for name in names} - {"shadowprice", *sys.stdlib_module_names}
+    return {DISTRIBUTION.get(name, name) for name in top}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)

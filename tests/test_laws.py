@@ -41,8 +41,14 @@ def scaled_policy(name: str, factor: float) -> Policy:
     return found
 
 
-@given(instance=instances(), name=st.sampled_from(NAMES), factor=st.sampled_from([0.25, 0.5, 2.0, 8.0, 3.0]))
-def test_scaling_all_times_scales_all_completions(instance: Instance, name: str, factor: float) -> None:
+@given(
+    instance=instances(),
+    name=st.sampled_from(NAMES),
+    factor=st.sampled_from([0.25, 0.5, 2.0, 8.0, 3.0]),
+)
+def test_scaling_all_times_scales_all_completions(
+    instance: Instance, name: str, factor: float
+) -> None:
     jobs = instance.workload
     scaled = Instance(
         instance.cluster, replace(jobs, arrival_s=jobs.arrival_s * factor, work=jobs.work * factor)
@@ -64,9 +70,15 @@ def test_order_of_rows_does_not_matter(data: st.DataObject, instance: Instance, 
     )
 
 
-@given(instance=instances(), name=st.sampled_from(NAMES), placement=st.sampled_from(sorted(placements())))
+@given(
+    instance=instances(),
+    name=st.sampled_from(NAMES),
+    placement=st.sampled_from(sorted(placements())),
+)
 def test_same_input_same_schedule(instance: Instance, name: str, placement: str) -> None:
-    first, second = (run(instance, policy(name), placement=placements()[placement]).schedule for _ in range(2))
+    first, second = (
+        run(instance, policy(name), placement=placements()[placement]).schedule for _ in range(2)
+    )
     assert first.to_frame().equals(second.to_frame())
 
 
@@ -77,20 +89,32 @@ def test_policies_that_do_not_preempt_run_every_job_once(instance: Instance, nam
         assert len(schedule.runs) == len(instance.workload)
 
 
-@given(instance=instances(), name=st.sampled_from(sorted(n for n in NAMES if n not in ("fifo", "sjf", "easy"))))
+@given(
+    instance=instances(),
+    name=st.sampled_from(sorted(n for n in NAMES if n not in ("fifo", "sjf", "easy"))),
+)
 def test_no_gpus_idle_while_a_job_that_fits_waits(instance: Instance, name: str) -> None:
     schedule = run(instance, POLICIES[name]).schedule
-    times = np.unique(np.concatenate((schedule.start_s, schedule.end_s, instance.workload.arrival_s)))
+    times = np.unique(
+        np.concatenate((schedule.start_s, schedule.end_s, instance.workload.arrival_s))
+    )
     end = ends_by_id(instance, schedule)
     for now in times.tolist():
         active = (schedule.start_s <= now) & (schedule.end_s > now)
         free = instance.cluster.total_gpus - int(schedule.gpus[active].sum())
         runs = set(schedule.job[active].tolist())
         for row, (job, arrival, gpus) in enumerate(
-            zip(instance.workload.id, instance.workload.arrival_s, instance.workload.gpus, strict=True)
+            zip(
+                instance.workload.id,
+                instance.workload.arrival_s,
+                instance.workload.gpus,
+                strict=True,
+            )
         ):
             waits = arrival <= now < end[job] and row not in runs
-            assert not (waits and gpus <= free), f"{job} waits at {now} s for {gpus} of {free} free GPUs"
+            assert not (waits and gpus <= free), (
+                f"{job} waits at {now} s for {gpus} of {free} free GPUs"
+            )
 
 
 @given(instance=instances(), name=st.sampled_from([n for n in NAMES if not POLICIES[n].knows]))

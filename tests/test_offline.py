@@ -26,8 +26,9 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.solvers import lagrangian, list_schedule
 from shadowprice.solvers.bounds import bound_of, simple_bounds
 from shadowprice.solvers.compile import SolverOptions, Status, compile_model
-from shadowprice.solvers.offline import lower_bounds, optimum, strongest_bound
+from shadowprice.solvers.offline import optimum
 from shadowprice.solvers.registry import policies
+from shadowprice.solvers.strongest import lower_bounds, strongest_bound
 
 TINY = instances(max_jobs=4, max_nodes=2, max_gpus=2, max_arrival_s=6, max_work_s=4)
 SMALL = instances(max_jobs=6, max_nodes=2, max_gpus=4, max_arrival_s=10, max_work_s=8)
@@ -46,7 +47,7 @@ def brute_force(instance: Instance, objective: Objective) -> float:
 
 
 def every_slotted_preemptive_cost(instance: Instance, objective: Objective) -> float:
-    """Exhaustive search over preemptive schedules that change at whole seconds; tiny instances only."""
+    """Exhaustive search over preemptive schedules that change at whole seconds; tiny only."""
     jobs = Slotted.of(instance, 1.0)
     capacity, n = jobs.capacity, jobs.jobs
     horizon = list_schedule.safe_horizon(jobs)
@@ -60,7 +61,10 @@ def every_slotted_preemptive_cost(instance: Instance, objective: Objective) -> f
                 if sum(jobs.gpus[j] for j in runs) > capacity:
                     continue
                 now = tuple(left[j] - (j in runs) for j in range(n))
-                after = {tuple(slot + 1 if j in runs and not now[j] else e[j] for j in range(n)) for e in ends}
+                after = {
+                    tuple(slot + 1 if j in runs and not now[j] else e[j] for j in range(n))
+                    for e in ends
+                }
                 following.setdefault(now, set()).update(after)
         states = following
     done = states[tuple([0] * n)]
@@ -68,8 +72,12 @@ def every_slotted_preemptive_cost(instance: Instance, objective: Objective) -> f
 
 
 @settings(max_examples=30)
-@given(instance=TINY, objective=st.sampled_from(OBJECTIVES), method=st.sampled_from(["milp", "cp-sat"]))
-def test_the_optimum_is_what_brute_force_finds(instance: Instance, objective: Objective, method: str) -> None:
+@given(
+    instance=TINY, objective=st.sampled_from(OBJECTIVES), method=st.sampled_from(["milp", "cp-sat"])
+)
+def test_the_optimum_is_what_brute_force_finds(
+    instance: Instance, objective: Objective, method: str
+) -> None:
     found = optimum(instance, objective, method=method, budget_s=20)  # type: ignore[arg-type]
     assert found.proven
     assert found.lower_s == found.upper_s == brute_force(instance, objective)
@@ -90,7 +98,9 @@ def test_two_solvers_agree(instance: Instance, objective: Objective) -> None:
 
 @settings(max_examples=20)
 @given(instance=SMALL, objective=st.sampled_from(OBJECTIVES), data=st.data())
-def test_bound_optimum_policy(instance: Instance, objective: Objective, data: st.DataObject) -> None:
+def test_bound_optimum_policy(
+    instance: Instance, objective: Objective, data: st.DataObject
+) -> None:
     """bound <= optimum <= every policy that does not preempt; preemptive bounds <= every policy."""
     best = optimum(instance, objective, method="cp-sat", budget_s=20)
     weak = list(lower_bounds(instance, objective, preemptive=True, budget_s=5))
@@ -110,7 +120,9 @@ def test_bound_optimum_policy(instance: Instance, objective: Objective, data: st
     instance=instances(max_jobs=3, max_nodes=1, max_gpus=3, max_arrival_s=3, max_work_s=3),
     objective=st.sampled_from(OBJECTIVES),
 )
-def test_bounds_hold_for_every_preemptive_schedule(instance: Instance, objective: Objective) -> None:
+def test_bounds_hold_for_every_preemptive_schedule(
+    instance: Instance, objective: Objective
+) -> None:
     cost = every_slotted_preemptive_cost(instance, objective)
     for bound in lower_bounds(instance, objective, preemptive=True, budget_s=5):
         assert bound.value_s <= cost, bound.kind
@@ -165,7 +177,9 @@ def test_weighted_bounds(instance: Instance, weights: list[int]) -> None:
 def test_a_coarser_grid_is_honest() -> None:
     rng = np.random.default_rng(3)
     jobs = Workload.from_columns(
-        arrival_s=rng.integers(0, 900, 14), gpus=rng.choice([1, 2, 4], 14), work=rng.integers(50, 1000, 14)
+        arrival_s=rng.integers(0, 900, 8),
+        gpus=rng.choice([1, 2, 4], 8),
+        work=rng.integers(50, 1000, 8),
     )
     instance = Instance(Cluster.parse("2x4"), jobs)
     exact = optimum(instance, "completion", method="cp-sat", budget_s=30)
@@ -178,12 +192,18 @@ def test_a_coarser_grid_is_honest() -> None:
 
 def test_mixed_types_have_bounds_but_no_exact_optimum() -> None:
     jobs = Workload.from_columns(
-        arrival_s=[0, 0], gpus=[1, 1], work=[10, 20], throughput=[[1, 2], [1, 2]], gpu_types=("k80", "v100")
+        arrival_s=[0, 0],
+        gpus=[1, 1],
+        work=[10, 20],
+        throughput=[[1, 2], [1, 2]],
+        gpu_types=("k80", "v100"),
     )
     instance = Instance(Cluster.parse("1x1:k80,1x1:v100"), jobs)
     with pytest.raises(InputError, match="equal speed"):
         optimum(instance)
-    assert 0 < strongest_bound(instance, "completion", preemptive=False, budget_s=1).value_s <= 5 + 20
+    assert (
+        0 < strongest_bound(instance, "completion", preemptive=False, budget_s=1).value_s <= 5 + 20
+    )
 
 
 def test_bounds_round_down() -> None:
@@ -204,7 +224,7 @@ def test_infeasible_names_the_constraints() -> None:
     m.goal = pyo.Objective(expr=m.x[1])
     m.at_least = pyo.Constraint(expr=m.x[1] + m.x[2] >= 3)
     m.harmless = pyo.Constraint(expr=m.x[1] <= 1)
-    with pytest.raises(SolverError, match="cannot hold together: at_least$"):
+    with pytest.raises(SolverError, match=r"cannot hold together: at_least$"):
         compile_model(m).solve()
 
 
@@ -237,19 +257,30 @@ def test_a_model_solves_to_the_same_value_by_every_method() -> None:
     jobs = Slotted.of(
         Instance(
             Cluster.parse("1x4"),
-            Workload.from_columns(arrival_s=rng.integers(0, 9, 6), gpus=rng.choice([1, 2], 6), work=rng.integers(1, 6, 6)),
+            Workload.from_columns(
+                arrival_s=rng.integers(0, 9, 6),
+                gpus=rng.choice([1, 2], 6),
+                work=rng.integers(1, 6, 6),
+            ),
         )
     )
     windows = [np.arange(r, 40) for r in jobs.release.tolist()]
     model = time_indexed.build(jobs, windows, relaxed=True)
-    values = [compile_model(model).solve(SolverOptions(method=method)).objective for method in ("simplex", "ipm")]
+    values = [
+        compile_model(model).solve(SolverOptions(method=method)).objective
+        for method in ("simplex", "ipm")
+    ]
     assert values[0] == pytest.approx(values[1])
 
 
 def test_simple_bounds_of_a_large_trace_are_quick_and_ordered() -> None:
     rng = np.random.default_rng(1)
     n = 20_000
-    jobs = Workload.from_columns(arrival_s=rng.integers(0, 10**6, n), gpus=rng.choice([1, 2, 8], n), work=rng.integers(1, 10**5, n))
+    jobs = Workload.from_columns(
+        arrival_s=rng.integers(0, 10**6, n),
+        gpus=rng.choice([1, 2, 8], n),
+        work=rng.integers(1, 10**5, n),
+    )
     instance = Instance(Cluster.parse("32x8"), jobs)
     kinds = {bound.kind: bound.value_s for bound in simple_bounds(instance, Objective.FLOW)}
     assert set(kinds) == {"job", "fluid", "mean-busy-time"}

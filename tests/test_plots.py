@@ -102,7 +102,6 @@ def test_gantt_of_many_rows_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) 
     axes = outcome.plot_gantt()
     assert f"the earliest 10 of {len(outcome.schedule)} rows" in axes.get_title(loc="left")
     # Nothing that is left out may look like an idle GPU.
-    assert axes.get_xlim()[1] == pytest.approx(np.sort(outcome.schedule.start_s)[10] / 60, abs=2)
     starts = np.sort(outcome.schedule.start_s)
     unit, _ = time_unit(float(starts[10]))
     assert axes.get_xlim()[1] * unit == pytest.approx(starts[10])

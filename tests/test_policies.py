@@ -62,7 +62,9 @@ def test_one_job_runs_at_once(name: str) -> None:
 
 def test_las2d_demotes_at_the_true_crossing() -> None:
     """Two GPUs reach 100 GPU-s after 50 s, not after 100 s."""
-    ends = completions("1x2", [(0.0, 2, 80.0), (10.0, 2, 30.0)], policy("las2d:thresholds_gpu_s=100"))
+    ends = completions(
+        "1x2", [(0.0, 2, 80.0), (10.0, 2, 30.0)], policy("las2d:thresholds_gpu_s=100")
+    )
     assert ends == [110.0, 80.0]
 
 
@@ -74,7 +76,10 @@ def test_las2d_promotes_a_starving_job() -> None:
 
 
 def test_las_takes_turns() -> None:
-    assert completions("1x1", [(0.0, 1, 20.0), (0.0, 1, 20.0)], policy("las:quantum_s=10")) == [30.0, 40.0]
+    assert completions("1x1", [(0.0, 1, 20.0), (0.0, 1, 20.0)], policy("las:quantum_s=10")) == [
+        30.0,
+        40.0,
+    ]
 
 
 def test_the_worked_gittins_index() -> None:
@@ -90,9 +95,10 @@ def test_the_worked_gittins_index() -> None:
 )
 def test_the_index_is_the_supremum_over_quanta(samples: list[int], attained: int) -> None:
     left = [s - attained for s in samples if s > attained]
-    brute = max(
-        (sum(s <= d for s in left) / sum(min(s, d) for s in left) for d in range(1, 61)), default=0.0
-    ) if left else 0.0  # fmt: skip
+    ratios = [
+        sum(s <= d for s in left) / sum(min(s, d) for s in left) for d in range(1, 61) if left
+    ]
+    brute = max(ratios, default=0.0)
     found = ServiceDistribution(np.sort(np.array(samples, float))).index(float(attained))
     assert found == pytest.approx(brute)
 
@@ -102,8 +108,10 @@ def mean(values: list[float]) -> float:
 
 
 def test_tiresias_worked_example() -> None:
-    """Jobs (GPUs, time) (2,2), (1,8), (2,6) on 2 GPUs: mean JCT 9.3 under SRSF (Tiresias, Fig. 7)."""
-    assert mean(completions("1x2", [(0.0, 2, 2.0), (0.0, 1, 8.0), (0.0, 2, 6.0)], "srsf")) == pytest.approx(28 / 3)
+    """(GPUs, time) (2,2), (1,8), (2,6) on 2 GPUs: mean JCT 9.3 under SRSF (Tiresias, Fig. 7)."""
+    assert mean(
+        completions("1x2", [(0.0, 2, 2.0), (0.0, 1, 8.0), (0.0, 2, 6.0)], "srsf")
+    ) == pytest.approx(28 / 3)
 
 
 def test_consolidated_gangs_wait_for_a_node() -> None:
@@ -125,7 +133,11 @@ def test_preemption_costs_what_it_says() -> None:
 
 def test_heterogeneous_types_fastest_first() -> None:
     workload = Workload.from_columns(
-        arrival_s=[0, 0], gpus=[1, 1], work=[100, 100], throughput=[[10, 4], [10, 4]], gpu_types=("v100", "k80")
+        arrival_s=[0, 0],
+        gpus=[1, 1],
+        work=[100, 100],
+        throughput=[[10, 4], [10, 4]],
+        gpu_types=("v100", "k80"),
     )
     instance = Instance(Cluster.parse("1x1:v100,1x1:k80"), workload)
     schedule = run(instance, policy("fifo")).schedule
@@ -182,7 +194,12 @@ class Waiting(Idle):
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"), [(Idle(), "1 jobs waiting for ever"), (Zeno(), "expected a later time"), (Waiting(), "for ever")]
+    ("bad", "message"),
+    [
+        (Idle(), "1 jobs waiting for ever"),
+        (Zeno(), "expected a later time"),
+        (Waiting(), "for ever"),
+    ],
 )
 def test_a_policy_that_starves_jobs_is_an_error_not_a_hang(bad: Policy, message: str) -> None:
     with pytest.raises(PolicyError, match=message):

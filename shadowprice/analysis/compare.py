@@ -18,8 +18,9 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.offline import Bound, strongest_bound
+from shadowprice.solvers.bounds import Bound
 from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.strongest import strongest_bound
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,11 @@ class Row:
     def sentence(self) -> str:
         """The result in words."""
         percent = f"{100 * (self.ratio - 1):.1f} %"
-        proof = f"certified by {self.bound_kind}" if self.certified else f"by {self.bound_kind}, not certified"
+        proof = (
+            f"certified by {self.bound_kind}"
+            if self.certified
+            else f"by {self.bound_kind}, not certified"
+        )
         if self.optimum_s is not None:
             proof = "proven optimum, " + ("certified" if self.certified else "not certified")
         return f"{self.policy} is within {percent} of the offline optimum ({proof})"
@@ -78,7 +83,9 @@ class Comparison:
         """CDFs of job completion times beside bars of certified ratios."""
         ratios = {row.policy: row.ratio for row in self.rows}
         certified = {row.policy: row.certified and row.optimum_s is not None for row in self.rows}
-        return plot_comparison(self.outcomes, ratios, objective=str(self.objective), certified=certified)
+        return plot_comparison(
+            self.outcomes, ratios, objective=str(self.objective), certified=certified
+        )
 
     def _repr_html_(self) -> str:
         sentences = "".join(f"<li>{escape(row.sentence())}</li>" for row in self.rows)
@@ -117,14 +124,20 @@ def compare(
     try:
         goal = Objective(objective)
     except ValueError:
-        raise InputError(f"objective {str(objective)!r}: expected one of {', '.join(Objective)}") from None
+        raise InputError(
+            f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
+        ) from None
     names = [policy if isinstance(policy, str) else policy.name for policy in policies]
     if len(set(names)) < len(names) or not names:
-        raise InputError(f"policies {', '.join(names) or '(none)'}: expected one or more different names")
+        raise InputError(
+            f"policies {', '.join(names) or '(none)'}: expected one or more different names"
+        )
     outcomes: dict[str, Outcome] = {}
     for name, policy in zip(names, policies, strict=True):
         progress(f"simulating {name}")
-        outcomes[name] = simulate(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+        outcomes[name] = simulate(
+            workload, cluster, policy, semantics, drop_infeasible=drop_infeasible
+        )
     progress("bounding the optimum")
     bounds = _bounds(outcomes, goal, budget_s)
     rows = tuple(_row(name, outcome, bounds[name], goal) for name, outcome in outcomes.items())
@@ -143,7 +156,9 @@ def _bounds(outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float) -
     for name, outcome in outcomes.items():
         bound = next((b for i, b in found if i.workload == outcome.instance.workload), None)
         if bound is None:
-            bound = strongest_bound(outcome.instance, goal, preemptive=preemptive, budget_s=budget_s / len(kinds))
+            bound = strongest_bound(
+                outcome.instance, goal, preemptive=preemptive, budget_s=budget_s / len(kinds)
+            )
             found.append((outcome.instance, bound))
         result[name] = bound
     return result

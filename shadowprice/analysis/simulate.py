@@ -57,7 +57,9 @@ class Semantics:
             found = find_preset(self.preset)
             recipe = found.recipe(policy, workload, self.placement, self.samples)
         else:
-            raise InputError(f"preset {self.preset}: takes the name of one of its policies, got {policy!r}")
+            raise InputError(
+                f"preset {self.preset}: takes the name of one of its policies, got {policy!r}"
+            )
         length_s = recipe.rounds.length_s if self.round_s is None else self.round_s
         first_s = recipe.rounds.first_s if self.first_round_s is None else self.first_round_s
         overheads = recipe.overheads if self.overheads is None else self.overheads
@@ -124,5 +126,10 @@ def simulate(
     }
     name = policy if isinstance(policy, str) else policy.name
     return Outcome.verified(
-        instance, result.schedule, policy=name, settings=settings, decisions=result.decisions, cpu_s=result.cpu_s
+        instance,
+        result.schedule,
+        policy=name,
+        settings=settings,
+        decisions=result.decisions,
+        cpu_s=result.cpu_s,
     )

@@ -173,7 +173,8 @@ class _Engine:
         for job, pieces in decision.starts:
             if job not in state.waiting:
                 raise PolicyError(
-                    f"{self.policy.name}: job {self.ids[job]!r} is started at {now_s} s, but does not wait"
+                    f"{self.policy.name}: job {self.ids[job]!r} is started at {now_s} s, "
+                    "but does not wait"
                 )
             progress_from_s, rate = hosts.start(job, pieces, now_s)
             state.started(job, pieces, progress_from_s, rate)
@@ -181,7 +182,8 @@ class _Engine:
     def _check_wake(self, wake_s: float, now_s: float) -> None:
         if not wake_s > now_s:
             raise PolicyError(
-                f"{self.policy.name}: asks at {now_s} s to be woken at {wake_s} s, expected a later time"
+                f"{self.policy.name}: asks at {now_s} s to be woken at {wake_s} s, "
+                "expected a later time"
             )
         nothing_else = not self.state.running and self.admitted == len(self.arrivals)
         self.idle_wakes = self.idle_wakes + 1 if nothing_else else 0
@@ -192,7 +194,9 @@ class _Engine:
         state = self.state
         job = next(iter(state.waiting))
         raise PolicyError(
-            f"{self.policy.name}: leaves {len(state.waiting)} jobs waiting for ever at {state.now_s} s with "
-            f"{state.allocator.free_gpus} of {state.total_gpus} GPUs free, the first is {self.ids[job]!r} "
+            f"{self.policy.name}: leaves {len(state.waiting)} jobs waiting for ever "
+            f"at {state.now_s} s with "
+            f"{state.allocator.free_gpus} of {state.total_gpus} GPUs free, "
+            f"the first is {self.ids[job]!r} "
             f"({state.gang[job]} GPUs)"
         )

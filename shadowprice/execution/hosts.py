@@ -50,7 +50,7 @@ class SimulatedHosts:
         return math.inf
 
     def start(self, job: int, pieces: Pieces, now_s: float) -> tuple[float, float]:
-        """Begin a run; returns when progress begins [s] and its rate relative to the fastest type."""
+        """Begin a run; returns when progress begins [s] and its rate against the fastest type."""
         debt = self._charge(job, pieces) if self._overheads else 0.0
         rate, length = 1.0, self._left[job]
         if self._mixed:
@@ -64,7 +64,9 @@ class SimulatedHosts:
         return now_s + debt, rate
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
-        """Preempt a run; returns the time it made progress, the work left [s, fastest type], and the debt [s].
+        """Preempt a run; returns the progress made, the work left and the debt, all in seconds.
+
+        Work left is on the fastest type.
 
         The debt is what the job owes for resuming: its restart, and what it has not paid yet.
         """

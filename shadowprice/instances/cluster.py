@@ -55,7 +55,11 @@ class Node:
             raise InputError(f"node: gpu_type is {self.gpu_type!r}, expected a non-empty name")
         for field in fields(self)[2:]:
             value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not 0 <= value < float("inf")
+            ):
                 raise InputError(f"node: {field.name} is {value!r}, expected a finite number >= 0")
 
 
@@ -116,7 +120,13 @@ class Cluster:
             raise InputError(f"{path}: is not TOML: {error}") from error
         if not isinstance(tables, list) or not tables:
             raise InputError(f"{path}: expected at least one [[nodes]] table with gpus = ...")
-        return cls(tuple(node for k, table in enumerate(tables, 1) for node in _group(table, f"{path}: [[nodes]] table {k}")))
+        return cls(
+            tuple(
+                node
+                for k, table in enumerate(tables, 1)
+                for node in _group(table, f"{path}: [[nodes]] table {k}")
+            )
+        )
 
     @classmethod
     def load(cls, spec_or_path: str | Path) -> Cluster:
@@ -157,7 +167,9 @@ class Cluster:
 
     def __str__(self) -> str:
         def one(count: int, node: Node) -> str:
-            return f"{count}x{node.gpus}" + ("" if node.gpu_type == ANY_TYPE else f":{node.gpu_type}")
+            return f"{count}x{node.gpus}" + (
+                "" if node.gpu_type == ANY_TYPE else f":{node.gpu_type}"
+            )
 
         return ",".join(one(count, node) for count, node in self.groups())
 
@@ -171,7 +183,9 @@ def _group(table: object, where: str) -> Iterable[Node]:
         raise InputError(f"{where}: expected a table with gpus = <integer>")
     unknown = set(table) - known - {"count"}
     if unknown:
-        raise InputError(f"{where}: unknown key {min(unknown)!r}, expected count or one of {', '.join(sorted(known))}")
+        raise InputError(
+            f"{where}: unknown key {min(unknown)!r}, expected count or one of {', '.join(sorted(known))}"
+        )
     count = table.get("count", 1)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_NODES:
         raise InputError(f"{where}: count is {count!r}, expected an integer from 1 to {MAX_NODES}")

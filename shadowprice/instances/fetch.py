@@ -28,23 +28,52 @@ class DataSet:
 _GAVEL = "https://raw.githubusercontent.com/stanford-futuredata/gavel/c4fa40097339e9608ab71fd64c8bdea96a5e4a4c/scheduler"
 
 
-
 def _gavel(file: str, sha256: str) -> DataSet:
     source = "Narayanan et al., OSDI'20; github.com/stanford-futuredata/gavel"
     return DataSet(f"{_GAVEL}/{file}", sha256, "MIT", source)
 
 
 DATASETS: dict[str, DataSet] = {
-    "gavel-simulation-throughputs": _gavel("simulation_throughputs.json", "17111f7295f03265fd9e5118d7eba31e3dd9d6e50a2e215c13ad3d3f91f74381"),
-    "gavel-physical-cluster-throughputs": _gavel("physical_cluster_throughputs.json", "4b5acfe389951edf734df26caf5bbaacbbba2df60e340758c4ed220cd65f963c"),
-    "gavel-artifact-evaluation": _gavel("traces/physical_cluster/artifact_evaluation.trace", "aa267474f78f61ef65ec26585957e7737e0f2f8cba7e5425d7e52e26146d15b6"),
-    "gavel-debug": _gavel("traces/physical_cluster/debug.trace", "995884b79a7d529bfaba24a5281081d519e17f11c534d936a14497951377c0c6"),
-    "gavel-debug-v2": _gavel("traces/physical_cluster/debug_v2.trace", "250e279e3aa79fe9633c121f7bc8519322cd294fc866243253912258c7dd3a76"),
-    "gavel-highmem-test": _gavel("traces/physical_cluster/highmem_test.trace", "29507c1f06047505f0177374ab9a0a749be6094dc72e6ed484f025eabe13547f"),
-    "gavel-max-min-fairness": _gavel("traces/physical_cluster/max_min_fairness.trace", "dc13589c23c7b77d37d3d1014ff499e0c1ffca2959ce35d0e4ce70b71247424b"),
-    "gavel-medium-test": _gavel("traces/physical_cluster/medium_test.trace", "161ebef0f499a83bb00899a30f1701b533ddb47fd29cbd0ff1058b6c46daa5ff"),
-    "gavel-minimize-makespan": _gavel("traces/physical_cluster/minimize_makespan.trace", "b00befc3fc2a62c1776fd70d978065e3fb1ae75fd06b37557f2425fe51556bc5"),
-    "gavel-small-test": _gavel("traces/physical_cluster/small_test.trace", "1a216a80d1f40bc2b88a3edb5f14ff687560024c085a6392613618a47cbe54dc"),
+    "gavel-simulation-throughputs": _gavel(
+        "simulation_throughputs.json",
+        "17111f7295f03265fd9e5118d7eba31e3dd9d6e50a2e215c13ad3d3f91f74381",
+    ),
+    "gavel-physical-cluster-throughputs": _gavel(
+        "physical_cluster_throughputs.json",
+        "4b5acfe389951edf734df26caf5bbaacbbba2df60e340758c4ed220cd65f963c",
+    ),
+    "gavel-artifact-evaluation": _gavel(
+        "traces/physical_cluster/artifact_evaluation.trace",
+        "aa267474f78f61ef65ec26585957e7737e0f2f8cba7e5425d7e52e26146d15b6",
+    ),
+    "gavel-debug": _gavel(
+        "traces/physical_cluster/debug.trace",
+        "995884b79a7d529bfaba24a5281081d519e17f11c534d936a14497951377c0c6",
+    ),
+    "gavel-debug-v2": _gavel(
+        "traces/physical_cluster/debug_v2.trace",
+        "250e279e3aa79fe9633c121f7bc8519322cd294fc866243253912258c7dd3a76",
+    ),
+    "gavel-highmem-test": _gavel(
+        "traces/physical_cluster/highmem_test.trace",
+        "29507c1f06047505f0177374ab9a0a749be6094dc72e6ed484f025eabe13547f",
+    ),
+    "gavel-max-min-fairness": _gavel(
+        "traces/physical_cluster/max_min_fairness.trace",
+        "dc13589c23c7b77d37d3d1014ff499e0c1ffca2959ce35d0e4ce70b71247424b",
+    ),
+    "gavel-medium-test": _gavel(
+        "traces/physical_cluster/medium_test.trace",
+        "161ebef0f499a83bb00899a30f1701b533ddb47fd29cbd0ff1058b6c46daa5ff",
+    ),
+    "gavel-minimize-makespan": _gavel(
+        "traces/physical_cluster/minimize_makespan.trace",
+        "b00befc3fc2a62c1776fd70d978065e3fb1ae75fd06b37557f2425fe51556bc5",
+    ),
+    "gavel-small-test": _gavel(
+        "traces/physical_cluster/small_test.trace",
+        "1a216a80d1f40bc2b88a3edb5f14ff687560024c085a6392613618a47cbe54dc",
+    ),
 }
 
 
@@ -56,13 +85,15 @@ def fetch(name: str) -> str:
     InputError
         If the name is unknown, the address cannot be reached, or the bytes are not as expected.
     """
-    import pooch  # noqa: PLC0415  (only here does the package touch the network)
+    import pooch
 
     if name not in DATASETS:
         raise InputError(f"data set {name!r}: expected one of {', '.join(sorted(DATASETS))}")
     found = DATASETS[name]
     try:
-        path = pooch.retrieve(found.url, known_hash=f"sha256:{found.sha256}", path=pooch.os_cache("shadowprice"))
+        path = pooch.retrieve(
+            found.url, known_hash=f"sha256:{found.sha256}", path=pooch.os_cache("shadowprice")
+        )
     except (OSError, ValueError) as error:
         raise InputError(f"data set {name!r}: {error}") from error
     return str(path)

@@ -29,9 +29,11 @@ def read_bytes(path: str | Path) -> bytes:
             magic = raw.read(6)
             raw.seek(0)
             if magic[:2] == b"\x1f\x8b":
-                data = gzip.GzipFile(fileobj=raw).read(MAX_BYTES + 1)
+                with gzip.GzipFile(fileobj=raw) as packed:
+                    data = packed.read(MAX_BYTES + 1)
             elif magic == b"\xfd7zXZ\x00":
-                data = lzma.LZMAFile(raw).read(MAX_BYTES + 1)
+                with lzma.LZMAFile(raw) as packed:
+                    data = packed.read(MAX_BYTES + 1)
             else:
                 data = raw.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -44,7 +46,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """Text of a file in UTF-8, without a byte order mark and with line ends as ``\\n``.
+    r"""Text of a file in UTF-8, without a byte order mark and with line ends as ``\n``.
 
     Raises
     ------
@@ -59,5 +61,7 @@ def read_text(path: str | Path) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}") from error
+        raise InputError(
+            f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}"
+        ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")

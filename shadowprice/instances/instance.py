@@ -48,10 +48,14 @@ class Overheads:
             *steps,
         ]:
             if not 0 <= value <= MAX_TIME_S or value * TICKS_PER_S != int(value * TICKS_PER_S):
-                raise InputError(f"overheads: {name} is {value!r}, expected seconds >= 0, a multiple of 2**-20")
+                raise InputError(
+                    f"overheads: {name} is {value!r}, expected seconds >= 0, a multiple of 2**-20"
+                )
         limits = [gpus for gpus, _ in self.restart_by_gpus]
         if limits != sorted(set(limits)):
-            raise InputError(f"overheads: restart_by_gpus has limits {limits}, expected increasing ones")
+            raise InputError(
+                f"overheads: restart_by_gpus has limits {limits}, expected increasing ones"
+            )
 
     @property
     def free(self) -> bool:
@@ -86,8 +90,8 @@ class Instance:
             job = int(bad[0])
             more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
             raise InfeasibleJobError(
-                f"{self.workload.source}: job {self.workload.id[job]!r} needs {self.workload.gpus[job]} GPUs of one type "
-                f"on which it can run, cluster {self.cluster} has no such type{more}; "
+                f"{self.workload.source}: job {self.workload.id[job]!r} needs {self.workload.gpus[job]} GPUs "
+                f"of one type on which it can run, cluster {self.cluster} has no such type{more}; "
                 "use a larger cluster or drop infeasible jobs"
             )
 
@@ -116,4 +120,6 @@ class Instance:
 
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
-    return np.isfinite(workload.processing_s(cluster)).any(axis=1)
+    finite: NDArray[np.bool_] = np.isfinite(workload.processing_s(cluster))
+    able: NDArray[np.bool_] = np.logical_or.reduce(finite, axis=1)
+    return able

@@ -36,5 +36,5 @@ class Objective(StrEnum):
         origin = workload.arrival_s if self is Objective.FLOW else np.zeros(len(workload))
         if np.all(workload.weight == 1.0):
             ticks = to_ticks(end_s) - to_ticks(origin)
-            return sum(ticks.tolist()) / TICKS_PER_S
+            return int(sum(ticks.tolist())) / TICKS_PER_S
         return float(np.dot(workload.weight, end_s - origin))

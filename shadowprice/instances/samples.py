@@ -39,7 +39,9 @@ def load_samples(path: str | Path) -> NDArray[np.float64]:
         except (TypeError, ValueError):
             number = float("nan")
         if not 0 < number < float("inf"):
-            raise InputError(f"{path}: sample {position}: got {value!r}, expected a number of GPU-seconds > 0")
+            raise InputError(
+                f"{path}: sample {position}: got {value!r}, expected a number of GPU-seconds > 0"
+            )
         samples.append(number)
     if not samples:
         raise InputError(f"{path}: has no samples")

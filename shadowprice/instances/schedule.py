@@ -44,7 +44,9 @@ class Schedule:
         for column in fields(self):
             values = getattr(self, column.name)
             if values.shape != self.job.shape:
-                raise InputError(f"schedule: column {column.name!r} has {len(values)} rows, expected {len(self.job)}")
+                raise InputError(
+                    f"schedule: column {column.name!r} has {len(values)} rows, expected {len(self.job)}"
+                )
             values.flags.writeable = False
 
     @classmethod
@@ -58,7 +60,9 @@ class Schedule:
             try:
                 columns[column.name] = frame[column.name].to_numpy(dtype=kind).copy()
             except (ValueError, TypeError) as error:
-                raise InputError(f"{source}: column {column.name!r} is not numeric: {error}") from error
+                raise InputError(
+                    f"{source}: column {column.name!r} is not numeric: {error}"
+                ) from error
         return cls(**columns)
 
     def to_frame(self) -> pd.DataFrame:

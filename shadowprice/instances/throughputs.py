@@ -67,8 +67,14 @@ def load_throughputs(path: str | Path) -> Throughputs:
         raise InputError(f"{path}: is not JSON: {error}") from error
     if isinstance(data, dict) and isinstance(data.get("profiles"), dict):
         data = data["profiles"]
-    if not isinstance(data, dict) or not data or not all(isinstance(entry, dict) and entry for entry in data.values()):
-        raise InputError(f"{path}: expected Gavel's or Synergy's throughput table, a non-empty object of objects")
+    if (
+        not isinstance(data, dict)
+        or not data
+        or not all(isinstance(entry, dict) and entry for entry in data.values())
+    ):
+        raise InputError(
+            f"{path}: expected Gavel's or Synergy's throughput table, a non-empty object of objects"
+        )
     inner = next(iter(next(iter(data.values()))))
     return _gavel(data, str(path)) if _KIND.fullmatch(inner) else _synergy(data, str(path))
 
@@ -90,7 +96,9 @@ def _gavel(data: dict[str, Any], source: str) -> Throughputs:
                         raise InputError(f"{where} with {other}: got {pair!r}, expected two rates")
                     first, second = (_rate(rate, f"{where} with {other}") for rate in pair)
                     together[gpu_type, kind, _kind(other, where)] = (first, second)
-    return Throughputs(types, {kind: tuple(rates) for kind, rates in alone.items()}, together, source)
+    return Throughputs(
+        types, {kind: tuple(rates) for kind, rates in alone.items()}, together, source
+    )
 
 
 def _synergy(data: dict[str, Any], source: str) -> Throughputs:
@@ -98,7 +106,11 @@ def _synergy(data: dict[str, Any], source: str) -> Throughputs:
     for model, gangs in data.items():
         for gpus, profile in gangs.items():
             where = f"{source}: {model} on {gpus} GPUs"
-            if not str(gpus).isdigit() or not isinstance(profile, dict) or "iter_time_s" not in profile:
+            if (
+                not str(gpus).isdigit()
+                or not isinstance(profile, dict)
+                or "iter_time_s" not in profile
+            ):
                 raise InputError(f"{where}: expected a gang size and an object with iter_time_s")
             seconds = _rate(profile["iter_time_s"], where)
             if seconds <= 0:
@@ -115,6 +127,10 @@ def _kind(text: str, where: str) -> Kind:
 
 
 def _rate(value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value < float("inf")
+    ):
         raise InputError(f"{where}: got {value!r}, expected a finite rate >= 0")
     return float(value)

@@ -12,11 +12,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import THROUGHPUT_PREFIX, ColumnChecks
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import MAX_TIME_S, to_grid, up_to_grid
 
 MAX_GANG = 10_000_000
-_THROUGHPUT_PREFIX = "throughput:"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,23 +102,29 @@ class Workload:
             Naming source, row, column, value and expectation of the first bad value.
         """
         n = len(np.asarray(arrival_s))
-        check = _Check(source, np.arange(1, n + 1) if rows is None else np.asarray(rows))
+        check = ColumnChecks(source, np.arange(1, n + 1) if rows is None else np.asarray(rows))
         seconds = (0.0, MAX_TIME_S)
         table = None if throughput is None else np.asarray(throughput, dtype=np.float64)
-        arrival = to_grid(check.numbers("arrival_s", arrival_s, n, *seconds, "a number of seconds >= 0"))
+        arrival = to_grid(
+            check.numbers("arrival_s", arrival_s, n, *seconds, "a number of seconds >= 0")
+        )
         gang = check.integers("gpus", gpus, n, 1, MAX_GANG)
-        amount = check.numbers("work", work, n, 0.0, MAX_TIME_S if table is None else 1e18, "a number > 0")
+        amount = check.numbers(
+            "work", work, n, 0.0, MAX_TIME_S if table is None else 1e18, "a number > 0"
+        )
         check.holds("work", amount, amount > 0, "a number > 0")
         if table is None:
             amount = np.maximum(to_grid(amount), up_to_grid(1e-9))
         else:
             check.table(table, n, gpu_types)
-        weights = check.numbers("weight", 1.0 if weight is None else weight, n, 0.0, 1e18, "a number >= 0")
+        weights = check.numbers(
+            "weight", 1.0 if weight is None else weight, n, 0.0, 1e18, "a number >= 0"
+        )
         due = np.full(n, np.inf) if deadline_s is None else np.asarray(deadline_s, dtype=np.float64)
         check.holds("deadline_s", due, ~np.isnan(due), "a number of seconds, or inf for none")
         names = check.texts("id", np.arange(n) if id is None else id, n)
         check.unique("id", names)
-        columns: dict[str, Any] = {
+        columns: dict[str, NDArray[Any]] = {
             "id": names,
             "arrival_s": arrival,
             "gpus": gang,
@@ -131,29 +137,35 @@ class Workload:
         if table is not None:
             columns["throughput"] = table
         order = np.argsort(arrival, kind="stable")
-        sorted_columns = {name: column[order] for name, column in columns.items()}
+        sorted_columns: dict[str, Any] = {name: column[order] for name, column in columns.items()}
         return cls(**sorted_columns, gpu_types=tuple(gpu_types), source=source)
 
     @classmethod
-    def from_frame(cls, frame: pd.DataFrame, *, source: str = "frame", rows: ArrayLike | None = None) -> Workload:
+    def from_frame(
+        cls, frame: pd.DataFrame, *, source: str = "frame", rows: ArrayLike | None = None
+    ) -> Workload:
         """Inverse of :meth:`to_frame`; missing optional columns take their defaults."""
         missing = [name for name in ("arrival_s", "gpus", "work") if name not in frame]
         if missing:
-            raise InputError(f"{source}: column {missing[0]!r} is missing, found {', '.join(map(str, frame.columns))}")
+            raise InputError(
+                f"{source}: column {missing[0]!r} is missing, found {', '.join(map(str, frame.columns))}"
+            )
         known = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", "tenant", "model")
-        columns = {name: frame[name].to_numpy() for name in known if name in frame}
-        speeds = [str(name) for name in frame.columns if str(name).startswith(_THROUGHPUT_PREFIX)]
+        columns: dict[str, Any] = {name: frame[name].to_numpy() for name in known if name in frame}
+        speeds = [str(name) for name in frame.columns if str(name).startswith(THROUGHPUT_PREFIX)]
         if speeds:
             columns["throughput"] = frame[speeds].to_numpy(dtype=np.float64)
-        types = tuple(name.removeprefix(_THROUGHPUT_PREFIX) for name in speeds)
+        types = tuple(name.removeprefix(THROUGHPUT_PREFIX) for name in speeds)
         return cls.from_columns(**columns, gpu_types=types, source=source, rows=rows)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a job; throughputs as columns ``throughput:TYPE``."""
-        frame = pd.DataFrame({name: c for name, c in self._columns().items() if name != "throughput"})
+        frame = pd.DataFrame(
+            {name: c for name, c in self._columns().items() if name != "throughput"}
+        )
         if self.throughput is not None:
             for k, name in enumerate(self.gpu_types):
-                frame[_THROUGHPUT_PREFIX + name] = self.throughput[:, k]
+                frame[THROUGHPUT_PREFIX + name] = self.throughput[:, k]
         return frame
 
     def processing_s(self, cluster: Cluster) -> NDArray[np.float64]:
@@ -190,7 +202,8 @@ class Workload:
 
     def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Workload:
         """The jobs of a mask, or of increasing row numbers."""
-        return replace(self, **{name: column[keep] for name, column in self._columns().items()})
+        chosen: dict[str, Any] = {name: column[keep] for name, column in self._columns().items()}
+        return replace(self, **chosen)
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         names = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", "tenant", "model")
@@ -216,60 +229,3 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"Workload({len(self)} jobs from {self.source})"
-
-
-@dataclass(frozen=True)
-class _Check:
-    """Conversions that name source, row, column and value of what they refuse."""
-
-    source: str
-    rows: NDArray[np.int64]
-
-    def holds(self, column: str, values: NDArray[Any], ok: NDArray[np.bool_], expected: str) -> None:
-        if not np.all(ok):
-            k = int(np.argmin(ok))
-            value = values[k].item() if isinstance(values[k], np.generic) else values[k]
-            raise InputError(
-                f"{self.source}: row {self.rows[k]}, column {column!r}: got {value!r}, expected {expected}"
-            )
-
-    def numbers(
-        self, column: str, values: ArrayLike, n: int, low: float, high: float, expected: str
-    ) -> NDArray[np.float64]:
-        given = np.asarray(values)
-        if given.dtype.kind in "iufb":
-            numbers = given.astype(np.float64)
-        else:
-            numbers = pd.to_numeric(pd.Series(given.ravel()), errors="coerce").to_numpy(np.float64)
-        numbers = np.broadcast_to(numbers, (n,)).copy() if numbers.size == 1 else numbers
-        given = np.broadcast_to(given, (n,)) if given.size == 1 else given
-        if numbers.shape != (n,):
-            raise InputError(f"{self.source}: column {column!r} has {numbers.size} rows, expected {n}")
-        with np.errstate(invalid="ignore"):
-            self.holds(column, given, (numbers >= low) & (numbers <= high), expected)
-        return numbers
-
-    def integers(self, column: str, values: ArrayLike, n: int, low: int, high: int) -> NDArray[np.int64]:
-        expected = f"an integer from {low} to {high}"
-        numbers = self.numbers(column, values, n, low, high, expected)
-        self.holds(column, np.broadcast_to(np.asarray(values), (n,)), numbers == np.floor(numbers), expected)
-        return numbers.astype(np.int64)
-
-    def texts(self, column: str, values: ArrayLike, n: int) -> NDArray[np.object_]:
-        texts = np.array(np.broadcast_to(np.asarray(values, dtype=object), (n,)), dtype=object)
-        return np.array([value if isinstance(value, str) else str(value) for value in texts.tolist()], dtype=object)
-
-    def unique(self, column: str, names: NDArray[np.object_]) -> None:
-        duplicated = pd.Series(names, dtype=object).duplicated().to_numpy()
-        self.holds(column, names, ~duplicated, "an id not used before")
-
-    def table(self, table: NDArray[np.float64], n: int, gpu_types: Sequence[str]) -> None:
-        if table.shape != (n, len(gpu_types)) or not gpu_types:
-            raise InputError(
-                f"{self.source}: throughput has shape {table.shape}, expected ({n}, {len(gpu_types)}), one column a GPU type"
-            )
-        for k, name in enumerate(gpu_types):
-            with np.errstate(invalid="ignore"):
-                ok = (table[:, k] >= 0) & (table[:, k] < np.inf)
-            self.holds(_THROUGHPUT_PREFIX + name, table[:, k], ok, "iterations per second >= 0")
-        self.holds("throughput", table.max(axis=1), table.max(axis=1) > 0, "a GPU type on which the job can run")

@@ -1,0 +1,1 @@
+"""What would be optimal: declarative Pyomo models, one formulation a file."""

@@ -91,16 +91,24 @@ def build(data: Intervals) -> pyo.ConcreteModel:
 
     @m.Objective(doc="weighted mean busy times, without the constant")
     def busy(m: Any) -> Any:
-        return sum(float(price[j] * (begin[j, k] + half * most[j, k])) * m.y[j, k, half] for j, k, half in m.JKS)
+        return sum(
+            float(price[j] * (begin[j, k] + half * most[j, k])) * m.y[j, k, half]
+            for j, k, half in m.JKS
+        )
 
     @m.Constraint(m.J, doc="every job gets its work")
     def work(m: Any, j: int) -> Any:
-        return sum(m.y[j, k, half] for k in intervals_of[j] for half in (0, 1)) == float(data.work[j])
+        return sum(m.y[j, k, half] for k in intervals_of[j] for half in (0, 1)) == float(
+            data.work[j]
+        )
 
     @m.Constraint(m.K, doc="no more GPU time than there is")
     def capacity(m: Any, k: int) -> Any:
         if not jobs_of[k]:
             return pyo.Constraint.Skip
-        return sum(g[j] * (m.y[j, k, 0] + m.y[j, k, 1]) for j in jobs_of[k]) <= data.capacity * length[k]
+        return (
+            sum(g[j] * (m.y[j, k, 0] + m.y[j, k, 1]) for j in jobs_of[k])
+            <= data.capacity * length[k]
+        )
 
     return m

@@ -44,7 +44,11 @@ KIND = "exact"
 
 
 def build(
-    jobs: Slotted, starts: Sequence[NDArray[np.int64]], *, makespan: bool = False, relaxed: bool = False
+    jobs: Slotted,
+    starts: Sequence[NDArray[np.int64]],
+    *,
+    makespan: bool = False,
+    relaxed: bool = False,
 ) -> pyo.ConcreteModel:
     """The programme for given start slots.
 
@@ -64,7 +68,9 @@ def build(
     horizon = max((max(slots, default=0) + p[j] for j, slots in enumerate(allowed)), default=0)
     m.J = pyo.RangeSet(0, jobs.jobs - 1)
     m.T = pyo.RangeSet(0, horizon - 1)
-    m.JT = pyo.Set(dimen=2, initialize=[(j, t) for j in range(jobs.jobs) for t in sorted(allowed[j])])
+    m.JT = pyo.Set(
+        dimen=2, initialize=[(j, t) for j in range(jobs.jobs) for t in sorted(allowed[j])]
+    )
     m.x = pyo.Var(m.JT, domain=pyo.UnitInterval if relaxed else pyo.Binary)
     running: list[list[tuple[int, int]]] = [[] for _ in range(horizon)]
     for j, t in m.JT:
@@ -88,7 +94,9 @@ def build(
         return sum(g[j] * m.x[j, s] for j, s in running[t]) <= jobs.capacity
 
     if makespan:
-        m.z = pyo.Var(bounds=(max((r + d for r, d in zip(release, p, strict=True)), default=0), horizon))
+        m.z = pyo.Var(
+            bounds=(max((r + d for r, d in zip(release, p, strict=True)), default=0), horizon)
+        )
 
         @m.Objective(doc="makespan [slots]")
         def span(m: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Why to believe it: the verifier, and one file a theorem."""

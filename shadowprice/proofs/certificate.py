@@ -260,7 +260,8 @@ class _Verifier:
             job = int(wrong.argmax())
             raise Violation(
                 "work",
-                f"job {self.workload.id[job]!r} runs for {shown_done[job]} s of progress, its work takes {shown_due[job]} s",
+                f"job {self.workload.id[job]!r} runs for {shown_done[job]} s of progress, "
+                f"its work takes {shown_due[job]} s",
                 job=job,
             )
 

@@ -45,7 +45,7 @@ class Bound:
 
 
 def fluid_ticks(release: list[int], work: list[int], gpus: list[int], capacity: int) -> int:
-    """sum C_j of SRPT on one machine with work g_j p_j / m, in ticks, rounded down; LB-fluid.
+    """Sum C_j of SRPT on one machine with work g_j p_j / m, in ticks, rounded down; LB-fluid.
 
     O(n log n). In units of 1/m tick everything is a whole number.
     """
@@ -72,7 +72,7 @@ def fluid_ticks(release: list[int], work: list[int], gpus: list[int], capacity: 
 def mean_busy_ticks(
     release: list[int], work: list[int], gpus: list[int], weight: list[Fraction], capacity: int
 ) -> int:
-    """sum w_j (M_j + p_j / 2), M_j by preemptive WSPT on one machine, in ticks, rounded down; LB-mbt.
+    """Sum w_j (M_j + p_j / 2), M_j by preemptive WSPT on one machine, in ticks, rounded down; LB-mbt.
 
     O(n log n). Each job's term is rounded down by less than one tick.
     """
@@ -105,7 +105,10 @@ def mean_busy_ticks(
         if not left[j]:
             heapq.heappop(heap)
     terms = zip(weight, twice_integral, area, work, strict=True)
-    return sum(math.floor(w * Fraction(twice + p * a * capacity, 2 * a * capacity)) for w, twice, a, p in terms)
+    return sum(
+        math.floor(w * Fraction(twice + p * a * capacity, 2 * a * capacity))
+        for w, twice, a, p in terms
+    )
 
 
 def area_ticks(release: list[int], work: list[int], gpus: list[int], capacity: int) -> int:
@@ -141,10 +144,14 @@ def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
         fluid = common * fluid_ticks(release, work, gpus, capacity)
         exact = capacity == 1
         yield bound_of(fluid - offset, "optimum" if exact else "fluid")
-    yield bound_of(mean_busy_ticks(release, work, gpus, weight, capacity) - offset, "mean-busy-time")
+    yield bound_of(
+        mean_busy_ticks(release, work, gpus, weight, capacity) - offset, "mean-busy-time"
+    )
 
 
-def bound_of(ticks: Fraction | int, kind: str, *, preemptive: bool = True, certified: bool = True) -> Bound:
+def bound_of(
+    ticks: Fraction | int, kind: str, *, preemptive: bool = True, certified: bool = True
+) -> Bound:
     """A bound from ticks, rounded down to a float; never negative."""
     exact = Fraction(ticks) / TICKS_PER_S
     value = float(exact)

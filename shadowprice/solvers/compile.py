@@ -90,7 +90,9 @@ class CompiledModel:
     lp: Any = field(repr=False)
     integer: bool
 
-    def solve(self, options: SolverOptions | None = None, start: Mapping[int, float] | None = None) -> Solution:
+    def solve(
+        self, options: SolverOptions | None = None, start: Mapping[int, float] | None = None
+    ) -> Solution:
         """Solve; ``start`` gives values of some columns of a feasible point, by position.
 
         Raises
@@ -111,7 +113,10 @@ class CompiledModel:
 
     def values(self, solution: Solution) -> dict[Any, float]:
         """Value of every column by its Pyomo variable's index, for models with one indexed variable."""
-        return {column.index(): value for column, value in zip(self.columns, solution.primal.tolist(), strict=True)}
+        return {
+            column.index(): value
+            for column, value in zip(self.columns, solution.primal.tolist(), strict=True)
+        }
 
     def duals_of(self, solution: Solution, constraint: Any) -> dict[Any, float]:
         """Dual of every row of an indexed constraint, by index."""
@@ -127,7 +132,9 @@ class CompiledModel:
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
             raise SolverError(self._infeasible(highs))
         if status == kinds.kUnbounded:
-            raise SolverError(f"the model is unbounded; check the sense and bounds of {_some(self.columns)}")
+            raise SolverError(
+                f"the model is unbounded; check the sense and bounds of {_some(self.columns)}"
+            )
         if status not in (kinds.kOptimal, kinds.kTimeLimit, kinds.kModelEmpty):
             raise SolverError(f"HiGHS stopped: {highs.modelStatusToString(status)}")
         info, found = highs.getInfo(), highs.getSolution()
@@ -137,7 +144,9 @@ class CompiledModel:
         bound = info.mip_dual_bound if self.integer else (objective if optimal else float("-inf"))
         primal = np.array(found.col_value) if feasible else np.zeros(0)
         duals = np.array(found.row_dual) if found.dual_valid and not self.integer else np.zeros(0)
-        return Solution(Status.OPTIMAL if optimal else Status.TIME_LIMIT, objective, bound, primal, duals)
+        return Solution(
+            Status.OPTIMAL if optimal else Status.TIME_LIMIT, objective, bound, primal, duals
+        )
 
     def _infeasible(self, highs: Any) -> str:
         again = _configured(SolverOptions())
@@ -172,10 +181,16 @@ def compile_model(model: pyo.ConcreteModel) -> CompiledModel:
     lp.num_col_, lp.num_row_ = len(form.columns), len(form.rows)
     lp.col_cost_ = np.asarray(form.c.todense(), dtype=np.float64).ravel()
     lp.offset_ = float(form.c_offset[0])
-    maximise = next(iter(model.component_data_objects(pyo.Objective, active=True))).sense == pyo.maximize
+    maximise = (
+        next(iter(model.component_data_objects(pyo.Objective, active=True))).sense == pyo.maximize
+    )
     lp.sense_ = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize
-    lp.col_lower_ = np.array([-infinity if low is None else low for low, _ in bounds], dtype=np.float64)
-    lp.col_upper_ = np.array([infinity if high is None else high for _, high in bounds], dtype=np.float64)
+    lp.col_lower_ = np.array(
+        [-infinity if low is None else low for low, _ in bounds], dtype=np.float64
+    )
+    lp.col_upper_ = np.array(
+        [infinity if high is None else high for _, high in bounds], dtype=np.float64
+    )
     kinds = np.array([row.bound_type for row in form.rows], dtype=np.int64)
     rhs = np.asarray(form.rhs, dtype=np.float64)
     lp.row_lower_ = np.where(kinds == 1, -infinity, rhs)
@@ -189,7 +204,9 @@ def compile_model(model: pyo.ConcreteModel) -> CompiledModel:
     if any(integer):
         names = highspy.HighsVarType
         lp.integrality_ = [names.kInteger if flag else names.kContinuous for flag in integer]
-    return CompiledModel(list(form.columns), [row.constraint for row in form.rows], lp, any(integer))
+    return CompiledModel(
+        list(form.columns), [row.constraint for row in form.rows], lp, any(integer)
+    )
 
 
 def _configured(options: SolverOptions) -> Any:

@@ -25,7 +25,9 @@ class Proof:
     proven: bool
 
 
-def solve(jobs: Slotted, *, span: bool, budget_s: float, hint: NDArray[np.int64], seed: int = 0) -> Proof:
+def solve(
+    jobs: Slotted, *, span: bool, budget_s: float, hint: NDArray[np.int64], seed: int = 0
+) -> Proof:
     """Minimise total weighted completion time, or the makespan, without preemption.
 
     Parameters

@@ -32,7 +32,9 @@ def exact_prices(prices: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.round(np.maximum(prices, 0.0) * PRICE_UNIT).astype(np.int64)
 
 
-def reduced_costs(jobs: Slotted, prices: NDArray[np.int64], horizon: int) -> tuple[int, NDArray[np.int64]]:
+def reduced_costs(
+    jobs: Slotted, prices: NDArray[np.int64], horizon: int
+) -> tuple[int, NDArray[np.int64]]:
     """Exact time-indexed bound, and the reduced cost of every start.
 
     Parameters
@@ -82,7 +84,11 @@ def interval_bound(
     g_j beta_k for each unit of time in the first half and w_j u_jk / p_j more in the second;
     O(n K log K). First halves are rounded up and second ones down, which keeps the bound.
     """
-    total = Fraction(-capacity * sum(int(b) * (e - s) for b, s, e in zip(prices, bounds, bounds[1:], strict=False)), PRICE_UNIT)
+    total = Fraction(
+        -capacity
+        * sum(int(b) * (e - s) for b, s, e in zip(prices, bounds, bounds[1:], strict=False)),
+        PRICE_UNIT,
+    )
     starts, ends = np.array(bounds[:-1], dtype=np.int64), np.array(bounds[1:], dtype=np.int64)
     for r, p, g, w in zip(release, work, gpus, weight, strict=True):
         first = int(np.searchsorted(ends, r, side="right"))
@@ -95,7 +101,10 @@ def interval_bound(
         scale = w.numerator * PRICE_UNIT
         rent = int(g) * p * w.denominator
         if 2 * scale * bounds[-1] + rent * int(prices.max(initial=0)) >= _LIMIT:
-            unit = [scale * int(b) + rent * int(q) for b, q in zip(begin.tolist(), price.tolist(), strict=True)]
+            unit = [
+                scale * int(b) + rent * int(q)
+                for b, q in zip(begin.tolist(), price.tolist(), strict=True)
+            ]
             order = sorted(range(len(unit)), key=unit.__getitem__)
         else:
             unit = (scale * begin + rent * price).tolist()

@@ -50,7 +50,9 @@ def makespan(jobs: Slotted, starts: NDArray[np.int64]) -> float:
     return float((starts + jobs.duration).max(initial=0))
 
 
-def search(jobs: Slotted, *, span: bool, seed: int, budget_s: float, moves: int) -> NDArray[np.int64]:
+def search(
+    jobs: Slotted, *, span: bool, seed: int, budget_s: float, moves: int
+) -> NDArray[np.int64]:
     """Best starts found from several priority rules and a first-improvement insertion search.
 
     Deterministic for a given number of moves, unless the time budget ends it first.
@@ -58,7 +60,16 @@ def search(jobs: Slotted, *, span: bool, seed: int, budget_s: float, moves: int)
     cost = makespan if span else total
     horizon = safe_horizon(jobs)
     g, p, r, w = jobs.gpus, jobs.duration, jobs.release, np.maximum(jobs.weight, 1e-12)
-    rules = (r + p, r, p / w, g * p / w, r + p / w, r + g * p / (w * jobs.capacity), -g, r * 1.0 + g * p / jobs.capacity)
+    rules = (
+        r + p,
+        r,
+        p / w,
+        g * p / w,
+        r + p / w,
+        r + g * p / (w * jobs.capacity),
+        -g,
+        r * 1.0 + g * p / jobs.capacity,
+    )
     orders = [np.lexsort((p, rule)).tolist() for rule in rules]
     scored = [(cost(jobs, place(jobs, order, horizon)), k) for k, order in enumerate(orders)]
     best_cost, k = min(scored)

@@ -1,4 +1,4 @@
-"""The offline optimum, and the strongest bound of it that a time budget allows.
+"""The offline optimum of non-preemptive schedules, exact or bracketed when time runs out.
 
 Non-preemptive schedules of rigid gangs, GPUs one pool: exact by a time-indexed MILP through
 HiGHS, or by CP-SAT. The MILP route tightens before it branches: a list search gives an
@@ -11,30 +11,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import InputError, SolverError
-from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.errors import InputError
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.models import relaxations, time_indexed
+from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import cp_sat, lagrangian, list_schedule
-from shadowprice.solvers.bounds import Bound, bound_of, simple_bounds
+from shadowprice.solvers.bounds import bound_of
 from shadowprice.solvers.compile import SolverOptions, Status, compile_model
-from shadowprice.solvers.placement.count import CountAllocator
+from shadowprice.solvers.on_nodes import on_nodes
 
 MAX_COLUMNS = 300_000
 """Largest time-indexed model that is built; beyond it the grid is coarsened."""
 
 Method = Literal["milp", "cp-sat"]
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,13 @@ def optimum(
         If the cluster has several GPU types on which speeds differ, or the method is unknown.
     """
     goal = Objective(objective)
-    if method not in ("milp", "cp-sat"):
+    if method not in METHODS:
         raise InputError(f"method {method!r}: expected milp or cp-sat")
     times = instance.processing_s
     if len(times) and not np.all(times == times[:, :1]):
-        raise InputError("the exact optimum is for GPUs of equal speed; lower bounds hold for mixed types")
+        raise InputError(
+            "the exact optimum is for GPUs of equal speed; lower bounds hold for mixed types"
+        )
     if len(instance.workload) == 0:
         return Optimum(0.0, 0.0, None, method, True, 1.0, True)
     until = time.monotonic() + budget_s
@@ -107,15 +109,23 @@ def optimum(
     if method == "milp":
         jobs = _coarse_enough(instance, jobs)
     span = goal is Objective.MAKESPAN
-    best = list_schedule.search(fine, span=span, seed=seed, budget_s=0.1 * budget_s, moves=2_000 * fine.jobs)
+    best = list_schedule.search(
+        fine, span=span, seed=seed, budget_s=0.1 * budget_s, moves=2_000 * fine.jobs
+    )
     cost = list_schedule.makespan if span else list_schedule.total
     offset, lost = _offset(fine, goal), _rounded_off(fine, jobs, goal)
     if method == "cp-sat":
-        proof = cp_sat.solve(fine, span=span, budget_s=until - time.monotonic(), hint=best, seed=seed)
+        proof = cp_sat.solve(
+            fine, span=span, budget_s=until - time.monotonic(), hint=best, seed=seed
+        )
         lower, certified = Fraction(proof.bound) * fine.slot_ticks, True
         found = proof.starts
     else:
-        start = best if jobs is fine else list_schedule.search(jobs, span=span, seed=seed, budget_s=1.0, moves=2000)
+        start = (
+            best
+            if jobs is fine
+            else list_schedule.search(jobs, span=span, seed=seed, budget_s=1.0, moves=2000)
+        )
         value, certified, found = _branch(jobs, start, span=span, until=until)
         lower = Fraction(value) * jobs.slot_ticks + lost
         found = found if jobs is fine else None
@@ -123,76 +133,10 @@ def optimum(
         best = found
     upper = Fraction(cost(fine, best)) * fine.slot_ticks - offset
     low = bound_of(min(lower - offset, upper), "optimum").value_s
-    schedule = on_nodes(instance, best * (fine.slot_ticks / TICKS_PER_S))
-    return Optimum(low, float(upper / TICKS_PER_S), schedule, method, certified, jobs.slot_s, jobs is fine)
-
-
-def strongest_bound(instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float) -> Bound:
-    """The largest lower bound found within a time budget [s].
-
-    Parameters
-    ----------
-    preemptive : bool
-        Whether the bound must hold for schedules that preempt. If not, the non-preemptive
-        optimum is tried too.
-    """
-    return max(lower_bounds(instance, objective, preemptive=preemptive, budget_s=budget_s), key=_rank)
-
-
-def lower_bounds(
-    instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float
-) -> Iterator[Bound]:
-    """All bounds a time budget allows, cheapest first; the first ones always."""
-    goal = Objective(objective)
-    until = time.monotonic() + budget_s
-    proven = False
-    for bound in simple_bounds(instance, goal):
-        proven = proven or bound.kind == "optimum"
-        yield bound
-    if proven or len(instance.workload) == 0:
-        return
-    if not preemptive and len(instance.workload) <= 100 and np.all(instance.processing_s == instance.processing_s[:, :1]):
-        for method, share in (("cp-sat", 0.3), ("milp", 0.9)):
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            found = optimum(instance, goal, method=method, budget_s=share * left)  # type: ignore[arg-type]
-            yield Bound(found.lower_s, "optimum" if found.proven else method, preemptive=False, certified=found.certified)
-            if found.proven:
-                return
-    left = until - time.monotonic()
-    if goal is not Objective.MAKESPAN and left > 0.2:
-        found_bound = _interval_lp(instance, goal, left)
-        if found_bound is not None:
-            yield found_bound
-
-
-def on_nodes(instance: Instance, start_s: NDArray[np.float64]) -> Schedule:
-    """A schedule from start times [s] of uninterrupted runs, nodes assigned by count."""
-    alike = [0] * len(instance.cluster.nodes)
-    allocator = CountAllocator(instance.cluster, alike)
-    ends = start_s + instance.shortest_s
-    events = sorted(
-        [(float(t), 0, j) for j, t in enumerate(ends)] + [(float(t), 1, j) for j, t in enumerate(start_s)]
+    schedule = on_nodes(instance, best.astype(np.float64) * (fine.slot_ticks / TICKS_PER_S))
+    return Optimum(
+        low, float(upper / TICKS_PER_S), schedule, method, certified, jobs.slot_s, jobs is fine
     )
-    held = {}
-    rows: list[tuple[int, int, int, float, float, float]] = []
-    for now, kind, j in events:
-        if kind == 0:
-            allocator.give_back(held.pop(j))
-            continue
-        pieces = allocator.take(int(instance.workload.gpus[j]), (0,))
-        if pieces is None:
-            raise SolverError(f"job {instance.workload.id[j]!r} does not fit at {now} s: the start times are not feasible")
-        held[j] = pieces
-        rows += [(j, node, gpus, now, float(ends[j]), 0.0) for node, gpus in pieces]
-    columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 6
-    job, node, gpus = (column.astype(np.int64) for column in columns[:3])
-    return Schedule(job, node, gpus, *(column.astype(np.float64) for column in columns[3:]))
-
-
-def _rank(bound: Bound) -> tuple[float, bool, bool]:
-    return (bound.value_s, bound.kind == "optimum", bound.certified)
 
 
 def _branch(
@@ -200,7 +144,9 @@ def _branch(
 ) -> tuple[float, bool, NDArray[np.int64] | None]:
     """Lower bound [slots], whether it is exact, and better starts if any were found."""
     if span:
-        allowed = [np.arange(r, int((best + jobs.duration).max()) - p + 1) for r, p in _windows(jobs)]
+        allowed = [
+            np.arange(r, int((best + jobs.duration).max()) - p + 1) for r, p in _windows(jobs)
+        ]
         value, certified = 0.0, True
         upper = list_schedule.makespan(jobs, best)
     else:
@@ -211,18 +157,26 @@ def _branch(
         if any(len(slots) == 0 for slots in allowed) or (whole and math.ceil(value) >= upper):
             return upper, True, None
         value = math.ceil(value) if whole else value
-        allowed = [np.union1d(slots, [start]) for slots, start in zip(allowed, best.tolist(), strict=True)]
+        allowed = [
+            np.union1d(slots, [start]) for slots, start in zip(allowed, best.tolist(), strict=True)
+        ]
     left = until - time.monotonic()
     if left < 0.1:
         return value, certified, None
     compiled = compile_model(time_indexed.build(jobs, allowed, makespan=span))
     at = {(j, int(t)): 1.0 for j, t in enumerate(best)}
-    start = {k: at.get(column.index(), 0.0) for k, column in enumerate(compiled.columns) if column.index() is not None}
+    start = {
+        k: at.get(column.index(), 0.0)
+        for k, column in enumerate(compiled.columns)
+        if column.index() is not None
+    }
     if span:
         start |= {k: upper for k, column in enumerate(compiled.columns) if column.index() is None}
     whole = span or bool(np.all(jobs.weight == np.floor(jobs.weight)))
     gap = 0.99 if whole else 1e-6
-    solution = compiled.solve(SolverOptions(time_limit_s=max(until - time.monotonic(), 0.1), absolute_gap=gap), start)
+    solution = compiled.solve(
+        SolverOptions(time_limit_s=max(until - time.monotonic(), 0.1), absolute_gap=gap), start
+    )
     starts = None
     if len(solution.primal):
         starts = best.copy()
@@ -253,7 +207,9 @@ def _fixed(
     while True:
         windows = [np.arange(r, horizon - p + 1) for r, p in _windows(jobs)]
         compiled = compile_model(model := time_indexed.build(jobs, windows, relaxed=True))
-        options = SolverOptions(time_limit_s=max(until - time.monotonic(), 0.1), method="ipm", crossover=False)
+        options = SolverOptions(
+            time_limit_s=max(until - time.monotonic(), 0.1), method="ipm", crossover=False
+        )
         solution = compiled.solve(options)
         prices = np.zeros(horizon)
         if len(solution.duals):
@@ -275,7 +231,11 @@ def _windows(jobs: Slotted) -> list[tuple[int, int]]:
 
 def _coarse_enough(instance: Instance, jobs: Slotted) -> Slotted:
     """Double the slot until the time-indexed model is small enough."""
-    while jobs.jobs * (int(jobs.release.max()) + int(jobs.duration.sum() * jobs.gpus.max() // jobs.capacity)) > MAX_COLUMNS:
+    while (
+        jobs.jobs
+        * (int(jobs.release.max()) + int(jobs.duration.sum() * jobs.gpus.max() // jobs.capacity))
+        > MAX_COLUMNS
+    ):
         jobs = Slotted.of(instance, 2 * jobs.slot_s)
     return jobs
 
@@ -295,48 +255,6 @@ def _rounded_off(fine: Slotted, jobs: Slotted, goal: Objective) -> Fraction:
     if jobs is fine or goal is Objective.MAKESPAN:
         return Fraction(0)
     off = fine.duration * fine.slot_ticks - jobs.duration * jobs.slot_ticks
-    return sum((Fraction(w) * int(o) for w, o in zip(fine.weight.tolist(), off, strict=True)), Fraction(0))
-
-
-def _interval_lp(instance: Instance, goal: Objective, budget_s: float) -> Bound | None:
-    """The interval LP on a grid that the budget affords, its dual evaluated exactly; None if too large."""
-    began = time.monotonic()
-    columns = int(min(12_000 * budget_s, 150_000))
-    jobs = instance.workload
-    intervals = columns // (2 * len(jobs))
-    if intervals < 8:
-        return None
-    release, work = to_ticks(jobs.arrival_s), to_ticks(instance.shortest_s)
-    first = int(release.min())
-    horizon = first + _fluid_end(release, work, jobs.gpus, instance.cluster.total_gpus)
-    step = max(-(-(horizon - first) // intervals), 1)
-    bounds = [*range(first, horizon, step), int(release.max() + work.sum()) + 1]
-    data = relaxations.Intervals(
-        (release - first) / step, work / step, jobs.weight, jobs.gpus, instance.cluster.total_gpus,
-        (np.array(bounds, dtype=np.float64) - first) / step,
-    )  # fmt: skip
-    model = relaxations.build(data)
-    compiled = compile_model(model)
-    left = max(budget_s - (time.monotonic() - began), 0.1)
-    solution = compiled.solve(SolverOptions(time_limit_s=left, method="ipm", crossover=False))
-    if not len(solution.duals):
-        return None
-    prices = np.zeros(len(bounds) - 1)
-    for interval, dual in compiled.duals_of(solution, model.capacity).items():
-        prices[interval] = -dual
-    weight = [Fraction(w) for w in jobs.weight.tolist()]
-    exact = lagrangian.interval_bound(
-        release.tolist(), work.tolist(), jobs.gpus.tolist(), weight, instance.cluster.total_gpus,
-        bounds, lagrangian.exact_prices(prices),
-    )  # fmt: skip
-    if goal is Objective.FLOW:
-        exact -= sum((w * r for w, r in zip(weight, release.tolist(), strict=True)), Fraction(0))
-    return bound_of(exact, "interval-lp")
-
-
-def _fluid_end(
-    release: NDArray[np.int64], work: NDArray[np.int64], gpus: NDArray[np.int64], capacity: int
-) -> int:
-    """How long after the first release most of the work can be done: a horizon for the grid, in ticks."""
-    area = int(np.dot(gpus.astype(object), work.astype(object))) // capacity
-    return int(release.max() - release.min()) + min(area, int(work.max())) + int(work.max()) + 1
+    return sum(
+        (Fraction(w) * int(o) for w, o in zip(fine.weight.tolist(), off, strict=True)), Fraction(0)
+    )

@@ -78,12 +78,14 @@ class Preset:
         placement = placement or named or next(iter(self.placements))
         if placement not in self.placements:
             raise InputError(
-                f"preset {self.name}: placement {placement!r}, expected one of {', '.join(self.placements)}"
+                f"preset {self.name}: placement {placement!r}, "
+                f"expected one of {', '.join(self.placements)}"
             )
         if policy in self.needs_samples:
             if samples is None:
                 raise InputError(
-                    f"preset {self.name}: policy {policy!r} needs a sample of service times, none was given"
+                    f"preset {self.name}: policy {policy!r} needs a sample of service times, "
+                    "none was given"
                 )
             return self.needs_samples[policy](workload, self.placements[placement], samples)
         if policy not in self.recipes:

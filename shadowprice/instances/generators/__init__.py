@@ -39,6 +39,8 @@ def generate(name: str, **parameters: Any) -> Workload:
     accepted = inspect.signature(known[name].generate).parameters
     for parameter in parameters:
         if parameter not in accepted:
-            raise InputError(f"generator {name!r}: parameter {parameter!r}, expected one of {', '.join(accepted)}")
+            raise InputError(
+                f"generator {name!r}: parameter {parameter!r}, expected one of {', '.join(accepted)}"
+            )
     workload: Workload = known[name].generate(**parameters)
     return workload

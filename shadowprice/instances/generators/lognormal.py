@@ -38,7 +38,9 @@ def generate(
     if shares.sum() == 0:
         raise InputError(f"gpus_total is {gpus_total!r}, expected an integer >= 1")
     gpus = rng.choice(GANGS, jobs, p=shares / shares.sum())
-    work = np.clip(np.round(np.exp(rng.normal(np.log(median_s), sigma, jobs))), shortest_s, longest_s)
+    work = np.clip(
+        np.round(np.exp(rng.normal(np.log(median_s), sigma, jobs))), shortest_s, longest_s
+    )
     arrival_s = poisson_arrivals(rng, work * gpus, load=load, gpus_total=gpus_total)
     return Workload.from_columns(
         arrival_s=arrival_s, gpus=gpus, work=work, source=f"lognormal, seed {seed}"

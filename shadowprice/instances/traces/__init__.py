@@ -26,7 +26,9 @@ def importers() -> dict[str, ModuleType]:
     return {module.NAME: module for module in modules if hasattr(module, "NAME")}
 
 
-def load_trace(path: str | Path, *, format: str | None = None, throughputs: Throughputs | None = None) -> Imported:
+def load_trace(
+    path: str | Path, *, format: str | None = None, throughputs: Throughputs | None = None
+) -> Imported:
     """Read a trace; gzip and xz are unpacked.
 
     Parameters

@@ -7,6 +7,7 @@ project's own CSV (columns id, arrival_s, gpus, work, ...) is read without loss.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,9 @@ from shadowprice.instances.traces.table import read_table, report_order, seconds
 from shadowprice.instances.workload import Workload
 
 NAME = "csv"
+
+Columns = dict[str, Any]
+"""Columns by our names, as read."""
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "id": ("id", "job_id", "jobid", "job", "name", "job_name"),
@@ -58,43 +62,61 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     for needed in ("arrival_s", "gpus"):
         if needed not in found:
             names = ", ".join(ALIASES[needed][:5])
-            raise InputError(f"{path}: no column for {needed}, expected one of {names}, ...; found {', '.join(frame)}")
+            raise InputError(
+                f"{path}: no column for {needed}, expected one of {names}, ...; found {', '.join(map(str, frame))}"
+            )
     report: list[Finding] = []
     frame.index = pd.RangeIndex(1, len(frame) + 1)
-    columns = {name: frame[column].to_numpy(dtype=object) for name, column in found.items()}
+    columns: Columns = {
+        name: frame[column].to_numpy(dtype=object) for name, column in found.items()
+    }
     columns["arrival_s"] = seconds(frame[found["arrival_s"]], path, found["arrival_s"])
     _explain(columns, frame, found, path)
     report_order(columns["arrival_s"], frame.index.to_numpy(), report)
     if "deadline_s" in columns:
-        columns["deadline_s"] = pd.to_numeric(frame[found["deadline_s"]].replace("", "inf"), errors="coerce").to_numpy()
+        columns["deadline_s"] = pd.to_numeric(
+            frame[found["deadline_s"]].replace("", "inf"), errors="coerce"
+        ).to_numpy()
     if "weight" in columns:
         columns["weight"] = frame[found["weight"]].replace("", "1").to_numpy(dtype=object)
     extra = _speeds(columns, path, throughputs)
-    keep = {name: values for name, values in columns.items() if name not in ("iterations", "iteration_s")}
+    keep = {
+        name: values
+        for name, values in columns.items()
+        if name not in ("iterations", "iteration_s")
+    }
     return Imported(Workload.from_columns(**{**keep, **extra}, source=str(path)), tuple(report))
 
 
-def _explain(columns: dict, frame: pd.DataFrame, found: dict[str, str], path: Path) -> None:
+def _explain(columns: Columns, frame: pd.DataFrame, found: dict[str, str], path: Path) -> None:
     """Name the file's own column where a value is not a number; ranges are checked by the workload."""
     for name in ("arrival_s", "gpus", "work", "iterations", "iteration_s", "weight", "deadline_s"):
         if name not in found:
             continue
         given = frame[found[name]]
         numbers = pd.Series(columns[name], index=frame.index) if name == "arrival_s" else given
-        bad = pd.to_numeric(numbers, errors="coerce").isna() & ~(given.eq("") & (name in ("weight", "deadline_s")))
+        bad = pd.to_numeric(numbers, errors="coerce").isna() & ~(
+            given.eq("") & (name in ("weight", "deadline_s"))
+        )
         if bad.any():
-            row = bad.idxmax()
-            raise InputError(f"{path}: row {row}, column {found[name]!r}: got {given[row]!r}, expected a number")
+            row = int(bad.to_numpy().argmax())
+            raise InputError(
+                f"{path}: row {row + 1}, column {found[name]!r}: got {given.iloc[row]!r}, expected a number"
+            )
 
 
-def _speeds(columns: dict, path: Path, throughputs: Throughputs | None) -> dict[str, object]:
+def _speeds(columns: Columns, path: Path, throughputs: Throughputs | None) -> Columns:
     if "work" in columns and not (throughputs is not None and "iterations" in columns):
         return {}
     if "iterations" not in columns:
-        raise InputError(f"{path}: no column for work, expected one of {', '.join(ALIASES['work'][:4])}, ...")
+        raise InputError(
+            f"{path}: no column for work, expected one of {', '.join(ALIASES['work'][:4])}, ..."
+        )
     work = columns["iterations"]
     if "iteration_s" in columns:
-        rate = 1.0 / pd.to_numeric(pd.Series(columns["iteration_s"]), errors="coerce").to_numpy(np.float64)
+        rate = 1.0 / pd.to_numeric(pd.Series(columns["iteration_s"]), errors="coerce").to_numpy(
+            np.float64
+        )
         return {"work": work, "throughput": rate[:, None], "gpu_types": ("gpu",)}
     if throughputs is None or "model" not in columns:
         raise InputError(
@@ -106,7 +128,9 @@ def _speeds(columns: dict, path: Path, throughputs: Throughputs | None) -> dict[
     for row, (model, gang) in enumerate(zip(columns["model"], gpus, strict=True), 1):
         found = throughputs.rates(str(model), int(gang)) if gang == gang else None
         if found is None:
-            raise InputError(f"{path}: row {row}: {throughputs.source} has no throughput of {model!r} on {gang:g} GPUs")
+            raise InputError(
+                f"{path}: row {row}: {throughputs.source} has no throughput of {model!r} on {gang:g} GPUs"
+            )
         rates.append(found)
     return {"work": work, "throughput": rates, "gpu_types": throughputs.gpu_types}
 

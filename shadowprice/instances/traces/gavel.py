@@ -24,7 +24,18 @@ from shadowprice.instances.workload import Workload
 
 NAME = "gavel"
 
-CURRENT = ("model", "command", "directory", "steps_argument", "data", "work", "gpus", "weight", "slo", "arrival_s")
+CURRENT = (
+    "model",
+    "command",
+    "directory",
+    "steps_argument",
+    "data",
+    "work",
+    "gpus",
+    "weight",
+    "slo",
+    "arrival_s",
+)
 OLDER = ("model", "command", "steps_argument", "data", "work", "arrival_s", "gpus")
 
 
@@ -41,12 +52,16 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     reported. SLOs become deadlines (arrival + SLO).
     """
     if throughputs is None:
-        raise InputError(f"{path}: a Gavel trace counts work in steps, expected a throughput table (--throughputs)")
+        raise InputError(
+            f"{path}: a Gavel trace counts work in steps, expected a throughput table (--throughputs)"
+        )
     lines = [line.split("\t") for line in read_text(path).splitlines() if line.strip()]
     names = CURRENT if len(lines[0]) == len(CURRENT) else OLDER
     for number, fields in enumerate(lines, 1):
         if len(fields) != len(names):
-            raise InputError(f"{path}: line {number} has {len(fields)} fields, expected {len(names)} as in line 1")
+            raise InputError(
+                f"{path}: line {number} has {len(fields)} fields, expected {len(names)} as in line 1"
+            )
     frame = pd.DataFrame(lines, columns=list(names), index=pd.RangeIndex(1, len(lines) + 1))
     report: list[Finding] = []
     for column, least in (("work", 1.0), ("gpus", 1.0), ("arrival_s", 0.0)):
@@ -61,7 +76,11 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
         raise InputError(f"{path}: no usable job is left; {report[0]}")
     arrival_s = pd.to_numeric(frame["arrival_s"]).to_numpy()
     report_order(arrival_s, frame.index.to_numpy(), report)
-    slo = pd.to_numeric(frame["slo"], errors="coerce").to_numpy() if "slo" in frame else np.full(len(frame), -1.0)
+    slo = (
+        pd.to_numeric(frame["slo"], errors="coerce").to_numpy()
+        if "slo" in frame
+        else np.full(len(frame), -1.0)
+    )
     weight = pd.to_numeric(frame["weight"]).to_numpy() if "weight" in frame else np.ones(len(frame))
     workload = Workload.from_columns(
         id=[str(row - 1) for row in frame.index],
@@ -91,9 +110,13 @@ def write_gavel(workload: Workload, path: str | Path) -> None:
     for row in range(len(workload)):
         model, steps = str(workload.model[row]), float(workload.work[row])
         if not model or "\t" in model or "\n" in model:
-            raise InputError(f"{path}: job {workload.id[row]!r} has model {model!r}, expected a name without tabs")
+            raise InputError(
+                f"{path}: job {workload.id[row]!r} has model {model!r}, expected a name without tabs"
+            )
         if workload.throughput is None or steps != int(steps):
-            raise InputError(f"{path}: job {workload.id[row]!r} has work {steps!r}, expected whole steps and throughputs")
+            raise InputError(
+                f"{path}: job {workload.id[row]!r} has work {steps!r}, expected whole steps and throughputs"
+            )
         slo = workload.deadline_s[row] - workload.arrival_s[row]
         fields = (
             model, "python3 main.py %s", ".", "--num_steps", "0", str(int(steps)), str(workload.gpus[row]),
@@ -105,4 +128,6 @@ def write_gavel(workload: Workload, path: str | Path) -> None:
 
 def _rates(frame: pd.DataFrame, throughputs: Throughputs) -> list[tuple[float, ...] | None]:
     gpus = pd.to_numeric(frame["gpus"]).astype(int)
-    return [throughputs.rates(model, gang) for model, gang in zip(frame["model"], gpus, strict=True)]
+    return [
+        throughputs.rates(model, gang) for model, gang in zip(frame["model"], gpus, strict=True)
+    ]

@@ -32,7 +32,9 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     frame = read_table(path)
     missing = [name for name in COLUMNS if name not in frame]
     if missing:
-        raise InputError(f"{path}: column {missing[0]!r} is missing, found {', '.join(frame)}")
+        raise InputError(
+            f"{path}: column {missing[0]!r} is missing, found {', '.join(map(str, frame))}"
+        )
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     report: list[Finding] = []
     dates = pd.to_datetime(frame["timestamp"], errors="coerce", format="%Y-%m-%d %H:%M:%S")
@@ -45,7 +47,7 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     if frame.empty:
         raise InputError(f"{path}: no usable row is left; {report[0]}")
     dates = dates[frame.index]
-    arrival_s = (dates - dates.min()).dt.total_seconds().to_numpy()
+    arrival_s = np.asarray((dates - dates.min()).dt.total_seconds(), dtype=np.float64)
     report_order(arrival_s, frame.index.to_numpy(), report)
     workload = Workload.from_columns(
         id=[str(row) for row in frame.index],

@@ -32,13 +32,21 @@ def read_table(path: str | Path) -> pd.DataFrame:
         raise InputError(f"{path}: column {repeated[0]!r} appears twice")
     try:
         frame = pd.read_csv(
-            io.StringIO(text), sep=delimiter, dtype=str, keep_default_na=False, names=names, header=0, index_col=False
+            io.StringIO(text),
+            sep=delimiter,
+            dtype=str,
+            keep_default_na=False,
+            names=names,
+            header=0,
+            index_col=False,
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
         raise InputError(f"{path}: is not a table: {str(error).strip()}") from error
     if frame.empty:
         raise InputError(f"{path}: has a header but no rows")
-    return frame.apply(lambda column: column.str.strip())
+    for name in frame:
+        frame[name] = frame[name].str.strip()
+    return frame
 
 
 def seconds(values: pd.Series, path: str | Path, column: str) -> NDArray[np.float64]:
@@ -55,7 +63,9 @@ def seconds(values: pd.Series, path: str | Path, column: str) -> NDArray[np.floa
     dates = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
     if dates.isna().any():
         row = int(dates.isna().to_numpy().argmax())
-        raise InputError(f"{path}: row {row + 1}, column {column!r}: got {values.iloc[row]!r}, expected a date or seconds")
+        raise InputError(
+            f"{path}: row {row + 1}, column {column!r}: got {values.iloc[row]!r}, expected a date or seconds"
+        )
     return np.asarray((dates - dates.min()).dt.total_seconds(), dtype=np.float64)
 
 
@@ -71,8 +81,14 @@ def drop(
     return frame[~bad]
 
 
-def report_order(arrival_s: NDArray[np.float64], rows: NDArray[np.int64], report: list[Finding]) -> None:
+def report_order(
+    arrival_s: NDArray[np.float64], rows: NDArray[np.int64], report: list[Finding]
+) -> None:
     """Say that rows were not in order of arrival; the workload sorts them."""
     late = np.flatnonzero(np.diff(arrival_s) < 0) + 1
     if len(late):
-        report.append(Finding("repaired", len(late), "arrive before the row above, sorted", f"row {rows[late[0]]}"))
+        report.append(
+            Finding(
+                "repaired", len(late), "arrive before the row above, sorted", f"row {rows[late[0]]}"
+            )
+        )

@@ -1,0 +1,50 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TraceArgument = Annotated[
+    Path, typer.Argument(help="Trace: CSV, Parquet, Philly or Gavel; may be gzip or xz.")
+]
+ClusterOption = Annotated[
+    str, typer.Option("--cluster", help="NODESxGPUS[:TYPE],... or a .toml file.")
+]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="Importer by name; sniffed if not given.")
+]
+ThroughputsOption = Annotated[
+    Path | None, typer.Option("--throughputs", help="Throughput table (JSON, may be xz).")
+]
+PresetOption = Annotated[
+    str | None, typer.Option("--preset", help="A published simulator's semantics and names.")
+]
+PlacementOption = Annotated[
+    str | None, typer.Option("--placement", help="count, consolidate, pack, ...")
+]
+RoundOption = Annotated[
+    float | None, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
+]
+FirstRoundOption = Annotated[
+    float | None, typer.Option("--first-round", help="Time of the first round [s].")
+]
+RestartOption = Annotated[
+    float | None, typer.Option("--restart-cost", help="Seconds lost on every resume.")
+]
+MigrationOption = Annotated[
+    float | None, typer.Option("--migration-cost", help="More seconds if it moves.")
+]
+StartOption = Annotated[
+    float | None, typer.Option("--start-cost", help="Seconds lost on every start.")
+]
+SamplesOption = Annotated[
+    Path | None, typer.Option("--service-samples", help="Sample of services [GPU-s].")
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of random draws.")]
+DropOption = Annotated[
+    bool, typer.Option("--drop-infeasible", help="Leave out jobs that can never run.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

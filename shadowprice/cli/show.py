@@ -1,0 +1,70 @@
+"""What the commands print: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from shadowprice.analysis.compare import Comparison
+from shadowprice.analysis.outcome import Outcome
+
+console = Console()
+stderr = Console(stderr=True)
+
+
+def print_summary(outcome: Outcome, as_json: bool) -> None:
+    """Print the metrics of an outcome."""
+    summary = outcome.summary()
+    if as_json:
+        print(json.dumps(summary))
+        return
+    table = Table("metric", "value", title=f"{summary['policy']}, verified")
+    for key, value in summary.items():
+        table.add_row(key, f"{value:,.3f}" if isinstance(value, float) else str(value))
+    console.print(table)
+
+
+def print_comparison(result: Comparison, as_json: bool) -> None:
+    """Print a comparison: a table, and the result in words."""
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return
+    table = Table(
+        "policy",
+        "cost [s]",
+        "bound [s]",
+        "bound kind",
+        "ratio",
+        "certified",
+        title=str(result.objective),
+    )
+    for column in table.columns[1:3] + table.columns[4:5]:
+        column.justify = "right"
+    for row in result.rows:
+        table.add_row(
+            row.policy, f"{row.cost_s:,.0f}", f"{row.bound_s:,.0f}", row.bound_kind,
+            f"{row.ratio:.3f}",
+            "yes" if row.certified else "no",
+        )  # fmt: skip
+    console.print(table)
+    for row in result.rows:
+        console.print(row.sentence(), highlight=False)
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """Say on stderr what is being done and for how long; gone when it is done."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=stderr, transient=True) as progress:
+        task = progress.add_task("reading", total=None)
+        yield partial(_describe, progress, task)
+
+
+def _describe(progress: Progress, task: TaskID, step: str) -> None:
+    progress.update(task, description=step)

@@ -1,0 +1,127 @@
+"""The strongest lower bound of the offline optimum that a time budget allows.
+
+The bounds that take O(n log n) always; for up to 100 jobs without preemption the optimum itself,
+by CP-SAT and then by MILP; else the interval LP on the finest grid the budget affords, its dual
+evaluated in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.instances.grid import to_ticks
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.models import relaxations
+from shadowprice.models.slotted import Slotted
+from shadowprice.solvers import lagrangian
+from shadowprice.solvers.bounds import Bound, bound_of, simple_bounds
+from shadowprice.solvers.compile import SolverOptions, compile_model
+from shadowprice.solvers.offline import Method, optimum
+
+
+def strongest_bound(
+    instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float
+) -> Bound:
+    """The largest lower bound found within a time budget [s].
+
+    Parameters
+    ----------
+    preemptive : bool
+        Whether the bound must hold for schedules that preempt. If not, the non-preemptive
+        optimum is tried too.
+    """
+    return max(
+        lower_bounds(instance, objective, preemptive=preemptive, budget_s=budget_s), key=_rank
+    )
+
+
+def lower_bounds(
+    instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float
+) -> Iterator[Bound]:
+    """All bounds a time budget allows, cheapest first; the first ones always."""
+    goal = Objective(objective)
+    until = time.monotonic() + budget_s
+    proven = False
+    for bound in simple_bounds(instance, goal):
+        proven = proven or bound.kind == "optimum"
+        yield bound
+    if proven or len(instance.workload) == 0:
+        return
+    if (
+        not preemptive
+        and len(instance.workload) <= 100
+        and np.all(instance.processing_s == instance.processing_s[:, :1])
+    ):
+        shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.9}
+        for method, share in shares.items():
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            found = optimum(instance, goal, method=method, budget_s=share * left)
+            yield Bound(
+                found.lower_s,
+                "optimum" if found.proven else method,
+                preemptive=False,
+                certified=found.certified,
+            )
+            if found.proven:
+                return
+    left = until - time.monotonic()
+    if goal is not Objective.MAKESPAN and left > 0.2:
+        found_bound = _interval_lp(instance, goal, left)
+        if found_bound is not None:
+            yield found_bound
+
+
+def _rank(bound: Bound) -> tuple[float, bool, bool]:
+    return (bound.value_s, bound.kind == "optimum", bound.certified)
+
+
+def _interval_lp(instance: Instance, goal: Objective, budget_s: float) -> Bound | None:
+    """The interval LP on a grid that the budget affords, its dual evaluated exactly; None if too large."""
+    began = time.monotonic()
+    columns = int(min(12_000 * budget_s, 150_000))
+    jobs = instance.workload
+    intervals = columns // (2 * len(jobs))
+    if intervals < 8:
+        return None
+    release, work = to_ticks(jobs.arrival_s), to_ticks(instance.shortest_s)
+    first = int(release.min())
+    horizon = first + _fluid_end(release, work, jobs.gpus, instance.cluster.total_gpus)
+    step = max(-(-(horizon - first) // intervals), Slotted.of(instance).slot_ticks)
+    bounds = [*range(first, horizon, step), int(release.max() + work.sum()) + 1]
+    data = relaxations.Intervals(
+        (release - first) / step, work / step, jobs.weight, jobs.gpus, instance.cluster.total_gpus,
+        (np.array(bounds, dtype=np.float64) - first) / step,
+    )  # fmt: skip
+    model = relaxations.build(data)
+    compiled = compile_model(model)
+    left = max(budget_s - (time.monotonic() - began), 0.1)
+    solution = compiled.solve(SolverOptions(time_limit_s=left, method="ipm", crossover=False))
+    if not len(solution.duals):
+        return None
+    prices = np.zeros(len(bounds) - 1)
+    for interval, dual in compiled.duals_of(solution, model.capacity).items():
+        prices[interval] = -dual
+    weight = [Fraction(w) for w in jobs.weight.tolist()]
+    exact = lagrangian.interval_bound(
+        release.tolist(), work.tolist(), jobs.gpus.tolist(), weight, instance.cluster.total_gpus,
+        bounds, lagrangian.exact_prices(prices),
+    )  # fmt: skip
+    if goal is Objective.FLOW:
+        exact -= sum((w * r for w, r in zip(weight, release.tolist(), strict=True)), Fraction(0))
+    return bound_of(exact, "interval-lp")
+
+
+def _fluid_end(
+    release: NDArray[np.int64], work: NDArray[np.int64], gpus: NDArray[np.int64], capacity: int
+) -> int:
+    """How long after the first release most of the work can be done: a horizon for the grid, in ticks."""
+    area = int(np.dot(gpus.astype(object), work.astype(object))) // capacity
+    return int(release.max() - release.min()) + min(area, int(work.max())) + int(work.max()) + 1
