@@ -22,7 +22,7 @@ KEYS = [
 
 
 def shadowprice(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "shadowprice.cli", *map(str, words)]
+    command = [sys.executable, "-m", "shadowprice", *map(str, words)]
     environment = {**os.environ, "COLUMNS": "200"}
     return subprocess.run(
         command, capture_output=True, text=True, timeout=120, env=environment, check=False
@@ -45,7 +45,7 @@ def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
     summary = json.loads(done.stdout)
     assert list(summary) == KEYS
     assert summary["completed"] == summary["jobs"] == 60
-    rows = list(csv.DictReader((tmp_path / "out.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
     assert list(rows[0]) == ["id", "arrival_s", "first_start_s", "end_s", "jct_s", "preemptions"]
     assert sum(float(row["jct_s"]) for row in rows) / 60 == pytest.approx(summary["avg_jct_s"])
     again = shadowprice("verify", tmp_path / "run", "--json")
@@ -155,7 +155,7 @@ def test_presets_from_the_command_line(
         out,
     )
     assert done.returncode == 0, done.stderr
-    ends = {row["id"]: float(row["end_s"]) for row in csv.DictReader(out.open())}
+    ends = {row["id"]: float(row["end_s"]) for row in csv.DictReader(out.read_text().splitlines())}
     expected = recorded(file)["runs"][run]["end"]
     assert [ends[str(job[0])] for job in recorded(file)["jobs"]] == expected
 
@@ -173,6 +173,6 @@ def test_synergy_from_the_command_line(tmp_path: Path) -> None:
         "--throughputs", PEERS / file, "--first-round", 1, "--jobs-out", out,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = {row["id"]: float(row["jct_s"]) for row in csv.DictReader(out.open())}
+    found = {row["id"]: float(row["jct_s"]) for row in csv.DictReader(out.read_text().splitlines())}
     golden = recorded(file)["runs"]["LAS+fair"]["jct"]
     assert [found[str(job[0])] for job in recorded(file)["jobs"]] == pytest.approx(golden, abs=1e-3)

@@ -34,15 +34,28 @@ class ColumnChecks:
                 f"{self.source}: row {self.rows[k]}, column {column!r}: got {value!r}, expected {expected}"
             )
 
+    @staticmethod
+    def floats(values: NDArray[Any]) -> NDArray[np.float64]:
+        """Numbers, exactly as written where they are text; NaN for what is no number."""
+        return np.array([_float(value) for value in values.tolist()], dtype=np.float64)
+
+    def deadlines(self, values: ArrayLike | None, n: int) -> NDArray[np.float64]:
+        """Times or infinity; infinity everywhere if none are given."""
+        if values is None:
+            return np.full(n, np.inf)
+        due = self.floats(np.asarray(values).ravel())
+        self.holds(
+            "deadline_s", np.asarray(values).ravel(), ~np.isnan(due), "seconds, or inf for none"
+        )
+        return due
+
     def numbers(
         self, column: str, values: ArrayLike, n: int, low: float, high: float, expected: str
     ) -> NDArray[np.float64]:
         """Finite numbers within a range; one number is repeated for every row."""
         given = np.asarray(values)
-        if given.dtype.kind in "iufb":
-            numbers = given.astype(np.float64)
-        else:
-            numbers = pd.to_numeric(pd.Series(given.ravel()), errors="coerce").to_numpy(np.float64)
+        whole = given.dtype.kind in "iufb"
+        numbers = given.astype(np.float64) if whole else self.floats(given.ravel())
         numbers = np.broadcast_to(numbers, (n,)).copy() if numbers.size == 1 else numbers
         given = np.broadcast_to(given, (n,)) if given.size == 1 else given
         if numbers.shape != (n,):
@@ -97,3 +110,11 @@ class ColumnChecks:
             table.max(axis=1) > 0,
             "a GPU type on which the job can run",
         )
+
+
+def _float(value: object) -> float:
+    """A number as Python reads it, exactly; NaN for what is none."""
+    try:
+        return float("nan") if isinstance(value, str) and "_" in value else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return float("nan")

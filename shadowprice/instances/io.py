@@ -52,18 +52,12 @@ def read_workload(path: str | Path) -> Workload:
             raise InputError(f"{path}: is not a Parquet file: {error}") from error
     else:
         try:
-            frame = pd.read_csv(
-                io.StringIO(read_text(path)),
-                dtype=dict.fromkeys(TEXT_COLUMNS, str),
-                keep_default_na=False,
-                na_values={"deadline_s": [""]},
-                float_precision="round_trip",
-            )
+            frame = pd.read_csv(io.StringIO(read_text(path)), dtype=str, keep_default_na=False)
         except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             raise InputError(f"{path}: is not CSV: {error}") from error
     for name in TEXT_COLUMNS:
         if name in frame:
             frame[name] = frame[name].astype(object)
     if "deadline_s" in frame:
-        frame["deadline_s"] = pd.to_numeric(frame["deadline_s"], errors="coerce").fillna(np.inf)
+        frame["deadline_s"] = frame["deadline_s"].replace("", np.inf)
     return Workload.from_frame(frame, source=source)

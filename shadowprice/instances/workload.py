@@ -120,8 +120,7 @@ class Workload:
         weights = check.numbers(
             "weight", 1.0 if weight is None else weight, n, 0.0, 1e18, "a number >= 0"
         )
-        due = np.full(n, np.inf) if deadline_s is None else np.asarray(deadline_s, dtype=np.float64)
-        check.holds("deadline_s", due, ~np.isnan(due), "a number of seconds, or inf for none")
+        due = check.deadlines(deadline_s, n)
         names = check.texts("id", np.arange(n) if id is None else id, n)
         check.unique("id", names)
         columns: dict[str, NDArray[Any]] = {
@@ -154,7 +153,9 @@ class Workload:
         columns: dict[str, Any] = {name: frame[name].to_numpy() for name in known if name in frame}
         speeds = [str(name) for name in frame.columns if str(name).startswith(THROUGHPUT_PREFIX)]
         if speeds:
-            columns["throughput"] = frame[speeds].to_numpy(dtype=np.float64)
+            columns["throughput"] = np.array(
+                [ColumnChecks.floats(frame[name].to_numpy()) for name in speeds]
+            ).T
         types = tuple(name.removeprefix(THROUGHPUT_PREFIX) for name in speeds)
         return cls.from_columns(**columns, gpu_types=types, source=source, rows=rows)
 

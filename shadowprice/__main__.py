@@ -1,0 +1,5 @@
+"""``python -m shadowprice`` is the command line."""
+
+from shadowprice.cli import main
+
+main()
