@@ -44,6 +44,8 @@ def name_of(path: Path) -> str:
 def modules() -> Iterator[ModuleType]:
     yield shadowprice
     for found in pkgutil.walk_packages(shadowprice.__path__, "shadowprice."):
+        if found.name.endswith(".__main__"):
+            continue  # importing it runs the command line
         yield importlib.import_module(found.name)
 
 

@@ -221,12 +221,18 @@ def test_other_peoples_directories_are_left_alone(outcome: Outcome, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-@pytest.mark.parametrize(("name", "content"), [(WORKLOAD, "mine"), (RUN, '{"format": "mine"}')])
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (WORKLOAD, "mine", r"'workload.parquet' but no 'run.json'"),
+        (RUN, '{"format": "mine"}', "format is 'mine'"),
+    ],
+)
 def test_namesakes_of_other_origin_are_left_alone(
-    outcome: Outcome, tmp_path: Path, name: str, content: str
+    outcome: Outcome, tmp_path: Path, name: str, content: str, message: str
 ) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=message):
         save(outcome, tmp_path)
     assert (tmp_path / name).read_text() == content
     assert len(list(tmp_path.iterdir())) == 1

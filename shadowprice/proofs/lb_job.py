@@ -1,0 +1,29 @@
+r"""LB-job: no job ends before it could alone.
+
+Statement. For every schedule :math:`\sum_j w_j C_j \ge \sum_j w_j (r_j + p_j)`, with p_j the
+shortest possible processing time and :math:`w_j \ge 0`.
+
+Status. Trivial. Proof: j runs for at least p_j, all of it after r_j, so :math:`C_j \ge r_j + p_j`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.instance import Instance
+
+STATUS = "trivial"
+
+
+def bound(instance: Instance) -> Fraction:
+    """Lower bound of total weighted completion time [s], exact."""
+    jobs = instance.workload
+    alone = to_ticks(jobs.arrival_s + instance.shortest_s).tolist()
+    terms = (Fraction(w) * end for w, end in zip(jobs.weight.tolist(), alone, strict=True))
+    return sum(terms, Fraction(0)) / TICKS_PER_S
+
+
+def check(instance: Instance, weighted_completion_s: float) -> bool:
+    """Whether a schedule's total weighted completion time [s] respects the bound."""
+    return Fraction(weighted_completion_s) >= bound(instance)
