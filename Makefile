@@ -16,7 +16,7 @@ demo: $(VENV)/.installed  ## compare four policies with what was possible, on a 
 	$(BIN)/shadowprice demo
 
 test: $(VENV)/.installed-test  ## fast tests
-	$(BIN)/python -m pytest -p no:benchmark -n 2
+	$(BIN)/python -m pytest -n 2
 
 check: $(VENV)/.installed-dev  ## lint, format, types, layers
 	$(BIN)/ruff check .
@@ -29,10 +29,11 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 
 nightly: $(VENV)/.installed-test  ## all tests, slow ones too, with 2,000 examples a property
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -p no:benchmark -n 2 -m 'not gpu'
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 -m 'not gpu'
 
-bench: $(VENV)/.installed-dev  ## benchmarks
-	$(BIN)/python -m pytest benchmarks -m 'not gpu' --benchmark-only
+bench: $(VENV)/.installed  ## benchmarks; PHILLY=path/to/philly_flat.csv.xz adds the real trace
+	$(BIN)/python benchmarks/throughput.py $(if $(PHILLY),--philly $(PHILLY))
+	$(BIN)/python benchmarks/offline_optimum.py
 
 figures: $(VENV)/.installed  ## every figure of paper_figs/, at its fast size
 	set -e; for figure in paper_figs/[a-z]*.py; do echo "$$figure"; $(BIN)/python "$$figure"; done

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from peers import ends, in_file_order, needs_peers, peer_cluster, peer_workload, recorded, runs_of
@@ -72,10 +70,7 @@ def synergy_workload(file: str) -> Workload:
 def test_synergy_with_proportional_shares(file: str, name: str) -> None:
     golden, jobs = recorded(file)["runs"][name], recorded(file)["jobs"]
     recipe = preset("synergy").recipe(name, synergy_workload(file))
-    first = 1.0 if recorded(file)["first_round_at"] == 1 else 0.0
-    workload, schedule = executed(
-        file, replace(recipe, rounds=replace(recipe.rounds, first_s=first))
-    )
+    workload, schedule = executed(file, recipe)
     jct = in_file_order(workload, [job[0] for job in jobs], ends(workload, schedule)) - [
         job[2] for job in jobs
     ]

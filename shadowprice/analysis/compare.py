@@ -58,7 +58,8 @@ class Row:
             else f"by {self.bound_kind}, not certified"
         )
         if self.optimum_s is not None:
-            proof = "proven optimum, " + ("certified" if self.certified else "not certified")
+            kind = "proven" if self.bound_kind == "optimum" else f"attains {self.bound_kind}"
+            proof = f"{kind}, " + ("certified" if self.certified else "not certified")
         return f"{self.policy} is within {percent} of the offline optimum ({proof})"
 
 
@@ -140,7 +141,11 @@ def compare(
         )
     progress("bounding the optimum")
     bounds = _bounds(outcomes, goal, budget_s)
-    rows = tuple(_row(name, outcome, bounds[name], goal) for name, outcome in outcomes.items())
+    costs = {name: goal.cost_s(o.instance.workload, o.end_s) for name, o in outcomes.items()}
+    attained = {bounds[name] for name, cost_s in costs.items() if cost_s == bounds[name].value_s}
+    rows = tuple(
+        _row(name, costs[name], bounds[name], bounds[name] in attained) for name in outcomes
+    )
     return Comparison(goal, rows, outcomes)
 
 
@@ -164,10 +169,10 @@ def _bounds(outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float) -
     return result
 
 
-def _row(name: str, outcome: Outcome, bound: Bound, goal: Objective) -> Row:
-    cost_s = goal.cost_s(outcome.instance.workload, outcome.end_s)
+def _row(name: str, cost_s: float, bound: Bound, attained: bool) -> Row:
+    """A bound that one of the schedules attains is the optimum, whatever its kind."""
     ratio = cost_s / bound.value_s if bound.value_s > 0 else (1.0 if cost_s == 0 else float("inf"))
-    optimum_s = bound.value_s if bound.kind == "optimum" else None
+    optimum_s = bound.value_s if attained or bound.kind == "optimum" else None
     return Row(name, cost_s, bound.value_s, bound.kind, optimum_s, ratio, bound.certified)
 
 

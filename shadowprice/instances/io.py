@@ -48,7 +48,9 @@ def read_workload(path: str | Path) -> Workload:
     if path.suffix == ".parquet":
         try:
             frame = pq.read_table(pa.BufferReader(read_bytes(path))).to_pandas()
-        except pa.ArrowException as error:
+        except InputError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise InputError(f"{path}: is not a Parquet file: {error}") from error
     else:
         try:

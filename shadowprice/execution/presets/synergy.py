@@ -3,7 +3,8 @@
 Rounds of 300 s. All leases end with the round; live jobs are ranked again and packed greedily
 by GPU count; preemption and migration are free. A job does floor(300 / iteration time)
 iterations in a round it runs in and can only finish on a round boundary. LAS ranks by executed
-seconds x GPUs.
+seconds x GPUs. Rounds start at 0, but at 1 s for a static trace, all of whose jobs arrive within
+the first second.
 
 ``+tune``, FTF, DRF and TETRIS reallocate CPUs and memory and are not part of this preset yet.
 """
@@ -29,6 +30,7 @@ from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import Live, State
 
 ROUND_S = 300.0
+STATIC_START_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,9 @@ def _recipe(name: str, workload: Workload, placement: Placement) -> Recipe:
         "LAS+fair": lambda live: live.attained_s * live.gpus,
     }
     rounded = replace(workload, work=progress.whole_rounds_s(), throughput=None, gpu_types=())
-    return Recipe(rounded, RankedEachRound(name, ranks[name]), placement, Rounds(ROUND_S))
+    static = len(workload) > 1 and workload.arrival_s[-1] < STATIC_START_S
+    rounds = Rounds(ROUND_S, STATIC_START_S if static else 0.0)
+    return Recipe(rounded, RankedEachRound(name, ranks[name]), placement, rounds)
 
 
 PRESET = Preset(
