@@ -8,6 +8,7 @@ from hypothesis import given, settings
 import shadowprice as sp
 from shadowprice.errors import InputError
 from shadowprice.instances.strategies import instances
+from shadowprice.solvers.fifo import Fifo
 
 
 def test_a_bound_that_is_attained_is_the_optimum() -> None:
@@ -46,8 +47,6 @@ def test_wrong_questions() -> None:
     with pytest.raises(InputError, match="different names"):
         sp.compare(jobs, "1x1", ["fifo", "fifo"])
     with pytest.raises(InputError, match="takes the name of one of its policies"):
-        from shadowprice.solvers.fifo import Fifo
-
         sp.simulate(jobs, "1x1", Fifo(), sp.Semantics(preset="tiresias"))
 
 
