@@ -164,6 +164,13 @@ def test_names_the_first_row_over_capacity() -> None:
         )
 
 
+def test_one_gpu_too_many_is_too_many() -> None:
+    jobs = Workload.from_columns(arrival_s=[0, 0], gpus=[1, 2], work=[10, 10])
+    beside = rows((0, 0, 1, 0.0, 10.0, 0.0), (1, 0, 2, 0.0, 10.0, 0.0))
+    assert rule_broken(Instance(Cluster.parse("1x2,1x1"), jobs), beside) == "capacity"
+    assert rule_broken(Instance(Cluster.parse("1x3"), jobs), beside) is None
+
+
 def test_back_to_back_is_allowed() -> None:
     verify(
         two_jobs(), Schedule.from_frame(rows((0, 0, 2, 0.0, 10.0, 0.0), (1, 0, 2, 10.0, 20.0, 0.0)))

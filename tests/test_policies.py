@@ -60,6 +60,12 @@ def test_one_job_runs_at_once(name: str) -> None:
     assert completions("2x4", [(7.0, 5, 11.0)], name) == [18.0]
 
 
+def test_easy_lets_pass_only_who_fits_beside_the_reservation() -> None:
+    """The head needs 3 of 4 GPUs at 10 s: one long job may pass it, not two."""
+    jobs = [(0.0, 2, 10.0), (1.0, 3, 5.0), (2.0, 1, 100.0), (2.0, 1, 100.0), (3.0, 1, 4.0)]
+    assert completions("1x4", jobs, "easy") == [10.0, 15.0, 102.0, 115.0, 7.0]
+
+
 def test_las2d_demotes_at_the_true_crossing() -> None:
     """Two GPUs reach 100 GPU-s after 50 s, not after 100 s."""
     ends = completions(
@@ -73,6 +79,13 @@ def test_las2d_promotes_a_starving_job() -> None:
     starved = completions("1x1", jobs, policy("las2d:thresholds_gpu_s=10"))
     promoted = completions("1x1", jobs, policy("las2d:thresholds_gpu_s=10,promote_knob=4"))
     assert promoted[0] < starved[0]
+
+
+def test_las2d_promotes_when_the_wait_is_long_enough() -> None:
+    """Stopped at 10 s after running 10 s, promoted after waiting 4 x 10 s, done at 60 s."""
+    stream = [(10.0 + 10 * k, 1, 10.0) for k in range(30)]
+    patient = policy("las2d:thresholds_gpu_s=10,promote_knob=4")
+    assert completions("1x1", [(0.0, 1, 20.0), *stream], patient)[0] == 60.0
 
 
 def test_las_takes_turns() -> None:
@@ -118,6 +131,13 @@ def test_consolidated_gangs_wait_for_a_node() -> None:
     jobs = [(0.0, 3, 10.0), (0.0, 3, 20.0), (1.0, 2, 5.0)]
     assert completions("2x4", jobs, "fifo", placement=Consolidate()) == [10.0, 20.0, 15.0]
     assert completions("2x4", jobs, "fifo", placement=Pack()) == [10.0, 20.0, 6.0]
+
+
+def test_a_gang_that_fits_a_node_is_never_split() -> None:
+    """Three GPUs fit the busy node of four; the two free nodes of two are no place for them."""
+    jobs = [(0.0, 4, 10.0), (1.0, 3, 5.0)]
+    assert completions("1x4,2x2", jobs, "fifo", placement=Consolidate()) == [10.0, 15.0]
+    assert completions("1x4,2x2", jobs, "fifo", placement=Pack()) == [10.0, 6.0]
 
 
 def test_rounds_gather_events() -> None:
