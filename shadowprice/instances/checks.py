@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,31 @@ from shadowprice.errors import InputError
 THROUGHPUT_PREFIX = "throughput:"
 """What columns of throughputs are called in frames: the prefix and the GPU type."""
 
+LARGEST = float(np.finfo(np.float64).max)
+"""Largest finite number."""
+
 
 @dataclass(frozen=True)
 class ColumnChecks:
-    """Conversions that name source, row, column and value of what they refuse."""
+    """Conversions that name source, row, column and value of what they refuse.
+
+    Parameters
+    ----------
+    source : str
+        File or other origin.
+    rows : ndarray of int, shape (n,)
+        Number of each row there.
+    names : mapping of str to str
+        What a column is called there, where that differs from our name.
+    """
 
     source: str
     rows: NDArray[np.int64]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.rows.ndim != 1:
+            raise InputError(f"{self.source}: row numbers have shape {self.rows.shape}")
 
     def holds(
         self, column: str, values: NDArray[Any], ok: NDArray[np.bool_], expected: str
@@ -31,90 +51,139 @@ class ColumnChecks:
             k = int(np.argmin(ok))
             value = values[k].item() if isinstance(values[k], np.generic) else values[k]
             raise InputError(
-                f"{self.source}: row {self.rows[k]}, column {column!r}: got {value!r}, expected {expected}"
+                f"{self.source}: row {self.rows[k]}, column {self.names.get(column, column)!r}: "
+                f"got {_shown(value)}, expected {expected}"
             )
+
+    def column(self, column: str, values: ArrayLike) -> NDArray[Any]:
+        """One value a row; a single value that is not in a list is repeated.
+
+        Lists keep the types of their elements: NumPy would turn ``[1, "x"]`` into text and
+        ``[True, 2]`` into integers before anything could be refused.
+        """
+        n = len(self.rows)
+        given = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
+        if given.ndim == 0:
+            return np.broadcast_to(given, (n,))
+        if given.shape != (n,):
+            has = f"{len(given)} rows" if given.ndim == 1 else f"shape {given.shape}"
+            name = self.names.get(column, column)
+            raise InputError(f"{self.source}: column {name!r} has {has}, expected {n} rows")
+        return given
 
     @staticmethod
     def floats(values: NDArray[Any]) -> NDArray[np.float64]:
         """Numbers, exactly as written where they are text; NaN for what is no number."""
+        if values.dtype.kind in "iuf":
+            return values.astype(np.float64)
         return np.array([_float(value) for value in values.tolist()], dtype=np.float64)
 
-    def deadlines(self, values: ArrayLike | None, n: int) -> NDArray[np.float64]:
-        """Times or infinity; infinity everywhere if none are given."""
-        if values is None:
-            return np.full(n, np.inf)
-        due = self.floats(np.asarray(values).ravel())
-        self.holds(
-            "deadline_s", np.asarray(values).ravel(), ~np.isnan(due), "seconds, or inf for none"
-        )
-        return due
-
     def numbers(
-        self, column: str, values: ArrayLike, n: int, low: float, high: float, expected: str
+        self, column: str, values: ArrayLike, low: float, high: float, expected: str
     ) -> NDArray[np.float64]:
-        """Finite numbers within a range; one number is repeated for every row."""
-        given = np.asarray(values)
-        whole = given.dtype.kind in "iufb"
-        numbers = given.astype(np.float64) if whole else self.floats(given.ravel())
-        numbers = np.broadcast_to(numbers, (n,)).copy() if numbers.size == 1 else numbers
-        given = np.broadcast_to(given, (n,)) if given.size == 1 else given
-        if numbers.shape != (n,):
-            raise InputError(
-                f"{self.source}: column {column!r} has {numbers.size} rows, expected {n}"
-            )
+        """Numbers from low to high."""
+        given = self.column(column, values)
+        numbers = self.floats(given)
         with np.errstate(invalid="ignore"):
             self.holds(column, given, (numbers >= low) & (numbers <= high), expected)
         return numbers
 
-    def integers(
-        self, column: str, values: ArrayLike, n: int, low: int, high: int
-    ) -> NDArray[np.int64]:
-        """Whole numbers within a range."""
+    def positive(self, column: str, values: ArrayLike, high: float) -> NDArray[np.float64]:
+        """Numbers above 0, at most high."""
+        expected = f"a number > 0, at most {high:.10g}"
+        numbers = self.numbers(column, values, 0.0, high, expected)
+        self.holds(column, self.column(column, values), numbers > 0, expected)
+        return numbers
+
+    def integers(self, column: str, values: ArrayLike, low: int, high: int) -> NDArray[np.int64]:
+        """Whole numbers from low to high."""
         expected = f"an integer from {low} to {high}"
-        numbers = self.numbers(column, values, n, low, high, expected)
-        self.holds(
-            column,
-            np.broadcast_to(np.asarray(values), (n,)),
-            numbers == np.floor(numbers),
-            expected,
-        )
+        numbers = self.numbers(column, values, low, high, expected)
+        self.holds(column, self.column(column, values), numbers == np.floor(numbers), expected)
         return numbers.astype(np.int64)
 
-    def texts(self, column: str, values: ArrayLike, n: int) -> NDArray[np.object_]:
-        """Strings; one is repeated for every row."""
-        texts = np.array(np.broadcast_to(np.asarray(values, dtype=object), (n,)), dtype=object)
-        return np.array(
-            [value if isinstance(value, str) else str(value) for value in texts.tolist()],
-            dtype=object,
-        )
+    def texts(self, column: str, values: ArrayLike, *, required: bool) -> NDArray[np.object_]:
+        """Strings; numbers become text, missing values the empty string unless required."""
+        given = self.column(column, values).astype(object)
+        texts = given
+        if not all(type(value) is str for value in given.tolist()):
+            missing = np.asarray(pd.isna(given), dtype=bool)
+            odd = np.array(
+                [not isinstance(each, str | Real) for each in given.tolist()], dtype=bool
+            )
+            self.holds(column, given, ~odd | missing, "text")
+            texts = np.where(missing, "", np.array([str(each) for each in given], dtype=object))
+        if required:
+            self.holds(column, given, texts != "", "a name that is not empty")
+        if not _writable("".join(texts.tolist())):
+            fine = np.array([_writable(text) for text in texts.tolist()], dtype=bool)
+            self.holds(column, texts, fine, "valid Unicode without null characters")
+        return texts
 
     def unique(self, column: str, names: NDArray[np.object_]) -> None:
         """Refuse a repeated name."""
         duplicated = pd.Series(names, dtype=object).duplicated().to_numpy()
         self.holds(column, names, ~duplicated, "an id not used before")
 
-    def table(self, table: NDArray[np.float64], n: int, gpu_types: Sequence[str]) -> None:
-        """Refuse throughputs that are negative, not finite, or zero everywhere."""
-        if table.shape != (n, len(gpu_types)) or not gpu_types:
+    def table(self, table: ArrayLike, gpu_types: Sequence[str]) -> NDArray[np.float64]:
+        """Throughputs, one column a GPU type; none negative or infinite, not all of a row zero."""
+        n = len(self.rows)
+        ragged = f"{self.source}: throughput is not a table of {n} rows"
+        try:
+            given = np.asarray(table, dtype=object if isinstance(table, list | tuple) else None)
+        except ValueError as error:
+            raise InputError(ragged) from error
+        given = given.reshape(n, len(gpu_types)) if given.size == n == 0 else given
+        names = [] if isinstance(gpu_types, str) else list(gpu_types)
+        if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(
+            names
+        ):
             raise InputError(
-                f"{self.source}: throughput has shape {table.shape}, "
-                f"expected ({n}, {len(gpu_types)}), one column a GPU type"
+                f"{self.source}: gpu_types are {gpu_types!r}, expected different names of GPU types"
             )
-        for k, name in enumerate(gpu_types):
-            with np.errstate(invalid="ignore"):
-                ok = (table[:, k] >= 0) & (table[:, k] < np.inf)
-            self.holds(THROUGHPUT_PREFIX + name, table[:, k], ok, "iterations per second >= 0")
-        self.holds(
-            "throughput",
-            table.max(axis=1),
-            table.max(axis=1) > 0,
-            "a GPU type on which the job can run",
-        )
+        if given.shape != (n, len(names)) or not names:
+            raise InputError(
+                f"{self.source}: throughput has shape {given.shape}, "
+                f"expected ({n}, {len(names)}), one column a GPU type"
+            )
+        rates = np.empty(given.shape, dtype=np.float64)
+        for k, name in enumerate(names):
+            rates[:, k] = self.numbers(
+                THROUGHPUT_PREFIX + name, given[:, k], 0.0, LARGEST, "iterations per second >= 0"
+            )
+        most = rates.max(axis=1)
+        self.holds("throughput", most, most > 0, "a GPU type on which the job can run")
+        return rates
 
 
 def _float(value: object) -> float:
-    """A number as Python reads it, exactly; NaN for what is none."""
+    """A number as Python reads it, exactly; NaN for what is none, and for truth values."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, str | Real | Decimal):
+        return float("nan")
     try:
-        return float("nan") if isinstance(value, str) and "_" in value else float(value)  # type: ignore[arg-type]
+        return float("nan") if isinstance(value, str) and "_" in value else float(value)
+    except OverflowError:
+        return float("inf")
     except (TypeError, ValueError):
         return float("nan")
+
+
+def _writable(text: str) -> bool:
+    return text.isprintable() or ("\0" not in text and not _has_surrogates(text))
+
+
+def _has_surrogates(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _shown(value: object) -> str:
+    # A number of four thousand digits cannot be converted to text, and nobody would read it.
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a very long number"
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -19,7 +19,10 @@ ANY_TYPE = "gpu"
 """GPU type of a node whose type was not given."""
 
 MAX_NODES = 1_000_000
-_GROUP = re.compile(r"(?P<nodes>\d+)\s*x\s*(?P<gpus>\d+)(?:\s*:\s*(?P<type>[A-Za-z0-9_.\-]+))?")
+MAX_GPUS_PER_NODE = 1_000_000
+_GROUP = re.compile(
+    r"(?P<nodes>[0-9]{1,9})\s*x\s*(?P<gpus>[0-9]{1,9})(?:\s*:\s*(?P<type>[A-Za-z0-9_.\-]+))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,14 @@ class Node:
     price_per_hour: float = 0.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.gpus, bool) or not isinstance(self.gpus, int) or self.gpus < 1:
-            raise InputError(f"node: gpus is {self.gpus!r}, expected an integer >= 1")
+        if (
+            isinstance(self.gpus, bool)
+            or not isinstance(self.gpus, int)
+            or not 1 <= self.gpus <= MAX_GPUS_PER_NODE
+        ):
+            raise InputError(
+                f"node: gpus is {self.gpus!r}, expected an integer from 1 to {MAX_GPUS_PER_NODE}"
+            )
         if not isinstance(self.gpu_type, str) or not self.gpu_type:
             raise InputError(f"node: gpu_type is {self.gpu_type!r}, expected a non-empty name")
         for field in fields(self)[2:]:
@@ -79,6 +88,8 @@ class Cluster:
     nodes: tuple[Node, ...]
 
     def __post_init__(self) -> None:
+        if not all(isinstance(node, Node) for node in self.nodes):
+            raise InputError("cluster: expected nodes of class Node, or use Cluster.parse")
         if not self.nodes:
             raise InputError("cluster: has no nodes, expected at least one")
         if len(self.nodes) > MAX_NODES:
@@ -94,14 +105,14 @@ class Cluster:
             If a group does not have this form, or asks for no or too many nodes.
         """
         nodes: list[Node] = []
-        for text in spec.split(","):
+        for text in str(spec).split(","):
             match = _GROUP.fullmatch(text.strip())
             if match is None:
                 raise InputError(
                     f"cluster {spec!r}: group {text.strip()!r} is not NODESxGPUS[:TYPE], e.g. 16x4 or 9x4:v100"
                 )
             count, gpus = int(match["nodes"]), int(match["gpus"])
-            if not 1 <= count <= MAX_NODES or gpus < 1:
+            if not 1 <= count + len(nodes) <= MAX_NODES or count < 1 or gpus < 1:
                 raise InputError(
                     f"cluster {spec!r}: group {text.strip()!r}: expected 1 to {MAX_NODES} nodes of at least 1 GPU"
                 )
@@ -113,7 +124,7 @@ class Cluster:
         """Read a file of ``[[nodes]]`` tables: a ``count`` and the fields of :class:`Node`."""
         path = Path(path)
         try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8")).get("nodes")
+            tables = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("nodes")
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -154,7 +165,9 @@ class Cluster:
     @cached_property
     def gpus_per_type(self) -> NDArray[np.int64]:
         """GPUs of every type, shape (types,)."""
-        return np.bincount(self.type_of_node, weights=self.gpus_per_node).astype(np.int64)
+        totals = np.zeros(len(self.gpu_types), dtype=np.int64)
+        np.add.at(totals, self.type_of_node, self.gpus_per_node)
+        return totals
 
     @cached_property
     def total_gpus(self) -> int:

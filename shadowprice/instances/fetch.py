@@ -74,6 +74,26 @@ DATASETS: dict[str, DataSet] = {
         "traces/physical_cluster/small_test.trace",
         "1a216a80d1f40bc2b88a3edb5f14ff687560024c085a6392613618a47cbe54dc",
     ),
+    "gavel-msr-seed0-103959": _gavel(
+        "traces/msr/seed=0/103959.trace",
+        "993c5d59d0b7447597e252b900670356623bda10dad0a4487588e3d839523442",
+    ),
+    "gavel-msr-seed0-23dbec": _gavel(
+        "traces/msr/seed=0/23dbec.trace",
+        "5e77c69605651395c7610f85678205709009d401a299ae16b5af47f7f04c2714",
+    ),
+    "gavel-msr-seed0-51b7ef": _gavel(
+        "traces/msr/seed=0/51b7ef.trace",
+        "56dfc3e66adbdf48f65db0881e4f31d7e81e8555fdaef6380605d011512e503f",
+    ),
+    "gavel-msr-seed0-795a4c": _gavel(
+        "traces/msr/seed=0/795a4c.trace",
+        "52a95b1f5b9bda0bd0bec1fd35d3ef04dd50d6da091b99bfed7296bc13cabab8",
+    ),
+    "gavel-msr-seed0-925e2b": _gavel(
+        "traces/msr/seed=0/925e2b.trace",
+        "8964aed38ba3a5e88addfc6402d3dc215b0693227cd89204c801815a7c92e833",
+    ),
 }
 
 

@@ -45,8 +45,13 @@ def read_bytes(path: str | Path) -> bytes:
     return data
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, *, keep_line_ends: bool = False) -> str:
     r"""Text of a file in UTF-8, without a byte order mark and with line ends as ``\n``.
+
+    Parameters
+    ----------
+    keep_line_ends : bool
+        Leave ``\r\n`` and ``\r`` as they are, for readers that allow them inside quotes.
 
     Raises
     ------
@@ -56,7 +61,7 @@ def read_text(path: str | Path) -> str:
     data = read_bytes(path)
     if not data.strip():
         raise InputError(f"{path}: is empty")
-    if b"\x00" in data[:4096]:
+    if b"\x00" in data:
         raise InputError(f"{path}: is not text")
     try:
         text = data.decode("utf-8-sig")
@@ -64,4 +69,4 @@ def read_text(path: str | Path) -> str:
         raise InputError(
             f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}"
         ) from error
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if keep_line_ends else text.replace("\r\n", "\n").replace("\r", "\n")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import io
+import csv
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shadowprice.errors import InputError
-from shadowprice.instances.files import read_bytes, read_text
+from shadowprice.instances.delimited import read_table
+from shadowprice.instances.files import read_bytes
 from shadowprice.instances.workload import Workload
 
 TEXT_COLUMNS = ("id", "tenant", "model")
@@ -23,20 +24,26 @@ def write_workload(workload: Workload, path: str | Path) -> None:
     Raises
     ------
     InputError
-        If the name ends with neither.
+        If the name ends with neither, or the file cannot be written.
     """
     path = Path(path)
     frame = workload.to_frame()
-    if path.suffix == ".parquet":
-        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
-    elif path.suffix == ".csv":
-        frame.to_csv(path, index=False, lineterminator="\n")
-    else:
-        raise InputError(f"{path}: expected a name that ends with .parquet or .csv")
+    try:
+        if path.suffix == ".parquet":
+            pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+        elif path.suffix == ".csv":
+            # A carriage return ends a line unless quoted, and is not quoted unless asked for.
+            returns = any("\r" in text for name in TEXT_COLUMNS for text in frame[name].tolist())
+            quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+            frame.to_csv(path, index=False, lineterminator="\n", quoting=quoting, encoding="utf-8")
+        else:
+            raise InputError(f"{path}: expected a name that ends with .parquet or .csv")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def read_workload(path: str | Path) -> Workload:
-    """Read what :func:`write_workload` wrote.
+    """Read what :func:`write_workload` wrote, plain or packed by gzip or xz.
 
     Raises
     ------
@@ -44,22 +51,15 @@ def read_workload(path: str | Path) -> Workload:
         If the file is unreadable or its values are wrong, naming file, row, column and value.
     """
     path = Path(path)
-    source = str(path)
-    if path.suffix == ".parquet":
+    data = read_bytes(path)
+    if data.startswith(b"PAR1") or path.suffix == ".parquet":
         try:
-            frame = pq.read_table(pa.BufferReader(read_bytes(path))).to_pandas()
-        except InputError:
-            raise
+            frame = pq.read_table(pa.BufferReader(data)).to_pandas()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise InputError(f"{path}: is not a Parquet file: {error}") from error
     else:
-        try:
-            frame = pd.read_csv(io.StringIO(read_text(path)), dtype=str, keep_default_na=False)
-        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-            raise InputError(f"{path}: is not CSV: {error}") from error
-    for name in TEXT_COLUMNS:
-        if name in frame:
-            frame[name] = frame[name].astype(object)
-    if "deadline_s" in frame:
-        frame["deadline_s"] = frame["deadline_s"].replace("", np.inf)
-    return Workload.from_frame(frame, source=source)
+        frame = read_table(path, strip=False, empty=True)
+        if "deadline_s" in frame:
+            given = frame["deadline_s"].to_numpy()
+            frame["deadline_s"] = np.where(given == "", np.inf, given)
+    return Workload.from_frame(frame, source=str(path))

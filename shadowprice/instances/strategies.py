@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
 
@@ -28,8 +29,9 @@ def workloads(
     max_work_s: int = 40,
     distinct_arrivals: bool = False,
     min_jobs: int = 1,
+    whole_seconds: bool = True,
 ) -> Workload:
-    """Workloads of a few jobs with whole seconds, in any order of arrival.
+    """Workloads of a few jobs, drawn in any order of arrival.
 
     Parameters
     ----------
@@ -37,14 +39,21 @@ def workloads(
         Largest gang [GPUs].
     distinct_arrivals : bool
         Whether no two jobs arrive together, so that no tie is broken by order of rows.
+    whole_seconds : bool
+        Whether times are whole seconds, as in most traces; any multiple of a tick otherwise.
     """
     n = draw(st.integers(min_jobs, max_jobs))
-    arrivals = draw(
-        st.lists(st.integers(0, max_arrival_s), min_size=n, max_size=n, unique=distinct_arrivals)
-    )
+    per_s = 1 if whole_seconds else TICKS_PER_S
+    ticks = st.integers(0, max_arrival_s * per_s)
+    arrivals = draw(st.lists(ticks, min_size=n, max_size=n, unique=distinct_arrivals))
     gpus = draw(st.lists(st.integers(1, max_gang), min_size=n, max_size=n))
-    work = draw(st.lists(st.integers(1, max_work_s), min_size=n, max_size=n))
-    return Workload.from_columns(arrival_s=arrivals, gpus=gpus, work=work, source="strategy")
+    work = draw(st.lists(st.integers(1, max_work_s * per_s), min_size=n, max_size=n))
+    return Workload.from_columns(
+        arrival_s=[arrival / per_s for arrival in arrivals],
+        gpus=gpus,
+        work=[amount / per_s for amount in work],
+        source="strategy",
+    )
 
 
 @st.composite
@@ -58,6 +67,7 @@ def instances(
     max_work_s: int = 40,
     distinct_arrivals: bool = False,
     min_jobs: int = 1,
+    whole_seconds: bool = True,
 ) -> Instance:
     """A small cluster and jobs whose gangs fit it, up to the whole cluster."""
     cluster = draw(clusters(max_nodes, max_gpus))
@@ -69,6 +79,7 @@ def instances(
             max_work_s=max_work_s,
             distinct_arrivals=distinct_arrivals,
             min_jobs=min_jobs,
+            whole_seconds=whole_seconds,
         )
     )
     return Instance(cluster, workload)

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import LARGEST
 from shadowprice.instances.cluster import ANY_TYPE
 from shadowprice.instances.files import read_text
 
 Kind = tuple[str, int]
 """Job kind: model name and gang size [GPUs]."""
 
-_KIND = re.compile(r"\('(?P<model>[^']+)', (?P<gpus>\d+)\)")
+_GANG = re.compile(r"[1-9][0-9]{0,8}")
+_KIND = re.compile(r"\('(?P<model>[^']+)', (?P<gpus>[0-9]{1,9})\)")
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def load_throughputs(path: str | Path) -> Throughputs:
     """
     try:
         data = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {error}") from error
     if isinstance(data, dict) and isinstance(data.get("profiles"), dict):
         data = data["profiles"]
@@ -107,7 +109,7 @@ def _synergy(data: dict[str, Any], source: str) -> Throughputs:
         for gpus, profile in gangs.items():
             where = f"{source}: {model} on {gpus} GPUs"
             if (
-                not str(gpus).isdigit()
+                not _GANG.fullmatch(gpus)
                 or not isinstance(profile, dict)
                 or "iter_time_s" not in profile
             ):
@@ -127,10 +129,6 @@ def _kind(text: str, where: str) -> Kind:
 
 
 def _rate(value: object, where: str) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 <= value < float("inf")
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
         raise InputError(f"{where}: got {value!r}, expected a finite rate >= 0")
     return float(value)

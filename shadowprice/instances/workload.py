@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.checks import THROUGHPUT_PREFIX, ColumnChecks
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.grid import MAX_TIME_S, to_grid, up_to_grid
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_grid, up_to_grid
 
 MAX_GANG = 10_000_000
+MAX_ITERATIONS = 1e18
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,53 +89,59 @@ class Workload:
         gpu_types: Sequence[str] = (),
         source: str = "workload",
         rows: ArrayLike | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> Workload:
         """Build a workload from columns in any order.
+
+        A column is one value a row, or a single value for all rows. Numbers may be text, which is
+        read exactly; truth values are no numbers. Times are rounded to the grid, and a job takes
+        at least one tick. O(n log n).
 
         Parameters
         ----------
         rows : array_like of int, optional
             Row number of each job in its source, for messages; counted from 1 by default.
+        names : mapping of str to str, optional
+            What our columns are called in the source, for messages.
 
         Raises
         ------
         InputError
             Naming source, row, column, value and expectation of the first bad value.
         """
-        n = len(np.asarray(arrival_s))
-        check = ColumnChecks(source, np.arange(1, n + 1) if rows is None else np.asarray(rows))
-        seconds = (0.0, MAX_TIME_S)
-        table = None if throughput is None else np.asarray(throughput, dtype=np.float64)
-        arrival = to_grid(
-            check.numbers("arrival_s", arrival_s, n, *seconds, "a number of seconds >= 0")
-        )
-        gang = check.integers("gpus", gpus, n, 1, MAX_GANG)
-        amount = check.numbers(
-            "work", work, n, 0.0, MAX_TIME_S if table is None else 1e18, "a number > 0"
-        )
-        check.holds("work", amount, amount > 0, "a number > 0")
-        if table is None:
-            amount = np.maximum(to_grid(amount), up_to_grid(1e-9))
-        else:
-            check.table(table, n, gpu_types)
-        weights = check.numbers(
-            "weight", 1.0 if weight is None else weight, n, 0.0, 1e18, "a number >= 0"
-        )
-        due = check.deadlines(deadline_s, n)
-        names = check.texts("id", np.arange(n) if id is None else id, n)
-        check.unique("id", names)
+        if np.ndim(arrival_s) == 0:
+            raise InputError(f"{source}: arrival_s is {arrival_s!r}, expected one number a job")
+        n = len(np.asarray(arrival_s, dtype=object))
+        numbers = np.arange(1, n + 1) if rows is None else np.asarray(rows)
+        check = ColumnChecks(source, numbers, names or {})
+        seconds = f"a number of seconds >= 0, at most {MAX_TIME_S:.10g}"
+        # Adding 0 turns -0 into 0.
+        arrival = to_grid(check.numbers("arrival_s", arrival_s, 0.0, MAX_TIME_S, seconds)) + 0.0
+        gang = check.integers("gpus", gpus, 1, MAX_GANG)
+        amount = check.positive("work", work, MAX_TIME_S if throughput is None else MAX_ITERATIONS)
+        if throughput is None:
+            amount = np.maximum(to_grid(amount), TICK_S)
+        ids = check.texts("id", np.arange(n) if id is None else id, required=True)
+        check.unique("id", ids)
+        no_deadline = np.inf if deadline_s is None else deadline_s
         columns: dict[str, NDArray[Any]] = {
-            "id": names,
+            "id": ids,
             "arrival_s": arrival,
             "gpus": gang,
             "work": amount,
-            "weight": weights,
-            "deadline_s": due,
-            "tenant": check.texts("tenant", "" if tenant is None else tenant, n),
-            "model": check.texts("model", "" if model is None else model, n),
+            "weight": check.numbers(
+                "weight", 1.0 if weight is None else weight, 0.0, 1e18, "a number >= 0"
+            ),
+            "deadline_s": check.numbers(
+                "deadline_s", no_deadline, 0.0, np.inf, "seconds >= 0, or inf for none"
+            ),
+            "tenant": check.texts("tenant", "" if tenant is None else tenant, required=False),
+            "model": check.texts("model", "" if model is None else model, required=False),
         }
-        if table is not None:
-            columns["throughput"] = table
+        if throughput is not None:
+            columns["throughput"] = check.table(throughput, gpu_types)
+        elif len(gpu_types):
+            raise InputError(f"{source}: gpu_types {gpu_types!r} without throughputs")
         order = np.argsort(arrival, kind="stable")
         sorted_columns: dict[str, Any] = {name: column[order] for name, column in columns.items()}
         return cls(**sorted_columns, gpu_types=tuple(gpu_types), source=source)
@@ -149,13 +156,14 @@ class Workload:
             raise InputError(
                 f"{source}: column {missing[0]!r} is missing, found {', '.join(map(str, frame.columns))}"
             )
+        repeated = frame.columns[frame.columns.duplicated()]
+        if len(repeated):
+            raise InputError(f"{source}: column {repeated[0]!r} appears twice")
         known = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", "tenant", "model")
         columns: dict[str, Any] = {name: frame[name].to_numpy() for name in known if name in frame}
         speeds = [str(name) for name in frame.columns if str(name).startswith(THROUGHPUT_PREFIX)]
         if speeds:
-            columns["throughput"] = np.array(
-                [ColumnChecks.floats(frame[name].to_numpy()) for name in speeds]
-            ).T
+            columns["throughput"] = frame[speeds].to_numpy(dtype=object)
         types = tuple(name.removeprefix(THROUGHPUT_PREFIX) for name in speeds)
         return cls.from_columns(**columns, gpu_types=types, source=source, rows=rows)
 
@@ -197,6 +205,7 @@ class Workload:
             speed = self.throughput[:, [self.gpu_types.index(name) for name in types]]
             with np.errstate(divide="ignore", over="ignore"):
                 times = up_to_grid(self.work[:, None] / speed).reshape(n, len(types))
+            times = np.maximum(times, TICK_S)  # Work so small that the quotient is 0 takes a tick.
             times[~(times <= MAX_TIME_S)] = np.inf
         room = cluster.gpus_per_type if self.throughput is not None else cluster.total_gpus
         return np.where(self.gpus[:, None] <= room, times, np.inf)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from shadowprice.errors import InputError
+from shadowprice.instances.generators.arrivals import check_number, poisson, random_generator
 from shadowprice.instances.workload import Workload
 
 NAME = "tiresias"
@@ -32,9 +33,8 @@ def generate(*, jobs: int = 480, seed: int = 0, mean_gap_s: float = 30.0) -> Wor
     """The mix in a random order, with whole seconds; the number of jobs is fixed at 480."""
     if jobs != sum(GANGS.values()):
         raise InputError(f"tiresias: jobs is {jobs!r}, expected 480, the number in the paper")
-    if not 0 <= mean_gap_s < 1e6:
-        raise InputError(f"tiresias: mean_gap_s is {mean_gap_s!r}, expected seconds >= 0")
-    rng = np.random.default_rng([seed, 3])
+    mean_gap_s = check_number("mean_gap_s", mean_gap_s, -1e-300, 1e6)
+    rng = random_generator(seed, 3)
     gpus = np.repeat(list(GANGS), list(GANGS.values()))
     short = np.zeros(jobs, dtype=bool)
     for rows, share in ((gpus <= 4, SHORT_SHARE["small"]), (gpus > 4, SHORT_SHARE["large"])):
@@ -44,7 +44,7 @@ def generate(*, jobs: int = 480, seed: int = 0, mean_gap_s: float = 30.0) -> Wor
     work = np.round(1.0 / rng.uniform(1.0 / high, 1.0 / low))
     order = rng.permutation(jobs)
     return Workload.from_columns(
-        arrival_s=np.floor(np.cumsum(rng.exponential(mean_gap_s, jobs))),
+        arrival_s=poisson(rng, jobs, mean_gap_s),
         gpus=gpus[order],
         work=work[order],
         model=rng.permutation(np.repeat(np.array(MODELS, dtype=object), jobs // len(MODELS))),

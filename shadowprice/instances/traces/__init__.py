@@ -1,13 +1,15 @@
 """Importers of traces: one file each, found by name or by the first line of the file.
 
 An importer is a module with ``NAME``, ``sniff(first_line, path) -> bool`` and
-``load(path, throughputs) -> Imported``; adding one is adding its file.
+``load(path, throughputs) -> Imported``; adding one is adding its file. One that also has
+``GENERAL = True`` is asked only where no other importer recognises the file.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -51,17 +53,25 @@ def load_trace(
     head = read_bytes(path)[:65536]
     if not head.strip():
         raise InputError(f"{path}: is empty")
-    first_line = head.decode("utf-8-sig", errors="replace").splitlines()[0]
-    exact = [name for name in known if name != "csv" and known[name].sniff(first_line, path)]
-    found = exact or [name for name in ("csv",) if known[name].sniff(first_line, path)]
-    if len(found) != 1:
+    text = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
+    first_line = re.split(r"[\r\n]", text, maxsplit=1)[0]
+    able = [name for name, importer in known.items() if importer.sniff(first_line, path)]
+    particular = [name for name in able if not getattr(known[name], "GENERAL", False)]
+    found = particular or able
+    if not found:
         raise InputError(
             f"{path}: not recognised as one of {', '.join(sorted(known))} by its first line {first_line[:80]!r}; "
             "a table needs columns such as id, gpus, submit, duration; or name the format"
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"{path}: could be {' or '.join(sorted(found))}, expected the format to be named"
         )
     return _load(known[found[0]], path, throughputs)
 
 
 def _load(importer: ModuleType, path: Path, throughputs: Throughputs | None) -> Imported:
     imported: Imported = importer.load(path, throughputs)
+    if len(imported.workload) == 0:
+        raise InputError(f"{path}: has no jobs")
     return imported

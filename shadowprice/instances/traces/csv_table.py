@@ -1,7 +1,8 @@
 """Tables of jobs under the usual column names: the researcher's own CSV.
 
-A wrong value is an error that names row and column, since such a file can be mended. The
-project's own CSV (columns id, arrival_s, gpus, work, ...) is read without loss.
+A wrong value is an error that names row and column, since such a file can be mended; rows count
+from 1 below the header, blank lines left out. The project's own CSV (columns id, arrival_s,
+gpus, work, ...) is read without loss.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ import numpy as np
 import pandas as pd
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import ColumnChecks
+from shadowprice.instances.cluster import ANY_TYPE
+from shadowprice.instances.delimited import read_table, split_header
 from shadowprice.instances.io import read_workload
 from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.traces.imported import Finding, Imported
-from shadowprice.instances.traces.table import read_table, report_order, seconds
-from shadowprice.instances.workload import Workload
+from shadowprice.instances.traces.table import report_order, seconds, since
+from shadowprice.instances.workload import MAX_GANG, MAX_ITERATIONS, Workload
 
 NAME = "csv"
+GENERAL = True  # Recognises many tables; a more particular importer comes first.
 
 Columns = dict[str, Any]
 """Columns by our names, as read."""
@@ -44,16 +49,16 @@ ALIASES: dict[str, tuple[str, ...]] = {
 
 def sniff(first_line: str, path: Path) -> bool:
     """Whether the header has an arrival, a gang size and an amount of work under known names."""
-    found = _matches([name.strip().strip('"') for name in _split(first_line)])
+    found = _matches(split_header(first_line))
     return {"arrival_s", "gpus"} <= found.keys() and bool({"work", "iterations"} & found.keys())
 
 
 def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     """Read a table; see :data:`ALIASES` for the names of columns.
 
-    Times may be seconds or ISO dates (counted from the first). Work is the ``duration`` in
-    seconds; a table with iterations and no duration needs an iteration time or, for its models,
-    a throughput table.
+    Times may be seconds or ISO dates (counted from the first arrival). Work is the ``duration``
+    in seconds; a table with iterations and no duration needs an iteration time or, for its
+    models, a throughput table. An empty weight is 1, an empty deadline none.
     """
     frame = read_table(path)
     if {"id", "arrival_s", "gpus", "work", "weight", "deadline_s"} <= set(frame.columns):
@@ -66,46 +71,40 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
                 f"{path}: no column for {needed}, expected one of {names}, ...; found {', '.join(map(str, frame))}"
             )
     report: list[Finding] = []
-    frame.index = pd.RangeIndex(1, len(frame) + 1)
     columns: Columns = {
         name: frame[column].to_numpy(dtype=object) for name, column in found.items()
     }
-    columns["arrival_s"] = seconds(frame[found["arrival_s"]], path, found["arrival_s"])
-    _explain(columns, frame, found, path)
+    columns["arrival_s"], first = seconds(frame[found["arrival_s"]], path, found["arrival_s"])
     report_order(columns["arrival_s"], frame.index.to_numpy(), report)
     if "deadline_s" in columns:
-        columns["deadline_s"] = pd.to_numeric(
-            frame[found["deadline_s"]].replace("", "inf"), errors="coerce"
-        ).to_numpy()
+        columns["deadline_s"] = _deadlines(frame[found["deadline_s"]], first)
     if "weight" in columns:
-        columns["weight"] = frame[found["weight"]].replace("", "1").to_numpy(dtype=object)
-    extra = _speeds(columns, path, throughputs)
+        columns["weight"] = np.where(columns["weight"] == "", "1", columns["weight"])
+    extra = _speeds(columns, found, path, throughputs)
     keep = {
         name: values
         for name, values in columns.items()
         if name not in ("iterations", "iteration_s")
     }
-    return Imported(Workload.from_columns(**{**keep, **extra}, source=str(path)), tuple(report))
+    in_file = {**found, "work": found["iterations" if extra else "work"]}
+    workload = Workload.from_columns(**{**keep, **extra}, source=str(path), names=in_file)
+    return Imported(workload, tuple(report))
 
 
-def _explain(columns: Columns, frame: pd.DataFrame, found: dict[str, str], path: Path) -> None:
-    """Name the file's own column where a value is not a number; ranges are checked by the workload."""
-    for name in ("arrival_s", "gpus", "work", "iterations", "iteration_s", "weight", "deadline_s"):
-        if name not in found:
-            continue
-        given = frame[found[name]]
-        numbers = pd.Series(columns[name], index=frame.index) if name == "arrival_s" else given
-        bad = pd.to_numeric(numbers, errors="coerce").isna() & ~(
-            given.eq("") & (name in ("weight", "deadline_s"))
-        )
-        if bad.any():
-            row = int(bad.to_numpy().argmax())
-            raise InputError(
-                f"{path}: row {row + 1}, column {found[name]!r}: got {given.iloc[row]!r}, expected a number"
-            )
+def _deadlines(given: pd.Series[Any], first: pd.Timestamp | None) -> Any:
+    """Empty values as infinity, and dates as seconds from the first arrival if that is a date."""
+    empty = given.eq("").to_numpy()
+    values = np.where(empty, np.inf, given.to_numpy(dtype=object))
+    if first is None:
+        return values
+    dates = pd.to_datetime(given, errors="coerce", format="ISO8601", utc=True)
+    dated = dates.notna().to_numpy()
+    return np.where(dated & ~empty, since(dates, first), values)
 
 
-def _speeds(columns: Columns, path: Path, throughputs: Throughputs | None) -> Columns:
+def _speeds(
+    columns: Columns, found: dict[str, str], path: Path, throughputs: Throughputs | None
+) -> Columns:
     if "work" in columns and not (throughputs is not None and "iterations" in columns):
         return {}
     if "iterations" not in columns:
@@ -113,25 +112,24 @@ def _speeds(columns: Columns, path: Path, throughputs: Throughputs | None) -> Co
             f"{path}: no column for work, expected one of {', '.join(ALIASES['work'][:4])}, ..."
         )
     work = columns["iterations"]
+    check = ColumnChecks(str(path), np.arange(1, len(work) + 1), found)
     if "iteration_s" in columns:
-        rate = 1.0 / pd.to_numeric(pd.Series(columns["iteration_s"]), errors="coerce").to_numpy(
-            np.float64
-        )
-        return {"work": work, "throughput": rate[:, None], "gpu_types": ("gpu",)}
+        rate = 1.0 / check.positive("iteration_s", columns["iteration_s"], MAX_ITERATIONS)
+        return {"work": work, "throughput": rate[:, None], "gpu_types": (ANY_TYPE,)}
     if throughputs is None or "model" not in columns:
         raise InputError(
             f"{path}: has iterations but no durations, expected a column iteration_time_s, "
             "or a column model and a throughput table"
         )
-    gpus = pd.to_numeric(pd.Series(columns["gpus"]), errors="coerce")
+    gpus = check.integers("gpus", columns["gpus"], 1, MAX_GANG)
     rates = []
-    for row, (model, gang) in enumerate(zip(columns["model"], gpus, strict=True), 1):
-        found = throughputs.rates(str(model), int(gang)) if gang == gang else None
-        if found is None:
+    for row, (model, gang) in enumerate(zip(columns["model"], gpus.tolist(), strict=True), 1):
+        found_rates = throughputs.rates(str(model), gang)
+        if found_rates is None:
             raise InputError(
-                f"{path}: row {row}: {throughputs.source} has no throughput of {model!r} on {gang:g} GPUs"
+                f"{path}: row {row}: {throughputs.source} has no throughput of {model!r} on {gang} GPUs"
             )
-        rates.append(found)
+        rates.append(found_rates)
     return {"work": work, "throughput": rates, "gpu_types": throughputs.gpu_types}
 
 
@@ -144,7 +142,3 @@ def _matches(header: list[str]) -> dict[str, str]:
                 found[ours] = by_lower[name]
                 break
     return found
-
-
-def _split(line: str) -> list[str]:
-    return line.split(max(",;\t", key=line.count))

@@ -10,19 +10,26 @@ Run times come from a throughput table, which must be given: work is in steps.
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import ColumnChecks
 from shadowprice.instances.files import read_text
+from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.traces.imported import Finding, Imported
-from shadowprice.instances.traces.table import drop, report_order
-from shadowprice.instances.workload import Workload
+from shadowprice.instances.traces.table import drop, in_range, report_order
+from shadowprice.instances.workload import MAX_GANG, MAX_ITERATIONS, Workload
 
 NAME = "gavel"
+REFERENCE_TYPE = "v100"
+"""Type on which the simulator counts the run time of a job."""
 
 CURRENT = (
     "model",
@@ -48,49 +55,37 @@ def sniff(first_line: str, path: Path) -> bool:
 def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     """Read either form; job ids are line numbers from 0, as in the published simulator.
 
-    A job whose kind is not in the table, or has no throughput on any type, is dropped and
-    reported. SLOs become deadlines (arrival + SLO).
+    A line that is wrong, and a job whose type and scale factor are not in the table or have no
+    throughput on any GPU type, is dropped and reported. The SLO is a multiple of the run time, as
+    in the simulator (scheduler.py, add_job): deadline = arrival + SLO x steps / rate, with the
+    rate on a V100, or on the fastest type where the table has none.
     """
     if throughputs is None:
         raise InputError(
             f"{path}: a Gavel trace counts work in steps, expected a throughput table (--throughputs)"
         )
-    lines = [line.split("\t") for line in read_text(path).splitlines() if line.strip()]
-    names = CURRENT if len(lines[0]) == len(CURRENT) else OLDER
-    for number, fields in enumerate(lines, 1):
-        if len(fields) != len(names):
-            raise InputError(
-                f"{path}: line {number} has {len(fields)} fields, expected {len(names)} as in line 1"
-            )
-    frame = pd.DataFrame(lines, columns=list(names), index=pd.RangeIndex(1, len(lines) + 1))
     report: list[Finding] = []
-    for column, least in (("work", 1.0), ("gpus", 1.0), ("arrival_s", 0.0)):
-        numbers = pd.to_numeric(frame[column], errors="coerce").to_numpy()
-        frame = drop(frame, ~(numbers >= least), f"{column} is not a number >= {least:g}", report)
+    frame = _good_lines(path, report)
     rates = _rates(frame, throughputs)
-    missing = np.array([rate is None for rate in rates])
-    frame = drop(frame, missing, f"kind is not in {throughputs.source}", report)
-    idle = np.array([rate is not None and max(rate) == 0 for rate in rates])[~missing]
-    frame = drop(frame, idle, "kind has no throughput on any GPU type", report)
+    missing = np.array([rate is None for rate in rates], dtype=bool)
+    idle = np.array([rate is not None and max(rate) == 0 for rate in rates], dtype=bool)
+    frame = drop(frame, missing, f"job type and scale factor not in {throughputs.source}", report)
+    frame = drop(frame, idle[~missing], "no throughput on any GPU type", report)
     if frame.empty:
         raise InputError(f"{path}: no usable job is left; {report[0]}")
-    arrival_s = pd.to_numeric(frame["arrival_s"]).to_numpy()
+    arrival_s, steps, slo = (ColumnChecks.floats(frame[c].to_numpy()) for c in _USED)
+    table = np.array([rate for rate in _rates(frame, throughputs) if rate is not None])
     report_order(arrival_s, frame.index.to_numpy(), report)
-    slo = (
-        pd.to_numeric(frame["slo"], errors="coerce").to_numpy()
-        if "slo" in frame
-        else np.full(len(frame), -1.0)
-    )
-    weight = pd.to_numeric(frame["weight"]).to_numpy() if "weight" in frame else np.ones(len(frame))
+    due = arrival_s + slo * steps / _reference_rates(table, throughputs.gpu_types)
     workload = Workload.from_columns(
         id=[str(row - 1) for row in frame.index],
         arrival_s=arrival_s,
-        gpus=pd.to_numeric(frame["gpus"]),
-        work=pd.to_numeric(frame["work"]),
-        weight=weight,
-        deadline_s=np.where(slo > 0, arrival_s + slo, np.inf),
-        model=frame["model"].to_numpy(dtype=object),
-        throughput=[rate for rate in _rates(frame, throughputs) if rate is not None],
+        gpus=frame["gpus"].to_numpy(),
+        work=steps,
+        weight=frame["weight"].to_numpy(),
+        deadline_s=np.where(slo > 0, due, np.inf),
+        model=frame["model"].to_numpy(),
+        throughput=table,
         gpu_types=throughputs.gpu_types,
         source=str(path),
         rows=frame.index.to_numpy(),
@@ -98,36 +93,107 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     return Imported(workload, tuple(report))
 
 
+def _good_lines(path: Path, report: list[Finding]) -> pd.DataFrame:
+    """Lines as a frame of strings, without those that cannot be read."""
+    lines = [line.split("\t") for line in read_text(path).split("\n") if line.strip()]
+    names = next((form for form in (CURRENT, OLDER) if len(lines[0]) == len(form)), None)
+    if names is None:
+        raise InputError(
+            f"{path}: line 1 has {len(lines[0])} fields, expected {len(CURRENT)} or {len(OLDER)}, by tabs"
+        )
+    fits = np.array([len(fields) == len(names) for fields in lines], dtype=bool)
+    if not fits.all():
+        row = int(np.argmin(fits))
+        why = f"have not the {len(names)} fields of line 1"
+        example = f"row {row + 1}: {', '.join(lines[row])[:120]}"
+        report.append(Finding("dropped", int((~fits).sum()), why, example))
+    frame = pd.DataFrame(
+        [fields for fields, fit in zip(lines, fits, strict=True) if fit],
+        columns=list(names),
+        index=np.flatnonzero(fits) + 1,
+        dtype=object,
+    )
+    for name, value in (("weight", "1"), ("slo", "-1")):
+        if name not in frame:
+            frame[name] = np.full(len(frame), value, dtype=object)
+    for column, low, high, whole, why in _RANGES:
+        good = in_range(frame[column], low, high, whole=whole)
+        frame = drop(frame, ~good, f"{column} is not {why}", report)
+    return frame
+
+
+_USED = ("arrival_s", "work", "slo")
+_RANGES = (
+    ("work", 1.0, MAX_ITERATIONS, False, "a number of steps >= 1"),
+    ("gpus", 1, MAX_GANG, True, "an integer >= 1"),
+    ("arrival_s", 0.0, MAX_TIME_S, False, "a number of seconds >= 0"),
+    ("weight", 0.0, 1e18, False, "a number >= 0"),
+    ("slo", -1e9, 1e9, False, "a number, or -1 for none"),
+)
+
+
+def _reference_rates(table: NDArray[np.float64], gpu_types: tuple[str, ...]) -> NDArray[np.float64]:
+    """Rate of every job on a V100, on its fastest type where it has none."""
+    fastest: NDArray[np.float64] = table.max(axis=1)
+    if REFERENCE_TYPE not in gpu_types:
+        return fastest
+    rate = table[:, gpu_types.index(REFERENCE_TYPE)]
+    return np.where(rate > 0, rate, fastest)
+
+
 def write_gavel(workload: Workload, path: str | Path) -> None:
-    """Write a workload in the current form; commands are placeholders that keep the model's name.
+    """Write a workload in the current form.
+
+    Read again with the same table it gives the same jobs, numbered by line. A trace has no place
+    for tenants, and its commands are not kept: the command written names the model only.
 
     Raises
     ------
     InputError
-        If a job has no model name, or work that is not whole steps.
+        If a job has no model name, or work that is not whole steps, or a deadline before its
+        arrival, or if the file cannot be written.
     """
+    if workload.throughput is None:
+        raise InputError(f"{path}: {workload.source} has seconds of work, expected steps")
+    rates = _reference_rates(workload.throughput, workload.gpu_types)
     lines = []
     for row in range(len(workload)):
         model, steps = str(workload.model[row]), float(workload.work[row])
-        if not model or "\t" in model or "\n" in model:
-            raise InputError(
-                f"{path}: job {workload.id[row]!r} has model {model!r}, expected a name without tabs"
-            )
-        if workload.throughput is None or steps != int(steps):
-            raise InputError(
-                f"{path}: job {workload.id[row]!r} has work {steps!r}, expected whole steps and throughputs"
-            )
-        slo = workload.deadline_s[row] - workload.arrival_s[row]
+        where = f"{path}: job {workload.id[row]!r}"
+        if not model or re.search(r"[\t\r\n]", model):
+            raise InputError(f"{where}: model is {model!r}, expected a name without tabs")
+        if steps != int(steps):
+            raise InputError(f"{where}: work is {steps!r}, expected whole steps")
+        arrival_s, due = float(workload.arrival_s[row]), float(workload.deadline_s[row])
+        if due <= arrival_s:
+            raise InputError(f"{where}: deadline is {due!r}, expected one after arrival")
         fields = (
             model, "python3 main.py %s", ".", "--num_steps", "0", str(int(steps)), str(workload.gpus[row]),
-            f"{workload.weight[row]:g}", f"{slo!r}" if np.isfinite(slo) else "-1", repr(float(workload.arrival_s[row])),
+            repr(float(workload.weight[row])), _slo(arrival_s, due, steps, float(rates[row])), repr(arrival_s),
         )  # fmt: skip
         lines.append("\t".join(fields) + "\n")
-    Path(path).write_text("".join(lines), encoding="utf-8")
+    try:
+        Path(path).write_text("".join(lines), encoding="utf-8", newline="")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _slo(arrival_s: float, due: float, steps: float, rate: float) -> str:
+    """SLO that gives a deadline, to the last bit where there is such a number."""
+    if math.isinf(due):
+        return "-1"
+    guess = (due - arrival_s) * rate / steps
+    below = above = guess
+    for _ in range(8):
+        for slo in (below, above):
+            if arrival_s + slo * steps / rate == due:
+                return repr(slo)
+        below, above = math.nextafter(below, 0.0), math.nextafter(above, math.inf)
+    return repr(guess)
 
 
 def _rates(frame: pd.DataFrame, throughputs: Throughputs) -> list[tuple[float, ...] | None]:
-    gpus = pd.to_numeric(frame["gpus"]).astype(int)
+    gangs = ColumnChecks.floats(frame["gpus"].to_numpy()).astype(np.int64).tolist()
     return [
-        throughputs.rates(model, gang) for model, gang in zip(frame["model"], gpus, strict=True)
+        throughputs.rates(model, gang) for model, gang in zip(frame["model"], gangs, strict=True)
     ]

@@ -38,3 +38,6 @@ class Imported:
 
     workload: Workload
     report: tuple[Finding, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([f"{len(self.workload)} jobs", *map(str, self.report)])

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from shadowprice.errors import InputError
+from shadowprice.instances.delimited import read_table
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S
 from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.traces.imported import Finding, Imported
-from shadowprice.instances.traces.table import drop, read_table, report_order
-from shadowprice.instances.workload import Workload
+from shadowprice.instances.traces.table import drop, in_range, report_order, since
+from shadowprice.instances.workload import MAX_GANG, Workload
 
 NAME = "philly"
 
@@ -35,25 +36,23 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
         raise InputError(
             f"{path}: column {missing[0]!r} is missing, found {', '.join(map(str, frame))}"
         )
-    frame.index = pd.RangeIndex(1, len(frame) + 1)
     report: list[Finding] = []
     dates = pd.to_datetime(frame["timestamp"], errors="coerce", format="%Y-%m-%d %H:%M:%S")
     frame = drop(frame, dates.isna().to_numpy(), "timestamp is not a date", report)
-    for column, least in (("num_gpus", 1.0), ("duration", 2.0**-20)):
-        numbers = pd.to_numeric(frame[column], errors="coerce").to_numpy()
-        with np.errstate(invalid="ignore"):
-            good = (numbers >= least) & (numbers < 2.0**32)
-        frame = drop(frame, ~good, f"{column} is not a number > 0", report)
+    good = in_range(frame["num_gpus"], 1, MAX_GANG, whole=True)
+    frame = drop(frame, ~good, "num_gpus is not an integer > 0", report)
+    good = in_range(frame["duration"], TICK_S, MAX_TIME_S)
+    frame = drop(frame, ~good, "duration is not a number of seconds > 0", report)
     if frame.empty:
         raise InputError(f"{path}: no usable row is left; {report[0]}")
     dates = dates[frame.index]
-    arrival_s = np.asarray((dates - dates.min()).dt.total_seconds(), dtype=np.float64)
+    arrival_s = since(dates, dates.min())
     report_order(arrival_s, frame.index.to_numpy(), report)
     workload = Workload.from_columns(
         id=[str(row) for row in frame.index],
         arrival_s=arrival_s,
-        gpus=pd.to_numeric(frame["num_gpus"]),
-        work=pd.to_numeric(frame["duration"]),
+        gpus=frame["num_gpus"].to_numpy(),
+        work=frame["duration"].to_numpy(),
         tenant=frame["cluster"].to_numpy(dtype=object),
         source=str(path),
         rows=frame.index.to_numpy(),

@@ -1,72 +1,68 @@
-"""Reading delimited text with a header, and dropping bad rows with a report."""
+"""What importers of tables share: dates as seconds, dropping bad rows with a report."""
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.files import read_text
+from shadowprice.instances.checks import ColumnChecks
 from shadowprice.instances.traces.imported import Finding
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
-    """Delimited text as strings; comma, semicolon or tab by the header line.
+def seconds(
+    values: pd.Series[Any], path: str | Path, column: str
+) -> tuple[NDArray[np.float64], pd.Timestamp | None]:
+    """Times as seconds: numbers as they are, ISO dates counted from the first one.
 
-    Raises
-    ------
-    InputError
-        If the text has no header, no rows, a repeated column, or rows of differing length.
-    """
-    text = read_text(path)
-    header = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=header.count)
-    names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
-    repeated = [name for name in names if names.count(name) > 1]
-    if repeated:
-        raise InputError(f"{path}: column {repeated[0]!r} appears twice")
-    try:
-        frame = pd.read_csv(
-            io.StringIO(text),
-            sep=delimiter,
-            dtype=str,
-            keep_default_na=False,
-            names=names,
-            header=0,
-            index_col=False,
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
-        raise InputError(f"{path}: is not a table: {str(error).strip()}") from error
-    if frame.empty:
-        raise InputError(f"{path}: has a header but no rows")
-    for name in frame:
-        frame[name] = frame[name].str.strip()
-    return frame
+    Dates without a zone are taken as UTC. A column is dates if fewer than half of its values are
+    numbers, so that one wrong value does not change how the others are read.
 
-
-def seconds(values: pd.Series, path: str | Path, column: str) -> NDArray[np.float64]:
-    """Times as seconds: numbers as they are, dates counted from the first one.
+    Returns
+    -------
+    ndarray, Timestamp or None
+        The times [s] and the date of time 0, None for numbers.
 
     Raises
     ------
     InputError
         Naming the first value that is neither.
     """
-    numbers = pd.to_numeric(values, errors="coerce")
-    if numbers.notna().sum() >= values.ne("").sum() / 2:
-        return np.asarray(numbers, dtype=np.float64)
-    dates = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
-    if dates.isna().any():
-        row = int(dates.isna().to_numpy().argmax())
+    numbers = ColumnChecks.floats(values.to_numpy(dtype=object))
+    good = ~np.isnan(numbers)
+    dated = good.sum() < values.ne("").sum() / 2 or not good.any()
+    if dated:
+        dates = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
+        good = dates.notna().to_numpy()
+    if not good.all():
+        row = int(np.argmin(good))
+        expected = "a date as 2026-01-31 12:00:00, or seconds" if dated else "a number of seconds"
         raise InputError(
-            f"{path}: row {row + 1}, column {column!r}: got {values.iloc[row]!r}, expected a date or seconds"
+            f"{path}: row {values.index[row]}, column {column!r}: got {values.iloc[row]!r}, expected {expected}"
         )
-    return np.asarray((dates - dates.min()).dt.total_seconds(), dtype=np.float64)
+    if not dated:
+        return numbers, None
+    first = dates.min()
+    return since(dates, first), first
+
+
+def since(dates: pd.Series[Any], first: pd.Timestamp) -> NDArray[np.float64]:
+    """Seconds from the first date to each; NaN where there is none."""
+    return np.asarray((dates - first).dt.total_seconds(), dtype=np.float64)
+
+
+def in_range(
+    values: pd.Series[Any], low: float, high: float, *, whole: bool = False
+) -> NDArray[np.bool_]:
+    """Which values are numbers from low to high, and whole if asked."""
+    numbers = ColumnChecks.floats(values.to_numpy(dtype=object))
+    with np.errstate(invalid="ignore"):
+        good = (numbers >= low) & (numbers <= high)
+        return good & (numbers == np.floor(numbers)) if whole else good
 
 
 def drop(
