@@ -25,6 +25,7 @@ from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.offline import optimum
+from shadowprice.solvers.preemptive import slotted_preemptive_optimum
 from shadowprice.solvers.strongest import strongest_bound
 
 __version__ = "0.1.0"
@@ -46,6 +47,7 @@ __all__ = [
     "load",
     "optimum",
     "simulate",
+    "slotted_preemptive_optimum",
     "strongest_bound",
     "verify",
 ]

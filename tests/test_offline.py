@@ -26,7 +26,8 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.solvers import lagrangian, list_schedule
 from shadowprice.solvers.bounds import bound_of, simple_bounds
 from shadowprice.solvers.compile import SolverOptions, Status, compile_model
-from shadowprice.solvers.offline import optimum
+from shadowprice.solvers.offline import Method, optimum
+from shadowprice.solvers.preemptive import slotted_preemptive_optimum
 from shadowprice.solvers.registry import policies
 from shadowprice.solvers.strongest import lower_bounds, strongest_bound
 
@@ -78,7 +79,7 @@ def every_slotted_preemptive_cost(instance: Instance, objective: Objective) -> f
 def test_the_optimum_is_what_brute_force_finds(
     instance: Instance, objective: Objective, method: str
 ) -> None:
-    found = optimum(instance, objective, method=method, budget_s=20)  # type: ignore[arg-type]
+    found = optimum(instance, objective, method=method, budget_s=20)
     assert found.proven
     assert found.lower_s == found.upper_s == brute_force(instance, objective)
     assert found.schedule is not None
@@ -126,6 +127,37 @@ def test_bounds_hold_for_every_preemptive_schedule(
     cost = every_slotted_preemptive_cost(instance, objective)
     for bound in lower_bounds(instance, objective, preemptive=True, budget_s=5):
         assert bound.value_s <= cost, bound.kind
+
+
+@settings(max_examples=15)
+@given(
+    instance=instances(max_jobs=3, max_nodes=1, max_gpus=3, max_arrival_s=3, max_work_s=3),
+    objective=st.sampled_from(OBJECTIVES),
+    method=st.sampled_from(["milp", "cp-sat"]),
+)
+def test_the_slotted_preemptive_optimum(
+    instance: Instance, objective: Objective, method: Method
+) -> None:
+    found = slotted_preemptive_optimum(instance, objective, method=method, slot_s=1.0, budget_s=20)
+    assert found.proven
+    assert found.upper_s == every_slotted_preemptive_cost(instance, objective)
+    assert found.schedule is not None
+    verify(instance, found.schedule)
+    assert objective.cost_s(instance.workload, end_s(instance, found.schedule)) == found.upper_s
+
+
+@settings(max_examples=10)
+@given(
+    instance=instances(max_jobs=5, max_nodes=2, max_gpus=3, max_arrival_s=5, max_work_s=5),
+    objective=st.sampled_from(OBJECTIVES),
+)
+def test_two_solvers_agree_with_preemption(instance: Instance, objective: Objective) -> None:
+    both = [slotted_preemptive_optimum(instance, objective, method=m) for m in ("milp", "cp-sat")]
+    assert both[0].proven
+    assert both[1].proven
+    assert both[0].upper_s == both[1].upper_s <= optimum(instance, objective).upper_s
+    for bound in lower_bounds(instance, objective, preemptive=True, budget_s=2):
+        assert bound.value_s <= both[0].upper_s
 
 
 @given(instance=instances(max_nodes=1, max_gpus=1))

@@ -29,7 +29,7 @@ RoundOption = Annotated[
     float | None, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
 ]
 FirstRoundOption = Annotated[
-    float | None, typer.Option("--first-round", help="Time of the first round [s].")
+    float | None, typer.Option("--first-round", help="Time of the first round, in seconds.")
 ]
 RestartOption = Annotated[
     float | None, typer.Option("--restart-cost", help="Seconds lost on every resume.")
@@ -41,7 +41,7 @@ StartOption = Annotated[
     float | None, typer.Option("--start-cost", help="Seconds lost on every start.")
 ]
 SamplesOption = Annotated[
-    Path | None, typer.Option("--service-samples", help="Sample of services [GPU-s].")
+    Path | None, typer.Option("--service-samples", help="Sample of services, in GPU-seconds.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of random draws.")]
 DropOption = Annotated[

@@ -113,7 +113,7 @@ def optimum(
         fine, span=span, seed=seed, budget_s=0.1 * budget_s, moves=2_000 * fine.jobs
     )
     cost = list_schedule.makespan if span else list_schedule.total
-    offset, lost = _offset(fine, goal), _rounded_off(fine, jobs, goal)
+    offset, lost = offset_ticks(fine, goal), _rounded_off(fine, jobs, goal)
     if method == "cp-sat":
         proof = cp_sat.solve(
             fine, span=span, budget_s=until - time.monotonic(), hint=best, seed=seed
@@ -240,7 +240,7 @@ def _coarse_enough(instance: Instance, jobs: Slotted) -> Slotted:
     return jobs
 
 
-def _offset(jobs: Slotted, goal: Objective) -> Fraction:
+def offset_ticks(jobs: Slotted, goal: Objective) -> Fraction:
     """What is subtracted from completion times in this objective, in ticks."""
     if goal is Objective.COMPLETION:
         return Fraction(0)

@@ -14,28 +14,40 @@ from shadowprice.solvers.placement.protocol import Pieces
 
 def on_nodes(instance: Instance, start_s: NDArray[np.float64]) -> Schedule:
     """A schedule from start times [s] of uninterrupted runs, nodes assigned by count."""
-    alike = [0] * len(instance.cluster.nodes)
-    allocator = CountAllocator(instance.cluster, alike)
-    ends = start_s + instance.shortest_s
-    events = sorted(
-        [(float(t), 0, j) for j, t in enumerate(ends)]
-        + [(float(t), 1, j) for j, t in enumerate(start_s)]
-    )
+    return runs_on_nodes(instance, np.arange(len(start_s)), start_s, start_s + instance.shortest_s)
+
+
+def runs_on_nodes(
+    instance: Instance,
+    job: NDArray[np.int64],
+    start_s: NDArray[np.float64],
+    end_s: NDArray[np.float64],
+) -> Schedule:
+    """A schedule from runs of jobs, nodes assigned by count.
+
+    Raises
+    ------
+    SolverError
+        If more GPUs would be held than there are.
+    """
+    allocator = CountAllocator(instance.cluster, [0] * len(instance.cluster.nodes))
+    gpus = instance.workload.gpus[job].tolist()
+    events = [(float(t), 0, run) for run, t in enumerate(end_s)]
+    events += [(float(t), 1, run) for run, t in enumerate(start_s)]
     held: dict[int, Pieces] = {}
     rows: list[tuple[int, int, int, float, float, float]] = []
-    for now, kind, j in events:
+    for now, kind, run in sorted(events):
         if kind == 0:
-            allocator.give_back(held.pop(j))
+            allocator.give_back(held.pop(run))
             continue
-        pieces = allocator.take(int(instance.workload.gpus[j]), (0,))
+        pieces = allocator.take(gpus[run], (0,))
         if pieces is None:
             raise SolverError(
-                f"job {instance.workload.id[j]!r} does not fit at {now} s: the start times are not feasible"
+                f"job {instance.workload.id[job[run]]!r} does not fit at {now} s: the runs are not feasible"
             )
-        held[j] = pieces
-        rows += [(j, node, gpus, now, float(ends[j]), 0.0) for node, gpus in pieces]
-    columns = (
-        [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 6
-    )
-    job, node, gpus = (column.astype(np.int64) for column in columns[:3])
-    return Schedule(job, node, gpus, *(column.astype(np.float64) for column in columns[3:]))
+        held[run] = pieces
+        rows += [(int(job[run]), node, part, now, float(end_s[run]), 0.0) for node, part in pieces]
+    columns = [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 6
+    whole = [column.astype(np.int64) for column in columns[:3]]
+    times = [column.astype(np.float64) for column in columns[3:]]
+    return Schedule(whole[0], whole[1], whole[2], times[0], times[1], times[2])
