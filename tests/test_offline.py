@@ -41,7 +41,7 @@ def brute_force(instance: Instance, objective: Objective) -> float:
     jobs = Slotted.of(instance)
     best = float("inf")
     for order in permutations(range(jobs.jobs)):
-        starts = list_schedule.place(jobs, list(order), list_schedule.safe_horizon(jobs))
+        starts = list_schedule.place(jobs, list(order))
         ends = (starts + jobs.duration) * jobs.slot_ticks / TICKS_PER_S
         best = min(best, objective.cost_s(instance.workload, ends))
     return best
@@ -220,6 +220,24 @@ def test_a_coarser_grid_is_honest() -> None:
         coarse = optimum(instance, "completion", slot_s=slot_s, budget_s=20)
         assert not coarse.proven
         assert 0.7 * exact.upper_s < coarse.lower_s <= exact.upper_s <= coarse.upper_s
+
+
+def test_times_off_any_grid_are_no_trouble() -> None:
+    """Seconds with fractions make slots of a microsecond; nothing is as long as the horizon."""
+    rng = np.random.default_rng(8)
+    jobs = Workload.from_columns(
+        arrival_s=rng.uniform(0, 1e5, 10),
+        gpus=rng.choice([1, 2, 4], 10),
+        work=rng.uniform(1, 1e5, 10),
+    )
+    instance = Instance(Cluster.parse("1x4"), jobs)
+    found = optimum(instance, "flow", budget_s=3)
+    assert 0 < found.lower_s <= found.upper_s
+    assert found.schedule is not None
+    verify(instance, found.schedule)
+    assert strongest_bound(instance, "flow", preemptive=False, budget_s=3).value_s <= found.upper_s
+    with pytest.raises(InputError, match="expected at most"):
+        slotted_preemptive_optimum(instance)
 
 
 def test_mixed_types_have_bounds_but_no_exact_optimum() -> None:

@@ -70,7 +70,7 @@ def test_prices_never_lift_the_bound_above_a_schedule(
 ) -> None:
     jobs = Slotted.of(instance, 1.0)
     order = data.draw(st.permutations(range(jobs.jobs)))
-    starts = list_schedule.place(jobs, list(order), list_schedule.safe_horizon(jobs))
+    starts = list_schedule.place(jobs, list(order))
     horizon = int((starts + jobs.duration).max())
     prices = data.draw(st.lists(st.floats(-1, 9), min_size=horizon, max_size=horizon))
     assert lb_lp.check(jobs, np.array(prices), starts)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import lzma
+import sys
+from datetime import datetime
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from peers import SHARED, needs_peers, peer_workload
 
 from shadowprice.errors import InputError
+from shadowprice.instances import traces
+from shadowprice.instances.fetch import DATASETS, fetch
+from shadowprice.instances.files import read_bytes
+from shadowprice.instances.generators import generate
 from shadowprice.instances.io import read_workload, write_workload
 from shadowprice.instances.samples import load_samples
 from shadowprice.instances.strategies import workloads
-from shadowprice.instances.throughputs import load_throughputs
+from shadowprice.instances.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.traces import importers, load_trace
 from shadowprice.instances.traces.gavel import write_gavel
 from shadowprice.instances.workload import Workload
@@ -41,6 +50,11 @@ def written(directory: Path, text: str | bytes, name: str = "jobs.csv") -> Path:
         GOOD.rstrip("\n"),
         GOOD + "\n",
         "job_id,num_gpus,timestamp,runtime\na,1,0,10\nb,2,5,20.5\n",
+        GOOD.replace(",", "|"),
+        GOOD.replace("\n", "\r"),
+        GOOD.replace("\n", "\n\n"),
+        "\n" + GOOD,
+        'ID , GPUS,"arrival_time",Duration_s\n a , 1 ,0, 10 \n"b","2","5","20.5"\n',
         'Name,GPU_num,Arrival,Run_Time\n"a",1,0,10\n"b",2,5,20.5\n',
         "id,gpus,submit,duration\nb,2,5,20.5\na,1,0,10\n",
     ],
@@ -63,6 +77,24 @@ def test_dates_count_from_the_first(tmp_path: Path) -> None:
     imported = load_trace(written(tmp_path, text))
     assert imported.workload.arrival_s.tolist() == [0.0, 30.0]
     assert "repaired 1 rows: arrive before the row above" in str(imported.report[0])
+
+
+def test_deadlines_may_be_dates_too(tmp_path: Path) -> None:
+    text = (
+        "id,gpus,submit,duration,deadline\na,1,2026-01-02,5,\nb,1,2026-01-01,5,2026-01-01T01:00\n"
+    )
+    jobs = load_trace(written(tmp_path, text)).workload
+    assert jobs.deadline_s.tolist() == [3600.0, np.inf]
+
+
+def test_optional_columns_and_their_defaults(tmp_path: Path) -> None:
+    text = "gpus,submit,duration,weight,deadline,user,model\n1,0,5,,,é,m\n2,1,6,2.5,9.1,,\n"
+    jobs = load_trace(written(tmp_path, text)).workload
+    assert jobs.id.tolist() == ["0", "1"]
+    assert jobs.weight.tolist() == [1.0, 2.5]
+    assert jobs.deadline_s.tolist() == [np.inf, 9.1]
+    assert jobs.tenant.tolist() == ["é", ""]
+    assert jobs.model.tolist() == ["m", ""]
 
 
 def test_long_gaps_are_no_work(tmp_path: Path) -> None:
@@ -138,16 +170,26 @@ def test_missing_files_and_directories(tmp_path: Path) -> None:
 
 
 AWKWARD = Workload.from_columns(
-    id=["007", "ä,b", 'quo"te', "nan"],
+    id=["007", "ä,b\r\n", 'quo"te', "nan"],
     arrival_s=[0.1, 1 / 3, 2, 1e6],
     gpus=[1, 2, 3, 4],
     work=[1e-3, 0.7, 12345678.9, 5],
     weight=[1, 0.1, 3, 0],
     deadline_s=[np.inf, 7.3, np.inf, 1e9],
-    tenant=["", "NA", "x", "null"],
+    tenant=["", "NA", " x\r", "null"],
+    model=["a;b", "\t", "日本\u2028", "1e5"],
     throughput=[[1, 0], [0.1, 2], [3, 3], [1e-9, 1]],
-    gpu_types=("v100", "k80"),
+    gpu_types=("v100,32", "k80"),
 )
+
+
+@pytest.mark.parametrize("change", [lambda text: text.replace(",", ";"), gzip.compress])
+def test_the_projects_own_tables_in_other_clothes(tmp_path: Path, change) -> None:  # type: ignore[no-untyped-def]
+    jobs = Workload.from_columns(arrival_s=[0, 1 / 3], gpus=[1, 2], work=[0.1, 7], weight=[0.1, 1])
+    write_workload(jobs, tmp_path / "jobs.csv")
+    text = (tmp_path / "jobs.csv").read_text()
+    changed = change(text.encode()) if change is gzip.compress else change(text)
+    assert load_trace(written(tmp_path, changed)).workload == jobs
 
 
 @pytest.mark.parametrize("name", ["jobs.csv", "jobs.parquet"])
@@ -157,7 +199,7 @@ def test_round_trip_of_awkward_values(tmp_path: Path, name: str) -> None:
     assert load_trace(tmp_path / name).workload == AWKWARD
 
 
-@given(workload=workloads())
+@given(workload=workloads(whole_seconds=False))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, workload: Workload) -> None:
     directory = tmp_path_factory.mktemp("round")
     for name in ("jobs.csv", "jobs.parquet"):
@@ -165,8 +207,63 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, workload: Workload
         assert load_trace(directory / name).workload == workload
 
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
+FLOATS = st.floats(0, 1e18)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(TEXTS.filter(bool), TEXTS, FLOATS, st.floats(0), st.floats(1e-30)),
+        min_size=1,
+        max_size=4,
+        unique_by=lambda row: row[0],
+    )
+)
+def test_round_trip_of_any_text_and_number(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, float, float, float]]
+) -> None:
+    names, tenants, weights, deadlines, rates = (list(column) for column in zip(*rows, strict=True))
+    jobs = Workload.from_columns(
+        id=names,
+        tenant=tenants,
+        model=tenants[::-1],
+        arrival_s=range(len(rows)),
+        gpus=1,
+        work=1,
+        weight=weights,
+        deadline_s=deadlines,
+        throughput=[
+            [min(rate, 1e300), weight] for rate, weight in zip(rates, weights, strict=True)
+        ],
+        gpu_types=("a", " b"),
+    )
+    directory = tmp_path_factory.mktemp("any")
+    for name in ("jobs.csv", "jobs.parquet"):
+        write_workload(jobs, directory / name)
+        assert read_workload(directory / name) == load_trace(directory / name).workload == jobs
+
+
 def test_importers_are_found_by_name() -> None:
     assert {"csv", "gavel", "parquet", "philly"} <= set(importers())
+
+
+def test_an_importer_is_one_more_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = """
+from shadowprice.instances.traces.imported import Imported
+from shadowprice.instances.workload import Workload
+NAME = "secret"
+def sniff(first_line, path):
+    return first_line == "SECRET"
+def load(path, throughputs=None):
+    return Imported(Workload.from_columns(arrival_s=[0], gpus=[7], work=[1], source=str(path)))
+"""
+    written(tmp_path, module, "secret_format.py")
+    monkeypatch.setattr(traces, "__path__", [*traces.__path__, str(tmp_path)])
+    try:
+        assert load_trace(written(tmp_path, "SECRET\n", "x")).workload.gpus.tolist() == [7]
+        assert len(load_trace(written(tmp_path, GOOD)).workload) == 2
+    finally:
+        sys.modules.pop("shadowprice.instances.traces.secret_format", None)
 
 
 def test_samples(tmp_path: Path) -> None:
@@ -189,7 +286,22 @@ def test_philly() -> None:
     assert len(jobs) == 82_247
     assert jobs.gpus.max() == 128
     assert np.all(np.diff(jobs.arrival_s) >= 0)
-    assert "sorted" in str(imported.report[0])
+    assert "repaired 44878 rows: arrive before the row above, sorted" in str(imported)
+    assert imported.report[0].count == 44_878
+    # Counted in the file by other means: virtual clusters, total service, first and last arrival.
+    assert len(set(jobs.tenant.tolist())) == 15
+    assert float(np.dot(jobs.gpus, jobs.work)) == 3_521_082_502
+    first, last = datetime(2017, 9, 4, 10, 30, 41), datetime(2017, 12, 22, 8, 2, 11)
+    assert jobs.arrival_s[[0, -1]].tolist() == [0.0, (last - first).total_seconds()]
+
+
+@needs_data
+@pytest.mark.slow
+def test_philly_takes_less_than_a_second() -> None:
+    load_trace(SHARED / "data" / "philly" / "philly_flat.csv.xz")
+    start_s = process_time()
+    load_trace(SHARED / "data" / "philly" / "philly_flat.csv.xz")
+    assert process_time() - start_s < 1.0
 
 
 def test_philly_drops_bad_rows_and_says_so(tmp_path: Path) -> None:
@@ -207,21 +319,172 @@ def test_philly_drops_bad_rows_and_says_so(tmp_path: Path) -> None:
     assert [finding.count for finding in imported.report] == [1, 1, 1, 1]
 
 
+GAVEL = SHARED / "data" / "gavel"
+COLUMNS = ("arrival_s", "gpus", "work", "weight", "deadline_s", "model", "throughput")
+
+
+def same_but_ids(first: Workload, second: Workload) -> bool:
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def gavel_table() -> Throughputs:
+    return load_throughputs(GAVEL / "simulation_throughputs.json.xz")
+
+
+@needs_data
+def test_gavels_throughputs(gavel_table: Throughputs) -> None:
+    assert len(gavel_table.alone) == 83
+    assert sum(gpus == 1 for _, gpus in gavel_table.alone) == 26
+    columns = [gavel_table.gpu_types.index(name) for name in ("k80", "p100", "v100")]
+    rates = gavel_table.rates("ResNet-18 (batch size 128)", 1)
+    assert rates is not None
+    assert [round(rates[k], 3) for k in columns] == [1.807, 11.675, 17.995]
+    main = {
+        key: pair for key, pair in gavel_table.together.items() if key[0] in ("k80", "p100", "v100")
+    }
+    assert len({(kind, frozenset((a, b))) for kind, a, b in main}) <= len(main)
+    for (kind, first, second), (mine, other) in main.items():
+        assert first[1] == second[1]
+        assert gavel_table.pair(kind, second, first) == (other, mine)
+        k = gavel_table.gpu_types.index(kind)
+        assert mine <= gavel_table.alone[first][k] * (1 + 1e-9)
+    assert gavel_table.pair("v100", ("A3C", 1), ("no such job", 1)) is None
+    assert gavel_table.rates("A3C", 8) is None
+
+
 @needs_data
 @pytest.mark.parametrize(
-    "name", ["small_test.trace", "max_min_fairness.trace", "msr_seed0_51b7ef.trace"]
+    ("name", "lines", "dropped"),
+    [
+        ("artifact_evaluation.trace", 15, 0),
+        ("debug.trace", 14, 0),
+        ("debug_v2.trace", 14, 0),
+        ("highmem_test.trace", 8, 0),
+        ("max_min_fairness.trace", 96, 0),
+        ("medium_test.trace", 20, 0),
+        ("minimize_makespan.trace", 100, 0),
+        ("small_test.trace", 20, 0),
+        ("msr_seed0_103959.trace.xz", 986, 125),
+        ("msr_seed0_23dbec.trace", 9, 1),
+        ("msr_seed0_51b7ef.trace", 18, 1),
+        ("msr_seed0_795a4c.trace", 3, 0),
+        ("msr_seed0_925e2b.trace", 4, 1),
+    ],
 )
-def test_gavel_both_forms_and_back(tmp_path: Path, name: str) -> None:
-    table = load_throughputs(SHARED / "data" / "gavel" / "simulation_throughputs.json.xz")
-    path = SHARED / "data" / "gavel" / "traces" / name
-    jobs = load_trace(path, throughputs=table).workload
-    assert jobs.gpu_types[:3] == ("k80", "p100", "v100")
+def test_gavel_both_forms_and_back(
+    tmp_path: Path, gavel_table: Throughputs, name: str, lines: int, dropped: int
+) -> None:
+    imported = load_trace(GAVEL / "traces" / name, throughputs=gavel_table)
+    jobs = imported.workload
+    counts = [finding.count for finding in imported.report if finding.action == "dropped"]
+    assert (len(jobs), sum(counts)) == (lines - dropped, dropped)
+    assert all("job type and scale factor not in" in str(finding) for finding in imported.report)
+    assert jobs.throughput is not None
+    for row in range(len(jobs)):
+        assert tuple(jobs.throughput[row]) == gavel_table.rates(
+            jobs.model[row], int(jobs.gpus[row])
+        )
     write_gavel(jobs, tmp_path / "again.trace")
-    again = load_trace(tmp_path / "again.trace", throughputs=table).workload
-    for column in ("arrival_s", "gpus", "work", "weight", "deadline_s", "throughput"):
-        np.testing.assert_array_equal(getattr(again, column), getattr(jobs, column), column)
+    again = load_trace(tmp_path / "again.trace", throughputs=gavel_table)
+    assert again.report == ()
+    assert same_but_ids(again.workload, jobs)
+    assert dropped or again.workload == jobs
     with pytest.raises(InputError, match="expected a throughput table"):
-        load_trace(path)
+        load_trace(GAVEL / "traces" / name)
+
+
+@needs_data
+def test_generated_jobs_survive_gavels_format(tmp_path: Path, gavel_table: Throughputs) -> None:
+    jobs = generate("gavel", jobs=300, seed=1, throughputs=gavel_table)
+    write_gavel(jobs, tmp_path / "jobs.trace")
+    assert load_trace(tmp_path / "jobs.trace", throughputs=gavel_table).workload == jobs
+
+
+SMALL = Throughputs(("k80", "v100"), {("A b", 1): (1.7, 3.3), ("old", 1): (0.3, 0.0)})
+
+
+def gavel_line(model: str, steps: int, slo: float, arrival_s: float) -> str:
+    return f"{model}\tpython3 x\td\t--n\t1\t{steps}\t1\t1.5\t{slo}\t{arrival_s}\n"
+
+
+def test_an_slo_is_a_multiple_of_the_run_time(tmp_path: Path) -> None:
+    lines = [
+        gavel_line("A b", 330, 2, 10),
+        gavel_line("old", 30, 1.5, 20),
+        gavel_line("old", 1, -1, 30),
+    ]
+    jobs = load_trace(written(tmp_path, "".join(lines), "x.trace"), throughputs=SMALL).workload
+    # 330 steps take 100 s on a V100; 30 steps take 100 s on the only type that runs them.
+    assert jobs.deadline_s.tolist() == pytest.approx([210.0, 170.0, np.inf])
+    assert jobs.weight.tolist() == [1.5] * 3
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(["A b", "old"]),
+            st.integers(1, 10**9),
+            st.sampled_from([-1.0, 1.2, 2.0, 10.0]) | st.floats(1.0, 100.0),
+            st.integers(0, 10**7),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_gavel_traces_with_slos_and_back(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int, float, float]]
+) -> None:
+    directory = tmp_path_factory.mktemp("gavel")
+    text = "".join(gavel_line(*row) for row in rows)
+    jobs = load_trace(written(directory, text, "a.trace"), throughputs=SMALL).workload
+    write_gavel(jobs, directory / "b.trace")
+    assert same_but_ids(load_trace(directory / "b.trace", throughputs=SMALL).workload, jobs)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": ""}, "model is '', expected a name"),
+        ({"model": "a\tb"}, "expected a name without tabs"),
+        ({"work": 1.5}, "work is 1.5, expected whole steps"),
+        ({"deadline_s": 3.0}, "deadline is 3.0, expected one after arrival"),
+        ({"throughput": None, "gpu_types": ()}, "has seconds of work, expected steps"),
+    ],
+)
+def test_jobs_that_gavels_format_cannot_hold(tmp_path: Path, change, message: str) -> None:  # type: ignore[no-untyped-def]
+    given = {"model": "A", "work": 2, "deadline_s": 9, "throughput": [[1.0]], "gpu_types": ("gpu",)}
+    jobs = Workload.from_columns(id=["x"], arrival_s=[5], gpus=[1], **{**given, **change})
+    with pytest.raises(InputError, match=message):
+        write_gavel(jobs, tmp_path / "x.trace")
+
+
+LOCAL = {
+    "gavel-simulation-throughputs": "simulation_throughputs.json.xz",
+    "gavel-physical-cluster-throughputs": "physical_cluster_throughputs.json.xz",
+    "gavel-msr-seed0-103959": "traces/msr_seed0_103959.trace.xz",
+}
+
+
+@needs_data
+@pytest.mark.parametrize("name", sorted(DATASETS))
+def test_checksums_of_public_data(name: str) -> None:
+    stem = name.removeprefix("gavel-").replace("-", "_")
+    path = GAVEL / LOCAL.get(name, f"traces/{stem}.trace")
+    assert hashlib.sha256(read_bytes(path)).hexdigest() == DATASETS[name].sha256
+    assert DATASETS[name].url.startswith("https://")
+
+
+def test_downloads_that_fail_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(url: str, known_hash: str, path: object) -> str:
+        assert known_hash == f"sha256:{DATASETS['gavel-debug'].sha256}"
+        raise OSError("no network")
+
+    monkeypatch.setattr("pooch.retrieve", refuse)
+    with pytest.raises(InputError, match="'gavel-debug': no network"):
+        fetch("gavel-debug")
+    with pytest.raises(InputError, match="expected one of gavel-"):
+        fetch("gavel")
 
 
 def test_throughput_tables_that_are_wrong(tmp_path: Path) -> None:

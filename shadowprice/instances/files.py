@@ -59,8 +59,6 @@ def read_text(path: str | Path, *, keep_line_ends: bool = False) -> str:
         Also if the file is empty or not text.
     """
     data = read_bytes(path)
-    if not data.strip():
-        raise InputError(f"{path}: is empty")
     if b"\x00" in data:
         raise InputError(f"{path}: is not text")
     try:
@@ -69,4 +67,6 @@ def read_text(path: str | Path, *, keep_line_ends: bool = False) -> str:
         raise InputError(
             f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}"
         ) from error
+    if not text.strip():
+        raise InputError(f"{path}: is empty")
     return text if keep_line_ends else text.replace("\r\n", "\n").replace("\r", "\n")

@@ -109,9 +109,10 @@ class Workload:
         InputError
             Naming source, row, column, value and expectation of the first bad value.
         """
-        if np.ndim(arrival_s) == 0:
+        given = np.asarray(arrival_s, dtype=object)
+        if given.ndim == 0:
             raise InputError(f"{source}: arrival_s is {arrival_s!r}, expected one number a job")
-        n = len(np.asarray(arrival_s, dtype=object))
+        n = len(given)
         numbers = np.arange(1, n + 1) if rows is None else np.asarray(rows)
         check = ColumnChecks(source, numbers, names or {})
         seconds = f"a number of seconds >= 0, at most {MAX_TIME_S:.10g}"

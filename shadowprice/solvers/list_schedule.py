@@ -8,6 +8,7 @@ schedule for any regular objective, so a search over lists can reach it.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,24 +16,40 @@ from numpy.typing import NDArray
 from shadowprice.models.slotted import Slotted
 
 
-def place(jobs: Slotted, order: list[int], horizon: int) -> NDArray[np.int64]:
-    """Start slots, shape (n,), of the jobs placed in this order; O(n x horizon)."""
-    free = [jobs.capacity] * (horizon + 1)
+def place(jobs: Slotted, order: list[int]) -> NDArray[np.int64]:
+    """Start slots, shape (n,), of the jobs placed in this order.
+
+    Free GPUs are kept as a step function of time, so the cost, O(n^2), does not depend on how
+    fine the slots are.
+    """
     release, duration, gpus = jobs.release.tolist(), jobs.duration.tolist(), jobs.gpus.tolist()
+    times, free = [0], [jobs.capacity]  # free[i] GPUs from times[i] until times[i + 1]
     starts = np.zeros(jobs.jobs, dtype=np.int64)
     for j in order:
-        t, need, p = release[j], gpus[j], duration[j]
-        end = t + p
-        k = t
-        while k < end:
+        start, need = release[j], gpus[j]
+        end = start + duration[j]
+        k = bisect_right(times, start) - 1
+        while True:
             if free[k] < need:
-                t = k + 1
-                end = t + p
+                start = times[k + 1]
+                end = start + duration[j]
+            elif k + 1 == len(times) or times[k + 1] >= end:
+                break
             k += 1
-        for k in range(t, end):
+        first, last = _cut(times, free, start), _cut(times, free, end)
+        for k in range(first, last):
             free[k] -= need
-        starts[j] = t
+        starts[j] = start
     return starts
+
+
+def _cut(times: list[int], free: list[int], at: int) -> int:
+    """Position of a step at a time, made if there is none."""
+    k = bisect_left(times, at)
+    if k == len(times) or times[k] != at:
+        times.insert(k, at)
+        free.insert(k, free[k - 1])
+    return k
 
 
 def safe_horizon(jobs: Slotted) -> int:
@@ -58,7 +75,6 @@ def search(
     Deterministic for a given number of moves, unless the time budget ends it first.
     """
     cost = makespan if span else total
-    horizon = safe_horizon(jobs)
     g, p, r, w = jobs.gpus, jobs.duration, jobs.release, np.maximum(jobs.weight, 1e-12)
     rules = (
         r + p,
@@ -71,10 +87,10 @@ def search(
         r * 1.0 + g * p / jobs.capacity,
     )
     orders = [np.lexsort((p, rule)).tolist() for rule in rules]
-    scored = [(cost(jobs, place(jobs, order, horizon)), k) for k, order in enumerate(orders)]
+    scored = [(cost(jobs, place(jobs, order)), k) for k, order in enumerate(orders)]
     best_cost, k = min(scored)
     order = orders[k]
-    best = place(jobs, order, horizon)
+    best = place(jobs, order)
     rng, until = np.random.default_rng([seed, 7]), time.monotonic() + budget_s
     for _ in range(moves):
         if time.monotonic() > until or jobs.jobs < 2:
@@ -85,7 +101,7 @@ def search(
             candidate[i], candidate[j] = candidate[j], candidate[i]
         else:
             candidate.insert(j, candidate.pop(i))
-        starts = place(jobs, candidate, horizon)
+        starts = place(jobs, candidate)
         value = cost(jobs, starts)
         if value <= best_cost:
             best_cost, best, order = value, starts, candidate

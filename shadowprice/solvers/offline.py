@@ -31,7 +31,10 @@ from shadowprice.solvers.compile import SolverOptions, Status, compile_model
 from shadowprice.solvers.on_nodes import on_nodes
 
 MAX_COLUMNS = 300_000
-"""Largest time-indexed model that is built; beyond it the grid is coarsened."""
+"""Most columns of a preemptive model."""
+
+MAX_ENTRIES = 1_000_000
+"""About the most matrix entries of a time-indexed model; beyond it the grid is coarsened."""
 
 Method = Literal["milp", "cp-sat"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -85,7 +88,7 @@ def optimum(
     ----------
     slot_s : float, optional
         Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
-        until the model has at most 300,000 columns. On a coarser grid the lower bound is still
+        until the model has about a million matrix entries. On a coarser grid the lower bound is still
         honest (durations are rounded down and the rest added), but nothing is proven.
 
     Raises
@@ -230,14 +233,13 @@ def _windows(jobs: Slotted) -> list[tuple[int, int]]:
 
 
 def _coarse_enough(instance: Instance, jobs: Slotted) -> Slotted:
-    """Double the slot until the time-indexed model is small enough."""
-    while (
-        jobs.jobs
-        * (int(jobs.release.max()) + int(jobs.duration.sum() * jobs.gpus.max() // jobs.capacity))
-        > MAX_COLUMNS
-    ):
+    """Double the slot until the capacity rows are small enough: every start fills p_j of them."""
+    while True:
+        area = int(np.dot(jobs.duration, jobs.gpus)) // jobs.capacity
+        horizon = int(jobs.release.max() + area + jobs.duration.max())
+        if horizon * int(jobs.duration.sum()) <= MAX_ENTRIES:
+            return jobs
         jobs = Slotted.of(instance, 2 * jobs.slot_s)
-    return jobs
 
 
 def offset_ticks(jobs: Slotted, goal: Objective) -> Fraction:

@@ -114,7 +114,9 @@ def _speeds(
     work = columns["iterations"]
     check = ColumnChecks(str(path), np.arange(1, len(work) + 1), found)
     if "iteration_s" in columns:
-        rate = 1.0 / check.positive("iteration_s", columns["iteration_s"], MAX_ITERATIONS)
+        each_s = check.positive("iteration_s", columns["iteration_s"], MAX_ITERATIONS)
+        with np.errstate(over="ignore"):  # A rate that is infinite is refused by the workload.
+            rate = 1.0 / each_s
         return {"work": work, "throughput": rate[:, None], "gpu_types": (ANY_TYPE,)}
     if throughputs is None or "model" not in columns:
         raise InputError(

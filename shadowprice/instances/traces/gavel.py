@@ -47,9 +47,13 @@ OLDER = ("model", "command", "steps_argument", "data", "work", "arrival_s", "gpu
 
 
 def sniff(first_line: str, path: Path) -> bool:
-    """Whether the line has 10 or 7 tab-separated fields, the second with a command in it."""
+    """Whether the line has 10 or 7 tab-separated fields, with a command and the numbers in place."""
     fields = first_line.split("\t")
-    return len(fields) in (len(CURRENT), len(OLDER)) and " " in fields[1]
+    names = next((form for form in (CURRENT, OLDER) if len(fields) == len(form)), None)
+    if names is None or " " not in fields[1]:
+        return False
+    numbers = np.array([fields[names.index(name)] for name in ("work", "gpus", "arrival_s")])
+    return not bool(np.isnan(ColumnChecks.floats(numbers)).any())
 
 
 def load(path: Path, throughputs: Throughputs | None = None) -> Imported:

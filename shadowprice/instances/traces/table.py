@@ -81,7 +81,7 @@ def report_order(
     arrival_s: NDArray[np.float64], rows: NDArray[np.int64], report: list[Finding]
 ) -> None:
     """Say that rows were not in order of arrival; the workload sorts them."""
-    late = np.flatnonzero(np.diff(arrival_s) < 0) + 1
+    late = np.flatnonzero(arrival_s[1:] < arrival_s[:-1]) + 1
     if len(late):
         report.append(
             Finding(
