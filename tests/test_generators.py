@@ -126,6 +126,13 @@ def test_gavels_job_types_and_steps() -> None:
     assert np.isfinite(jobs.processing_s(Cluster.parse("1x8:v100"))).all()
 
 
+def test_the_order_of_a_table_does_not_matter() -> None:
+    backwards = Throughputs(TABLE.gpu_types, dict(reversed(TABLE.alone.items())))
+    assert digest(generate("gavel", jobs=50, seed=3, throughputs=backwards)) == digest(
+        generate("gavel", jobs=50, seed=3, throughputs=TABLE)
+    )
+
+
 def test_gavels_single_gpu_traces() -> None:
     assert set(generate("gavel", jobs=50, seed=0, single_gpu=True).gpus.tolist()) == {1}
 

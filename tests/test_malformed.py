@@ -161,6 +161,10 @@ def test_dirty_public_traces_lose_rows_but_say_so(tmp_path: Path) -> None:
         assert [finding.count for finding in imported.report] == [1]
         assert f"dropped 1 rows: {why}" in str(imported)
         assert "first: row 2:" in str(imported)
+    both = written(tmp_path, "\n".join(list(bad)[:2]) + "\n" + GAVEL, "x.trace")
+    imported = load_trace(both, throughputs=TABLE)
+    assert imported.workload.id.tolist() == ["2"]
+    assert [each.example.split(":")[0] for each in imported.report] == ["row 1", "row 2"]
     only = written(tmp_path, next(iter(bad)) + "\n", "x.trace")
     refused(only, "no usable job is left; dropped 1 rows", throughputs=TABLE)
     dirty = [

@@ -13,7 +13,7 @@ from time import process_time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from peers import SHARED, needs_peers, peer_workload
 
@@ -85,6 +85,11 @@ def test_deadlines_may_be_dates_too(tmp_path: Path) -> None:
     )
     jobs = load_trace(written(tmp_path, text)).workload
     assert jobs.deadline_s.tolist() == [3600.0, np.inf]
+
+
+def test_delimiters_inside_quotes_do_not_count(tmp_path: Path) -> None:
+    text = 'id;"a,b,c,d,e,f";gpus;submit;duration\n"x;y";",";1;0;5\n'
+    assert load_trace(written(tmp_path, text)).workload.id.tolist() == ["x;y"]
 
 
 def test_optional_columns_and_their_defaults(tmp_path: Path) -> None:
@@ -401,7 +406,7 @@ def test_generated_jobs_survive_gavels_format(tmp_path: Path, gavel_table: Throu
     assert load_trace(tmp_path / "jobs.trace", throughputs=gavel_table).workload == jobs
 
 
-SMALL = Throughputs(("k80", "v100"), {("A b", 1): (1.7, 3.3), ("old", 1): (0.3, 0.0)})
+SMALL = Throughputs(("k80", "v100"), {("A b", 1): (9.9, 3.3), ("old", 1): (0.3, 0.0)})
 
 
 def gavel_line(model: str, steps: int, slo: float, arrival_s: float) -> str:
@@ -432,6 +437,7 @@ def test_an_slo_is_a_multiple_of_the_run_time(tmp_path: Path) -> None:
         max_size=5,
     )
 )
+@example(rows=[("A b", 29, 2.0, 0)])
 def test_gavel_traces_with_slos_and_back(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int, float, float]]
 ) -> None:

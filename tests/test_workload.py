@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import find, given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InfeasibleJobError, InputError
@@ -193,12 +193,14 @@ def test_times_lie_on_the_grid_near_what_was_given(times: list[tuple[float, floa
 def test_equal_arrivals_keep_their_order() -> None:
     jobs = Workload.from_columns(id=list("dbca"), arrival_s=[1, 0, 1, 0], gpus=1, work=1)
     assert jobs.id.tolist() == ["b", "a", "d", "c"]
+    many = Workload.from_columns(arrival_s=[k % 2 for k in range(200)], gpus=1, work=1)
+    assert [int(name) for name in many.id] == [*range(0, 200, 2), *range(1, 200, 2)]
     assert jobs.row_of == {"b": 0, "a": 1, "d": 2, "c": 3}
     assert jobs.select(np.array([True, False, True, True])).id.tolist() == ["b", "d", "c"]
 
 
 def test_run_times_on_types() -> None:
-    jobs = two(work=[100, 1e-300], throughput=[[10, 0], [1e300, 3]], gpu_types=("k80", "v100"))
+    jobs = two(work=[100, 1e-300], throughput=[[10, 0], [3, 1e300]], gpu_types=("k80", "v100"))
     times = jobs.processing_s(Cluster.parse("1x1:k80,1x8:v100"))
     assert times[0].tolist() == [10.0, math.inf]
     # Two GPUs do not fit the only k80; work that vanishes still takes a tick.
@@ -238,6 +240,18 @@ def test_drawn_instances_keep_their_bounds(instance: Instance) -> None:
     assert jobs.gpus.max() <= cluster.total_gpus <= 6
     assert np.all(jobs.work == np.floor(jobs.work))
     assert np.all(np.isfinite(instance.shortest_s))
+
+
+@given(workload=workloads(max_arrival_s=9, max_work_s=7, max_gang=2, whole_seconds=False))
+def test_drawn_fractions_of_seconds_keep_their_bounds(workload: Workload) -> None:
+    assert workload.arrival_s.max() <= 9
+    assert workload.work.max() <= 7
+    assert workload.gpus.max() <= 2
+
+
+def test_fractions_of_seconds_are_drawn_where_asked() -> None:
+    found = find(workloads(whole_seconds=False), lambda jobs: bool(np.any(jobs.work % 1 > 0)))
+    assert len(found) == 1
 
 
 @given(workload=workloads(max_jobs=3, distinct_arrivals=True, min_jobs=0))

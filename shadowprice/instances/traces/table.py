@@ -34,7 +34,7 @@ def seconds(
     """
     numbers = ColumnChecks.floats(values.to_numpy(dtype=object))
     good = ~np.isnan(numbers)
-    dated = good.sum() < values.ne("").sum() / 2 or not good.any()
+    dated = good.sum() < values.ne("").sum() / 2
     if dated:
         dates = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
         good = dates.notna().to_numpy()
