@@ -222,6 +222,22 @@ def test_a_coarser_grid_is_honest() -> None:
         assert 0.7 * exact.upper_s < coarse.lower_s <= exact.upper_s <= coarse.upper_s
 
 
+@pytest.mark.parametrize("work", [[100], [100, 1], [5, 90, 1]])
+def test_one_job_longer_than_all_others(work: list[int]) -> None:
+    """The grid of the interval LP ends after its last interval began, whatever dominates."""
+    jobs = Workload.from_columns(arrival_s=[0] * len(work), gpus=[4] * len(work), work=work)
+    instance = Instance(Cluster.parse("1x4"), jobs)
+    best = optimum(instance, "completion", method="cp-sat", budget_s=10).upper_s
+    bounds = list(lower_bounds(instance, "completion", preemptive=True, budget_s=2))
+    assert "interval-lp" in {bound.kind for bound in bounds}
+    assert max(bound.value_s for bound in bounds) <= best
+
+
+def test_interval_bounds_must_increase() -> None:
+    with pytest.raises(ValueError, match="not increasing"):
+        lagrangian.interval_bound([0], [1], [1], [Fraction(1)], 1, [0, 3, 2], np.zeros(2, np.int64))
+
+
 def test_times_off_any_grid_are_no_trouble() -> None:
     """Seconds with fractions make slots of a microsecond; nothing is as long as the horizon."""
     rng = np.random.default_rng(8)

@@ -15,6 +15,7 @@ of 2**-20 and everything after is integer arithmetic.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,8 @@ def interval_bound(
     g_j beta_k for each unit of time in the first half and w_j u_jk / p_j more in the second;
     O(n K log K). First halves are rounded up and second ones down, which keeps the bound.
     """
+    if any(start >= end for start, end in pairwise(bounds)):
+        raise ValueError("interval bounds are not increasing")
     total = Fraction(
         -capacity
         * sum(int(b) * (e - s) for b, s, e in zip(prices, bounds, bounds[1:], strict=False)),

@@ -95,7 +95,8 @@ def _interval_lp(instance: Instance, goal: Objective, budget_s: float) -> Bound 
     first = int(release.min())
     horizon = first + _fluid_end(release, work, jobs.gpus, instance.cluster.total_gpus)
     step = max(-(-(horizon - first) // intervals), Slotted.of(instance).slot_ticks)
-    bounds = [*range(first, horizon, step), int(release.max() + work.sum()) + 1]
+    end = int(release.max() + work.sum()) + 1  # by then one job after the other is done
+    bounds = [*range(first, min(horizon, end), step), end]
     data = relaxations.Intervals(
         (release - first) / step, work / step, jobs.weight, jobs.gpus, instance.cluster.total_gpus,
         (np.array(bounds, dtype=np.float64) - first) / step,
