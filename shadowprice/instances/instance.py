@@ -118,6 +118,11 @@ class Instance:
         times.flags.writeable = False
         return times
 
+    @cached_property
+    def equal_speeds(self) -> bool:
+        """Whether every job takes the same time on every GPU type of the cluster."""
+        return bool(np.all(self.processing_s == self.processing_s[:, :1]))
+
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
     finite: NDArray[np.bool_] = np.isfinite(workload.processing_s(cluster))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,17 @@ class Slotted:
         return self.slot_ticks / TICKS_PER_S
 
     @property
-    def unit_weights(self) -> bool:
-        """Whether all weights are 1."""
-        return bool(np.all(self.weight == 1.0))
+    def exact_weight(self) -> list[Fraction]:
+        """Weights w_j as rationals."""
+        return [Fraction(w) for w in self.weight.tolist()]
+
+    @property
+    def whole_weights(self) -> bool:
+        """Whether all weights are whole, so that all costs in slots are."""
+        return bool(np.all(self.weight == np.floor(self.weight)))
+
+    @property
+    def release_ticks(self) -> list[int]:
+        """r_j in ticks, exact if the grid is."""
+        ticks: list[int] = (self.release * self.slot_ticks).tolist()
+        return ticks

@@ -130,13 +130,11 @@ def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
     jobs = instance.workload
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
     gpus, capacity = jobs.gpus.tolist(), instance.cluster.total_gpus
-    if objective is Objective.MAKESPAN:
-        span = area_ticks(release, work, gpus, capacity) - min(release, default=0)
-        yield bound_of(span, "area")
-        return
     weight = [Fraction(w) for w in jobs.weight.tolist()]
-    arrived = sum((w * r for w, r in zip(weight, release, strict=True)), Fraction(0))
-    offset = arrived if objective is Objective.FLOW else Fraction(0)
+    offset = offset_ticks(weight, release, objective)
+    if objective is Objective.MAKESPAN:
+        yield bound_of(area_ticks(release, work, gpus, capacity) - offset, "area")
+        return
     alone = sum((w * (r + p) for w, r, p in zip(weight, release, work, strict=True)), Fraction(0))
     yield bound_of(alone - offset, "job")
     if all(w == weight[0] for w in weight):
@@ -147,6 +145,13 @@ def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
     yield bound_of(
         mean_busy_ticks(release, work, gpus, weight, capacity) - offset, "mean-busy-time"
     )
+
+
+def offset_ticks(weight: list[Fraction], release: list[int], objective: Objective) -> Fraction:
+    """What the objective subtracts from completion times, in ticks."""
+    if objective is Objective.FLOW:
+        return sum((w * r for w, r in zip(weight, release, strict=True)), Fraction(0))
+    return Fraction(min(release, default=0) if objective is Objective.MAKESPAN else 0)
 
 
 def bound_of(

@@ -26,7 +26,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import cp_sat, lagrangian, list_schedule
-from shadowprice.solvers.bounds import bound_of
+from shadowprice.solvers.bounds import bound_of, offset_ticks
 from shadowprice.solvers.compile import SolverOptions, Status, compile_model
 from shadowprice.solvers.on_nodes import on_nodes
 
@@ -99,8 +99,7 @@ def optimum(
     goal = Objective(objective)
     if method not in METHODS:
         raise InputError(f"method {method!r}: expected milp or cp-sat")
-    times = instance.processing_s
-    if len(times) and not np.all(times == times[:, :1]):
+    if not instance.equal_speeds:
         raise InputError(
             "the exact optimum is for GPUs of equal speed; lower bounds hold for mixed types"
         )
@@ -116,7 +115,8 @@ def optimum(
         fine, span=span, seed=seed, budget_s=0.1 * budget_s, moves=2_000 * fine.jobs
     )
     cost = list_schedule.makespan if span else list_schedule.total
-    offset, lost = offset_ticks(fine, goal), _rounded_off(fine, jobs, goal)
+    offset = offset_ticks(fine.exact_weight, fine.release_ticks, goal)
+    lost = _rounded_off(fine, jobs, goal)
     if method == "cp-sat":
         proof = cp_sat.solve(
             fine, span=span, budget_s=until - time.monotonic(), hint=best, seed=seed
@@ -156,7 +156,7 @@ def _branch(
         upper = list_schedule.total(jobs, best)
         value, allowed = _fixed(jobs, best, upper, until)
         certified = True
-        whole = bool(np.all(jobs.weight == np.floor(jobs.weight)))
+        whole = jobs.whole_weights
         if any(len(slots) == 0 for slots in allowed) or (whole and math.ceil(value) >= upper):
             return upper, True, None
         value = math.ceil(value) if whole else value
@@ -175,7 +175,7 @@ def _branch(
     }
     if span:
         start |= {k: upper for k, column in enumerate(compiled.columns) if column.index() is None}
-    whole = span or bool(np.all(jobs.weight == np.floor(jobs.weight)))
+    whole = span or jobs.whole_weights
     gap = 0.99 if whole else 1e-6
     solution = compiled.solve(
         SolverOptions(time_limit_s=max(until - time.monotonic(), 0.1), absolute_gap=gap), start
@@ -204,7 +204,7 @@ def _fixed(
     horizon = int((best + jobs.duration).max()) + 1
     safe = list_schedule.safe_horizon(jobs)
     unit = lagrangian.PRICE_UNIT
-    whole = bool(np.all(jobs.weight == np.floor(jobs.weight)))
+    whole = jobs.whole_weights
     limit = int((upper - 1) * unit) if whole else int(upper * unit)
     bound = 0
     while True:
@@ -242,21 +242,10 @@ def _coarse_enough(instance: Instance, jobs: Slotted) -> Slotted:
         jobs = Slotted.of(instance, 2 * jobs.slot_s)
 
 
-def offset_ticks(jobs: Slotted, goal: Objective) -> Fraction:
-    """What is subtracted from completion times in this objective, in ticks."""
-    if goal is Objective.COMPLETION:
-        return Fraction(0)
-    if goal is Objective.MAKESPAN:
-        return Fraction(int(jobs.release.min()) * jobs.slot_ticks)
-    pairs = zip(jobs.weight.tolist(), jobs.release.tolist(), strict=True)
-    return sum((Fraction(w) * r for w, r in pairs), Fraction(0)) * jobs.slot_ticks
-
-
 def _rounded_off(fine: Slotted, jobs: Slotted, goal: Objective) -> Fraction:
     """Weighted time that rounding durations down took from the bound, in ticks."""
     if jobs is fine or goal is Objective.MAKESPAN:
         return Fraction(0)
     off = fine.duration * fine.slot_ticks - jobs.duration * jobs.slot_ticks
-    return sum(
-        (Fraction(w) * int(o) for w, o in zip(fine.weight.tolist(), off, strict=True)), Fraction(0)
-    )
+    pairs = zip(fine.exact_weight, off.tolist(), strict=True)
+    return sum((w * ticks for w, ticks in pairs), Fraction(0))

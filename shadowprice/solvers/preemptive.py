@@ -21,8 +21,9 @@ from shadowprice.instances.objective import Objective
 from shadowprice.models import preemptive
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import list_schedule
+from shadowprice.solvers.bounds import offset_ticks
 from shadowprice.solvers.compile import SolverOptions, Status, compile_model
-from shadowprice.solvers.offline import MAX_COLUMNS, METHODS, Method, Optimum, offset_ticks
+from shadowprice.solvers.offline import MAX_COLUMNS, METHODS, Method, Optimum
 from shadowprice.solvers.on_nodes import runs_on_nodes
 
 Slots = NDArray[np.bool_]
@@ -54,7 +55,7 @@ def slotted_preemptive_optimum(
         raise InputError(f"method {method!r}: expected milp or cp-sat")
     if len(instance.workload) == 0:
         return Optimum(0.0, 0.0, None, method, True, 1.0, True)
-    if not np.all(instance.processing_s == instance.processing_s[:, :1]):
+    if not instance.equal_speeds:
         raise InputError(
             "the exact optimum is for GPUs of equal speed; bounds hold for mixed types"
         )
@@ -73,7 +74,7 @@ def slotted_preemptive_optimum(
     found, lower = solve(jobs, known, span=span, budget_s=budget_s)
     if _cost(jobs, found, span) > _cost(jobs, known, span):
         found = known
-    shift = offset_ticks(jobs, goal)
+    shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
     upper = Fraction(_cost(jobs, found, span)) * jobs.slot_ticks - shift
     low = min(Fraction(lower) * jobs.slot_ticks - shift, upper)
     return Optimum(
@@ -103,7 +104,7 @@ def _cost(jobs: Slotted, runs: Slots, span: bool) -> float:
 
 def _milp(jobs: Slotted, known: Slots, *, span: bool, budget_s: float) -> tuple[Slots, float]:
     compiled = compile_model(model := preemptive.build(jobs, known.shape[1], makespan=span))
-    whole = span or bool(np.all(jobs.weight == np.floor(jobs.weight)))
+    whole = span or jobs.whole_weights
     options = SolverOptions(time_limit_s=max(budget_s, 0.1), absolute_gap=0.99 if whole else 1e-6)
     at = {
         column: float(known[variable.index()])

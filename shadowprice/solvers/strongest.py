@@ -20,7 +20,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.models import relaxations
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import lagrangian
-from shadowprice.solvers.bounds import Bound, bound_of, simple_bounds
+from shadowprice.solvers.bounds import Bound, bound_of, offset_ticks, simple_bounds
 from shadowprice.solvers.compile import SolverOptions, compile_model
 from shadowprice.solvers.offline import Method, optimum
 
@@ -53,11 +53,7 @@ def lower_bounds(
         yield bound
     if proven or len(instance.workload) == 0:
         return
-    if (
-        not preemptive
-        and len(instance.workload) <= 100
-        and np.all(instance.processing_s == instance.processing_s[:, :1])
-    ):
+    if not preemptive and len(instance.workload) <= 100 and instance.equal_speeds:
         shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.9}
         for method, share in shares.items():
             left = until - time.monotonic()
@@ -115,9 +111,7 @@ def _interval_lp(instance: Instance, goal: Objective, budget_s: float) -> Bound 
         release.tolist(), work.tolist(), jobs.gpus.tolist(), weight, instance.cluster.total_gpus,
         bounds, lagrangian.exact_prices(prices),
     )  # fmt: skip
-    if goal is Objective.FLOW:
-        exact -= sum((w * r for w, r in zip(weight, release.tolist(), strict=True)), Fraction(0))
-    return bound_of(exact, "interval-lp")
+    return bound_of(exact - offset_ticks(weight, release.tolist(), goal), "interval-lp")
 
 
 def _fluid_end(
