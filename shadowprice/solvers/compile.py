@@ -1,94 +1,88 @@
 """The one place a solver is called: Pyomo model -> arrays -> HiGHS.
 
-``compile_model`` translates an ordinary ConcreteModel once, with Pyomo's own standard-form
-compiler; ``CompiledModel.solve`` hands the arrays to HiGHS and reads everything back. HiGHS runs
-on one thread and prints nothing.
+:func:`compile_model` translates a ConcreteModel. Rules traced while it was built (see
+:mod:`shadowprice.models.tracing`) are expanded with NumPy, and new data are filled into the same
+arrays; a model with any other rule goes through Pyomo's standard-form compiler, with the same
+result, and a warning says once which rule it was.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
-import highspy
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
-from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import SolverError
+from shadowprice.models.tracing import why_not_traced
+from shadowprice.solvers.highs import (
+    Highs,
+    Infeasible,
+    Solution,
+    SolverOptions,
+    Status,
+    Unbounded,
+)
+from shadowprice.solvers.index_sets import NotTraceable
+from shadowprice.solvers.linear_program import LinearProgram
+from shadowprice.solvers.standard_form import StandardFormModel
+from shadowprice.solvers.traced_model import TracedModel
+
+__all__ = [
+    "CompiledModel", "Solution", "SolverOptions", "SolverWarning", "Status", "compile_model",
+]  # fmt: skip
 
 
-class Status(StrEnum):
-    """How a solve ended."""
-
-    OPTIMAL = "optimal"
-    TIME_LIMIT = "time limit"
+class SolverWarning(UserWarning):
+    """Something about a model that costs time, not correctness."""
 
 
-@dataclass(frozen=True)
-class SolverOptions:
-    """What may differ between solves.
+class CompiledModel:
+    """A model as arrays, held in the solver between solves; made by :func:`compile_model`.
 
-    Parameters
+    Attributes
     ----------
-    time_limit_s : float
-        Wall time for HiGHS [s].
-    method : str
-        HiGHS's ``solver``: choose, simplex, ipm.
-    crossover : bool
-        Whether interior point ends with a basis; without it values are 1e-8 off and interior.
-    absolute_gap, relative_gap : float
-        When a mixed-integer search may stop.
+    traced : bool
+        Whether the rules were expanded from their templates.
     """
 
-    time_limit_s: float = 60.0
-    method: str = "choose"
-    crossover: bool = True
-    absolute_gap: float = 1e-6
-    relative_gap: float = 0.0
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Everything a solve gives.
-
-    Parameters
-    ----------
-    status : Status
-        Optimal, or stopped at the time limit with what was found by then.
-    objective, bound : float
-        Value of the best point found, and what no point can beat; NaN and -inf (for
-        minimisation) where there is none.
-    primal : ndarray, shape (columns,)
-        In the order of :attr:`CompiledModel.columns`; empty if no point was found.
-    duals : ndarray, shape (rows,)
-        d(objective) / d(right-hand side), in the order of :attr:`CompiledModel.rows`: in a
-        minimisation >= 0 for ``>=`` rows and <= 0 for ``<=`` rows. Empty for integer programmes.
-    """
-
-    status: Status
-    objective: float
-    bound: float
-    primal: NDArray[np.float64] = field(repr=False)
-    duals: NDArray[np.float64] = field(repr=False)
+    def __init__(self, translation: TracedModel | StandardFormModel) -> None:
+        self._translation = translation
+        self._highs = Highs()
+        self.traced = isinstance(translation, TracedModel)
 
     @property
-    def gap(self) -> float:
-        """|objective - bound| / max(1, |objective|)."""
-        return abs(self.objective - self.bound) / max(1.0, abs(self.objective))
+    def program(self) -> LinearProgram:
+        """The arrays."""
+        return self._translation.program
 
+    @property
+    def columns(self) -> list[Any]:
+        """The Pyomo variable of every column; made on demand, for small models."""
+        return [self._translation.column(k) for k in range(self.program.columns)]
 
-@dataclass(frozen=True)
-class CompiledModel:
-    """A model as arrays; made by :func:`compile_model`."""
+    @property
+    def rows(self) -> list[Any]:
+        """The Pyomo constraint of every row; made on demand, for small models."""
+        return [self._translation.row(k) for k in range(self.program.rows)]
 
-    columns: list[Any]
-    rows: list[Any]
-    lp: Any = field(repr=False)
-    integer: bool
+    def set(self, **data: ArrayLike) -> None:
+        """Give Params new values; the next solve starts from the last basis.
+
+        Parameters
+        ----------
+        **data : array_like
+            By name of the Param, in the order and shape of its index set.
+
+        Raises
+        ------
+        InputError
+            If there is no such Param or the shape is wrong.
+        """
+        self._translation.fill(data)
 
     def solve(
         self, options: SolverOptions | None = None, start: Mapping[int, float] | None = None
@@ -101,15 +95,40 @@ class CompiledModel:
             If the model is infeasible (naming an irreducible set of its constraints) or
             unbounded, or HiGHS fails.
         """
-        options = options or SolverOptions()
-        highs = _configured(options)
-        _must(highs.passModel(self.lp), "passModel")
-        if start:
-            index = np.fromiter(start, dtype=np.int32, count=len(start))
-            values = np.fromiter(start.values(), dtype=np.float64, count=len(start))
-            highs.setSolution(len(index), index, values)
-        highs.run()
-        return self._read(highs)
+        try:
+            return self._highs.solve(self.program, options or SolverOptions(), start)
+        except Infeasible as error:
+            raise Infeasible(self._infeasible(error), error.rows) from None
+        except Unbounded:
+            names = [self._translation.column(k).name for k in range(min(self.program.columns, 5))]
+            more = ", ..." if self.program.columns > 5 else ""
+            raise Unbounded(
+                f"the model is unbounded; check the sense and bounds of {', '.join(names)}{more}"
+            ) from None
+
+    def _infeasible(self, error: Infeasible) -> str:
+        if not error.rows and self.program.mixed:
+            return "the model is infeasible, though its linear relaxation is not"
+        names = ", ".join(self._translation.row(row).name for row in error.rows)
+        return f"the model is infeasible; these constraints cannot hold together: {names or 'none named'}"
+
+    def value(self, solution: Solution, variable: Any) -> NDArray[np.float64]:
+        """Values of a Var, in the shape of its index set."""
+        return self._part(solution.primal, variable)
+
+    def dual(self, solution: Solution, constraint: Any) -> NDArray[np.float64]:
+        """Duals of a Constraint, in the shape of its index set; signs as in :class:`Solution`."""
+        return self._part(solution.duals, constraint)
+
+    def _part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
+        if len(array) == 0:
+            raise SolverError(f"the solution has no values for {component.name}")
+        if isinstance(self._translation, TracedModel):
+            place, shape = self._translation.place(component)
+            return array[place].reshape(shape)
+        positions, shape = self._translation.positions(component)
+        where = np.array(positions, dtype=np.int64)
+        return np.where(where >= 0, array[where], 0.0).reshape(shape)
 
     def values(self, solution: Solution) -> dict[Any, float]:
         """Value of every column by its Pyomo variable's index, for models with one indexed variable."""
@@ -126,109 +145,32 @@ class CompiledModel:
             if row.parent_component() is constraint
         }
 
-    def _read(self, highs: Any) -> Solution:
-        status = highs.getModelStatus()
-        kinds = highspy.HighsModelStatus
-        if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
-            raise SolverError(self._infeasible(highs))
-        if status == kinds.kUnbounded:
-            raise SolverError(
-                f"the model is unbounded; check the sense and bounds of {_some(self.columns)}"
-            )
-        if status not in (kinds.kOptimal, kinds.kTimeLimit, kinds.kModelEmpty):
-            raise SolverError(f"HiGHS stopped: {highs.modelStatusToString(status)}")
-        info, found = highs.getInfo(), highs.getSolution()
-        optimal = status != kinds.kTimeLimit
-        feasible = found.value_valid and (optimal or info.primal_solution_status == 2)
-        objective = info.objective_function_value if feasible else float("nan")
-        bound = info.mip_dual_bound if self.integer else (objective if optimal else float("-inf"))
-        primal = np.array(found.col_value) if feasible else np.zeros(0)
-        duals = np.array(found.row_dual) if found.dual_valid and not self.integer else np.zeros(0)
-        return Solution(
-            Status.OPTIMAL if optimal else Status.TIME_LIMIT, objective, bound, primal, duals
-        )
 
-    def _infeasible(self, highs: Any) -> str:
-        again = _configured(SolverOptions())
-        _must(again.setOptionValue("iis_strategy", 2), "option iis_strategy")
-        _must(again.passModel(self.lp), "passModel")
-        if self.integer:
-            every = np.arange(len(self.columns), dtype=np.int32)
-            again.changeColsIntegrality(len(every), every, np.zeros(len(every), dtype=np.uint8))
-        again.run()
-        if again.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-            return "the model is infeasible, though its linear relaxation is not"
-        _, iis = again.getIis()
-        names = [self.rows[row].name for row in iis.row_index_]
-        return f"the model is infeasible; these constraints cannot hold together: {', '.join(names) or 'none named'}"
-
-
-def compile_model(model: pyo.ConcreteModel) -> CompiledModel:
+def compile_model(
+    model: pyo.ConcreteModel, data: Mapping[str, ArrayLike] | None = None
+) -> CompiledModel:
     """Translate a linear or mixed-integer linear Pyomo model with one objective.
+
+    Parameters
+    ----------
+    data : mapping of str to array_like, optional
+        Values of its mutable Params, by name, in the order and shape of their index sets; Params
+        that are not named keep the values they were built with.
 
     Raises
     ------
     SolverError
         If the model is not linear.
+    InputError
+        If a Param has no values, or an array has the wrong shape.
     """
     try:
-        form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
-    except Exception as error:
-        raise SolverError(f"model {model.name!r} cannot be translated: {error}") from error
-    infinity = highspy.kHighsInf
-    bounds = [column.bounds for column in form.columns]
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(form.columns), len(form.rows)
-    lp.col_cost_ = np.asarray(form.c.todense(), dtype=np.float64).ravel()
-    lp.offset_ = float(form.c_offset[0])
-    maximise = (
-        next(iter(model.component_data_objects(pyo.Objective, active=True))).sense == pyo.maximize
-    )
-    lp.sense_ = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize
-    lp.col_lower_ = np.array(
-        [-infinity if low is None else low for low, _ in bounds], dtype=np.float64
-    )
-    lp.col_upper_ = np.array(
-        [infinity if high is None else high for _, high in bounds], dtype=np.float64
-    )
-    kinds = np.array([row.bound_type for row in form.rows], dtype=np.int64)
-    rhs = np.asarray(form.rhs, dtype=np.float64)
-    lp.row_lower_ = np.where(kinds == 1, -infinity, rhs)
-    lp.row_upper_ = np.where(kinds == -1, infinity, rhs)
-    matrix = form.A.tocsc()
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = matrix.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = matrix.indices.astype(np.int32)
-    lp.a_matrix_.value_ = matrix.data.astype(np.float64)
-    integer = [not column.is_continuous() for column in form.columns]
-    if any(integer):
-        names = highspy.HighsVarType
-        lp.integrality_ = [names.kInteger if flag else names.kContinuous for flag in integer]
-    return CompiledModel(
-        list(form.columns), [row.constraint for row in form.rows], lp, any(integer)
-    )
-
-
-def _configured(options: SolverOptions) -> Any:
-    highs = highspy.Highs()
-    for name, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("time_limit", float(options.time_limit_s)),
-        ("solver", options.method),
-        ("run_crossover", "on" if options.crossover else "off"),
-        ("mip_abs_gap", options.absolute_gap),
-        ("mip_rel_gap", options.relative_gap),
-    ):
-        _must(highs.setOptionValue(name, value), f"option {name}")
-    return highs
-
-
-def _must(status: Any, what: str) -> None:
-    if status == highspy.HighsStatus.kError:
-        raise SolverError(f"HiGHS refuses {what}")
-
-
-def _some(columns: list[Any]) -> str:
-    names = [column.name for column in columns[:5]]
-    return ", ".join(names) + (", ..." if len(columns) > 5 else "")
+        return CompiledModel(TracedModel(model, data or {}))
+    except NotTraceable as error:
+        if why_not_traced(model):
+            warnings.warn(
+                f"model {model.name!r} is compiled row by row, which is slower: {error}",
+                SolverWarning,
+                stacklevel=2,
+            )
+    return CompiledModel(StandardFormModel(model, data or {}))

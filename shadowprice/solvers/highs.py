@@ -1,0 +1,283 @@
+"""HiGHS driven by arrays: loaded once, brought up to date by differences, solved again warm.
+
+What was measured decides how (``benchmarks/gavel_front_end.py``). Changing one coefficient makes
+HiGHS drop its factorisation and, with its default dual steepest-edge pricing, compute exact edge
+weights again, which costs up to a hundred times the pivots that follow; so a warm solve prices by
+Devex, and only entries that really differ are sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import SolverError
+from shadowprice.solvers.linear_program import LinearProgram
+
+SMALL_ROWS = 700
+"""Up to so many rows simplex is faster than interior point from a cold start."""
+
+MANY_CHANGES = 0.02
+"""Share of changed entries from which the matrix is passed afresh, with the basis put back."""
+
+METHODS = ("auto", "simplex", "ipm", "pdlp")
+
+
+class Status(StrEnum):
+    """How a solve ended."""
+
+    OPTIMAL = "optimal"
+    TIME_LIMIT = "time limit"
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """What may differ between solves.
+
+    Parameters
+    ----------
+    time_limit_s : float
+        Wall time for HiGHS [s].
+    method : str
+        For linear programmes: auto (by size, and simplex from a basis), simplex, ipm, pdlp.
+    crossover : bool
+        Whether interior point ends with a basis; without it values are 1e-8 off and interior.
+    absolute_gap, relative_gap : float
+        When a mixed-integer search may stop.
+    """
+
+    time_limit_s: float = 60.0
+    method: str = "auto"
+    crossover: bool = True
+    absolute_gap: float = 1e-6
+    relative_gap: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise SolverError(f"method {self.method!r}, expected one of {', '.join(METHODS)}")
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Everything a solve gives.
+
+    Parameters
+    ----------
+    status : Status
+        Optimal, or stopped at the time limit with what was found by then.
+    objective, bound : float
+        Value of the best point found, and what no point can beat; NaN and -inf (for
+        minimisation) where there is none.
+    primal : ndarray, shape (columns,)
+        Empty if no point was found.
+    duals : ndarray, shape (rows,)
+        d(objective) / d(right-hand side): in a minimisation >= 0 for ``>=`` rows and <= 0 for
+        ``<=`` rows, in a maximisation the other way round. Empty for integer programmes.
+    iterations : int
+        Iterations of whatever method ran.
+    """
+
+    status: Status
+    objective: float
+    bound: float
+    primal: NDArray[np.float64] = field(repr=False)
+    duals: NDArray[np.float64] = field(repr=False)
+    iterations: int = 0
+
+    @property
+    def gap(self) -> float:
+        """|objective - bound| / max(1, |objective|)."""
+        return abs(self.objective - self.bound) / max(1.0, abs(self.objective))
+
+
+class Infeasible(SolverError):
+    """A model without a feasible point.
+
+    Parameters
+    ----------
+    rows : list of int
+        An irreducible set of rows that cannot hold together; empty if none was found.
+    """
+
+    def __init__(self, message: str, rows: list[int]) -> None:
+        super().__init__(message)
+        self.rows = rows
+
+
+class Unbounded(SolverError):
+    """A model whose objective has no limit."""
+
+
+class Highs:
+    """One programme inside HiGHS; runs on one thread and prints nothing."""
+
+    def __init__(self) -> None:
+        self._highs: Any = None
+        self._loaded: LinearProgram | None = None
+
+    def solve(
+        self,
+        program: LinearProgram,
+        options: SolverOptions,
+        start: Mapping[int, float] | None = None,
+    ) -> Solution:
+        """Solve the programme as it is now, from the last basis if there is one.
+
+        Raises
+        ------
+        Infeasible, Unbounded, SolverError
+            Without a solution; an infeasible programme with rows that contradict each other.
+        """
+        if self._highs is None:
+            self._highs = highspy.Highs()
+            _set(self._highs, output_flag=False, threads=1)
+            self._pass(program)
+        else:
+            self._update(program)
+        warm = not program.mixed and bool(self._highs.getBasis().valid)
+        _configure(self._highs, program, options, warm=warm)
+        if start:
+            index = np.fromiter(start, dtype=np.int32, count=len(start))
+            values = np.fromiter(start.values(), dtype=np.float64, count=len(start))
+            self._highs.setSolution(len(index), index, values)
+        self._highs.run()
+        return self._read(program)
+
+    def _pass(self, program: LinearProgram) -> None:
+        _pass(self._highs, program)
+        self._loaded = program.copy()
+
+    def _update(self, program: LinearProgram) -> None:
+        """Send what differs from what HiGHS has."""
+        had, highs = self._loaded, self._highs
+        assert had is not None
+        entries = np.flatnonzero(program.value != had.value)
+        same = len(had.value) == len(program.value) and had.rows == program.rows
+        if not same or len(entries) > 200 + MANY_CHANGES * len(program.value):
+            basis = highs.getBasis()
+            self._pass(program)
+            if basis.valid and same:
+                highs.setBasis(basis)
+            return
+        if len(entries):
+            rows = np.searchsorted(program.start, entries, side="right") - 1
+            columns, values = program.index[entries], program.value[entries]
+            for change in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
+                highs.changeCoeff(*change)
+        bounds = _differ(program.row_lower, had.row_lower, program.row_upper, had.row_upper)
+        if len(bounds):
+            highs.changeRowsBounds(
+                len(bounds), bounds, program.row_lower[bounds], program.row_upper[bounds]
+            )
+        limits = _differ(program.lower, had.lower, program.upper, had.upper)
+        if len(limits):
+            highs.changeColsBounds(
+                len(limits), limits, program.lower[limits], program.upper[limits]
+            )
+        costs = np.flatnonzero(program.cost != had.cost).astype(np.int32)
+        if len(costs):
+            highs.changeColsCost(len(costs), costs, program.cost[costs])
+        if program.offset != had.offset:
+            highs.changeObjectiveOffset(program.offset)
+        self._loaded = program.copy()
+
+    def _read(self, program: LinearProgram) -> Solution:
+        highs, kinds = self._highs, highspy.HighsModelStatus
+        status = highs.getModelStatus()
+        if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+            rows = _contradiction(program)
+            if rows is None:
+                raise Unbounded("the model is unbounded")
+            raise Infeasible("the model is infeasible", rows)
+        if status == kinds.kUnbounded:
+            raise Unbounded("the model is unbounded")
+        stopped = (kinds.kTimeLimit, kinds.kInterrupt, kinds.kSolutionLimit)
+        if status not in (kinds.kOptimal, kinds.kModelEmpty, *stopped):
+            raise SolverError(f"HiGHS stopped: {highs.modelStatusToString(status)}")
+        info, found = highs.getInfo(), highs.getSolution()
+        optimal = status not in stopped
+        feasible = found.value_valid and (optimal or info.primal_solution_status == 2)
+        objective = info.objective_function_value if feasible else float("nan")
+        nothing = float("inf") if program.maximise else float("-inf")
+        bound = info.mip_dual_bound if program.mixed else (objective if optimal else nothing)
+        primal = np.array(found.col_value) if feasible else np.zeros(0)
+        duals = np.array(found.row_dual) if found.dual_valid and not program.mixed else np.zeros(0)
+        iterations = (
+            info.simplex_iteration_count + info.ipm_iteration_count + info.pdlp_iteration_count
+        )
+        return Solution(
+            Status.OPTIMAL if optimal else Status.TIME_LIMIT,
+            objective, bound, primal, duals, max(iterations, 0),
+        )  # fmt: skip
+
+
+def _differ(
+    low: NDArray[np.float64],
+    had_low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    had_high: NDArray[np.float64],
+) -> NDArray[np.int32]:
+    return np.flatnonzero((low != had_low) | (high != had_high)).astype(np.int32)
+
+
+def _pass(highs: Any, program: LinearProgram) -> None:
+    p = program
+    sense = highspy.ObjSense.kMaximize if p.maximise else highspy.ObjSense.kMinimize
+    integer = p.integer.astype(np.int32)
+    layout = highspy.MatrixFormat.kRowwise
+    status = highs.passModel(
+        p.columns, p.rows, len(p.value), layout, sense, p.offset, p.cost,
+        p.lower, p.upper, p.row_lower, p.row_upper, p.start, p.index, p.value, integer,
+    )  # fmt: skip
+    _must(status, "the model's arrays")
+
+
+def _configure(highs: Any, program: LinearProgram, options: SolverOptions, *, warm: bool) -> None:
+    method = options.method
+    if method == "auto":
+        small = program.rows <= SMALL_ROWS
+        method = "choose" if program.mixed else "simplex" if warm or small else "ipm"
+    _set(
+        highs,
+        time_limit=float(options.time_limit_s),
+        solver=method,
+        run_crossover="on" if options.crossover else "off",
+        mip_abs_gap=options.absolute_gap,
+        mip_rel_gap=options.relative_gap,
+        # 1 is Devex, -1 HiGHS's choice.
+        simplex_dual_edge_weight_strategy=1 if warm else -1,
+        presolve="off" if warm else "choose",
+    )
+    if method == "pdlp":
+        _set(highs, kkt_tolerance=1e-8)
+
+
+def _contradiction(program: LinearProgram) -> list[int] | None:
+    """Rows of an irreducible infeasible subset; None if the linear relaxation is feasible and unbounded."""
+    again = highspy.Highs()
+    _set(again, output_flag=False, threads=1, iis_strategy=2, presolve="off")
+    relaxed = program.copy()
+    relaxed.integer = np.zeros_like(program.integer)
+    relaxed.cost = np.zeros_like(program.cost)
+    _pass(again, relaxed)
+    again.run()
+    if again.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+        return [] if program.mixed else None
+    _, iis = again.getIis()
+    return list(iis.row_index_)
+
+
+def _set(highs: Any, **options: Any) -> None:
+    for name, value in options.items():
+        _must(highs.setOptionValue(name, value), f"option {name}")
+
+
+def _must(status: Any, what: str) -> None:
+    if status == highspy.HighsStatus.kError:
+        raise SolverError(f"HiGHS refuses {what}")

@@ -1,0 +1,72 @@
+"""A linear or mixed-integer linear programme as arrays: what a solver is handed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass
+class LinearProgram:
+    """Arrays of a programme; numbers may be changed in place, the pattern of the matrix may not.
+
+    Parameters
+    ----------
+    cost : ndarray, shape (columns,)
+    offset : float
+        Constant of the objective.
+    maximise : bool
+    lower, upper : ndarray, shape (columns,)
+        Bounds of the columns, infinite where there are none.
+    row_lower, row_upper : ndarray, shape (rows,)
+    start, index, value : ndarray
+        The matrix by rows: entries ``start[i]`` to ``start[i + 1]`` of row i.
+    integer : ndarray of bool, shape (columns,)
+    """
+
+    cost: Numbers
+    offset: float
+    maximise: bool
+    lower: Numbers
+    upper: Numbers
+    row_lower: Numbers
+    row_upper: Numbers
+    start: NDArray[np.int32] = field(repr=False)
+    index: NDArray[np.int32] = field(repr=False)
+    value: Numbers = field(repr=False)
+    integer: NDArray[np.bool_] = field(repr=False)
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return len(self.cost)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.row_lower)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether a column is integer."""
+        return bool(self.integer.any())
+
+    def copy(self) -> LinearProgram:
+        """A copy whose numbers do not change with this one's; it shares the pattern."""
+        return LinearProgram(
+            self.cost.copy(),
+            self.offset,
+            self.maximise,
+            self.lower.copy(),
+            self.upper.copy(),
+            self.row_lower.copy(),
+            self.row_upper.copy(),
+            self.start,
+            self.index,
+            self.value.copy(),
+            self.integer,
+        )
