@@ -1,4 +1,4 @@
-"""The command line: simulate, compare, demo, verify, generate, policies, fetch."""
+"""The command line: simulate, compare, demo, allocate, verify, generate, policies, data fetch."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import load as load_run
 from shadowprice.analysis.run_directory import save as save_run
 from shadowprice.analysis.simulate import Semantics, simulate
+from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.options import (
     ClusterOption,
     DropOption,
@@ -46,11 +47,15 @@ from shadowprice.instances.throughputs import load_throughputs
 from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.gittins2d import ServiceDistribution
+from shadowprice.solvers.registry import allocations as all_allocations
 from shadowprice.solvers.registry import policies as all_policies
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__
 )
+
+
+app.command("allocate")(allocate_command)
 
 
 @app.command("simulate")
@@ -209,6 +214,7 @@ def policies(preset: PresetOption = None) -> None:
         doc = (type(policy).__doc__ or "").strip().splitlines()[0]
         table.add_row(name, knows, "yes" if policy.preemptive else "no", doc)
     console.print(table)
+    console.print("allocation policies: " + ", ".join(sorted(all_allocations())))
     console.print(
         "generators: "
         + ", ".join(sorted(generators()))

@@ -52,7 +52,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class AllocationProblem:
-    """Jobs and GPUs at one moment.
+    """Jobs and GPUs at one moment; rows in order of arrival.
 
     Use :meth:`from_columns`, which converts and validates.
 
@@ -60,8 +60,11 @@ class AllocationProblem:
     ----------
     gpu_types : tuple of str
         GPU types j.
-    capacity : ndarray, shape (types,)
-        GPUs of each type, W_j.
+    accelerators : tuple of int
+        Accelerator whose GPUs each type draws on. A type is usually its own accelerator;
+        placement-sensitive types (consolidated and not) share one.
+    capacity : ndarray, shape (accelerators,)
+        GPUs of each accelerator, W_a.
     price : ndarray, shape (types,)
         Price of a GPU of each type [$/h].
     id : ndarray of str, shape (n,)
@@ -89,6 +92,7 @@ class AllocationProblem:
     """
 
     gpu_types: tuple[str, ...]
+    accelerators: tuple[int, ...]
     capacity: NDArray[np.float64]
     price: NDArray[np.float64]
     id: NDArray[np.object_]
@@ -117,6 +121,7 @@ class AllocationProblem:
         isolated_s: ArrayLike = 0.0,
         slo_s: ArrayLike = np.inf,
         price: ArrayLike = 1.0,
+        accelerators: Sequence[int] | None = None,
         id: ArrayLike | None = None,
         entity: ArrayLike = "",
         pairs: Pairs | None = None,
@@ -132,14 +137,21 @@ class AllocationProblem:
         types = tuple(gpu_types)
         if not types or len(set(types)) != len(types):
             raise InputError(f"{source}: gpu_types {types!r}, expected different names")
+        draws_on = tuple(range(len(types))) if accelerators is None else tuple(accelerators)
+        if len(draws_on) != len(types) or set(draws_on) != set(range(len(set(draws_on)))):
+            raise InputError(
+                f"{source}: accelerators {draws_on!r}, expected one of 0, 1, ... for each GPU type"
+            )
         per_type = ColumnChecks(source, np.arange(1, len(types) + 1))
+        per_accelerator = ColumnChecks(source, np.arange(1, len(set(draws_on)) + 1))
         rates = _table(source, throughput, types)
         check = ColumnChecks(source, np.arange(len(rates)))
         n = len(rates)
         number = "a number >= 0"
         problem = cls(
             types,
-            per_type.numbers("capacity", capacity, 0.0, LARGEST, number),
+            draws_on,
+            per_accelerator.numbers("capacity", capacity, 0.0, LARGEST, number),
             per_type.numbers("price", price, 0.0, LARGEST, number),
             check.texts("id", np.arange(n) if id is None else id, required=True),
             rates,
@@ -170,11 +182,23 @@ class AllocationProblem:
                 raise InputError(f"{self.source}: {name} has shape {rates.shape}")
             check.holds(name, rates, (np.isfinite(rates) & (rates >= 0)).all(axis=1), "rates >= 0")
 
+    def with_pairs(self, pairs: Pairs) -> AllocationProblem:
+        """The same problem with other pairs, checked."""
+        problem = replace(self, pairs=pairs)
+        problem._check_pairs()
+        return problem
+
     @property
-    def usable(self) -> NDArray[np.bool_]:
-        """Whether each job can run on each type: it has a throughput and the gang fits, shape (n, types)."""
+    def type_capacity(self) -> NDArray[np.float64]:
+        """GPUs a type can draw on, shape (types,)."""
+        gpus: NDArray[np.float64] = self.capacity[list(self.accelerators)]
+        return gpus
+
+    @property
+    def placeable(self) -> NDArray[np.bool_]:
+        """Whether each gang can ever hold its GPUs on each type, shape (n, types)."""
         able: NDArray[np.bool_] = (self.throughput > 0) & (
-            self.gpus[:, None] <= self.capacity[None, :]
+            self.gpus[:, None] <= self.type_capacity[None, :]
         )
         return able
 
@@ -183,7 +207,7 @@ class AllocationProblem:
         row = np.cumsum(keep) - 1
         kept = self.pairs.select(keep[self.pairs.first] & keep[self.pairs.second])
         pairs = replace(kept, first=row[kept.first], second=row[kept.second])
-        shared = {"gpu_types", "capacity", "price", "pairs", "source"}
+        shared = {"gpu_types", "accelerators", "capacity", "price", "pairs", "source"}
         columns: dict[str, Any] = {
             column.name: getattr(self, column.name)[keep]
             for column in fields(self)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import ModuleType
 from typing import Any, TypeVar
 
 import shadowprice.solvers
+import shadowprice.solvers.allocation
 import shadowprice.solvers.placement
 from shadowprice.errors import InputError
+from shadowprice.solvers.allocation.allocation import AllocationPolicy
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Policy
 
@@ -40,6 +42,26 @@ def placements() -> dict[str, Placement]:
     )
 
 
+def allocations() -> dict[str, AllocationPolicy]:
+    """All allocation policies by name: the ``ALLOCATIONS`` of the modules of :mod:`shadowprice.solvers.allocation`."""
+    package = shadowprice.solvers.allocation
+    return _by_name(
+        item for module in modules(package) for item in getattr(module, "ALLOCATIONS", ())
+    )
+
+
+def allocation(name: str) -> AllocationPolicy:
+    """An allocation policy by name, with parameters after a colon: ``pop:parts=8``.
+
+    Raises
+    ------
+    InputError
+        If the name, a parameter or its value is unknown; the message lists what there is.
+    """
+    found: AllocationPolicy = _chosen("allocation policy", name, allocations())
+    return found
+
+
 def policy(name: str) -> Policy:
     """A policy by name, with parameters after a colon: ``las2d:thresholds_gpu_s=3250/7200``.
 
@@ -48,11 +70,15 @@ def policy(name: str) -> Policy:
     InputError
         If the name, a parameter or its value is unknown; the message lists what there is.
     """
+    found: Policy = _chosen("policy", name, policies())
+    return found
+
+
+def _chosen(what: str, name: str, known: Mapping[str, Any]) -> Any:
     base, _, settings = name.partition(":")
-    known = policies()
     if base not in known:
-        raise InputError(f"policy {base!r}: expected one of {', '.join(sorted(known))}")
-    return _configured(known[base], settings) if settings else known[base]
+        raise InputError(f"{what} {base!r}: expected one of {', '.join(sorted(known))}")
+    return _configured(known[base], settings, what) if settings else known[base]
 
 
 def placement(name: str) -> Placement:
@@ -74,9 +100,10 @@ def _by_name(items: Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def _configured(item: Policy, settings: str) -> Policy:
+def _configured(item: Any, settings: str, what: str) -> Any:
+    name = item.name
     if not is_dataclass(item) or isinstance(item, type):
-        raise InputError(f"policy {item.name!r} takes no parameters")
+        raise InputError(f"{what} {name!r} takes no parameters")
     parameters = {f.name for f in fields(item) if f.init and f.name != "name"}
     values: dict[str, Any] = {}
     for setting in settings.split(","):
@@ -84,11 +111,10 @@ def _configured(item: Policy, settings: str) -> Policy:
         if not equals or key not in parameters:
             listed = ", ".join(sorted(parameters)) or "none"
             raise InputError(
-                f"policy {item.name!r}: parameter {setting!r}, expected NAME=VALUE with one of {listed}"
+                f"{what} {name!r}: parameter {setting!r}, expected NAME=VALUE with one of {listed}"
             )
-        values[key] = _value(getattr(item, key), text, f"policy {item.name!r}: parameter {key}")
-    configured: Policy = replace(item, **values)
-    return configured
+        values[key] = _value(getattr(item, key), text, f"{what} {name!r}: parameter {key}")
+    return replace(item, **values)
 
 
 def _value(default: object, text: str, where: str) -> object:

@@ -1,0 +1,119 @@
+"""``shadowprice allocate``: one allocation problem, one policy, the result and the reasons."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from shadowprice.cli.options import JsonOption
+from shadowprice.cli.show import console, stderr
+from shadowprice.errors import VerificationError
+from shadowprice.instances.allocation_input import load_allocation_problem
+from shadowprice.instances.throughputs import load_throughputs
+from shadowprice.solvers.allocation.allocation import Allocation
+from shadowprice.solvers.allocation.explain import explain
+from shadowprice.solvers.allocation.workspace import Workspace
+from shadowprice.solvers.highs import SolverOptions
+from shadowprice.solvers.registry import allocation as find_allocation
+
+SHOWN = 1e-9
+"""Shares of pairs up to this are left out."""
+
+
+def allocate_command(
+    policy: Annotated[str, typer.Argument(help="Allocation policy; `policies` lists them.")],
+    problem: Annotated[Path, typer.Argument(help="Cluster and jobs (JSON, may be gzip or xz).")],
+    throughputs: Annotated[
+        Path | None, typer.Option("--throughputs", help="Table with rates of pairs (JSON).")
+    ] = None,
+    solver: Annotated[str, typer.Option("--solver", help="auto, simplex, ipm or pdlp.")] = "auto",
+    reasons: Annotated[
+        bool, typer.Option("--explain", help="Say what bounds each job, with its price.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which share of each GPU type every job should get."""
+    table = None if throughputs is None else load_throughputs(throughputs)
+    given = load_allocation_problem(problem, table)
+    chosen = find_allocation(policy)
+    workspace = Workspace(SolverOptions(method=solver))
+    began = time.perf_counter()
+    found = chosen.allocate(given, workspace)
+    total_s = time.perf_counter() - began
+    verified = _verified(found)
+    if as_json:
+        print(json.dumps(_report(found, workspace.solver_s, total_s, verified, reasons)))
+        return
+    _print(found, reasons)
+    for note in found.notes:
+        stderr.print(note, style="yellow", markup=False, highlight=False)
+    if not verified:
+        stderr.print("not a feasible allocation", style="red")
+
+
+def _verified(found: Allocation) -> bool:
+    try:
+        found.verify()
+    except VerificationError:
+        return False
+    return True
+
+
+def _report(
+    found: Allocation, solve_s: float, total_s: float, verified: bool, reasons: bool
+) -> dict[str, Any]:
+    """What ``--json`` prints; jobs by position where the input did not name them."""
+    names: dict[str, Any] = {
+        name: k if name == str(k) else name for k, name in enumerate(found.problem.id.tolist())
+    }
+    rows = [
+        [names[jobs[0]] if len(jobs) == 1 else [names[job] for job in jobs], shares.tolist()]
+        for jobs, shares in found.rows(SHOWN)
+    ]
+    report = {
+        "policy": found.policy,
+        "objective": _finite(found.objective),
+        "bound": _finite(found.bound),
+        "status": "optimal" if found.objective is not None else "rule",
+        "gpu_types": list(found.problem.gpu_types),
+        "allocation": rows,
+        "effective_throughput": found.effective_throughput.tolist(),
+        "notes": list(found.notes),
+        "solve_s": solve_s,
+        "total_s": total_s,
+        "verified": verified,
+    }
+    if reasons:
+        report["explanation"] = explain(found)
+        if found.prices is not None:
+            report["prices"] = {
+                "workers": found.prices.worker.tolist(),
+                "jobs": found.prices.job.tolist(),
+                "time": found.prices.time.tolist(),
+            }
+    return report
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _print(found: Allocation, reasons: bool) -> None:
+    worth = "" if found.objective is None else f", objective {found.objective:.9g}"
+    table = Table("job", *found.problem.gpu_types, "steps/s", title=f"{found.policy}{worth}")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    rate = dict(zip(found.problem.id.tolist(), found.effective_throughput.tolist(), strict=True))
+    for jobs, shares in found.rows(SHOWN):
+        steps = f"{rate[jobs[0]]:.6g}" if len(jobs) == 1 else ""
+        table.add_row(" + ".join(jobs), *(f"{share:.6f}" for share in shares), steps)
+    console.print(table)
+    if reasons:
+        for sentence in explain(found):
+            console.print(sentence, markup=False, highlight=False)

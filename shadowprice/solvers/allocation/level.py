@@ -1,0 +1,131 @@
+"""The highest common level: max t such that every job gets t times what it needs.
+
+Max-min fairness, makespan, one step of finish-time fairness and one of water filling are all this
+programme, with different needs.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from shadowprice.models import gavel
+from shadowprice.solvers.allocation import block_arrow
+from shadowprice.solvers.allocation.merge import merge
+from shadowprice.solvers.allocation.rates import Numbers, Rates
+from shadowprice.solvers.allocation.workspace import Workspace
+
+STRUCTURED_ROWS = 96
+"""From so many rows the block-arrow method is faster than HiGHS from scratch."""
+
+EXACT = 1e-7
+"""Relative gap up to which the block-arrow method's answer is taken; HiGHS's tolerance is the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A level, an allocation that reaches it, and prices that prove that none is higher.
+
+    Parameters
+    ----------
+    value, bound : float
+        Level reached, and the bound the prices prove.
+    x, y : ndarray
+        Fractions of time of jobs, shape (jobs, types), and of pairs, shape (pairs, types).
+    job_price : ndarray, shape (jobs,)
+        y_m >= 0 with sum y_m r_m = 1: value of a step per second of each job.
+    time_price : ndarray, shape (jobs,)
+        Value of a unit of each job's own time.
+    worker_price : ndarray, shape (accelerators,)
+        Value of a GPU of each accelerator.
+    method : str
+        ``highs`` or ``block-arrow``.
+    """
+
+    value: float
+    bound: float
+    x: Numbers
+    y: Numbers
+    job_price: Numbers
+    time_price: Numbers
+    worker_price: Numbers
+    method: str
+
+
+def highest_level(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
+    """Maximise t subject to throughput(m, X) >= need_m t over valid allocations.
+
+    Parameters
+    ----------
+    need : ndarray, shape (rows,)
+        r_m >= 0 [steps/s]; not all zero.
+
+    Notes
+    -----
+    Equal jobs are merged first, which is exact. Without space sharing the block-arrow method is
+    tried from :data:`STRUCTURED_ROWS` rows, unless a HiGHS method was asked for; its answer is
+    taken if its own primal and dual values agree, otherwise HiGHS solves.
+    """
+    together = merge(rates, need)
+    if together is not None:
+        level = _solve(together.rates, need[together.sample] * together.rates.count, workspace)
+        x, y = together.spread(level.x, level.y)
+        kind = together.kind
+        return Level(
+            level.value, level.bound, x, y,
+            level.job_price[kind], level.time_price[kind], level.worker_price, level.method,
+        )  # fmt: skip
+    return _solve(rates, need * rates.count, workspace)
+
+
+def _solve(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
+    own = rates.accelerators == tuple(range(len(rates.workers)))
+    if (
+        workspace.options.method == "auto"
+        and rates.rows >= STRUCTURED_ROWS
+        and not len(rates.pairs)
+        and own
+        and bool((need > 0).all())
+    ):
+        began = time.process_time()
+        level = _by_structure(rates, need)
+        workspace.solver_s += time.process_time() - began
+        if level.bound - level.value <= EXACT * level.value:
+            return level
+    return _by_highs(rates, need, workspace)
+
+
+def _by_structure(rates: Rates, need: Numbers) -> Level:
+    """Rows in time of one job: x = X / n, load = s n."""
+    open_ = rates.workers > 0
+    a = (rates.alone * (rates.count / need)[:, None])[:, open_]
+    load = rates.gang * rates.count
+    if not open_.any() or not (a.max(axis=1) > 0).all():
+        nothing = np.zeros(rates.rows)
+        return Level(
+            0.0, np.inf, 0 * rates.alone, np.zeros((0, 0)), nothing, nothing, rates.workers, ""
+        )
+    point = block_arrow.solve(a, load, rates.workers[open_])
+    x = np.zeros_like(rates.alone)
+    x[:, open_] = point.x * rates.count[:, None]
+    worker_price = np.zeros(len(rates.workers))
+    worker_price[open_] = point.worker_price
+    surplus = a * point.job_price[:, None] - load[:, None] * point.worker_price[None, :]
+    time_price = np.maximum(surplus.max(axis=1), 0.0) / rates.count
+    pairs = np.zeros((0, rates.alone.shape[1]))
+    job_price = point.job_price / need
+    return Level(
+        point.value, point.bound, x, pairs, job_price, time_price, worker_price, "block-arrow"
+    )
+
+
+def _by_highs(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
+    solved = workspace.solve(gavel.max_min, rates, r=need)
+    time_price, worker_price = solved.dual("time"), solved.dual("workers")
+    value = solved.solution.objective
+    bound = float(rates.workers @ worker_price + rates.count @ time_price)
+    return Level(
+        value, bound, solved.x, solved.y, solved.dual("fair"), time_price, worker_price, "highs"
+    )
