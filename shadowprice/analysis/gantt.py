@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,14 +27,17 @@ _Corners = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class _Box:
-    """A stretch of neighbouring GPUs that a run holds; times in the unit of the axis."""
+    """A stretch of neighbouring GPUs that a run holds, or its half of them if it shares them.
+
+    Times are in the unit of the axis.
+    """
 
     row: int
     start: float
     paid: float
     end: float
-    low: int
-    high: int
+    low: float
+    high: float
 
     def corners(self, start: float, end: float) -> _Corners:
         return [(start, self.low), (end, self.low), (end, self.high), (start, self.high)]
@@ -45,8 +49,9 @@ def gantt(
     """Draw GPUs against time, one colour a job, overhead in black.
 
     A schedule counts the GPUs held on a node and does not number them; here a run takes the
-    lowest free ones of the node. Names are written where there are few rows. Of more than
-    20,000 rows the earliest are drawn, the axis ends where the first that is left out starts,
+    lowest free ones of the node, or stays where it is when only its partner changes. Two jobs
+    that share GPUs have half the height each. Names are written where there are few rows. Of more
+    than 20,000 rows the earliest are drawn, the axis ends where the first that is left out starts,
     and the title says so.
 
     Parameters
@@ -57,7 +62,7 @@ def gantt(
     gpus = instance.cluster.total_gpus
     height_in = min(max(2.4, 0.12 * gpus + 1.2), 9.0)
     axes = new_axes(9.0, height_in) if axes is None else styled(axes)
-    by_start = np.lexsort((schedule.node, schedule.start_s))
+    by_start = np.lexsort((schedule.node, ~schedule.goes_on, schedule.start_s))
     order = by_start[:MAX_ROWS]
     until_s = _until_s(schedule, by_start)
     unit, name = time_unit(until_s)
@@ -79,6 +84,8 @@ def _until_s(schedule: Schedule, by_start: NDArray[np.int64]) -> float:
 
 def _notes(schedule: Schedule, drawn: int) -> list[str]:
     notes = ["black: overhead"] if np.any(schedule.overhead_s > 0) else []
+    if np.any(schedule.partner >= 0):
+        notes.append("half height: shared GPUs")
     if drawn < len(schedule):
         notes.append(f"the earliest {drawn:,} of {len(schedule):,} rows")
     return notes
@@ -87,20 +94,44 @@ def _notes(schedule: Schedule, drawn: int) -> list[str]:
 def _boxes(
     instance: Instance, schedule: Schedule, order: NDArray[np.int64], unit: float
 ) -> list[_Box]:
-    first = np.concatenate(([0], np.cumsum(instance.cluster.gpus_per_node)))
-    busy_until = np.zeros(instance.cluster.total_gpus)
     boxes: list[_Box] = []
-    for row in order.tolist():
-        node, start = int(schedule.node[row]), float(schedule.start_s[row])
-        free = np.flatnonzero(busy_until[first[node] : first[node + 1]] <= start)
-        lanes = free[: schedule.gpus[row]] + first[node]
-        end = float(schedule.end_s[row])
-        busy_until[lanes] = end
+    for row, lanes in zip(order.tolist(), _lanes(instance, schedule, order), strict=True):
+        start, end = float(schedule.start_s[row]), float(schedule.end_s[row])
         paid = start + float(schedule.overhead_s[row])
         for part in np.split(lanes, np.flatnonzero(np.diff(lanes) > 1) + 1):
-            low, high = int(part[0]), int(part[-1]) + 1
+            low, high = float(part[0]), float(part[-1]) + 1
+            if schedule.partner[row] > schedule.job[row]:
+                high = (low + high) / 2
+            elif schedule.partner[row] >= 0:
+                low = (low + high) / 2
             boxes.append(_Box(row, start / unit, paid / unit, end / unit, low, high))
     return boxes
+
+
+def _lanes(
+    instance: Instance, schedule: Schedule, order: NDArray[np.int64]
+) -> Iterator[NDArray[np.int64]]:
+    """GPUs of each row, counted through the cluster; those that go on come first at their start."""
+    first = np.concatenate(([0], np.cumsum(instance.cluster.gpus_per_node)))
+    busy_until = np.zeros(instance.cluster.total_gpus)
+    held: dict[tuple[int, int], NDArray[np.int64]] = {}
+    shared: dict[tuple[int, int, float], NDArray[np.int64]] = {}
+    for row in order.tolist():
+        job, node, partner = (int(c[row]) for c in (schedule.job, schedule.node, schedule.partner))
+        start = float(schedule.start_s[row])
+        lanes = shared.pop((job, node, start), None)
+        if lanes is None:
+            before = held[job, node] if schedule.goes_on[row] else None
+            if before is not None and np.all(busy_until[before] <= start):
+                lanes = before
+            else:
+                free = np.flatnonzero(busy_until[first[node] : first[node + 1]] <= start)
+                lanes = free[: schedule.gpus[row]] + first[node]
+            if partner >= 0:
+                shared[partner, node, start] = lanes
+        busy_until[lanes] = schedule.end_s[row]
+        held[job, node] = lanes
+        yield lanes
 
 
 def _draw(axes: Axes, boxes: list[_Box], schedule: Schedule) -> None:

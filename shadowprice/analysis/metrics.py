@@ -47,8 +47,9 @@ def jct_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
 
 
 def preemptions(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
-    """Runs of every job beyond its first, shape (n,)."""
-    runs = np.bincount(schedule.job[schedule.runs], minlength=len(instance.workload))
+    """Runs of every job beyond its first, shape (n,); a change of partners interrupts nothing."""
+    started = schedule.runs[~schedule.goes_on[schedule.runs]]
+    runs = np.bincount(schedule.job[started], minlength=len(instance.workload))
     return np.maximum(runs - 1, 0).astype(np.int64)
 
 
@@ -74,7 +75,9 @@ def utilization(instance: Instance, schedule: Schedule) -> float:
     span_s = makespan_s(instance, schedule)
     if span_s == 0:
         return 0.0
-    held = math.fsum((schedule.gpus * (schedule.end_s - schedule.start_s)).tolist())
+    # Two jobs that share GPUs hold them once.
+    share = np.where(schedule.partner >= 0, 0.5, 1.0)
+    held = math.fsum((schedule.gpus * share * (schedule.end_s - schedule.start_s)).tolist())
     return held / (instance.cluster.total_gpus * span_s)
 
 

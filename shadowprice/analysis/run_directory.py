@@ -5,6 +5,7 @@
                           the SHA-256 of everything, itself included
 ``workload.parquet``      the jobs
 ``schedule.parquet``      the schedule
+``together.parquet``      rates of jobs that share GPUs, where the instance has them
 ========================  ==================================================================
 
 The digests catch damage, mixed-up files and careless edits, not forgery: whoever recomputes
@@ -25,17 +26,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.rates_table import from_table, to_table
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.io import read_workload, write_workload
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.throughputs import Throughputs
 
 T = TypeVar("T")
 
 FORMAT = 1
 RUN, WORKLOAD, SCHEDULE = "run.json", "workload.parquet", "schedule.parquet"
+TOGETHER = "together.parquet"
 _PARTIAL = ".partial-"
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "policy": str,
@@ -64,14 +68,20 @@ def save(outcome: Outcome, directory: str | Path) -> None:
     directory = Path(directory)
     try:
         _claim(directory)
-        partial = {name: directory / (_PARTIAL + name) for name in (WORKLOAD, SCHEDULE, RUN)}
+        together = outcome.instance.together
+        data = (WORKLOAD, SCHEDULE) if together is None else (WORKLOAD, SCHEDULE, TOGETHER)
+        partial = {name: directory / (_PARTIAL + name) for name in (*data, RUN)}
         write_workload(outcome.instance.workload, partial[WORKLOAD])
         table = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
         pq.write_table(table, partial[SCHEDULE])
-        digests = {name: _sha256(partial[name].read_bytes()) for name in (WORKLOAD, SCHEDULE)}
+        if together is not None:
+            pq.write_table(to_table(together), partial[TOGETHER])
+        digests = {name: _sha256(partial[name].read_bytes()) for name in data}
         partial[RUN].write_text(_describe(outcome, digests), encoding="utf-8")
-        for name in (RUN, WORKLOAD, SCHEDULE):
+        for name in (RUN, *data):
             partial[name].replace(directory / name)
+        if together is None:
+            (directory / TOGETHER).unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{directory}: cannot be written: {error}") from error
 
@@ -96,6 +106,7 @@ def load(directory: str | Path) -> Outcome:
         _cluster(described["cluster"], run_path),
         _parsed(directory / WORKLOAD, read_workload),
         _overheads(described["overheads"], run_path),
+        _together(described.get("together"), run_path),
     )
     schedule = _parsed(schedule_path, _read_schedule)
     try:
@@ -123,7 +134,7 @@ def _claim(directory: Path) -> None:
     names = {path.name for path in directory.iterdir() if not path.name.startswith(_PARTIAL)}
     if not names:
         return
-    foreign = names - {RUN, WORKLOAD, SCHEDULE}
+    foreign = names - {RUN, WORKLOAD, SCHEDULE, TOGETHER}
     if foreign:
         raise InputError(
             f"{directory}: has {min(foreign)!r} in it, expected a new directory or an earlier run"
@@ -138,8 +149,8 @@ def _claim(directory: Path) -> None:
 
 def _describe(outcome: Outcome, digests: Mapping[str, str]) -> str:
     """Text of ``run.json``."""
-    cluster = outcome.instance.cluster
-    described = {
+    cluster, together = outcome.instance.cluster, outcome.instance.together
+    described: dict[str, Any] = {
         "format": FORMAT,
         "policy": outcome.policy,
         "settings": dict(outcome.settings),
@@ -150,6 +161,8 @@ def _describe(outcome: Outcome, digests: Mapping[str, str]) -> str:
         "overheads": asdict(outcome.instance.overheads),
         "metrics": outcome.summary(),
     }
+    if together is not None:
+        described["together"] = {"gpu_types": together.gpu_types, "source": together.source}
     try:
         described["sha256"] = {RUN: _sha256(_canonical(described)), **digests}
         return json.dumps(described, indent=1, allow_nan=False) + "\n"
@@ -206,7 +219,8 @@ def _parsed(path: Path, read: Callable[[Path], T]) -> T:
 
 def _check_digests(described: Mapping[str, Any], directory: Path) -> None:
     recorded = described["sha256"]
-    found = {name: _sha256(read_bytes(directory / name)) for name in (WORKLOAD, SCHEDULE)}
+    data = (WORKLOAD, SCHEDULE, TOGETHER) if "together" in described else (WORKLOAD, SCHEDULE)
+    found = {name: _sha256(read_bytes(directory / name)) for name in data}
     found[RUN] = _sha256(_canonical(described))
     for name, digest in found.items():
         if recorded.get(name) != digest:
@@ -241,3 +255,22 @@ def _overheads(values: dict[str, Any], path: Path) -> Overheads:
         return Overheads(**{**values, "restart_by_gpus": steps})
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: overheads are not as saved: {error}") from error
+
+
+def _together(described: Any, path: Path) -> Throughputs | None:
+    """Rates of pairs, for which the description has only the names of GPU types and the source."""
+    if described is None:
+        return None
+    try:
+        types, source = (
+            tuple(str(name) for name in described["gpu_types"]),
+            str(described["source"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: together is not as saved: {error}") from error
+
+    def read(file: Path) -> Throughputs:
+        table = pq.read_table(pa.BufferReader(read_bytes(file)))
+        return from_table(table, types, source, path=str(file))
+
+    return _parsed(path.with_name(TOGETHER), read)

@@ -3,8 +3,8 @@
 At every decision time completions free their GPUs first, then arrivals join the queue, then the
 policy decides once. Without rounds a decision is due at every arrival, completion and requested
 wake-up; with rounds of S seconds those of a round are gathered at its end (a completed job still
-ends at its own time, its GPUs idle until the boundary). Rounds in which nothing happened are
-skipped, unless the policy asked to be woken.
+ends at its own time, its GPUs idle until the boundary; whoever shared them with it has them to
+itself at once). Rounds in which nothing happened are skipped, unless the policy asked to be woken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.hosts import SimulatedHosts
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
@@ -150,11 +150,21 @@ class _Engine:
     def _finish(self, now_s: float) -> None:
         state, hosts = self.state, self.hosts
         while hosts.next_end_s <= now_s:
-            job, _, pieces = hosts.finish_next()
+            job, end_s, pieces = hosts.finish_next()
             del state.running[job]
             state.forget(job)
-            state.allocator.give_back(pieces)
+            if job in state.partner_of:
+                self._leave(job, end_s)
+            else:
+                state.allocator.give_back(pieces)
             state.finished.append(job)
+
+    def _leave(self, job: int, at_s: float) -> None:
+        """Leave the GPUs of a job to its partner, which goes on at its full rate."""
+        partner = self.state.partner_of.pop(job)
+        del self.state.partner_of[partner]
+        if self.hosts.end_s(partner) > at_s:
+            self.state.goes_on(partner, *self.hosts.go_on(partner, ALONE, at_s))
 
     def _admit(self, now_s: float) -> None:
         state, arrivals = self.state, self.arrivals
@@ -170,14 +180,27 @@ class _Engine:
                     f"{self.policy.name}: job {self.ids[job]!r} is stopped twice at {now_s} s"
                 )
             state.stopped(job, *hosts.stop(job, now_s))
+        partners = decision.partners
+        if partners:
+            self._regroup(partners, decision.stops, now_s)
         for job, pieces in decision.starts:
             if job not in state.waiting:
                 raise PolicyError(
                     f"{self.policy.name}: job {self.ids[job]!r} is started at {now_s} s, "
                     "but does not wait"
                 )
-            progress_from_s, rate = hosts.start(job, pieces, now_s)
+            partner = partners.get(job, ALONE) if partners else ALONE
+            progress_from_s, rate = hosts.start(job, pieces, now_s, partner)
             state.started(job, pieces, progress_from_s, rate)
+
+    def _regroup(self, partners: dict[int, int], stops: list[int], now_s: float) -> None:
+        """Give the jobs that go on running their partners of after the decision."""
+        state, stopped = self.state, set(stops)
+        for job, partner in partners.items():
+            before = state.partner_of.pop(job, ALONE)
+            if job in state.running and (partner != before or before in stopped):
+                state.goes_on(job, *self.hosts.go_on(job, partner, now_s))
+        state.partner_of.update((job, other) for job, other in partners.items() if other != ALONE)
 
     def _check_wake(self, wake_s: float, now_s: float) -> None:
         if not wake_s > now_s:

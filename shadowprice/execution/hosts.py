@@ -8,10 +8,13 @@ from array import array
 
 import numpy as np
 
-from shadowprice.instances.grid import ceil_time
+from shadowprice.instances.grid import TICK_S, ceil_time
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.placement.protocol import Pieces
+
+_NEVER = (math.nan, ALONE)
+"""When the last run of a job ended that has not run yet: no time equals it."""
 
 
 class SimulatedHosts:
@@ -19,6 +22,11 @@ class SimulatedHosts:
 
     Work left is kept in run time on the job's fastest GPU type, so that without differing types
     every number stays on the time grid and is exact.
+
+    The partner with which a run shares its GPUs never changes: when it does, the run ends and
+    another begins at once that carries on, overhead still unpaid included, and is charged
+    nothing. So does a job that is stopped and started again at the same moment on the same GPUs,
+    if it shared them before or does so after.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -26,16 +34,21 @@ class SimulatedHosts:
         self._shortest = instance.shortest_s.tolist()
         self._left = list(self._shortest)
         self._types = instance.cluster.type_of_node.tolist()
-        self._mixed = instance.workload.throughput is not None
+        self._shared_s = instance.shared_s
+        self._sharing = instance.together is not None
+        self._mixed = self._sharing or instance.workload.throughput is not None
         self._processing = instance.processing_s.tolist() if self._mixed else []
         self._overheads = None if instance.overheads.free else instance.overheads
         self._gang = instance.workload.gpus.tolist()
         self._debt = [0.0] * n if self._overheads else []
         self._last: dict[int, Pieces] = {}
         self._begun: dict[int, tuple[float, float, float, float, Pieces]] = {}
+        self._partner: dict[int, int] = {}
+        self._cut: dict[int, tuple[float, int]] = {}
         self._ends: list[tuple[float, int]] = []
         self._job, self._node, self._gpus = array("q"), array("q"), array("q")
         self._start, self._end, self._overhead = array("d"), array("d"), array("d")
+        self._shared_row, self._shared_with = array("q"), array("q")
 
     @property
     def next_end_s(self) -> float:
@@ -49,19 +62,17 @@ class SimulatedHosts:
             heapq.heappop(ends)
         return math.inf
 
-    def start(self, job: int, pieces: Pieces, now_s: float) -> tuple[float, float]:
+    def start(
+        self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
+    ) -> tuple[float, float]:
         """Begin a run; returns when progress begins [s] and its rate against the fastest type."""
-        debt = self._charge(job, pieces) if self._overheads else 0.0
-        rate, length = 1.0, self._left[job]
+        debt = self._charge(job, pieces, now_s, partner) if self._overheads else 0.0
         if self._mixed:
-            slowest = max(self._processing[job][self._types[node]] for node, _ in pieces)
-            if slowest != self._shortest[job]:
-                rate = self._shortest[job] / slowest
-                length = ceil_time(length / rate)
-        end_s = now_s + debt + length
-        self._begun[job] = (now_s, end_s, debt, rate, pieces)
+            return self._begin(job, pieces, now_s, debt, partner)
+        end_s = now_s + debt + self._left[job]
+        self._begun[job] = (now_s, end_s, debt, 1.0, pieces)
         heapq.heappush(self._ends, (end_s, job))
-        return now_s + debt, rate
+        return now_s + debt, 1.0
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
         """Preempt a run; returns the progress made, the work left and the debt, all in seconds.
@@ -70,16 +81,58 @@ class SimulatedHosts:
 
         The debt is what the job owes for resuming: its restart, and what it has not paid yet.
         """
+        ran, debt, pieces = self._interrupt(job, now_s)
+        if self._sharing:
+            self._partner.pop(job, None)
+        if self._overheads:
+            self._debt[job] = debt + self._overheads.restart_charge_s(self._gang[job])
+            self._last[job] = pieces
+        return ran, self._left[job], self._debt[job] if self._overheads else 0.0
+
+    def go_on(self, job: int, partner: int, at_s: float) -> tuple[float, float, float, float]:
+        """Carry on a run with another partner, or alone, from a time not after its end.
+
+        Returns the progress made [s], the work left on the fastest type [s], when progress goes
+        on [s] and its rate.
+        """
+        ran, debt, pieces = self._interrupt(job, at_s)
+        self._partner.pop(job, None)
+        left = self._left[job]
+        return ran, left, *self._begin(job, pieces, at_s, debt, partner)
+
+    def end_s(self, job: int) -> float:
+        """When a running job ends if nothing changes [s]."""
+        return self._begun[job][1]
+
+    def _begin(
+        self, job: int, pieces: Pieces, now_s: float, debt: float, partner: int
+    ) -> tuple[float, float]:
+        if partner != ALONE:
+            self._partner[job] = partner
+        types = self._types
+        if partner != ALONE:
+            whole_s = max(self._shared_s(job, partner, types[node]) for node, _ in pieces)
+        elif len(pieces) == 1:
+            whole_s = self._processing[job][types[pieces[0][0]]]
+        else:
+            whole_s = max(self._processing[job][types[node]] for node, _ in pieces)
+        rate = self._shortest[job] / whole_s
+        end_s = now_s + debt + (ceil_time(self._left[job] / rate) or TICK_S)
+        self._begun[job] = (now_s, end_s, debt, rate, pieces)
+        heapq.heappush(self._ends, (end_s, job))
+        return now_s + debt, rate
+
+    def _interrupt(self, job: int, now_s: float) -> tuple[float, float, Pieces]:
+        """End a run before its work is done; returns progress made [s], unpaid debt [s], GPUs."""
         start_s, _, debt, rate, pieces = self._begun.pop(job)
         paid = min(debt, now_s - start_s)
         ran = now_s - start_s - paid
-        if self._overheads:
-            self._debt[job] = debt - paid + self._overheads.restart_charge_s(self._gang[job])
-            self._last[job] = pieces
         self._left[job] = max(self._left[job] - (ran if rate == 1.0 else ran * rate), 0.0)
         if now_s > start_s:
             self._record(job, pieces, start_s, now_s, paid)
-        return ran, self._left[job], self._debt[job] if self._overheads else 0.0
+            if self._sharing:
+                self._cut[job] = (now_s, self._partner.get(job, ALONE))
+        return ran, debt - paid, pieces
 
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Take the next completion: job, time [s], and the GPUs it held."""
@@ -87,6 +140,8 @@ class SimulatedHosts:
         start_s, _, debt, _, pieces = self._begun.pop(job)
         self._last.pop(job, None)
         self._record(job, pieces, start_s, end_s, debt)
+        if self._sharing:
+            self._partner.pop(job, None)
         return job, end_s, pieces
 
     def schedule(self) -> Schedule:
@@ -95,13 +150,20 @@ class SimulatedHosts:
             np.array(column, dtype=np.int64) for column in (self._job, self._node, self._gpus)
         ]
         times = [np.array(column) for column in (self._start, self._end, self._overhead)]
-        return Schedule(integers[0], integers[1], integers[2], times[0], times[1], times[2])
+        partner = np.full(len(self._job), ALONE)
+        partner[np.array(self._shared_row, dtype=np.int64)] = self._shared_with
+        job, node, gpus = integers
+        return Schedule(job, node, gpus, times[0], times[1], times[2], partner=partner)
 
-    def _charge(self, job: int, pieces: Pieces) -> float:
+    def _charge(self, job: int, pieces: Pieces, now_s: float, partner: int) -> float:
         overheads = self._overheads
         assert overheads is not None
-        debt = self._debt[job] + overheads.start_s
         before = self._last.get(job)
+        cut_s, left = self._cut.get(job, _NEVER)
+        shares = (left, partner) != (ALONE, ALONE)
+        if cut_s == now_s and shares and sorted(before or ()) == sorted(pieces):
+            return self._debt[job] - overheads.restart_charge_s(self._gang[job])
+        debt = self._debt[job] + overheads.start_s
         if before is not None and sorted(before) != sorted(pieces):
             debt += overheads.migration_s
         return debt
@@ -109,6 +171,10 @@ class SimulatedHosts:
     def _record(
         self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
     ) -> None:
+        if job in self._partner:
+            rows = range(len(self._job), len(self._job) + len(pieces))
+            self._shared_row.extend(rows)
+            self._shared_with.extend([self._partner[job]] * len(pieces))
         for node, gpus in pieces:
             self._job.append(job)
             self._node.append(node)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, ceil_time, up_to_grid
+from shadowprice.instances.throughputs import Kind, Throughputs
 from shadowprice.instances.workload import Workload
 
 
@@ -74,6 +77,14 @@ class Overheads:
 class Instance:
     """A cluster, a workload and the overheads of moving jobs about.
 
+    Parameters
+    ----------
+    cluster, workload, overheads
+        What runs where, and what moving costs.
+    together : Throughputs, optional
+        Rates of two jobs that share their GPUs, by model, gang size and GPU type, in units of
+        their work a second; those that were not measured cannot share. Nobody shares without it.
+
     Raises
     ------
     InfeasibleJobError
@@ -83,6 +94,7 @@ class Instance:
     cluster: Cluster
     workload: Workload
     overheads: Overheads = field(default_factory=Overheads)
+    together: Throughputs | None = None
 
     def __post_init__(self) -> None:
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
@@ -97,12 +109,16 @@ class Instance:
 
     @classmethod
     def feasible(
-        cls, cluster: Cluster, workload: Workload, overheads: Overheads | None = None
+        cls,
+        cluster: Cluster,
+        workload: Workload,
+        overheads: Overheads | None = None,
+        together: Throughputs | None = None,
     ) -> tuple[Instance, NDArray[np.object_]]:
         """The instance without the jobs that can never run, and their ids."""
         can_run = _can_run(cluster, workload)
         kept = workload if can_run.all() else workload.select(can_run)
-        return cls(cluster, kept, overheads or Overheads()), workload.id[~can_run]
+        return cls(cluster, kept, overheads or Overheads(), together), workload.id[~can_run]
 
     @cached_property
     def processing_s(self) -> NDArray[np.float64]:
@@ -122,6 +138,77 @@ class Instance:
     def equal_speeds(self) -> bool:
         """Whether every job takes the same time on every GPU type of the cluster."""
         return bool(np.all(self.processing_s == self.processing_s[:, :1]))
+
+    def shared_processing_s(
+        self, job: ArrayLike, partner: ArrayLike, gpu_type: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Run time [s] of whole jobs that share their GPUs with a partner from start to end.
+
+        Parameters
+        ----------
+        job, partner : array_like of int
+            Rows in the workload.
+        gpu_type : array_like of int
+            Positions in the cluster's GPU types; the three are broadcast against each other.
+
+        Returns
+        -------
+        ndarray
+            Infinity where the two cannot share: unequal gangs, a job with itself, no measured
+            rate or a rate of 0 for either, or a type on which one of them cannot run alone.
+        """
+        one, other, kind = np.broadcast_arrays(job, partner, gpu_type)
+        rates, row = self._pair_rates
+        mine, theirs = rates[kind, row[one], row[other]], rates[kind, row[other], row[one]]
+        able = (mine > 0) & (theirs > 0) & (one != other)
+        able &= self.workload.gpus[one] == self.workload.gpus[other]
+        able &= np.isfinite(self.processing_s[one, kind] + self.processing_s[other, kind])
+        times: NDArray[np.float64] = np.full(one.shape, np.inf)
+        with np.errstate(over="ignore"):
+            times[able] = up_to_grid(self.workload.work[one][able] / mine[able])
+        return np.where(times <= MAX_TIME_S, np.maximum(times, TICK_S), np.inf)
+
+    def shared_s(self, job: int, partner: int, gpu_type: int) -> float:
+        """One entry of :meth:`shared_processing_s`, faster than an array of one."""
+        rates, row, gpus, work, alone = self._pair_lists
+        mine = rates[gpu_type][row[job]][row[partner]]
+        theirs = rates[gpu_type][row[partner]][row[job]]
+        if not (mine > 0 and theirs > 0 and gpus[job] == gpus[partner] and job != partner):
+            return math.inf
+        if math.inf in (alone[job][gpu_type], alone[partner][gpu_type]):
+            return math.inf
+        time_s = work[job] / mine
+        # The limit itself is allowed, as in the array.
+        return max(ceil_time(time_s) if time_s != MAX_TIME_S else time_s, TICK_S)
+
+    @cached_property
+    def _pair_lists(self) -> tuple[Any, list[int], list[int], list[float], list[list[float]]]:
+        rates, row = self._pair_rates
+        jobs = self.workload
+        lists = row.tolist(), jobs.gpus.tolist(), jobs.work.tolist()
+        return rates.tolist(), *lists, self.processing_s.tolist()
+
+    @cached_property
+    def _pair_rates(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Rates [1/s] by (type, kind, kind of the partner), and the kind of every job.
+
+        The first kind's rate is given; kind 0 stands for all that never share.
+        """
+        jobs: list[Kind] = list(
+            zip(self.workload.model.tolist(), self.workload.gpus.tolist(), strict=True)
+        )
+        pairs = {} if self.together is None else self.together.together
+        type_row = {name: row for row, name in enumerate(self.cluster.gpu_types)}
+        known = set(jobs) & {kind for _, *both in pairs for kind in both}
+        kind_row = {kind: row for row, kind in enumerate(sorted(known), start=1)}
+        rates = np.zeros((len(type_row), len(kind_row) + 1, len(kind_row) + 1))
+        # What was measured in the order given comes last and prevails.
+        for swap in (True, False):
+            for (gpu_type, first, second), both in pairs.items():
+                one, other = (second, first) if swap else (first, second)
+                if gpu_type in type_row and one in kind_row and other in kind_row:
+                    rates[type_row[gpu_type], kind_row[one], kind_row[other]] = both[swap]
+        return rates, np.array([kind_row.get(kind, 0) for kind in jobs], dtype=np.int64)
 
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:

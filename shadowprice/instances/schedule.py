@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -11,13 +11,23 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 
+ALONE = -1
+"""Partner of a run that shares its GPUs with nobody."""
+
+
+def _nobody() -> NDArray[np.int64]:
+    """Stands for a column that was not given; replaced when the other columns are known."""
+    return np.zeros(0, dtype=np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Rows (job, node, gpus, start, end, overhead).
+    """Rows (job, node, gpus, start, end, overhead, partner).
 
-    A gang that spans nodes has one row for each, with equal times. Nothing here has been
-    checked: :func:`shadowprice.proofs.certificate.verify` does that.
+    A gang that spans nodes has one row for each, with equal times. The partner of a run never
+    changes: when a second job joins it on its GPUs, leaves or ends, the run ends and the job goes
+    on in a new one at the same moment. Nothing here has been checked:
+    :func:`shadowprice.proofs.certificate.verify` does that.
 
     Parameters
     ----------
@@ -31,6 +41,8 @@ class Schedule:
         The run holds its GPUs in [start, end) [s].
     overhead_s : ndarray
         Part of the run without progress, at its beginning [s].
+    partner : ndarray of int, optional
+        Row of the job with which this run shares its GPUs, -1 for none; nobody shares if not given.
     """
 
     job: NDArray[np.int64]
@@ -39,8 +51,11 @@ class Schedule:
     start_s: NDArray[np.float64]
     end_s: NDArray[np.float64]
     overhead_s: NDArray[np.float64]
+    partner: NDArray[np.int64] = field(default_factory=_nobody, kw_only=True)
 
     def __post_init__(self) -> None:
+        if not len(self.partner):
+            object.__setattr__(self, "partner", np.full(self.job.shape, ALONE))
         for column in fields(self):
             values = getattr(self, column.name)
             if values.shape != self.job.shape:
@@ -51,10 +66,12 @@ class Schedule:
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, source: str = "schedule") -> Schedule:
-        """Inverse of :meth:`to_frame`."""
+        """Inverse of :meth:`to_frame`; without a column ``partner`` nobody shares."""
         columns = {}
         for column in fields(cls):
             if column.name not in frame:
+                if column.name == "partner":
+                    continue
                 raise InputError(f"{source}: column {column.name!r} is missing")
             kind = np.float64 if column.name.endswith("_s") else np.int64
             try:
@@ -77,6 +94,32 @@ class Schedule:
         first = np.ones(len(order), dtype=bool)
         first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
         return order[first]
+
+    @cached_property
+    def goes_on(self) -> NDArray[np.bool_]:
+        """Whether each row is of a run that carries on the one before, as when a partner changes.
+
+        That is, it begins the moment the job's other run ends, on the same nodes and as many GPUs
+        of each, and one of the two is shared. Such a run is no restart. O(R log R).
+        """
+        order = np.lexsort((self.node, self.start_s, self.job))
+        job, start = self.job[order], self.start_s[order]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
+        first, run = np.flatnonzero(new), np.cumsum(new) - 1
+        pieces = np.diff(np.append(first, len(order)))
+        before = np.arange(len(order)) - pieces[run]
+        # Where the run before has as many pieces, piece k of this one faces piece k of that one.
+        row, old = order, order[np.maximum(before, 0)]
+        fits = (before >= 0) & (self.job[row] == self.job[old])
+        fits &= (self.node[row] == self.node[old]) & (self.gpus[row] == self.gpus[old])
+        fits &= self.start_s[row] == self.end_s[old]
+        fits &= (self.partner[row] >= 0) | (self.partner[old] >= 0)
+        agree = np.bincount(run[fits], minlength=len(first)) == pieces
+        agree[1:] &= pieces[1:] == pieces[:-1]
+        carried = np.zeros(len(order), dtype=bool)
+        carried[order] = agree[run]
+        return carried
 
     def __len__(self) -> int:
         return len(self.job)

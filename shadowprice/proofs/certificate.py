@@ -6,23 +6,31 @@ it. Every metric, figure and comparison of this package is computed from verifie
 Rules, in the order they are checked (the first violated row is named):
 
 ======================  =====================================================================
-``row``                 job and node exist, gpus >= 1, 0 <= start < end, 0 <= overhead <= length
+``row``                 job, node and partner exist, gpus >= 1, 0 <= start < end,
+                        0 <= overhead <= length
 ``release``             no run starts before its job arrives
 ``gang``                whenever a job runs it holds exactly its gang, all pieces at the same times
 ``type``                a job runs on GPU types it has a throughput for
+``partner``             a job that shares its GPUs does so with one other that has rates for it and
+                        holds the very same at the same times
 ``overlap``             a job is in one run at a time
-``capacity``            no node holds more GPUs than it has, at any moment
+``capacity``            no node holds more GPUs than it has, at any moment; shared ones count once
 ``overhead``            starts, restarts and migrations are charged as the instance says, paid first
 ``work``                every job does exactly its work, no less and no more
 ``lost``                every job runs
 ======================  =====================================================================
 
+A run has one partner from start to end, at whose rate its work is counted. When a job gets or
+loses a partner its run ends, and one that goes on at the same moment on the same GPUs is charged
+nothing: the partner's coming and going is free for who stays, who comes pays for his own start.
+
 Times are multiples of 2**-20 s, so sums are exact and equality is asked for. Only jobs with
-different speeds on different GPU types get a tolerance: two ticks for each run.
+different speeds, on different GPU types or beside others, get a tolerance: two ticks for each run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +69,7 @@ def verify(instance: Instance, schedule: Schedule) -> None:
     check.release()
     runs = check.gangs()
     check.types(runs)
+    check.partners(runs)
     check.overlap(runs)
     check.capacity()
     check.overheads(runs)
@@ -69,18 +78,16 @@ def verify(instance: Instance, schedule: Schedule) -> None:
 
 @dataclass(frozen=True)
 class _Runs:
-    """Runs of gangs in order of job, then start; ``row`` is a representative row of the schedule."""
+    """Runs of gangs in order of job, then start.
+
+    ``order`` sorts the rows by run, ``piece`` is the run of each, ``first`` where each run begins
+    and ``row`` the row there.
+    """
 
     row: NDArray[np.int64]
+    first: NDArray[np.int64]
     piece: NDArray[np.int64]
     order: NDArray[np.int64]
-
-    @property
-    def new(self) -> Mask:
-        """First piece of each run among the ordered rows."""
-        first = np.ones(len(self.piece), dtype=bool)
-        first[1:] = self.piece[1:] != self.piece[:-1]
-        return first
 
 
 class _Verifier:
@@ -88,32 +95,37 @@ class _Verifier:
         self.instance = instance
         self.workload = instance.workload
         self.schedule = schedule
+        self.shared = schedule.partner >= 0
 
     def name(self, row: int) -> str:
         s = self.schedule
         job = int(s.job[row])
         return f"row {row} (job {self.workload.id[job]!r}, node {s.node[row]}, {s.start_s[row]} to {s.end_s[row]} s)"
 
-    def refuse(self, rule: str, bad: Mask, say: str, rows: NDArray[np.int64] | None = None) -> None:
-        """Raise for the first bad entry; ``say`` may use {row} and any column by position."""
+    def refuse(
+        self,
+        rule: str,
+        bad: Mask,
+        say: str | Callable[[int], str],
+        rows: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Raise for the first bad entry; ``say`` may depend on its position among the ``rows``."""
         if bad.any():
             k = int(bad.argmax())
             row = k if rows is None else int(rows[k])
-            raise Violation(
-                rule, f"{self.name(row)}: {say}", row=row, job=int(self.schedule.job[row])
-            )
+            text = f"{self.name(row)}: {say if isinstance(say, str) else say(k)}"
+            raise Violation(rule, text, row=row, job=int(self.schedule.job[row]))
 
     def rows(self) -> None:
         s, jobs, nodes = self.schedule, len(self.workload), len(self.instance.cluster.nodes)
-        for column, values, high in (("job", s.job, jobs), ("node", s.node, nodes)):
-            bad = (values < 0) | (values >= high)
+        limits = (("job", 0, jobs - 1), ("node", 0, nodes - 1), ("partner", -1, jobs - 1))
+        for column, low, high in limits:
+            values = getattr(s, column)
+            bad = (values < low) | (values > high)
             if bad.any():
                 row = int(bad.argmax())
-                raise Violation(
-                    "row",
-                    f"row {row}: {column} is {values[row]}, expected 0 to {high - 1}",
-                    row=row,
-                )
+                message = f"row {row}: {column} is {values[row]}, expected {low} to {high}"
+                raise Violation("row", message, row=row)
         self.refuse("row", s.gpus < 1, "holds no GPUs, expected at least 1")
         finite = np.isfinite(s.start_s) & np.isfinite(s.end_s) & np.isfinite(s.overhead_s)
         self.refuse("row", ~finite, "has a time that is not a number")
@@ -123,10 +135,8 @@ class _Verifier:
         self.refuse("row", ~within, "expected 0 <= overhead <= length of the run")
 
     def release(self) -> None:
-        s = self.schedule
-        self.refuse(
-            "release", s.start_s < self.workload.arrival_s[s.job], "starts before the job arrives"
-        )
+        early = self.schedule.start_s < self.workload.arrival_s[self.schedule.job]
+        self.refuse("release", early, "starts before the job arrives")
 
     def gangs(self) -> _Runs:
         s = self.schedule
@@ -135,31 +145,50 @@ class _Verifier:
         first = np.ones(len(order), dtype=bool)
         first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
         piece = np.cumsum(first) - 1
-        runs = _Runs(order[first], piece, order)
+        runs = _Runs(order[first], np.flatnonzero(first), piece, order)
         twice = ~first[1:] & (node[1:] == node[:-1])
         self.refuse("gang", twice, "the same run has two rows on one node", order[1:])
         head = runs.row[piece] if len(piece) else piece
         apart = (s.end_s[order] != s.end_s[head]) | (s.overhead_s[order] != s.overhead_s[head])
         self.refuse("gang", apart, "ends or pays overhead apart from the rest of its gang", order)
         held = np.bincount(piece, weights=s.gpus[order], minlength=len(runs.row)).astype(np.int64)
-        wrong = held != self.workload.gpus[s.job[runs.row]]
-        if wrong.any():
-            k = int(wrong.argmax())
-            row = int(runs.row[k])
-            gang = self.workload.gpus[s.job[row]]
-            raise Violation(
-                "gang",
-                f"{self.name(row)}: the run holds {held[k]} GPUs, its gang is {gang}",
-                row=row,
-                job=int(s.job[row]),
-            )
+        gang = self.workload.gpus[s.job[runs.row]]
+        self.refuse(
+            "gang",
+            held != gang,
+            lambda k: f"the run holds {held[k]} GPUs, its gang is {gang[k]}",
+            runs.row,
+        )
         return runs
 
     def types(self, runs: _Runs) -> None:
         s = self.schedule
         kind = self.instance.cluster.type_of_node[s.node]
-        unable = ~np.isfinite(self._processing_s()[s.job, kind])
+        unable = ~np.isfinite(self.instance.processing_s[s.job, kind])
         self.refuse("type", unable, "the job has no throughput on this node's GPU type")
+
+    def partners(self, runs: _Runs) -> None:
+        if not self.shared.any():
+            return
+        s, rows = self.schedule, np.flatnonzero(self.shared)
+        apart = s.partner[runs.order] != s.partner[runs.row[runs.piece]]
+        self.refuse("partner", apart, "has another partner than the rest of its gang", runs.order)
+        unable = ~np.isfinite(self._whole_s(rows))
+        say = "the job and its partner have no rates for sharing GPUs of this type"
+        self.refuse("partner", unable, say, rows)
+        # A job has one row at a node and a start, so that mirrored rows lie side by side.
+        one, other = s.job[rows], s.partner[rows]
+        pairs = (one, s.start_s[rows], s.node[rows], np.maximum(one, other), np.minimum(one, other))
+        order = rows[np.lexsort(pairs)]
+        first, second = order[:-1], order[1:]
+        mirror = (s.job[first] == s.partner[second]) & (s.partner[first] == s.job[second])
+        for column in (s.node, s.gpus, s.start_s, s.end_s):
+            mirror &= column[first] == column[second]
+        alone = np.ones(len(rows), dtype=bool)
+        alone[:-1] &= ~mirror
+        alone[1:] &= ~mirror
+        say = "the partner does not share this run: same node, GPUs and times, this job its partner"
+        self.refuse("partner", alone, say, order)
 
     def overlap(self, runs: _Runs) -> None:
         s, row = self.schedule, runs.row
@@ -175,20 +204,18 @@ class _Verifier:
         s, n = self.schedule, len(self.schedule)
         node = np.concatenate((s.node, s.node))
         time = np.concatenate((s.end_s, s.start_s))
-        change = np.concatenate((-s.gpus, s.gpus))
+        # Of two rows that share the same GPUs, the one of the earlier job stands for both.
+        gpus = np.where(self.shared & (s.partner < s.job), 0, s.gpus)
+        change = np.concatenate((-gpus, gpus))
         order = np.lexsort((np.arange(2 * n) >= n, time, node))
         held = np.cumsum(change[order])
         size = self.instance.cluster.gpus_per_node[node[order]]
-        over = held > size
-        if over.any():
-            k = int(over.argmax())
-            row = int(order[k]) % n
-            raise Violation(
-                "capacity",
-                f"{self.name(row)}: {held[k]} GPUs held on the node at {time[order[k]]} s, it has {size[k]}",
-                row=row,
-                job=int(s.job[row]),
-            )
+        self.refuse(
+            "capacity",
+            held > size,
+            lambda k: f"{held[k]} GPUs held on the node at {time[order[k]]} s, it has {size[k]}",
+            order % n,
+        )
 
     def overheads(self, runs: _Runs) -> None:
         s, rules = self.schedule, self.instance.overheads
@@ -199,15 +226,15 @@ class _Verifier:
         job = s.job[row]
         again = np.zeros(len(row), dtype=bool)
         again[1:] = job[1:] == job[:-1]
-        by_gang = {int(g): rules.restart_charge_s(int(g)) for g in np.unique(self.workload.gpus)}
-        restart = (
-            np.array([by_gang[int(g)] for g in self.workload.gpus[job]])
-            if len(row)
-            else np.zeros(0)
-        )
-        charge = rules.start_s + np.where(
-            again, restart + self._moved(runs) * rules.migration_s, 0.0
-        )
+        gangs, which = np.unique(self.workload.gpus, return_inverse=True)
+        by_gang = np.array([rules.restart_charge_s(int(gang)) for gang in gangs], dtype=np.float64)
+        restart = by_gang[which[job]]
+        moved = self._moved(runs)
+        charge = rules.start_s + np.where(again, restart + moved * rules.migration_s, 0.0)
+        stays = again & ~moved & self.shared[row]
+        stays[1:] |= again[1:] & ~moved[1:] & self.shared[row[:-1]]
+        stays[1:] &= s.start_s[row[1:]] == s.end_s[row[:-1]]
+        charge[stays] = 0.0
         ticks = to_ticks(charge) - to_ticks(s.overhead_s[row])
         total = np.cumsum(ticks)
         before = (total - ticks)[~again][np.cumsum(~again) - 1] if len(row) else total
@@ -220,50 +247,53 @@ class _Verifier:
 
     def _moved(self, runs: _Runs) -> Mask:
         """Whether a run holds other nodes or counts than the run before it of the same job."""
-        s = self.schedule
-        ends = (
-            np.append(np.flatnonzero(runs.new)[1:], len(runs.order))
-            if len(runs.order)
-            else np.zeros(0, int)
-        )
-        starts = np.flatnonzero(runs.new)
-        pieces = np.stack((s.node[runs.order], s.gpus[runs.order]), axis=1)
-        moved = np.ones(len(runs.row), dtype=bool)
-        same_job = s.job[runs.row[1:]] == s.job[runs.row[:-1]]
-        for k in np.flatnonzero(same_job).tolist():
-            moved[k + 1] = not np.array_equal(
-                pieces[starts[k] : ends[k]], pieces[starts[k + 1] : ends[k + 1]]
-            )
+        s, pieces = self.schedule, np.diff(np.append(runs.first, len(runs.order)))
+        # Piece k of a run and of the one before lie apart by the latter's number of pieces.
+        before = np.arange(len(runs.order)) - pieces[runs.piece]
+        row, old = runs.order, runs.order[np.maximum(before, 0)]
+        same = (before >= 0) & (s.job[row] == s.job[old])
+        same &= (s.node[row] == s.node[old]) & (s.gpus[row] == s.gpus[old])
+        moved = np.bincount(runs.piece[same], minlength=len(pieces)) < pieces
+        moved[1:] |= pieces[1:] != pieces[:-1]
         return moved
 
     def work(self, runs: _Runs) -> None:
         s, jobs = self.schedule, len(self.workload)
         count = np.bincount(s.job[runs.row], minlength=jobs)
         if (count == 0).any():
-            job = int((count == 0).argmax())
-            raise Violation("lost", f"job {self.workload.id[job]!r} never runs", job=job)
+            k = int((count == 0).argmax())
+            raise Violation("lost", f"job {self.workload.id[k]!r} never runs", job=k)
         ran = s.end_s[runs.row] - s.start_s[runs.row] - s.overhead_s[runs.row]
-        if self.workload.throughput is None:
-            done = np.zeros(jobs, dtype=np.int64)
-            np.add.at(done, s.job[runs.row], to_ticks(ran))
-            wrong = done != to_ticks(self.workload.work)
-            shown_done, shown_due = done * TICK_S, self.workload.work
-        else:
+        shortest = self.instance.shortest_s
+        exact = np.full(jobs, self.workload.throughput is None)
+        exact[s.job[self.shared]] = False
+        ticks = np.zeros(jobs, dtype=np.int64)
+        np.add.at(ticks, s.job[runs.row], to_ticks(ran))
+        done, wrong = ticks * TICK_S, exact & (ticks != to_ticks(shortest))
+        if not exact.all():
             slowest = np.zeros(len(runs.row))
-            kind = self.instance.cluster.type_of_node[s.node[runs.order]]
-            np.maximum.at(slowest, runs.piece, self._processing_s()[s.job[runs.order], kind])
-            share = np.bincount(s.job[runs.row], weights=ran / slowest, minlength=jobs)
-            shortest = self.instance.shortest_s
-            shown_done, shown_due = share * shortest, shortest
-            wrong = np.abs(shown_done - shown_due) > 2 * TICK_S * count + 1e-9 * shortest
+            np.maximum.at(slowest, runs.piece, self._whole_s(runs.order))
+            who = s.job[runs.row]
+            share = np.bincount(who, weights=ran / slowest, minlength=jobs)
+            rounding = np.bincount(who, np.maximum(shortest[who] / slowest, 1.0), jobs)
+            done = np.where(exact, done, share * shortest)
+            allowed = 2 * TICK_S * rounding + 1e-9 * shortest
+            wrong |= ~exact & (np.abs(done - shortest) > allowed)
         if wrong.any():
-            job = int(wrong.argmax())
-            raise Violation(
-                "work",
-                f"job {self.workload.id[job]!r} runs for {shown_done[job]} s of progress, "
-                f"its work takes {shown_due[job]} s",
-                job=job,
-            )
+            k = int(wrong.argmax())
+            say = f"runs for {done[k]} s of progress, its work takes {shortest[k]} s"
+            raise Violation("work", f"job {self.workload.id[k]!r} {say}", job=k)
 
-    def _processing_s(self) -> NDArray[np.float64]:
-        return self.instance.processing_s
+    def _whole_s(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Run time [s] of the whole job as each row runs: on its GPU type, with its partner."""
+        s, instance = self.schedule, self.instance
+        kind, job, shared = (
+            instance.cluster.type_of_node[s.node[rows]],
+            s.job[rows],
+            self.shared[rows],
+        )
+        times = instance.processing_s[job, kind]
+        times[shared] = instance.shared_processing_s(
+            job[shared], s.partner[rows][shared], kind[shared]
+        )
+        return times

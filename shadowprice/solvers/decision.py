@@ -1,11 +1,13 @@
-"""What a policy returns: gangs to start and to stop, and when to be asked again."""
+"""What a policy returns: gangs to start, to join and to stop, and when to be asked again."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
 
 if TYPE_CHECKING:
@@ -21,17 +23,22 @@ class Decision:
         Jobs to start and the nodes they were given.
     stops : list of int
         Running jobs to preempt.
+    partners : dict of int to int, or None
+        Jobs whose sharing was touched and their partners from now on, -1 for nobody; None if
+        none was.
     wake_s : float
         Time [s] at which the policy wants to decide again although nothing happened.
     """
 
-    __slots__ = ("_allocator", "_state", "starts", "stops", "wake_s")
+    __slots__ = ("_allocator", "_placed", "_state", "partners", "starts", "stops", "wake_s")
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._allocator = state.allocator
         self.starts: list[tuple[int, Pieces]] = []
         self.stops: list[int] = []
+        self.partners: dict[int, int] | None = None
+        self._placed: dict[int, Pieces] | None = None
         self.wake_s = math.inf
 
     @property
@@ -48,17 +55,74 @@ class Decision:
         self.starts.append((job, pieces))
         return True
 
+    def start_on(self, job: int, pool: int) -> bool:
+        """Reserve GPUs of one pool (GPU type) for a waiting job.
+
+        False, and no change, if its gang does not fit there now or can never run there.
+        """
+        state = self._state
+        if pool not in state.pools[job]:
+            return False
+        pieces = self._allocator.take(state.gang[job], (pool,))
+        if pieces is None:
+            return False
+        self.starts.append((job, pieces))
+        return True
+
+    def join(self, job: int, partner: int) -> bool:
+        """Let a waiting job share the GPUs of a job that runs or was just started.
+
+        Joining is free for the partner; the job pays for its own start or restart. When one of
+        the two ends or stops, the other goes on alone on the same GPUs.
+
+        Returns
+        -------
+        bool
+            False, and no change, if the two cannot share there, or the partner has one already.
+
+        Raises
+        ------
+        PolicyError
+            If the partner holds no GPUs.
+        """
+        state = self._state
+        pieces = self._pieces_of(partner)
+        if pieces is None:
+            raise PolicyError(f"job {job} joins job {partner}, which holds no GPUs")
+        if self.partner_of(partner) is not None or not state.can_share(job, partner, pieces):
+            return False
+        self.starts.append((job, pieces))
+        self._touch({job: partner, partner: job})
+        return True
+
+    def partner_of(self, job: int) -> int | None:
+        """Job that shares its GPUs with this one after the decision so far."""
+        if self.partners is None or job not in self.partners:
+            return self._state.partner_of.get(job)
+        partner = self.partners[job]
+        return None if partner == ALONE else partner
+
     def stop(self, job: int) -> None:
-        """Preempt a running job; its GPUs are free for the starts that follow."""
+        """Preempt a running job; its GPUs are free for the starts that follow, if not shared."""
         pieces = self._state.running.get(job)
         if pieces is None:
             raise PolicyError(f"job {job} is stopped, but does not run")
-        self._allocator.give_back(pieces)
+        partner = self.partner_of(job)
+        if partner is None:
+            self._allocator.give_back(pieces)
+        else:
+            self._touch({job: ALONE, partner: ALONE})
         self.stops.append(job)
 
     def resume_in_place(self, job: int) -> bool:
-        """Take a stop back if the very same GPUs are still free."""
-        if not self._allocator.take_again(self._state.running[job]):
+        """Take a stop back if the very same GPUs are still free, or its partner is still alone."""
+        state = self._state
+        partner = state.partner_of.get(job)
+        if partner is not None and partner not in self.stops:
+            if self.partner_of(partner) is not None:
+                return False
+            self._touch({job: partner, partner: job})
+        elif not self._allocator.take_again(state.running[job]):
             return False
         self.stops.remove(job)
         return True
@@ -72,3 +136,19 @@ class Decision:
     def wake_at(self, time_s: float) -> None:
         """Ask to decide again at this time, at the latest."""
         self.wake_s = min(self.wake_s, time_s)
+
+    def _touch(self, partners: Mapping[int, int]) -> None:
+        # Most decisions touch nothing and are spared a dictionary of their own.
+        if self.partners is None:
+            self.partners = {}
+        self.partners.update(partners)
+
+    def _pieces_of(self, job: int) -> Pieces | None:
+        """GPUs that a job holds after the decision so far; O(1) on average."""
+        if self._placed is None:
+            self._placed = {}
+        for started, pieces in self.starts[len(self._placed) :]:
+            self._placed[started] = pieces
+        if job in self._placed:
+            return self._placed[job]
+        return None if job in self.stops else self._state.running.get(job)

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.solvers.las2d import Las2d
+from shadowprice.solvers.live import Live
 from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import Live, State
+from shadowprice.solvers.state import State
 
 
 @dataclass(frozen=True)

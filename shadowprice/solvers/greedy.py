@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.state import Live, State
+from shadowprice.solvers.live import Live
+from shadowprice.solvers.state import State
 
 Priority = Callable[[Live], NDArray[np.int64]]
 """Positions in the live columns, highest priority first."""

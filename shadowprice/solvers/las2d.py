@@ -26,8 +26,9 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICK_S, up_to_grid
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.greedy import run_exactly
+from shadowprice.solvers.live import Live
 from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import Live, State
+from shadowprice.solvers.state import State
 
 
 @dataclass(frozen=True)

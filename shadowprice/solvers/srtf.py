@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.greedy import serve_in_order
+from shadowprice.solvers.live import Live
 from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import Live, State
+from shadowprice.solvers.state import State
 
 
 @dataclass(frozen=True)

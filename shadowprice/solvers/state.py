@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.cluster import ANY_TYPE
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.live import Live
 from shadowprice.solvers.placement.protocol import Allocator, Pieces
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ class State:
         Rows of the jobs that have arrived and do not run, in the order they began to wait.
     running : dict of int to pieces
         Rows of the running jobs and the nodes they hold.
+    partner_of : dict of int to int
+        For each running job that shares its GPUs, the job it shares them with.
     allocator : Allocator
         Free GPUs, and where the next gang would go.
     memory : dict
@@ -39,8 +43,8 @@ class State:
 
     __slots__ = (
         "_attained_s", "_first_start_s", "_gpus", "_instance", "_knows", "_left_s", "_live", "_owed_s",
-        "_progress_from_s", "_rate", "_waiting_since_s", "allocator", "arrived", "finished",
-        "gang", "memory", "now_s", "pools", "running", "waiting", "waiting_gpus",
+        "_progress_from_s", "_rate", "_type_of_node", "_waiting_since_s", "allocator", "arrived", "finished",
+        "gang", "memory", "now_s", "partner_of", "pools", "running", "waiting", "waiting_gpus",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +54,7 @@ class State:
         self._instance = instance
         self._knows = frozenset(knows)
         self._gpus = instance.workload.gpus
+        self._type_of_node: list[int] = instance.cluster.type_of_node.tolist()
         self._left_s = instance.shortest_s.copy()
         self._attained_s = np.zeros(n)
         self._owed_s = np.zeros(n)
@@ -65,6 +70,7 @@ class State:
         self.waiting: OrderedDict[int, None] = OrderedDict()
         self.waiting_gpus = 0
         self.running: dict[int, Pieces] = {}
+        self.partner_of: dict[int, int] = {}
         self.arrived: list[int] = []
         self.finished: list[int] = []
         self.memory: dict[str, Any] = {}
@@ -77,6 +83,36 @@ class State:
     def total_gpus(self) -> int:
         """GPUs of the cluster."""
         return self._instance.cluster.total_gpus
+
+    @property
+    def jobs_total(self) -> int:
+        """Jobs of the workload, those that have not arrived included."""
+        return len(self.gang)
+
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """Names of the pools: GPU types, or a single one where types make no difference."""
+        mixed = self._instance.workload.throughput is not None
+        return self._instance.cluster.gpu_types if mixed else (ANY_TYPE,)
+
+    @property
+    def gpus_per_type(self) -> NDArray[np.int64]:
+        """GPUs of each pool, shape (pools,)."""
+        mixed = self._instance.workload.throughput is not None
+        per_type = self._instance.cluster.gpus_per_type
+        return per_type if mixed else np.array([self.total_gpus], dtype=np.int64)
+
+    @property
+    def price_per_gpu_h(self) -> NDArray[np.float64]:
+        """Mean price of a GPU of each pool [$/h], shape (pools,); 0 where unknown."""
+        nodes = self._instance.cluster.nodes
+        pool = (
+            self._instance.cluster.type_of_node
+            if len(self.gpu_types) > 1
+            else np.zeros(len(nodes), dtype=np.int64)
+        )
+        prices = np.bincount(pool, [node.price_per_hour for node in nodes], len(self.gpu_types))
+        return np.asarray(prices / self.gpus_per_type)
 
     @property
     def everything_fits(self) -> bool:
@@ -97,6 +133,14 @@ class State:
         self.waiting[job] = None
         self.waiting_gpus += self.gang[job]
         self.arrived.append(job)
+
+    def can_share(self, job: int, partner: int, pieces: Pieces) -> bool:
+        """Whether two jobs of equal gang have rates for running together on these nodes."""
+        instance = self._instance
+        if instance.together is None:
+            return False
+        types = {self._type_of_node[node] for node, _ in pieces}
+        return all(instance.shared_s(job, partner, kind) != np.inf for kind in types)
 
     def forget(self, job: int) -> None:
         """Engine: a job has finished."""
@@ -124,6 +168,15 @@ class State:
         self._owed_s[job] = owed_s
         self._waiting_since_s[job] = self.now_s
 
+    def goes_on(
+        self, job: int, ran_s: float, left_s: float, progress_from_s: float, rate: float
+    ) -> None:
+        """Engine: a running job got or lost a partner after making progress for ``ran_s``."""
+        self._attained_s[job] += ran_s
+        self._left_s[job] = left_s
+        self._progress_from_s[job] = progress_from_s
+        self._rate[job] = rate
+
     def require(self, knowledge: str) -> None:
         """Raise :class:`PolicyError` unless the policy has declared this knowledge."""
         if knowledge not in self._knows:
@@ -136,90 +189,6 @@ class State:
         """Total services gpus x processing time [GPU-s] of the workload, sorted; needs ``distribution``."""
         self.require("distribution")
         return np.sort(self._gpus * self._instance.shortest_s)
-
-
-class Live:
-    """Columns over some live jobs, all of shape (jobs,) and in the order of :attr:`jobs`.
-
-    Attributes
-    ----------
-    jobs : ndarray of int
-        Rows in the workload, which is in order of arrival.
-    """
-
-    __slots__ = ("_state", "jobs")
-
-    def __init__(self, state: State, jobs: NDArray[np.int64]) -> None:
-        self._state = state
-        self.jobs = jobs
-
-    @property
-    def gpus(self) -> NDArray[np.int64]:
-        """Gang sizes [GPUs]."""
-        return self._state._gpus[self.jobs]
-
-    @property
-    def arrival_s(self) -> NDArray[np.float64]:
-        """Arrival times [s]."""
-        return self._state._instance.workload.arrival_s[self.jobs]
-
-    @property
-    def weight(self) -> NDArray[np.float64]:
-        """Weights."""
-        return self._state._instance.workload.weight[self.jobs]
-
-    @property
-    def running(self) -> NDArray[np.bool_]:
-        """Whether the job runs now."""
-        return self._state._rate[self.jobs] > 0
-
-    @property
-    def attained_s(self) -> NDArray[np.float64]:
-        """Time [s] the job has run so far, without overheads."""
-        attained: NDArray[np.float64] = (
-            self._state._attained_s[self.jobs] + self._ran_s() * self.running
-        )
-        return attained
-
-    @property
-    def first_start_s(self) -> NDArray[np.float64]:
-        """Time [s] of the first start, infinity before it."""
-        return self._state._first_start_s[self.jobs]
-
-    @property
-    def waited_s(self) -> NDArray[np.float64]:
-        """Time [s] since the job last stopped or arrived; 0 while it runs."""
-        return np.where(
-            self.running, 0.0, self._state.now_s - self._state._waiting_since_s[self.jobs]
-        )
-
-    @property
-    def remaining_s(self) -> NDArray[np.float64]:
-        """Run time [s] left on the fastest GPU type; needs ``duration``."""
-        self._state.require("duration")
-        left: NDArray[np.float64] = (
-            self._state._left_s[self.jobs] - self._state._rate[self.jobs] * self._ran_s()
-        )
-        return left
-
-    @property
-    def owed_s(self) -> NDArray[np.float64]:
-        """Overhead [s] the job still has to pay: for a waiting job when it resumes, else in this run."""
-        unpaid = np.maximum(self._state._progress_from_s[self.jobs] - self._state.now_s, 0.0)
-        return np.where(self.running, unpaid, self._state._owed_s[self.jobs])
-
-    @property
-    def processing_s(self) -> NDArray[np.float64]:
-        """Whole run time [s] on the fastest GPU type; needs ``duration``."""
-        self._state.require("duration")
-        return self._state._instance.shortest_s[self.jobs]
-
-    def _ran_s(self) -> NDArray[np.float64]:
-        """Time since progress began in the current run; meaningless for jobs that do not run."""
-        return np.maximum(self._state.now_s - self._state._progress_from_s[self.jobs], 0.0)
-
-    def __len__(self) -> int:
-        return len(self.jobs)
 
 
 def instance_pools(instance: Instance) -> list[tuple[int, ...]]:

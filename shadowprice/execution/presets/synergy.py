@@ -24,10 +24,11 @@ from shadowprice.execution.presets.preset import Preset, Recipe
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.greedy import run_exactly
+from shadowprice.solvers.live import Live
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import Live, State
+from shadowprice.solvers.state import State
 
 ROUND_S = 300.0
 STATIC_START_S = 1.0

@@ -27,11 +27,12 @@ from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.fifo import Fifo, FifoSkip
 from shadowprice.solvers.gittins2d import ServiceDistribution
 from shadowprice.solvers.greedy import run_exactly
+from shadowprice.solvers.live import Live
 from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import Live, State
+from shadowprice.solvers.state import State
 
 THRESHOLDS = (3250.0, 7200.0)
 """Upper limits of the first two queues, in seconds (dlas) or GPU-seconds (dlas-gpu)."""

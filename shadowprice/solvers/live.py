@@ -1,0 +1,152 @@
+"""The jobs that have arrived and not finished, as columns: what a policy reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from shadowprice.solvers.state import State
+
+
+class Live:
+    """Columns over some live jobs, all of shape (jobs,) and in the order of :attr:`jobs`.
+
+    Attributes
+    ----------
+    jobs : ndarray of int
+        Rows in the workload, which is in order of arrival.
+    """
+
+    __slots__ = ("_state", "jobs")
+
+    def __init__(self, state: State, jobs: NDArray[np.int64]) -> None:
+        self._state = state
+        self.jobs = jobs
+
+    @property
+    def gpus(self) -> NDArray[np.int64]:
+        """Gang sizes [GPUs]."""
+        return self._state._gpus[self.jobs]
+
+    @property
+    def arrival_s(self) -> NDArray[np.float64]:
+        """Arrival times [s]."""
+        return self._state._instance.workload.arrival_s[self.jobs]
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """Weights."""
+        return self._state._instance.workload.weight[self.jobs]
+
+    @property
+    def id(self) -> NDArray[np.object_]:
+        """Names."""
+        return self._state._instance.workload.id[self.jobs]
+
+    @property
+    def tenant(self) -> NDArray[np.object_]:
+        """Owners, empty where unknown."""
+        return self._state._instance.workload.tenant[self.jobs]
+
+    @property
+    def deadline_s(self) -> NDArray[np.float64]:
+        """Deadlines [s], infinity for none."""
+        return self._state._instance.workload.deadline_s[self.jobs]
+
+    @property
+    def throughput(self) -> NDArray[np.float64]:
+        """Work a second of the whole gang on each pool, 0 where it cannot run; shape (jobs, pools)."""
+        instance = self._state._instance
+        if instance.workload.throughput is None:
+            return np.ones((len(self.jobs), 1))
+        columns = [instance.workload.gpu_types.index(name) for name in instance.cluster.gpu_types]
+        rates = instance.workload.throughput[self.jobs][:, columns]
+        return np.where(np.isfinite(instance.processing_s[self.jobs]), rates, 0.0)
+
+    def shared_throughput(
+        self, job: NDArray[np.int64], partner: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Work a second of jobs that share GPUs with partners on each pool; shape (pairs, pools).
+
+        Parameters
+        ----------
+        job, partner : ndarray of int, shape (pairs,)
+            Positions among these jobs.
+
+        Returns
+        -------
+        ndarray
+            0 where the two cannot share.
+        """
+        instance = self._state._instance
+        mine, theirs = self.jobs[job], self.jobs[partner]
+        pools = np.arange(len(self._state.gpu_types))
+        if instance.together is None:
+            return np.zeros((len(mine), len(pools)))
+        times = instance.shared_processing_s(mine[:, None], theirs[:, None], pools[None, :])
+        return np.asarray(instance.workload.work[mine][:, None] / times)
+
+    @property
+    def remaining_work(self) -> NDArray[np.float64]:
+        """Work left, in the workload's units; needs ``duration``."""
+        instance = self._state._instance
+        if instance.workload.throughput is None:
+            return self.remaining_s
+        share = self.remaining_s / instance.shortest_s[self.jobs]
+        return np.asarray(share * instance.workload.work[self.jobs])
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Whether the job runs now."""
+        return self._state._rate[self.jobs] > 0
+
+    @property
+    def attained_s(self) -> NDArray[np.float64]:
+        """Time [s] the job has run so far, without overheads."""
+        attained: NDArray[np.float64] = (
+            self._state._attained_s[self.jobs] + self._ran_s() * self.running
+        )
+        return attained
+
+    @property
+    def first_start_s(self) -> NDArray[np.float64]:
+        """Time [s] of the first start, infinity before it."""
+        return self._state._first_start_s[self.jobs]
+
+    @property
+    def waited_s(self) -> NDArray[np.float64]:
+        """Time [s] since the job last stopped or arrived; 0 while it runs."""
+        return np.where(
+            self.running, 0.0, self._state.now_s - self._state._waiting_since_s[self.jobs]
+        )
+
+    @property
+    def remaining_s(self) -> NDArray[np.float64]:
+        """Run time [s] left on the fastest GPU type; needs ``duration``."""
+        self._state.require("duration")
+        left: NDArray[np.float64] = (
+            self._state._left_s[self.jobs] - self._state._rate[self.jobs] * self._ran_s()
+        )
+        return left
+
+    @property
+    def owed_s(self) -> NDArray[np.float64]:
+        """Overhead [s] the job still has to pay: for a waiting job when it resumes, else in this run."""
+        unpaid = np.maximum(self._state._progress_from_s[self.jobs] - self._state.now_s, 0.0)
+        return np.where(self.running, unpaid, self._state._owed_s[self.jobs])
+
+    @property
+    def processing_s(self) -> NDArray[np.float64]:
+        """Whole run time [s] on the fastest GPU type; needs ``duration``."""
+        self._state.require("duration")
+        return self._state._instance.shortest_s[self.jobs]
+
+    def _ran_s(self) -> NDArray[np.float64]:
+        """Time since progress began in the current run; meaningless for jobs that do not run."""
+        return np.maximum(self._state.now_s - self._state._progress_from_s[self.jobs], 0.0)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
