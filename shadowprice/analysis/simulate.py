@@ -12,6 +12,7 @@ from shadowprice.execution.presets.preset import Recipe
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers import registry
 from shadowprice.solvers.gittins2d import ServiceDistribution
@@ -38,6 +39,8 @@ class Semantics:
         A sample of service times, for policies that need one.
     seed : int
         Seed of policies that draw random numbers.
+    together : Throughputs, optional
+        Rates of pairs of jobs that share GPUs, for policies that let them.
     """
 
     preset: str | None = None
@@ -47,6 +50,7 @@ class Semantics:
     overheads: Overheads | None = None
     samples: ServiceDistribution | None = None
     seed: int = 0
+    together: Throughputs | None = None
 
     def recipe(self, workload: Workload, policy: str | Policy) -> Recipe:
         """All switches settled for one policy."""
@@ -113,7 +117,7 @@ def simulate(
         feasible, names = Instance.feasible(where, workload)
         workload, dropped = feasible.workload, names.tolist()
     recipe = chosen.recipe(workload, policy)
-    instance = Instance(where, recipe.workload, recipe.overheads)
+    instance = Instance(where, recipe.workload, recipe.overheads, chosen.together)
     result = run(instance, recipe.policy, placement=recipe.placement, rounds=recipe.rounds)
     settings = {
         "preset": chosen.preset,

@@ -19,8 +19,8 @@ from shadowprice.instances.throughputs import load_throughputs
 from shadowprice.solvers.allocation.allocation import Allocation
 from shadowprice.solvers.allocation.explain import explain
 from shadowprice.solvers.allocation.workspace import Workspace
-from shadowprice.solvers.highs import SolverOptions
 from shadowprice.solvers.registry import allocation as find_allocation
+from shadowprice.solvers.solution import SolverOptions
 
 SHOWN = 1e-9
 """Shares of pairs up to this are left out."""

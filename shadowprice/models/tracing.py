@@ -23,6 +23,7 @@ import pyomo.environ as pyo
 from pyomo.core.expr.template_expr import IndexTemplate, TemplateExpressionError
 
 _NOTE = "_why_not_traced"
+_LOGS = ("pyomo.core", "pyomo.core.expr.template_expr")
 
 
 @contextmanager
@@ -36,8 +37,10 @@ def traced() -> Iterator[None]:
         objectives.templatize_rule,
         IndexTemplate.__hash__,
     )
-    log = logging.getLogger("pyomo.core")
-    quiet, log.disabled = log.disabled, True
+    logs = [logging.getLogger(name) for name in _LOGS]
+    quiet = [log.disabled for log in logs]
+    for log in logs:
+        log.disabled = True
     constraints.TEMPLATIZE_CONSTRAINTS = objectives.TEMPLATIZE_OBJECTIVES = True
     constraints.templatize_constraint = _templatize_constraint
     objectives.templatize_rule = _templatize_rule
@@ -47,7 +50,8 @@ def traced() -> Iterator[None]:
     try:
         yield
     finally:
-        log.disabled = quiet
+        for log, was in zip(logs, quiet, strict=True):
+            log.disabled = was
         (
             constraints.TEMPLATIZE_CONSTRAINTS,
             constraints.templatize_constraint,
@@ -90,5 +94,5 @@ def _noted(block: Any, name: str, error: Exception) -> TemplateExpressionError:
     model = block.model()
     if not hasattr(model, _NOTE):
         object.__setattr__(model, _NOTE, {})
-    getattr(model, _NOTE)[name] = str(error).splitlines()[0]
+    getattr(model, _NOTE)[name] = (str(error) or type(error).__name__).splitlines()[0]
     return TemplateExpressionError(None, str(error))

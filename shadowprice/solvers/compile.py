@@ -18,16 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.models.tracing import why_not_traced
-from shadowprice.solvers.highs import (
-    Highs,
-    Infeasible,
-    Solution,
-    SolverOptions,
-    Status,
-    Unbounded,
-)
+from shadowprice.solvers.highs import Highs
 from shadowprice.solvers.index_sets import NotTraceable
 from shadowprice.solvers.linear_program import LinearProgram
+from shadowprice.solvers.solution import Infeasible, Solution, SolverOptions, Status, Unbounded
 from shadowprice.solvers.standard_form import StandardFormModel
 from shadowprice.solvers.traced_model import TracedModel
 
@@ -121,14 +115,13 @@ class CompiledModel:
         return self._part(solution.duals, constraint)
 
     def _part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
-        if len(array) == 0:
+        rowless = component.ctype is pyo.Constraint and len(component) == 0
+        if len(array) == 0 and not rowless:
             raise SolverError(f"the solution has no values for {component.name}")
         if isinstance(self._translation, TracedModel):
             place, shape = self._translation.place(component)
             return array[place].reshape(shape)
-        positions, shape = self._translation.positions(component)
-        where = np.array(positions, dtype=np.int64)
-        return np.where(where >= 0, array[where], 0.0).reshape(shape)
+        return self._translation.part(array, component)
 
     def values(self, solution: Solution) -> dict[Any, float]:
         """Value of every column by its Pyomo variable's index, for models with one indexed variable."""
@@ -167,10 +160,17 @@ def compile_model(
     try:
         return CompiledModel(TracedModel(model, data or {}))
     except NotTraceable as error:
-        if why_not_traced(model):
+        if why_not_traced(model) or _some_traced(model):
             warnings.warn(
                 f"model {model.name!r} is compiled row by row, which is slower: {error}",
                 SolverWarning,
                 stacklevel=2,
             )
     return CompiledModel(StandardFormModel(model, data or {}))
+
+
+def _some_traced(model: pyo.ConcreteModel) -> bool:
+    """Whether a rule was traced: then whoever built the model expects it to be expanded."""
+    components = model.component_objects((pyo.Constraint, pyo.Objective), active=True)
+    rows = (next(iter(component.values()), None) for component in components)
+    return any(hasattr(row, "template_expr") for row in rows)

@@ -9,8 +9,6 @@ Devex, and only entries that really differ are sent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 import highspy
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.solvers.linear_program import LinearProgram
+from shadowprice.solvers.solution import Infeasible, Solution, SolverOptions, Status, Unbounded
 
 SMALL_ROWS = 700
 """Up to so many rows simplex is faster than interior point from a cold start."""
@@ -26,92 +25,8 @@ SMALL_ROWS = 700
 MANY_CHANGES = 0.02
 """Share of changed entries from which the matrix is passed afresh, with the basis put back."""
 
-METHODS = ("auto", "simplex", "ipm", "pdlp")
-
-
-class Status(StrEnum):
-    """How a solve ended."""
-
-    OPTIMAL = "optimal"
-    TIME_LIMIT = "time limit"
-
-
-@dataclass(frozen=True)
-class SolverOptions:
-    """What may differ between solves.
-
-    Parameters
-    ----------
-    time_limit_s : float
-        Wall time for HiGHS [s].
-    method : str
-        For linear programmes: auto (by size, and simplex from a basis), simplex, ipm, pdlp.
-    crossover : bool
-        Whether interior point ends with a basis; without it values are 1e-8 off and interior.
-    absolute_gap, relative_gap : float
-        When a mixed-integer search may stop.
-    """
-
-    time_limit_s: float = 60.0
-    method: str = "auto"
-    crossover: bool = True
-    absolute_gap: float = 1e-6
-    relative_gap: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise SolverError(f"method {self.method!r}, expected one of {', '.join(METHODS)}")
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Everything a solve gives.
-
-    Parameters
-    ----------
-    status : Status
-        Optimal, or stopped at the time limit with what was found by then.
-    objective, bound : float
-        Value of the best point found, and what no point can beat; NaN and -inf (for
-        minimisation) where there is none.
-    primal : ndarray, shape (columns,)
-        Empty if no point was found.
-    duals : ndarray, shape (rows,)
-        d(objective) / d(right-hand side): in a minimisation >= 0 for ``>=`` rows and <= 0 for
-        ``<=`` rows, in a maximisation the other way round. Empty for integer programmes.
-    iterations : int
-        Iterations of whatever method ran.
-    """
-
-    status: Status
-    objective: float
-    bound: float
-    primal: NDArray[np.float64] = field(repr=False)
-    duals: NDArray[np.float64] = field(repr=False)
-    iterations: int = 0
-
-    @property
-    def gap(self) -> float:
-        """|objective - bound| / max(1, |objective|)."""
-        return abs(self.objective - self.bound) / max(1.0, abs(self.objective))
-
-
-class Infeasible(SolverError):
-    """A model without a feasible point.
-
-    Parameters
-    ----------
-    rows : list of int
-        An irreducible set of rows that cannot hold together; empty if none was found.
-    """
-
-    def __init__(self, message: str, rows: list[int]) -> None:
-        super().__init__(message)
-        self.rows = rows
-
-
-class Unbounded(SolverError):
-    """A model whose objective has no limit."""
+_IRREDUCIBLE = 6
+"""HiGHS's bits for an infeasible subset from the programme (2) from which no row can be spared (4)."""
 
 
 class Highs:
@@ -147,6 +62,10 @@ class Highs:
             values = np.fromiter(start.values(), dtype=np.float64, count=len(start))
             self._highs.setSolution(len(index), index, values)
         self._highs.run()
+        if self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:
+            # Interior point stopped short of its tolerance; a basis from simplex is exact.
+            _set(self._highs, solver="simplex")
+            self._highs.run()
         return self._read(program)
 
     def _pass(self, program: LinearProgram) -> None:
@@ -157,8 +76,10 @@ class Highs:
         """Send what differs from what HiGHS has."""
         had, highs = self._loaded, self._highs
         assert had is not None
-        entries = np.flatnonzero(program.value != had.value)
-        same = len(had.value) == len(program.value) and had.rows == program.rows
+        same = _same_pattern(program, had)
+        entries = (
+            np.flatnonzero(program.value != had.value) if same else np.zeros(0, dtype=np.int64)
+        )
         if not same or len(entries) > 200 + MANY_CHANGES * len(program.value):
             basis = highs.getBasis()
             self._pass(program)
@@ -217,6 +138,17 @@ class Highs:
         )  # fmt: skip
 
 
+def _same_pattern(one: LinearProgram, other: LinearProgram) -> bool:
+    """Whether entries of two programmes stand for the same rows and columns."""
+    if one.start is other.start and one.index is other.index:
+        return True
+    return (
+        one.columns == other.columns
+        and np.array_equal(one.start, other.start)
+        and np.array_equal(one.index, other.index)
+    )
+
+
 def _differ(
     low: NDArray[np.float64],
     had_low: NDArray[np.float64],
@@ -261,7 +193,7 @@ def _configure(highs: Any, program: LinearProgram, options: SolverOptions, *, wa
 def _contradiction(program: LinearProgram) -> list[int] | None:
     """Rows of an irreducible infeasible subset; None if the linear relaxation is feasible and unbounded."""
     again = highspy.Highs()
-    _set(again, output_flag=False, threads=1, iis_strategy=2, presolve="off")
+    _set(again, output_flag=False, threads=1, iis_strategy=_IRREDUCIBLE, presolve="off")
     relaxed = program.copy()
     relaxed.integer = np.zeros_like(program.integer)
     relaxed.cost = np.zeros_like(program.cost)

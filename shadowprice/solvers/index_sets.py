@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pyomo.core.base.range import NumericRange
 from pyomo.core.base.set import SetProduct
 
 Column = NDArray[Any]
@@ -109,7 +110,8 @@ def _simple(index_set: Any) -> tuple[list[Column], int | None]:
     if not isinstance(dimensions, int):
         raise NotTraceable(f"members of set {index_set.name} have different lengths")
     ranges = list(index_set.ranges()) if dimensions == 1 else []
-    if len(ranges) == 1 and ranges[0].isdiscrete() and ranges[0].step == 1:
+    numeric = len(ranges) == 1 and isinstance(ranges[0], NumericRange)
+    if numeric and ranges[0].isdiscrete() and ranges[0].step == 1:
         low, high = int(ranges[0].start), int(ranges[0].end)
         return [np.arange(low, high + 1)], low
     members = list(index_set)

@@ -21,16 +21,22 @@ def shaped(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.f
     size = int(np.prod(shape, dtype=np.int64))
     if given.ndim and given.shape != shape and given.shape != (size,):
         raise InputError(f"Param {name!r}: an array of shape {given.shape}, expected {shape}")
+    if np.isnan(given).any():
+        raise InputError(f"Param {name!r}: a value is not a number (NaN)")
     return np.array(np.broadcast_to(given, shape) if not given.ndim else given).reshape(size)
 
 
 def stored(parameter: Any) -> NDArray[np.float64]:
     """Values a Param was built with."""
     keys: Iterable[Any] = parameter.index_set() if parameter.is_indexed() else (None,)
+    message = f"Param {parameter.name!r} has no values and none were given"
     try:
-        return np.array([pyo.value(parameter[key]) for key in keys], dtype=np.float64)
+        values = [pyo.value(parameter[key], exception=False) for key in keys]
     except (ValueError, KeyError) as error:
-        raise InputError(f"Param {parameter.name!r} has no values and none were given") from error
+        raise InputError(message) from error
+    if any(value is None for value in values):
+        raise InputError(message)
+    return np.array(values, dtype=np.float64)
 
 
 def column_bounds(

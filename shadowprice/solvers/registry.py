@@ -65,6 +65,9 @@ def allocation(name: str) -> AllocationPolicy:
 def policy(name: str) -> Policy:
     """A policy by name, with parameters after a colon: ``las2d:thresholds_gpu_s=3250/7200``.
 
+    The first parameter may be given by its value alone where it is a name:
+    ``gavel:max_min_fairness_perf,round_s=600``.
+
     Raises
     ------
     InputError
@@ -104,10 +107,12 @@ def _configured(item: Any, settings: str, what: str) -> Any:
     name = item.name
     if not is_dataclass(item) or isinstance(item, type):
         raise InputError(f"{what} {name!r} takes no parameters")
-    parameters = {f.name for f in fields(item) if f.init and f.name != "name"}
+    parameters = [f.name for f in fields(item) if f.init and f.name != "name"]
     values: dict[str, Any] = {}
-    for setting in settings.split(","):
+    for k, setting in enumerate(settings.split(",")):
         key, equals, text = setting.partition("=")
+        if k == 0 and not equals and parameters and isinstance(getattr(item, parameters[0]), str):
+            key, equals, text = parameters[0], "=", setting
         if not equals or key not in parameters:
             listed = ", ".join(sorted(parameters)) or "none"
             raise InputError(

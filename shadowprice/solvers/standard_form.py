@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.solvers.linear_program import LinearProgram
+from shadowprice.solvers.model_data import shaped
 
 INFINITY = float("inf")
 
@@ -36,19 +37,15 @@ class StandardFormModel:
 
     def fill(self, data: Mapping[str, ArrayLike]) -> None:
         """New values of some Params, in the order and shape of their index sets."""
+        changed = {}
         for name, values in data.items():
             parameter = self.model.find_component(name)
             if parameter is None or parameter.ctype is not pyo.Param:
                 raise InputError(f"model {self.model.name!r} has no Param {name!r}")
-            given = np.asarray(values, dtype=np.float64).ravel()
-            if not parameter.is_indexed():
-                parameter.set_value(float(given.item()))
-                continue
-            keys = list(parameter.index_set())
-            if given.size not in (1, len(keys)):
-                raise InputError(f"Param {name!r}: {given.size} values, expected {len(keys)}")
-            spread = np.broadcast_to(given, len(keys)).tolist()
-            parameter.store_values(dict(zip(keys, spread, strict=True)))
+            changed[name] = shaped(name, values, _shape(parameter))
+        for name, array in changed.items():
+            parameter = self.model.find_component(name)
+            parameter.store_values(dict(zip(_keys(parameter), array.tolist(), strict=True)))
         self._compile()
 
     def _compile(self) -> None:
@@ -76,25 +73,21 @@ class StandardFormModel:
             matrix.data.astype(np.float64),
             np.array([not column.is_continuous() for column in self._columns], dtype=bool),
         )
-        self._places: dict[int, dict[Any, int]] = {}
+        self._places: dict[int, dict[Any, list[int]]] = {}
 
-    def positions(self, component: Any) -> tuple[list[int], tuple[int, ...]]:
-        """Columns of a Var (or rows of a Constraint) in the order of its index set; -1 where it has none.
+    def part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
+        """Entries of a Var or a Constraint in the order of its index set; 0 where it has none.
 
-        A ranged constraint has two rows here; the last is taken.
+        A ranged constraint has two rows here, of which at most one has a dual: they are added.
         """
         if not self._places:
             for items in (self._columns, self._rows):
                 for k, item in enumerate(items):
                     place = self._places.setdefault(id(item.parent_component()), {})
-                    place[item.index()] = k
+                    place.setdefault(item.index(), []).append(k)
         place = self._places.get(id(component), {})
-        if not component.is_indexed():
-            return [place.get(None, -1)], ()
-        keys = list(component.index_set())
-        shape = tuple(len(s) for s in component.index_set().subsets())
-        regular = np.prod(shape) == len(keys)
-        return [place.get(key, -1) for key in keys], shape if regular else (len(keys),)
+        found = [array[place.get(key, [])].sum() for key in _keys(component)]
+        return np.array(found, dtype=np.float64).reshape(_shape(component))
 
     def row(self, number: int) -> Any:
         """The Pyomo constraint of a row."""
@@ -103,3 +96,16 @@ class StandardFormModel:
     def column(self, number: int) -> Any:
         """The Pyomo variable of a column."""
         return self._columns[number]
+
+
+def _keys(component: Any) -> list[Any]:
+    return list(component.index_set()) if component.is_indexed() else [None]
+
+
+def _shape(component: Any) -> tuple[int, ...]:
+    """Sizes of the factors of the index set if it is a product, otherwise its size."""
+    if not component.is_indexed():
+        return ()
+    shape = tuple(len(factor) for factor in component.index_set().subsets())
+    size = len(component.index_set())
+    return shape if np.prod(shape) == size else (size,)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyomo.core.base.param import IndexedParam, ScalarParam
+from pyomo.core.base.param import IndexedParam, ParamData, ScalarParam
 from pyomo.core.base.var import IndexedVar, ScalarVar, VarData
 from pyomo.core.expr import numeric_expr
 from pyomo.core.expr.template_expr import (
@@ -68,6 +68,10 @@ class Walker:
         if isinstance(expression, ScalarParam):
             array = self._parameters[id(expression)]
             return Affine((), Value(frozenset({id(expression)}), lambda: float(array[0])))
+        if isinstance(expression, ParamData):
+            component, where = self._member(expression)
+            values, k = self._parameters[id(component)], int(where[0])
+            return Affine((), Value(frozenset({id(component)}), lambda: float(values[k])))
         if isinstance(expression, ScalarVar):
             return self._variable(expression, np.zeros(frame.size, dtype=np.int64), frame)
         if isinstance(expression, VarData):
@@ -110,10 +114,15 @@ class Walker:
 
     def _one(self, variable: Any, frame: Frame) -> Affine:
         """One member of an indexed variable, the same for all entries."""
-        component, index = variable.parent_component(), variable.index()
+        component, where = self._member(variable)
+        return self._variable(component, np.repeat(where, frame.size), frame)
+
+    def _member(self, item: Any) -> tuple[Any, NDArray[np.int64]]:
+        """The component of one of its members, and the member's position."""
+        component, index = item.parent_component(), item.index()
         parts = index if isinstance(index, tuple) else (index,)
         where = self.members(component.index_set()).positions([np.array([part]) for part in parts])
-        return self._variable(component, np.repeat(where, frame.size), frame)
+        return component, where
 
     def _item(self, expression: Any, frame: Frame) -> Affine:
         component, *index = expression.args
@@ -152,6 +161,8 @@ class Walker:
         inner = frame
         for templates in expression.template_iters():
             inner = self._over(templates, inner)
+        if inner.size == 0:
+            return Affine((), ZERO)
         summed = self.walk(expression._local_args_[0], inner)
         if not summed.constant.needs and np.all(summed.constant.get() == 0.0):
             return Affine(summed.terms, ZERO)
@@ -169,7 +180,7 @@ class Walker:
         """The product of a frame with the members of the set of a sum."""
         index_set = templates[0]._set
         if isinstance(index_set, GetItemExpression):
-            columns, lift = self._ragged_members(index_set, frame)
+            columns, lift = self._ragged_members(index_set, len(templates), frame)
         else:
             members = self.members(index_set)
             lift = np.repeat(np.arange(frame.size), members.size)
@@ -177,11 +188,13 @@ class Walker:
         indices = {t._id: column for t, column in zip(templates, columns, strict=True)}
         return Frame(len(lift), indices, frame, lift)
 
-    def _ragged_members(self, item: Any, frame: Frame) -> tuple[list[Column], NDArray[np.int64]]:
+    def _ragged_members(
+        self, item: Any, dimensions: int, frame: Frame
+    ) -> tuple[list[Column], NDArray[np.int64]]:
         """Members of ``sets[index]`` for every entry of a frame."""
         family, *index = item.args
         if id(family) not in self._ragged:
-            self._ragged[id(family)] = _concatenated(family)
+            self._ragged[id(family)] = _concatenated(family, dimensions)
         columns, ends = self._ragged[id(family)]
         position = self._position(family.index_set(), index, frame)
         first, last = ends[position], ends[position + 1]
@@ -192,13 +205,13 @@ class Walker:
         return [column[chosen] for column in columns], lift
 
 
-def _concatenated(family: Any) -> tuple[list[Column], NDArray[np.int64]]:
+def _concatenated(family: Any, dimensions: int) -> tuple[list[Column], NDArray[np.int64]]:
     """All members of a family of sets one after the other, and where each set ends."""
     sets = [family[index] for index in family.index_set()]
     parts = [Members(each) for each in sets if len(each)]
     ends = np.concatenate(([0], np.cumsum([len(each) for each in sets]))).astype(np.int64)
     if not parts:
-        return [np.zeros(0, dtype=np.int64)] * max(family.dimen or 1, 1), ends
+        return [np.zeros(0, dtype=np.int64)] * dimensions, ends
     return [
         np.concatenate([part.columns[k] for part in parts]) for k in range(parts[0].dimensions)
     ], ends

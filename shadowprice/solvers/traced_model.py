@@ -114,7 +114,10 @@ class TracedModel:
             frame, expression = self._frame(component)
             if frame.size == 0:
                 continue
-            block = self._block(component, expression, frame, first)
+            try:
+                block = self._block(component, expression, frame, first)
+            except NotTraceable as error:
+                raise NotTraceable(f"constraint {component.name}: {error}") from None
             blocks.append(block)
             first += frame.size
         return blocks
@@ -141,7 +144,7 @@ class TracedModel:
         if isinstance(expression, kinds.RangedExpression):
             low, body, high = (self._walker.walk(side, frame) for side in expression.args)
             if low.terms or high.terms:
-                raise NotTraceable(f"constraint {component.name}: a variable bound of a range")
+                raise NotTraceable("a variable bound of a range")
             minus = body.constant
             return _Block(
                 component, first, frame.size, body.terms,
@@ -149,7 +152,7 @@ class TracedModel:
             )  # fmt: skip
         equality = isinstance(expression, kinds.EqualityExpression)
         if not equality and not isinstance(expression, kinds.InequalityExpression):
-            raise NotTraceable(f"constraint {component.name}: {type(expression).__name__}")
+            raise NotTraceable(f"a relation of type {type(expression).__name__}")
         left, right = (self._walker.walk(side, frame) for side in expression.args)
         # As Pyomo does: variables on both sides go to the left; a constant left side is a lower bound.
         flipped = not left.terms and bool(right.terms)
@@ -197,14 +200,15 @@ class TracedModel:
 
     def fill(self, data: Mapping[str, ArrayLike]) -> None:
         """New values of some Params; the arrays of :attr:`program` are filled again in place."""
-        changed = set()
+        changed = {}
         for name, values in data.items():
             if name not in self._names:
                 raise InputError(f"model {self.model.name!r} has no Param {name!r}")
             identity, shape = self._names[name]
-            self._parameters[identity][:] = shaped(name, values, shape)
-            changed.add(identity)
-        self._fill(changed)
+            changed[identity] = shaped(name, values, shape)
+        for identity, array in changed.items():
+            self._parameters[identity][:] = array
+        self._fill(set(changed))
 
     def _fill(self, changed: set[int] | None) -> None:
         program, stale = self.program, False
@@ -253,6 +257,8 @@ class TracedModel:
         for block in self.blocks:
             if block.component is component:
                 return slice(block.first, block.first + block.size), shape
+        if component.model() is self.model and len(component) == 0:
+            return slice(0, 0), shape
         raise InputError(f"{component.name} has no rows or columns in model {self.model.name!r}")
 
     def row(self, number: int) -> Any:

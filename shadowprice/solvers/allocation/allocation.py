@@ -143,6 +143,14 @@ class AllocationPolicy(Protocol):
     def name(self) -> str:
         """Name on the command line."""
 
+    @property
+    def needs_steps(self) -> bool:
+        """Whether it uses the steps left, which only a clairvoyant scheduler knows."""
+
+    @property
+    def packed(self) -> bool:
+        """Whether it lets pairs of jobs share GPUs."""
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """Allocate; the workspace keeps compiled programmes from call to call."""
 

@@ -9,6 +9,7 @@ to ceil(n / W_j) are enough (derived).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ class Allox:
 
     name: str = "allox"
     share: float = 1.0
+
+    needs_steps: ClassVar[bool] = True
+    packed: ClassVar[bool] = False
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """A minimum-cost assignment; O(n^3).

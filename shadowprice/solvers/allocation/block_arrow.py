@@ -19,19 +19,15 @@ themselves, checked again in :func:`solve` from x and the prices alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.solvers.allocation.newton import Iterate
+
 Numbers = NDArray[np.float64]
 
 MAX_ITERATIONS = 60
-_NEIGHBOURHOOD = 1e-4
-"""Products of variables and slacks stay above this share of their mean: the wide neighbourhood."""
-_BACKTRACKS = 20
-_REGULAR = 1e-13
-"""Relative weight added to slacks of degenerate rows (a job limited by its own time)."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ def _interior(
 ) -> Point:
     """The method itself; stops early at a value that is enough."""
     scale, size = float(a.max(axis=1).mean()), float(load.mean())
-    state = _Iterate(np.ascontiguousarray(a.T) / scale, load / size, workers / size)
+    state = Iterate(np.ascontiguousarray(a.T) / scale, load / size, workers / size)
     iterations = 0
     with np.errstate(all="ignore"):
         while iterations < MAX_ITERATIONS and state.gap() > tolerance * state.t:
@@ -136,198 +132,3 @@ def _cleaned(x: Numbers, load: Numbers, workers: Numbers) -> Numbers:
     x = x / np.maximum(x.sum(axis=1), 1.0)[:, None]
     used = load @ x
     return np.asarray(x * np.minimum(1.0, workers / np.maximum(used, 1e-300))[None, :])
-
-
-class _Iterate:
-    """Strictly feasible primal and dual points; arrays are (types, jobs)."""
-
-    def __init__(self, a: Numbers, load: Numbers, workers: Numbers) -> None:
-        self.a, self.load, self.workers = a, load, workers
-        types, self.jobs = a.shape
-        share = 0.9 * np.minimum(1.0 / (types + 1), workers / load.sum())
-        self.x = np.repeat(share[:, None], self.jobs, axis=1)
-        self.t = 0.5 * float((a * self.x).sum(axis=0).min())
-        best = a.max(axis=0)
-        self.y = 1.1 / best / (1.0 / best).sum()
-        self.v = 1.1 * best * self.y
-        self.p = np.full(types, 0.1 * float((best * self.y).mean()))
-        self.best_x, self.best_y, self.best_prices = self.x, self.y, self.p
-        self.last = 1.0
-        self.count = types * self.jobs + 2 * self.jobs + types + 1
-        self._slacks()
-
-    def _slacks(self) -> None:
-        a, x, load = self.a, self.x, self.load
-        self.f = (a * x).sum(axis=0) - self.t
-        self.u = 1.0 - x.sum(axis=0)
-        self.w = self.workers - x @ load
-        self.zx = self.v + np.outer(self.p, load) - a * self.y
-        self.zt = float(self.y.sum()) - 1.0
-
-    def gap(self) -> float:
-        """Complementarity, which for feasible points is dual minus primal value."""
-        return float(
-            np.vdot(self.x, self.zx) + self.f @ self.y + self.u @ self.v + self.w @ self.p
-            + self.t * self.zt
-        )  # fmt: skip
-
-    def step(self, tolerance: float) -> bool:
-        """One predictor and corrector step; False when no progress can be made."""
-        gap = self.gap()
-        mu = gap / self.count
-        system = _System(self)
-        zero = _Products(
-            -self.x * self.zx,
-            -self.f * self.y,
-            -self.u * self.v,
-            -self.w * self.p,
-            -self.t * self.zt,
-        )
-        guess = system.solve(zero)
-        primal, dual = guess.lengths()
-        after = guess.gap_after(primal, dual) / self.count
-        share = max((after / mu) ** 3, 0.5 if self.last < 0.1 else 0.1 if self.last < 0.5 else 0.0)
-        centre = max(share * mu, 0.05 * tolerance * self.t / self.count)
-        step = system.solve(zero.corrected(guess, centre))
-        reach = 0.9995
-        primal, dual = (min(1.0, reach * length) for length in step.lengths())
-        before = (self.x, self.t, self.y, self.v, self.p)
-        for _ in range(_BACKTRACKS):
-            self.last = min(primal, dual)
-            self._move(before, step, primal, dual)
-            if self._central():
-                self.best_x, self.best_y, self.best_prices = self.x, self.y, self.p
-                return primal + dual > 1e-6
-            primal, dual = 0.7 * primal, 0.7 * dual
-        self._move(before, step, 0.0, 0.0)
-        return False
-
-    def _move(self, at: tuple[Any, ...], step: _Step, primal: float, dual: float) -> None:
-        x, t, y, v, p = at
-        self.x, self.t = x + primal * step.x, t + primal * step.t
-        self.y, self.v, self.p = y + dual * step.y, v + dual * step.v, p + dual * step.p
-        self._slacks()
-
-    def _central(self) -> bool:
-        """Inside, and no product of a variable and its slack far below the average."""
-        pairs = (
-            (self.x, self.zx), (self.f, self.y), (self.u, self.v), (self.w, self.p),
-        )  # fmt: skip
-        if not (
-            self.t > 0 and self.zt > 0 and all((a > 0).all() and (b > 0).all() for a, b in pairs)
-        ):
-            return False
-        least = min(self.t * self.zt, *(float((a * b).min()) for a, b in pairs))
-        return bool(least >= _NEIGHBOURHOOD * self.gap() / self.count)
-
-
-@dataclass(frozen=True)
-class _Products:
-    """Wanted changes of the products x zx, f y, u v, w p, t zt."""
-
-    x: Numbers
-    f: Numbers
-    u: Numbers
-    w: Numbers
-    t: float
-
-    def corrected(self, guess: _Step, centre: float) -> _Products:
-        """The same with Mehrotra's second-order term and centring."""
-        g = guess
-        return _Products(
-            self.x + (centre - g.x * g.zx), self.f + (centre - g.f * g.y),
-            self.u + (centre - g.u * g.v), self.w + (centre - g.w * g.p),
-            self.t + (centre - g.t * g.zt),
-        )  # fmt: skip
-
-
-class _System:
-    """The Newton equations at a point, reduced to types + 1 unknowns."""
-
-    def __init__(self, point: _Iterate) -> None:
-        self.at = point
-        a, x, load = point.a, point.x, point.load
-        self.d = d = x / point.zx
-        self.ad = ad = a * d
-        square = (a * ad).sum(axis=0)
-        total = d.sum(axis=0)
-        own, other = point.f / point.y, point.u / point.v
-        own = own + _REGULAR * square
-        other = other + _REGULAR * total
-        self.b11, self.b12, self.b22 = own + square, ad.sum(axis=0), other + total
-        # sum a^2 d sum d - (sum a d)^2 without the cancellation.
-        spread = np.zeros_like(own)
-        for j in range(1, len(a)):
-            for k in range(j):
-                spread += d[j] * d[k] * (a[j] - a[k]) ** 2
-        det = own * self.b22 + other * square + spread
-        self.b11, self.b12, self.b22 = self.b11 / det, self.b12 / det, self.b22 / det
-        self.e, self.h = ad * load, d * load
-        self.into_y = self.b22 * self.e - self.b12 * self.h
-        self.into_v = self.b12 * self.e - self.b11 * self.h
-        types = len(a)
-        matrix = np.empty((types + 1, types + 1))
-        matrix[:types, :types] = self.h @ self.into_v.T - self.e @ self.into_y.T
-        diagonal = point.w / point.p + self.h @ load
-        matrix[range(types), range(types)] += diagonal
-        matrix[:types, types] = self.h @ self.b12 - self.e @ self.b22
-        matrix[types, :types] = self.into_y.sum(axis=1)
-        matrix[types, types] = point.zt / point.t + self.b22.sum()
-        self.matrix = matrix
-
-    def solve(self, want: _Products) -> _Step:
-        at, types = self.at, len(self.d)
-        cx = want.x / at.zx
-        p1 = want.f / at.y - (at.a * cx).sum(axis=0)
-        p2 = want.u / at.v + cx.sum(axis=0)
-        ky, kv = self.b22 * p1 + self.b12 * p2, self.b12 * p1 + self.b11 * p2
-        right = np.empty(types + 1)
-        right[:types] = want.w / at.p + cx @ at.load - self.h @ kv + self.e @ ky
-        right[types] = want.t / at.t - ky.sum()
-        found = np.linalg.solve(self.matrix, right)
-        dt = float(found[types])
-        dp = np.asarray(found[:types], dtype=np.float64)
-        dy = ky + self.b22 * dt + dp @ self.into_y
-        dv = kv + self.b12 * dt + dp @ self.into_v
-        dzx: Numbers = dv + np.outer(dp, at.load) - at.a * dy
-        dx: Numbers = cx - self.d * dzx
-        return _Step(at, dx, dt, dy, dv, dp, dzx)
-
-
-class _Step:
-    """A direction of primal (x, t) and dual (y, v, p) with the slacks that follow."""
-
-    def __init__(
-        self, at: _Iterate, x: Numbers, t: float, y: Numbers, v: Numbers, p: Numbers, zx: Numbers
-    ) -> None:
-        self.at, self.x, self.t, self.y, self.v, self.p, self.zx = at, x, t, y, v, p, zx
-        self.f = (at.a * x).sum(axis=0) - t
-        self.u = -x.sum(axis=0)
-        self.w = -(x @ at.load)
-        self.zt = float(y.sum())
-
-    def lengths(self) -> tuple[float, float]:
-        """Longest primal and dual steps that stay feasible, at most 1."""
-        at = self.at
-        primal = [(at.x, self.x), (at.f, self.f), (at.u, self.u), (at.w, self.w)]
-        dual = [(at.zx, self.zx), (at.y, self.y), (at.v, self.v), (at.p, self.p)]
-        longest = [
-            1.0 / max(1.0, max(float((-change / value).max()) for value, change in sides))
-            for sides in (primal, dual)
-        ]
-        if self.t < 0:
-            longest[0] = min(longest[0], -at.t / self.t)
-        if self.zt < 0:
-            longest[1] = min(longest[1], -at.zt / self.zt)
-        return longest[0], longest[1]
-
-    def gap_after(self, primal: float, dual: float) -> float:
-        """Complementarity after a step of these lengths; bilinear, as both sides stay feasible."""
-        at = self.at
-        return float(
-            np.vdot(at.x + primal * self.x, at.zx + dual * self.zx)
-            + (at.f + primal * self.f) @ (at.y + dual * self.y)
-            + (at.u + primal * self.u) @ (at.v + dual * self.v)
-            + (at.w + primal * self.w) @ (at.p + dual * self.p)
-            + (at.t + primal * self.t) * (at.zt + dual * self.zt)
-        )

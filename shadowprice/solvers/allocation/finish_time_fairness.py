@@ -15,6 +15,7 @@ usually four to six steps; the result has a lower bound beside it (derived).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
@@ -26,7 +27,7 @@ from shadowprice.solvers.allocation.isolated import isolated_shares
 from shadowprice.solvers.allocation.level import Level, highest_level
 from shadowprice.solvers.allocation.max_min_fairness import prices
 from shadowprice.solvers.allocation.rates import Numbers, Rates
-from shadowprice.solvers.allocation.spread import shared_of
+from shadowprice.solvers.allocation.spread import spread
 from shadowprice.solvers.allocation.workspace import Workspace
 
 REACHED = 1e-8
@@ -46,12 +47,17 @@ class FinishTimeFairness:
     aware: bool = True
     packed: bool = False
 
+    needs_steps: ClassVar[bool] = True
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """A few linear programmes; the objective is the largest rho, the bound proves it least."""
         if not len(problem):
             return nothing(self.name, problem)
-        rates = Rates.of(problem, aware=self.aware, packed=self.packed)
-        isolated = rates.throughput(isolated_shares(problem), np.zeros((len(rates.pairs), 1)))
+        rates = Rates.for_levels(problem, aware=self.aware, packed=self.packed)
+        shares = isolated_shares(problem)
+        if not self.aware:
+            shares = shares.sum(axis=1, keepdims=True)
+        isolated = (rates.alone * shares).sum(axis=1)
         due = problem.isolated_s + problem.steps / isolated
         ratio = max(float(((problem.elapsed_s + problem.steps / rates.best) / due).max()), 0.0)
         for _ in range(MAX_STEPS):
@@ -65,7 +71,7 @@ class FinishTimeFairness:
         reached = rates.throughput(level.x, level.y)
         worst = float(((problem.elapsed_s + problem.steps / reached) / due).max())
         return Allocation(
-            self.name, problem, level.x, shared_of(problem, rates.pairs, level.y),
+            self.name, problem, *spread(problem, rates, level.x, level.y),
             worst, ratio, prices(level),
         )  # fmt: skip
 

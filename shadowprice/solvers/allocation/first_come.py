@@ -7,6 +7,7 @@ fits on none everybody behind it waits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class FirstCome:
     aware: bool = True
     packed: bool = False
     seed: int = 0
+
+    needs_steps: ClassVar[bool] = False
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """Greedy; O(jobs x types), with packing O(pairs x types)."""

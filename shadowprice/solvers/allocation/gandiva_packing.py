@@ -8,6 +8,7 @@ much as one alone (spec of Gandiva, OSDI'18, sec. 3.3: packing is undone when it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ class GandivaPacking:
 
     name: str = "gandiva"
     seed: int = 0
+
+    needs_steps: ClassVar[bool] = False
+    packed: ClassVar[bool] = True
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """Random matching; O(pairs x types)."""

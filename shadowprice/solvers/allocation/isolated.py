@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,9 @@ class Isolated:
 
     name: str = "isolated"
 
+    needs_steps: ClassVar[bool] = False
+    packed: ClassVar[bool] = False
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """Closed form."""
         if not len(problem):
@@ -44,6 +48,9 @@ class Proportional:
     """
 
     name: str = "proportional"
+
+    needs_steps: ClassVar[bool] = False
+    packed: ClassVar[bool] = False
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """Closed form."""

@@ -17,9 +17,6 @@ from shadowprice.solvers.allocation.merge import merge
 from shadowprice.solvers.allocation.rates import Numbers, Rates
 from shadowprice.solvers.allocation.workspace import Workspace
 
-STRUCTURED_ROWS = 96
-"""From so many rows the block-arrow method is faster than HiGHS from scratch."""
-
 EXACT = 1e-7
 """Relative gap up to which the block-arrow method's answer is taken; HiGHS's tolerance is the same."""
 
@@ -65,7 +62,7 @@ def highest_level(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
     Notes
     -----
     Equal jobs are merged first, which is exact. Without space sharing the block-arrow method is
-    tried from :data:`STRUCTURED_ROWS` rows, unless a HiGHS method was asked for; its answer is
+    tried where the workspace says so, unless a HiGHS method was asked for; its answer is
     taken if its own primal and dual values agree, otherwise HiGHS solves.
     """
     together = merge(rates, need)
@@ -84,7 +81,7 @@ def _solve(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
     own = rates.accelerators == tuple(range(len(rates.workers)))
     if (
         workspace.options.method == "auto"
-        and rates.rows >= STRUCTURED_ROWS
+        and rates.rows >= workspace.structured_rows
         and not len(rates.pairs)
         and own
         and bool((need > 0).all())

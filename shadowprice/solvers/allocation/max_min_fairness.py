@@ -6,14 +6,15 @@ Maximise the smallest throughput(m, X) s_m / (w_m throughput(m, X_equal)).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.allocation import Allocation, Prices, nothing
 from shadowprice.solvers.allocation.level import Level, highest_level
-from shadowprice.solvers.allocation.rates import Numbers, Rates, proportional_throughput
-from shadowprice.solvers.allocation.spread import shared_of
+from shadowprice.solvers.allocation.rates import Numbers, Rates
+from shadowprice.solvers.allocation.spread import spread
 from shadowprice.solvers.allocation.workspace import Workspace
 
 
@@ -33,21 +34,23 @@ class MaxMinFairness:
     aware: bool = True
     packed: bool = False
 
+    needs_steps: ClassVar[bool] = False
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """One linear programme, exact."""
         if not len(problem):
             return nothing(self.name, problem)
-        rates = Rates.of(problem, aware=self.aware, packed=self.packed)
+        rates = Rates.for_levels(problem, aware=self.aware, packed=self.packed)
         level = highest_level(rates, fair_share(problem, rates), workspace)
         return Allocation(
-            self.name, problem, level.x, shared_of(problem, rates.pairs, level.y),
+            self.name, problem, *spread(problem, rates, level.x, level.y),
             level.value, level.bound, prices(level),
         )  # fmt: skip
 
 
 def fair_share(problem: AllocationProblem, rates: Rates) -> Numbers:
     """Throughput that counts as 1: w_m throughput(m, X_equal) / s_m [steps/s]."""
-    share: Numbers = problem.weight * proportional_throughput(problem, rates.alone) / problem.gpus
+    share: Numbers = problem.weight * rates.proportional / problem.gpus
     return share
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.allocation import Allocation, nothing
 from shadowprice.solvers.allocation.rates import Numbers, Rates
-from shadowprice.solvers.allocation.spread import shared_of
+from shadowprice.solvers.allocation.spread import spread
 from shadowprice.solvers.allocation.total import (
     Total,
     Values,
@@ -23,7 +23,7 @@ from shadowprice.solvers.allocation.total import (
     kept_slos,
 )
 from shadowprice.solvers.allocation.workspace import Workspace
-from shadowprice.solvers.highs import Infeasible
+from shadowprice.solvers.solution import Infeasible
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ class MaxSumThroughput:
     aware: bool = True
     packed: bool = False
 
+    @property
+    def needs_steps(self) -> bool:
+        """Whether SLOs turn into throughputs."""
+        return self.slos
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """One linear programme; with SLOs in conflict a small mixed-integer one before it."""
         if not len(problem):
@@ -62,9 +67,9 @@ class MaxSumThroughput:
 
         least = _slos(problem) if self.slos else np.zeros(rates.rows)
         total, notes = _solved(problem, rates, least, workspace, programme)
-        shared = shared_of(problem, rates.pairs, total.y)
+        alone, shared = spread(problem, rates, total.x, total.y)
         return Allocation(
-            self.name, problem, total.x, shared, total.objective, total.objective, notes=notes
+            self.name, problem, alone, shared, total.objective, total.objective, notes=notes
         )
 
 
@@ -80,6 +85,11 @@ class LeastCost:
     aware: bool = True
     packed: bool = False
 
+    @property
+    def needs_steps(self) -> bool:
+        """Whether SLOs turn into throughputs."""
+        return self.slos
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """One linear programme after Charnes and Cooper; the objective is steps per dollar."""
         if not len(problem):
@@ -93,9 +103,9 @@ class LeastCost:
 
         least = _slos(problem) if self.slos else np.zeros(rates.rows)
         total, notes = _solved(problem, rates, least, workspace, programme)
-        shared = shared_of(problem, rates.pairs, total.y)
+        alone, shared = spread(problem, rates, total.x, total.y)
         return Allocation(
-            self.name, problem, total.x, shared, total.objective, total.objective, notes=notes
+            self.name, problem, alone, shared, total.objective, total.objective, notes=notes
         )
 
 

@@ -7,13 +7,14 @@ left as needs, one linear programme; Gavel's code bisects feasibility problems t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.allocation import Allocation, nothing
 from shadowprice.solvers.allocation.level import highest_level
 from shadowprice.solvers.allocation.max_min_fairness import prices
 from shadowprice.solvers.allocation.rates import Rates
-from shadowprice.solvers.allocation.spread import shared_of
+from shadowprice.solvers.allocation.spread import spread
 from shadowprice.solvers.allocation.workspace import Workspace
 
 
@@ -28,14 +29,16 @@ class MinTotalDuration:
     aware: bool = True
     packed: bool = False
 
+    needs_steps: ClassVar[bool] = True
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """One linear programme, exact; the objective is the makespan [s]."""
         if not len(problem):
             return nothing(self.name, problem)
-        rates = Rates.of(problem, aware=self.aware, packed=self.packed)
+        rates = Rates.for_levels(problem, aware=self.aware, packed=self.packed)
         level = highest_level(rates, problem.steps, workspace)
         return Allocation(
-            self.name, problem, level.x, shared_of(problem, rates.pairs, level.y),
+            self.name, problem, *spread(problem, rates, level.x, level.y),
             1.0 / level.value if level.value > 0 else float("inf"),
             1.0 / level.bound, prices(level),
         )  # fmt: skip

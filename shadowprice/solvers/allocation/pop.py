@@ -53,6 +53,16 @@ class Pop:
         if self.inner not in _INNER:
             raise InputError(f"pop: inner is {self.inner!r}, expected one of {', '.join(_INNER)}")
 
+    @property
+    def needs_steps(self) -> bool:
+        """As the programme of each part."""
+        return _INNER[self.inner][0].needs_steps
+
+    @property
+    def packed(self) -> bool:
+        """As the programme of each part."""
+        return _INNER[self.inner][0].packed
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """One programme of n / k jobs for each part."""
         if not len(problem):

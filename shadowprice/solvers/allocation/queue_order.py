@@ -15,7 +15,7 @@ import numpy as np
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.allocation import Allocation, nothing
 from shadowprice.solvers.allocation.rates import Rates
-from shadowprice.solvers.allocation.spread import shared_of
+from shadowprice.solvers.allocation.spread import spread
 from shadowprice.solvers.allocation.total import Values, highest_total
 from shadowprice.solvers.allocation.workspace import Workspace
 
@@ -39,6 +39,11 @@ class QueueOrder:
     aware: bool = True
     packed: bool = False
 
+    @property
+    def needs_steps(self) -> bool:
+        """Whether the queue is by the time left."""
+        return self.order == "shortest"
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """One linear programme."""
         if not len(problem):
@@ -51,8 +56,8 @@ class QueueOrder:
         weight = ((rates.rows - place) / fastest)[:, None] * np.ones_like(rates.alone)
         least = np.zeros(rates.rows)
         total = highest_total(rates, Values.of_throughput(rates, weight), least, workspace)
-        shared = shared_of(problem, rates.pairs, total.y)
-        return Allocation(self.name, problem, total.x, shared, total.objective, total.objective)
+        alone, shared = spread(problem, rates, total.x, total.y)
+        return Allocation(self.name, problem, alone, shared, total.objective, total.objective)
 
 
 ALLOCATIONS = tuple(

@@ -73,6 +73,26 @@ class Rates:
         )
         return rates.without_useless_pairs()
 
+    @classmethod
+    def for_levels(cls, problem: AllocationProblem, *, aware: bool, packed: bool) -> Rates:
+        """Rates for programmes about levels only, in which agnostic ones see a single type.
+
+        Where all types are alike to a programme, one with all the GPUs is the same programme;
+        :func:`~shadowprice.solvers.allocation.spread.spread` divides the time evenly among them.
+        """
+        rates = cls.of(problem, aware=aware, packed=packed)
+        if aware:
+            return rates
+        pairs = replace(
+            rates.pairs,
+            throughput_first=rates.pairs.throughput_first[:, :1],
+            throughput_second=rates.pairs.throughput_second[:, :1],
+        )
+        total = np.array([problem.capacity.sum()])
+        return replace(
+            rates, alone=rates.alone[:, :1], workers=total, accelerators=(0,), pairs=pairs
+        )
+
     @property
     def rows(self) -> int:
         """Number of rows."""
@@ -87,6 +107,20 @@ class Rates:
             np.maximum.at(best, self.pairs.first, self.pairs.throughput_first.max(axis=1))
             np.maximum.at(best, self.pairs.second, self.pairs.throughput_second.max(axis=1))
         return best
+
+    @property
+    def proportional(self) -> Numbers:
+        """throughput(m, X_equal): all the time, over accelerators in proportion to their GPUs [steps/s].
+
+        Where several types draw on one accelerator, the job's fastest of them counts.
+        """
+        total = self.workers.sum()
+        if not total > 0:
+            raise InputError("the cluster has no GPUs")
+        fastest = np.zeros((self.rows, len(self.workers)))
+        for j, accelerator in enumerate(self.accelerators):
+            np.maximum(fastest[:, accelerator], self.alone[:, j], out=fastest[:, accelerator])
+        return np.asarray(fastest @ (self.workers / total))
 
     def without_useless_pairs(self) -> Rates:
         """Without pairs that are no better than taking turns, which changes no optimum.
@@ -146,21 +180,6 @@ class Rates:
             )
             total += np.bincount(pairs.second, (pairs.throughput_second * y).sum(axis=1), self.rows)
         return total
-
-
-def proportional_throughput(problem: AllocationProblem, alone: Numbers) -> Numbers:
-    """throughput(m, X_equal): all the time spread over accelerators in proportion to their GPUs [steps/s].
-
-    Where several types draw on one accelerator, the job's fastest of them counts.
-    """
-    accelerators, capacity = problem.accelerators, problem.capacity
-    total = capacity.sum()
-    if not total > 0:
-        raise InputError(f"{problem.source}: the cluster has no GPUs")
-    fastest = np.zeros((len(alone), len(capacity)))
-    for j, accelerator in enumerate(accelerators):
-        np.maximum(fastest[:, accelerator], alone[:, j], out=fastest[:, accelerator])
-    return np.asarray(fastest @ (capacity / total))
 
 
 def reference_type(problem: AllocationProblem) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,8 +13,8 @@ from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.allocation import Allocation, Prices, nothing
 from shadowprice.solvers.allocation.entities import Entities, Entity
 from shadowprice.solvers.allocation.filling import Filled, Flat, fill
-from shadowprice.solvers.allocation.rates import Rates, proportional_throughput
-from shadowprice.solvers.allocation.spread import shared_of
+from shadowprice.solvers.allocation.rates import Rates
+from shadowprice.solvers.allocation.spread import spread
 from shadowprice.solvers.allocation.workspace import Workspace
 
 
@@ -37,17 +38,19 @@ class WaterFilling:
     entity_weights: Mapping[str, float] = field(default_factory=dict)
     inside: Mapping[str, str] = field(default_factory=dict)
 
+    needs_steps: ClassVar[bool] = False
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """A few linear programmes a stage; the objective is the smallest level over weight."""
         if not len(problem):
             return nothing(self.name, problem)
-        rates = Rates.of(problem, aware=self.aware, packed=self.packed)
-        norm = proportional_throughput(problem, rates.alone) / problem.gpus
+        rates = Rates.for_levels(problem, aware=self.aware, packed=self.packed)
+        norm = rates.proportional / problem.gpus
         path = Entities(self._entities(problem)) if self.entity_weights else Flat(problem.weight)
         filled = fill(rates, norm, path, workspace)
         smallest = float((filled.levels / problem.weight).min())
         return Allocation(
-            self.name, problem, filled.last.x, shared_of(problem, rates.pairs, filled.last.y),
+            self.name, problem, *spread(problem, rates, filled.last.x, filled.last.y),
             smallest, None, _prices(filled),
         )  # fmt: skip
 

@@ -62,6 +62,9 @@ class Workspace:
     spare : bool
         Compile for the next power of two of rows, so that a programme fits when jobs arrive; a
         row without a job has no gang, no rates and no needs.
+    structured_rows : int
+        From so many rows the block-arrow method is tried before HiGHS. From 1 on, allocations
+        lie in the interior of the optimal set, as those of conic solvers do.
 
     Attributes
     ----------
@@ -71,6 +74,7 @@ class Workspace:
 
     options: SolverOptions = field(default_factory=SolverOptions)
     spare: bool = False
+    structured_rows: int = 96
     solver_s: float = 0.0
     solves: int = 0
     _programmes: dict[tuple[str, Shape], tuple[Any, CompiledModel]] = field(default_factory=dict)
