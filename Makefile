@@ -36,7 +36,7 @@ bench: $(VENV)/.installed  ## benchmarks; PHILLY=path/to/philly_flat.csv.xz adds
 	$(BIN)/python benchmarks/offline_optimum.py
 
 figures: $(VENV)/.installed  ## every figure of paper_figs/, at its fast size
-	set -e; for figure in paper_figs/[a-z]*.py; do echo "$$figure"; $(BIN)/python "$$figure"; done
+	set -e; for figure in paper_figs/[a-z]*.py; do echo "$$figure"; $(BIN)/python "$$figure" --quick; done
 
 dist: $(VENV)/.installed-dev  ## source distribution and wheel, in dist/
 	rm -rf build dist

@@ -10,6 +10,7 @@ What differs: the published workload's durations are not public; ours follow the
 and duration bins, see ``shadowprice.instances.generators.tiresias``. No overheads, as in theirs.
 """
 
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -77,8 +78,11 @@ def draw(table: pd.DataFrame) -> Figure:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two seeds instead of ten")
+    seeds = SEEDS[:2] if parser.parse_args().quick else SEEDS
     OUT.mkdir(exist_ok=True)
-    results = pd.DataFrame([row for seed in SEEDS for row in run(seed)])
+    results = pd.DataFrame([row for seed in seeds for row in run(seed)])
     columns = [
         "seed",
         "scheduler",

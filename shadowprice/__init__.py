@@ -15,15 +15,17 @@ from shadowprice.analysis.compare import Comparison, compare
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.simulate import Semantics, simulate
 from shadowprice.errors import ShadowpriceError
+from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.generators import generate
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.throughputs import load_throughputs
+from shadowprice.instances.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
+from shadowprice.solvers.allocate import allocate
 from shadowprice.solvers.offline import optimum
 from shadowprice.solvers.preemptive import slotted_preemptive_optimum
 from shadowprice.solvers.strongest import strongest_bound
@@ -31,6 +33,7 @@ from shadowprice.solvers.strongest import strongest_bound
 __version__ = "0.1.0"
 
 __all__ = [
+    "AllocationProblem",
     "Cluster",
     "Comparison",
     "Instance",
@@ -41,10 +44,13 @@ __all__ = [
     "Schedule",
     "Semantics",
     "ShadowpriceError",
+    "Throughputs",
     "Workload",
+    "allocate",
     "compare",
     "generate",
     "load",
+    "load_throughputs",
     "optimum",
     "simulate",
     "slotted_preemptive_optimum",

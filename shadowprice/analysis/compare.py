@@ -139,6 +139,7 @@ def compare(
         outcomes[name] = simulate(
             workload, cluster, policy, semantics, drop_infeasible=drop_infeasible
         )
+    _refuse_sharing(outcomes)
     progress("bounding the optimum")
     bounds = _bounds(outcomes, goal, budget_s)
     costs = {name: goal.cost_s(o.instance.workload, o.end_s) for name, o in outcomes.items()}
@@ -147,6 +148,15 @@ def compare(
         _row(name, costs[name], bounds[name], bounds[name] in attained) for name in outcomes
     )
     return Comparison(goal, rows, outcomes)
+
+
+def _refuse_sharing(outcomes: Mapping[str, Outcome]) -> None:
+    """Bounds count GPU time once; two jobs on the same GPUs may do more together than one."""
+    for name, outcome in outcomes.items():
+        if (outcome.schedule.partner >= 0).any():
+            raise InputError(
+                f"policy {name!r} lets jobs share GPUs: bounds are for GPUs that one job uses at a time"
+            )
 
 
 def _bounds(outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float) -> dict[str, Bound]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from shadowprice.execution.presets.preset import Recipe
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers import registry
@@ -116,6 +119,11 @@ def simulate(
     if drop_infeasible:
         feasible, names = Instance.feasible(where, workload)
         workload, dropped = feasible.workload, names.tolist()
+    own = _own_loop(chosen, policy)
+    if own is not None:
+        return _by_own_loop(
+            own, Instance(where, workload, together=chosen.together), str(policy), chosen, dropped
+        )
     recipe = chosen.recipe(workload, policy)
     instance = Instance(where, recipe.workload, recipe.overheads, chosen.together)
     result = run(instance, recipe.policy, placement=recipe.placement, rounds=recipe.rounds)
@@ -137,3 +145,33 @@ def simulate(
         decisions=result.decisions,
         cpu_s=result.cpu_s,
     )
+
+
+OwnLoop = Callable[[Instance, int], Schedule]
+
+
+def _own_loop(chosen: Semantics, policy: str | Policy) -> OwnLoop | None:
+    if chosen.preset is None or not isinstance(policy, str):
+        return None
+    return find_preset(chosen.preset).loop(policy)
+
+
+def _by_own_loop(
+    loop: OwnLoop, instance: Instance, policy: str, chosen: Semantics, dropped: list[str]
+) -> Outcome:
+    """Run a preset whose peer has a loop of its own; its switches cannot be changed."""
+    fixed = Semantics(preset=chosen.preset, seed=chosen.seed, together=chosen.together)
+    if chosen != fixed:
+        raise InputError(
+            f"preset {chosen.preset}: runs in its own loop, with its own rounds, placement and charges"
+        )
+    began = time.process_time()
+    schedule = loop(instance, chosen.seed)
+    cpu_s = time.process_time() - began
+    settings = {
+        "preset": chosen.preset,
+        "seed": chosen.seed,
+        "preemptive": True,
+        "dropped": dropped,
+    }
+    return Outcome.verified(instance, schedule, policy=policy, settings=settings, cpu_s=cpu_s)

@@ -43,7 +43,7 @@ from shadowprice.instances.generators import generators
 from shadowprice.instances.instance import Overheads
 from shadowprice.instances.io import write_workload
 from shadowprice.instances.samples import load_samples
-from shadowprice.instances.throughputs import load_throughputs
+from shadowprice.instances.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.gittins2d import ServiceDistribution
@@ -86,10 +86,11 @@ def simulate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a policy over a trace, verify the schedule, print its metrics."""
-    workload = _load(trace, trace_format, throughputs)
+    table = None if throughputs is None else load_throughputs(throughputs)
+    workload = _load(trace, trace_format, table)
     overheads = _overheads(start_s, restart_s, migration_s)
     semantics = Semantics(
-        preset, placement, round_s, first_round_s, overheads, _samples(samples), seed
+        preset, placement, round_s, first_round_s, overheads, _samples(samples), seed, table
     )
     with progress_line() as say:
         say(f"simulating {policy} on {len(workload)} jobs")
@@ -133,10 +134,11 @@ def compare_command(
     as_json: JsonOption = False,
 ) -> None:
     """Measure policies against a certified bound of the offline optimum."""
-    workload = _load(trace, trace_format, throughputs)
+    table = None if throughputs is None else load_throughputs(throughputs)
+    workload = _load(trace, trace_format, table)
     overheads = _overheads(start_s, restart_s, migration_s)
     semantics = Semantics(
-        preset, placement, round_s, first_round_s, overheads, _samples(samples), seed
+        preset, placement, round_s, first_round_s, overheads, _samples(samples), seed, table
     )
     names = [name.strip() for name in policies.split(",") if name.strip()]
     with progress_line() as say:
@@ -205,7 +207,7 @@ def policies(preset: PresetOption = None) -> None:
     if preset is not None:
         found = find_preset(preset)
         console.print(f"{found.name}: {found.source}")
-        console.print("policies: " + ", ".join(sorted({*found.recipes, *found.needs_samples})))
+        console.print("policies: " + ", ".join(found.policies))
         console.print("placements: " + ", ".join(found.placements))
         return
     table = Table("policy", "knows", "preempts", "what it does")
@@ -235,8 +237,7 @@ def fetch_command(
     print(fetch(name))
 
 
-def _load(trace: Path, trace_format: str | None, throughputs: Path | None) -> Workload:
-    table = None if throughputs is None else load_throughputs(throughputs)
+def _load(trace: Path, trace_format: str | None, table: Throughputs | None) -> Workload:
     imported = load_trace(trace, format=trace_format, throughputs=table)
     for finding in imported.report:
         stderr.print(str(finding), style="yellow", markup=False, highlight=False)

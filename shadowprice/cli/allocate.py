@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +15,9 @@ from shadowprice.cli.show import console, stderr
 from shadowprice.errors import VerificationError
 from shadowprice.instances.allocation_input import load_allocation_problem
 from shadowprice.instances.throughputs import load_throughputs
+from shadowprice.solvers.allocate import allocate
 from shadowprice.solvers.allocation.allocation import Allocation
 from shadowprice.solvers.allocation.explain import explain
-from shadowprice.solvers.allocation.workspace import Workspace
-from shadowprice.solvers.registry import allocation as find_allocation
 from shadowprice.solvers.solution import SolverOptions
 
 SHOWN = 1e-9
@@ -41,14 +39,10 @@ def allocate_command(
     """Say which share of each GPU type every job should get."""
     table = None if throughputs is None else load_throughputs(throughputs)
     given = load_allocation_problem(problem, table)
-    chosen = find_allocation(policy)
-    workspace = Workspace(SolverOptions(method=solver))
-    began = time.perf_counter()
-    found = chosen.allocate(given, workspace)
-    total_s = time.perf_counter() - began
+    found = allocate(given, policy, SolverOptions(method=solver, time_limit_s=600.0))
     verified = _verified(found)
     if as_json:
-        print(json.dumps(_report(found, workspace.solver_s, total_s, verified, reasons)))
+        print(json.dumps(_report(found, verified, reasons)))
         return
     _print(found, reasons)
     for note in found.notes:
@@ -65,9 +59,7 @@ def _verified(found: Allocation) -> bool:
     return True
 
 
-def _report(
-    found: Allocation, solve_s: float, total_s: float, verified: bool, reasons: bool
-) -> dict[str, Any]:
+def _report(found: Allocation, verified: bool, reasons: bool) -> dict[str, Any]:
     """What ``--json`` prints; jobs by position where the input did not name them."""
     names: dict[str, Any] = {
         name: k if name == str(k) else name for k, name in enumerate(found.problem.id.tolist())
@@ -85,8 +77,8 @@ def _report(
         "allocation": rows,
         "effective_throughput": found.effective_throughput.tolist(),
         "notes": list(found.notes),
-        "solve_s": solve_s,
-        "total_s": total_s,
+        "solve_s": found.solver_s,
+        "total_s": found.total_s,
         "verified": verified,
     }
     if reasons:

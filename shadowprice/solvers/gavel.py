@@ -38,11 +38,15 @@ class Gavel:
     reset_s : float
         Least time between two allocations [s]; 0 computes one whenever jobs come or go. Gavel's
         code waits 1,920 s, and lets jobs that come in between sit beside free GPUs.
+    seed : int
+        Of the order in which types are served where the policy does not know that they differ;
+        otherwise it is the type on which jobs are fastest first.
     """
 
     allocation: str = "max_min_fairness_perf"
     round_s: float = 360.0
     reset_s: float = 0.0
+    seed: int = 0
     name: str = "gavel"
 
     def __post_init__(self) -> None:
@@ -90,6 +94,8 @@ class _Book:
         self.round_ends_s = 0.0
         self.next_reset_s = 0.0
         self.stale = False
+        self.draw = np.random.default_rng(policy.seed)
+        self.fastest_first = list(range(len(state.gpu_types)))
         self.running: tuple[NDArray[np.int64], NDArray[np.int64]] = _running(state)
 
     def update(self, state: State) -> None:
@@ -106,6 +112,9 @@ class _Book:
         jobs, problem = self.snapshots.problem(state)
         found = self.policy.allocate(problem, self.workspace)
         fraction = np.concatenate((found.alone, found.shared))
+        best = problem.throughput.max(axis=1, keepdims=True)
+        speed = (problem.throughput / np.maximum(best, 1e-300)).sum(axis=0)
+        self.fastest_first = np.argsort(-speed, kind="stable").tolist()
         self.ledger = self.ledger.moved_to(jobs, problem, fraction)
         self.stale = False
         self.next_reset_s = state.now_s + self.reset_s
@@ -118,6 +127,13 @@ class _Book:
         where = self.ledger.find(after.keys)
         after.fraction[where >= 0] = self.ledger.fraction[where[where >= 0]]
         self.ledger = after
+
+    def type_order(self) -> list[int]:
+        """Order in which the queues of the types are served; nobody is served twice."""
+        if self.policy.aware:
+            return self.fastest_first
+        order: list[int] = self.draw.permutation(len(self.fastest_first)).tolist()
+        return order
 
     def settled(self, state: State, decision: Decision) -> bool:
         """Whether nothing can change before a job comes or goes: all run, where they always should.
@@ -157,7 +173,7 @@ def _choose(state: State, decision: Decision, book: _Book) -> None:
     """Select for the coming round; stop what was not selected, start what does not run yet."""
     ledger = book.ledger
     chosen = select(
-        ledger.combinations, ledger.ranking(book.round_s), state.gpus_per_type, _order(ledger)
+        ledger.combinations, ledger.ranking(book.round_s), state.gpus_per_type, book.type_order()
     )
     wanted = _wanted(ledger, chosen)
     for job in list(state.running):
@@ -226,15 +242,9 @@ def _fill(state: State, decision: Decision, book: _Book, round_s: float) -> None
     )
     idle = replace(rows, runnable=rows.runnable & able[:, None])
     for job, (kind, partner) in _wanted(
-        ledger, select(idle, ledger.ranking(round_s), free, _order(ledger))
+        ledger, select(idle, ledger.ranking(round_s), free, book.type_order())
     ).items():
         _start(state, decision, job, kind, partner)
-
-
-def _order(ledger: Ledger) -> list[int]:
-    """Types by how much of them is wanted, most first: queues are served one after the other."""
-    order: list[int] = np.argsort(-ledger.fraction.sum(axis=0), kind="stable").tolist()
-    return order
 
 
 POLICIES = (Gavel(),)

@@ -84,6 +84,9 @@ class Highs:
             basis = highs.getBasis()
             self._pass(program)
             if basis.valid and same:
+                basis.alien = (
+                    False  # It is HiGHS's own: no need to find out whether it is singular.
+                )
                 highs.setBasis(basis)
             return
         if len(entries):

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
-from shadowprice.instances.instance import Overheads
+from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.gittins2d import ServiceDistribution
 from shadowprice.solvers.placement.protocol import Placement
@@ -48,6 +49,9 @@ class Preset:
         For each of the peer's policies, a recipe from a workload and a placement.
     needs_samples : mapping of str to callable
         The same for policies that also need a sample of service times [GPU-s].
+    loops : mapping of str to callable
+        Policies that run in a loop of the peer's own, not in the engine: from an instance and a
+        seed to a schedule.
     """
 
     name: str
@@ -57,6 +61,16 @@ class Preset:
     needs_samples: Mapping[str, Callable[[Workload, Placement, ServiceDistribution], Recipe]] = (
         field(default_factory=dict)
     )
+    loops: Mapping[str, Callable[[Instance, int], Schedule]] = field(default_factory=dict)
+
+    @property
+    def policies(self) -> list[str]:
+        """Names of all policies."""
+        return sorted({*self.recipes, *self.needs_samples, *self.loops})
+
+    def loop(self, policy: str) -> Callable[[Instance, int], Schedule] | None:
+        """The peer's own loop for a policy, by the peer's name alone or in full, if it has one."""
+        return self.loops.get(self._split(policy)[0])
 
     def recipe(
         self,
@@ -75,6 +89,9 @@ class Preset:
             If policy or placement is not one of the peer's, or a needed sample is missing.
         """
         policy, named = self._split(policy)
+        if policy not in self.policies:
+            known = ", ".join(self.policies)
+            raise InputError(f"preset {self.name}: policy {policy!r}, expected one of {known}")
         placement = placement or named or next(iter(self.placements))
         if placement not in self.placements:
             raise InputError(
@@ -88,9 +105,6 @@ class Preset:
                     "none was given"
                 )
             return self.needs_samples[policy](workload, self.placements[placement], samples)
-        if policy not in self.recipes:
-            known = ", ".join(sorted({*self.recipes, *self.needs_samples}))
-            raise InputError(f"preset {self.name}: policy {policy!r}, expected one of {known}")
         return self.recipes[policy](workload, self.placements[placement])
 
     def _split(self, policy: str) -> tuple[str, str | None]:

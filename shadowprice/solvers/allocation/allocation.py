@@ -151,6 +151,10 @@ class AllocationPolicy(Protocol):
     def packed(self) -> bool:
         """Whether it lets pairs of jobs share GPUs."""
 
+    @property
+    def aware(self) -> bool:
+        """Whether it knows that GPU types differ."""
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """Allocate; the workspace keeps compiled programmes from call to call."""
 

@@ -35,6 +35,7 @@ class Allox:
     share: float = 1.0
 
     needs_steps: ClassVar[bool] = True
+    aware: ClassVar[bool] = True
     packed: ClassVar[bool] = False
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:

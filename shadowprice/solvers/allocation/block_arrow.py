@@ -73,39 +73,12 @@ def solve(a: Numbers, load: Numbers, workers: Numbers, tolerance: float = 1e-9) 
     Point
         Its gap may exceed the tolerance when numbers are extreme: compare value and bound.
     """
-    point = _interior(a, load, workers, tolerance)
-    best = a.max(axis=1)
-    if point.bound - point.value <= tolerance * point.value or point.value < 0.99 * best.min():
-        return point
-    # Perhaps a job that always runs on its fastest type is what limits all: then the point where
-    # it does is not interior, and the method crawls. Give such jobs what they need first.
-    limiting = best <= best.min() * (1.0 + 1e-9)
-    x = np.zeros_like(a)
-    x[limiting, a[limiting].argmax(axis=1)] = 1.0
-    left = workers - load @ x
-    if limiting.all() or not (left > 0).all():
-        return point
-    rest = _interior(a[~limiting], load[~limiting], left, tolerance, enough=float(best.min()))
-    if rest.value < best.min():
-        return point
-    x[~limiting] = rest.x
-    price = limiting / limiting.sum()
-    nothing = np.zeros(len(workers))
-    value = float((a * x).sum(axis=1).min())
-    upper = bound(a, load, workers, price, nothing)
-    return Point(value, upper, x, price, nothing, point.iterations + rest.iterations)
-
-
-def _interior(
-    a: Numbers, load: Numbers, workers: Numbers, tolerance: float, enough: float = np.inf
-) -> Point:
-    """The method itself; stops early at a value that is enough."""
     scale, size = float(a.max(axis=1).mean()), float(load.mean())
     state = Iterate(np.ascontiguousarray(a.T) / scale, load / size, workers / size)
     iterations = 0
     with np.errstate(all="ignore"):
         while iterations < MAX_ITERATIONS and state.gap() > tolerance * state.t:
-            if state.t * scale >= enough * (1.0 + 1e-6) or not state.step(tolerance):
+            if not state.step(tolerance):
                 break
             iterations += 1
     x = _cleaned(state.best_x.T, load, workers)

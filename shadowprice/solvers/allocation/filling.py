@@ -33,12 +33,16 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from shadowprice.errors import SolverError
-from shadowprice.solvers.allocation.level import Level, highest_level
+from shadowprice.solvers.allocation.level import highest_level
+from shadowprice.solvers.allocation.prices import Level
 from shadowprice.solvers.allocation.rates import Numbers, Rates
 from shadowprice.solvers.allocation.workspace import Workspace
 
 REACHED = 1e-8
 """Relative distance of a level from 1 that is rounding of a solver."""
+
+ALONG = 1e-10
+"""A path may run along what prices allow, when jobs with a price wait for others; rounding must not end it."""
 
 _MAX_STEPS = 100
 
@@ -145,7 +149,7 @@ def _leaves(
     price = level.job_price * norm
 
     def excess(candidate: float) -> float:
-        return float(price @ path.levels(candidate, cap)) - level.bound
+        return float(price @ path.levels(candidate, cap)) - level.bound * (1.0 + ALONG)
 
     if excess(start) >= 0:
         return start

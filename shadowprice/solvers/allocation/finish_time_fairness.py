@@ -24,8 +24,9 @@ from shadowprice.errors import SolverError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.allocation import Allocation, nothing
 from shadowprice.solvers.allocation.isolated import isolated_shares
-from shadowprice.solvers.allocation.level import Level, highest_level
+from shadowprice.solvers.allocation.level import highest_level
 from shadowprice.solvers.allocation.max_min_fairness import prices
+from shadowprice.solvers.allocation.prices import Level
 from shadowprice.solvers.allocation.rates import Numbers, Rates
 from shadowprice.solvers.allocation.spread import spread
 from shadowprice.solvers.allocation.workspace import Workspace

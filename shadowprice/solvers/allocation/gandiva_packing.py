@@ -34,6 +34,7 @@ class GandivaPacking:
     seed: int = 0
 
     needs_steps: ClassVar[bool] = False
+    aware: ClassVar[bool] = True
     packed: ClassVar[bool] = True
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.allocation import Allocation, nothing
 from shadowprice.solvers.allocation.rates import Numbers
@@ -30,6 +31,7 @@ class Isolated:
     name: str = "isolated"
 
     needs_steps: ClassVar[bool] = False
+    aware: ClassVar[bool] = False
     packed: ClassVar[bool] = False
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
@@ -50,6 +52,7 @@ class Proportional:
     name: str = "proportional"
 
     needs_steps: ClassVar[bool] = False
+    aware: ClassVar[bool] = False
     packed: ClassVar[bool] = False
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
@@ -57,6 +60,8 @@ class Proportional:
         if not len(problem):
             return nothing(self.name, problem)
         capacity = problem.type_capacity
+        if not capacity.sum() > 0:
+            raise InputError(f"{problem.source}: the cluster has no GPUs")
         shares = np.repeat((capacity / capacity.sum())[None, :], len(problem), axis=0)
         wanted = float((problem.gpus @ shares).sum())
         over = wanted > capacity.sum() * (1.0 + 1e-12)

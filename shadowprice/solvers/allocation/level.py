@@ -7,48 +7,20 @@ programme, with different needs.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from shadowprice.models import gavel
 from shadowprice.solvers.allocation import block_arrow
 from shadowprice.solvers.allocation.merge import merge
+from shadowprice.solvers.allocation.pair_columns import MANY_PAIRS, with_columns
+from shadowprice.solvers.allocation.prices import Level
 from shadowprice.solvers.allocation.rates import Numbers, Rates
 from shadowprice.solvers.allocation.workspace import Workspace
 
 EXACT = 1e-7
 """Relative gap up to which the block-arrow method's answer is taken; HiGHS's tolerance is the same."""
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """A level, an allocation that reaches it, and prices that prove that none is higher.
-
-    Parameters
-    ----------
-    value, bound : float
-        Level reached, and the bound the prices prove.
-    x, y : ndarray
-        Fractions of time of jobs, shape (jobs, types), and of pairs, shape (pairs, types).
-    job_price : ndarray, shape (jobs,)
-        y_m >= 0 with sum y_m r_m = 1: value of a step per second of each job.
-    time_price : ndarray, shape (jobs,)
-        Value of a unit of each job's own time.
-    worker_price : ndarray, shape (accelerators,)
-        Value of a GPU of each accelerator.
-    method : str
-        ``highs`` or ``block-arrow``.
-    """
-
-    value: float
-    bound: float
-    x: Numbers
-    y: Numbers
-    job_price: Numbers
-    time_price: Numbers
-    worker_price: Numbers
-    method: str
 
 
 def highest_level(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
@@ -78,6 +50,12 @@ def highest_level(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
 
 
 def _solve(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
+    if len(rates.pairs) > MANY_PAIRS:
+        return with_columns(rates, lambda some: _solve_all(some, need, workspace))
+    return _solve_all(rates, need, workspace)
+
+
+def _solve_all(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
     own = rates.accelerators == tuple(range(len(rates.workers)))
     if (
         workspace.options.method == "auto"
@@ -119,10 +97,24 @@ def _by_structure(rates: Rates, need: Numbers) -> Level:
 
 
 def _by_highs(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
-    solved = workspace.solve(gavel.max_min, rates, r=need)
-    time_price, worker_price = solved.dual("time"), solved.dual("workers")
-    value = solved.solution.objective
-    bound = float(rates.workers @ worker_price + rates.count @ time_price)
-    return Level(
-        value, bound, solved.x, solved.y, solved.dual("fair"), time_price, worker_price, "highs"
+    """In units of each job's best rate and of the level no job can exceed alone: tolerances are absolute."""
+    best = rates.best
+    rate = np.divide(1.0, best, out=np.ones_like(best), where=best > 0)
+    asking = (need > 0) & (best > 0)
+    unit = float((best[asking] / need[asking]).min()) if asking.any() else 1.0
+    pairs = rates.pairs
+    scaled = replace(
+        rates,
+        alone=rates.alone * rate[:, None],
+        pairs=replace(
+            pairs,
+            throughput_first=pairs.throughput_first * rate[pairs.first, None],
+            throughput_second=pairs.throughput_second * rate[pairs.second, None],
+        ),
     )
+    solved = workspace.solve(gavel.max_min, scaled, r=need * rate * unit)
+    time_price, worker_price = unit * solved.dual("time"), unit * solved.dual("workers")
+    value = unit * solved.solution.objective
+    bound = float(rates.workers @ worker_price + rates.count @ time_price)
+    job_price = unit * rate * solved.dual("fair")
+    return Level(value, bound, solved.x, solved.y, job_price, time_price, worker_price, "highs")

@@ -12,7 +12,8 @@ import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.allocation import Allocation, Prices, nothing
-from shadowprice.solvers.allocation.level import Level, highest_level
+from shadowprice.solvers.allocation.level import highest_level
+from shadowprice.solvers.allocation.prices import Level
 from shadowprice.solvers.allocation.rates import Numbers, Rates
 from shadowprice.solvers.allocation.spread import spread
 from shadowprice.solvers.allocation.workspace import Workspace

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.allocation import Allocation, nothing
 from shadowprice.solvers.allocation.rates import Numbers, Rates
@@ -95,6 +96,11 @@ class LeastCost:
         if not len(problem):
             return nothing(self.name, problem)
         rates = Rates.of(problem, aware=self.aware, packed=self.packed)
+        if not (problem.price > 0).all():
+            free = problem.gpu_types[int((problem.price <= 0).argmax())]
+            raise InputError(
+                f"{problem.source}: GPU type {free!r} has no price, {self.name} needs one above 0 for all"
+            )
         values = Values.of_throughput(rates, np.ones_like(rates.alone))
         costs = Values.of_gpus(rates, problem.price / 3600.0)
 

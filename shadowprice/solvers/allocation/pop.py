@@ -63,6 +63,11 @@ class Pop:
         """As the programme of each part."""
         return _INNER[self.inner][0].packed
 
+    @property
+    def aware(self) -> bool:
+        """As the programme of each part."""
+        return _INNER[self.inner][0].aware
+
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """One programme of n / k jobs for each part."""
         if not len(problem):

@@ -53,6 +53,12 @@ class Rates:
             If a job has no throughput on any type.
         """
         stuck = ~(problem.throughput > 0).any(axis=1)
+        idle = ~((problem.throughput > 0) & (problem.type_capacity > 0)).any(axis=1)
+        if idle.any() and not stuck.any():
+            raise InputError(
+                f"{problem.source}: job {problem.id[idle.argmax()]!r} has throughput only on types "
+                f"without GPUs; no allocation gives it progress"
+            )
         if stuck.any():
             raise InputError(
                 f"{problem.source}: job {problem.id[stuck.argmax()]!r} has no throughput on any of "

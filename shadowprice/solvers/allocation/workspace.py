@@ -11,9 +11,16 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.errors import SolverError
 from shadowprice.models.gavel import Shape
 from shadowprice.solvers.allocation.rates import Numbers, Rates
-from shadowprice.solvers.compile import CompiledModel, Solution, SolverOptions, compile_model
+from shadowprice.solvers.compile import (
+    CompiledModel,
+    Solution,
+    SolverOptions,
+    Status,
+    compile_model,
+)
 
 _FEWEST_ROWS = 32
 
@@ -72,7 +79,7 @@ class Workspace:
         CPU time spent inside the solver [s], and how often it was called.
     """
 
-    options: SolverOptions = field(default_factory=SolverOptions)
+    options: SolverOptions = field(default_factory=lambda: SolverOptions(time_limit_s=600.0))
     spare: bool = False
     structured_rows: int = 96
     solver_s: float = 0.0
@@ -107,6 +114,12 @@ class Workspace:
         solution = compiled.solve(options or self.options)
         self.solver_s += time.process_time() - began
         self.solves += 1
+        if solution.status is not Status.OPTIMAL and not compiled.program.mixed:
+            limit_s = (options or self.options).time_limit_s
+            raise SolverError(
+                f"{build.__name__} for {rows} jobs and {len(rates.pairs)} pairs is not solved after "
+                f"{limit_s} s; raise the time limit"
+            )
         y = compiled.value(solution, model.y) if shape.pairs else np.zeros((0, shape.types))
         x = compiled.value(solution, model.x)[:rows]
         return Solved(solution, np.maximum(x, 0.0), np.maximum(y, 0.0), compiled, model, rows)
