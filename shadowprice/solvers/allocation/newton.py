@@ -13,6 +13,8 @@ Numbers = NDArray[np.float64]
 _NEIGHBOURHOOD = 1e-4
 """Products of variables and slacks stay above this share of their mean: the wide neighbourhood."""
 _BACKTRACKS = 20
+_SHORT_STEPS = 6
+"""Steps in a row that hardly move, after which there is no use in going on."""
 _ACCURATE = 1e-3
 """Error of a Newton step, in units of the mean product, from which it is refined."""
 _REFINEMENTS = 3
@@ -26,6 +28,8 @@ class Iterate:
     def __init__(self, a: Numbers, load: Numbers, workers: Numbers) -> None:
         self.a, self.load, self.workers = a, load, workers
         types, self.jobs = a.shape
+        self.apart = a[:, None] - a[None, :]
+        self.apart2 = self.apart**2
         share = 0.9 * np.minimum(1.0 / (types + 1), workers / load.sum())
         self.x = np.repeat(share[:, None], self.jobs, axis=1)
         self.t = 0.5 * float((a * self.x).sum(axis=0).min())
@@ -34,7 +38,7 @@ class Iterate:
         self.v = 1.1 * best * self.y
         self.p = np.full(types, 0.1 * float((best * self.y).mean()))
         self.best_x, self.best_y, self.best_prices = self.x, self.y, self.p
-        self.last = 1.0
+        self.last, self.short = 1.0, 0
         self.count = types * self.jobs + 2 * self.jobs + types + 1
         self._slacks()
 
@@ -68,9 +72,15 @@ class Iterate:
         guess = system.solve(zero)
         primal, dual = guess.lengths()
         after = guess.gap_after(primal, dual) / self.count
-        share = max((after / mu) ** 3, 0.5 if self.last < 0.1 else 0.1 if self.last < 0.5 else 0.0)
-        centre = max(share * mu, 0.05 * tolerance * self.t / self.count)
-        step = system.solve(zero.corrected(guess, centre))
+        if self.last < 0.01:
+            # After a short step the point is too near a wall: to the centre first, without the
+            # second-order term, which supposes a full step.
+            step = system.solve(zero.centred(mu))
+        else:
+            least = 0.5 if self.last < 0.1 else 0.1 if self.last < 0.5 else 0.0
+            share = max(min((after / mu) ** 3, 1.0), least)
+            centre = max(share * mu, 0.05 * tolerance * self.t / self.count)
+            step = system.solve(zero.corrected(guess, centre))
         reach = 0.9995
         primal, dual = (min(1.0, reach * length) for length in step.lengths())
         before = (self.x, self.t, self.y, self.v, self.p)
@@ -79,7 +89,8 @@ class Iterate:
             self._move(before, step, primal, dual)
             if self._central():
                 self.best_x, self.best_y, self.best_prices = self.x, self.y, self.p
-                return primal + dual > 1e-6
+                self.short = self.short + 1 if primal + dual < 1e-3 else 0
+                return self.short < _SHORT_STEPS
             primal, dual = 0.7 * primal, 0.7 * dual
         self._move(before, step, 0.0, 0.0)
         return False
@@ -122,6 +133,12 @@ class _Products:
             self.t + (centre - g.t * g.zt),
         )  # fmt: skip
 
+    def centred(self, centre: float) -> _Products:
+        """The same with centring alone."""
+        return _Products(
+            self.x + centre, self.f + centre, self.u + centre, self.w + centre, self.t + centre
+        )
+
     def largest(self) -> float:
         """Largest absolute entry."""
         parts = (self.x, self.f, self.u, self.w, np.float64(self.t))
@@ -142,22 +159,28 @@ class _System:
         own = own + _REGULAR * square
         other = other + _REGULAR * total
         self.b11, self.b12, self.b22 = own + square, ad.sum(axis=0), other + total
-        # sum a^2 d sum d - (sum a d)^2 without the cancellation.
-        spread = np.zeros_like(own)
-        for j in range(1, len(a)):
-            for k in range(j):
-                spread += d[j] * d[k] * (a[j] - a[k]) ** 2
-        det = own * self.b22 + other * square + spread
+        apart = point.apart
+        # Products of differences, so that nothing cancels where a job has one type to itself.
+        spread = d[:, None] * d[None, :] * point.apart2
+        det = own * self.b22 + other * square + 0.5 * spread.sum(axis=(0, 1))
         self.b11, self.b12, self.b22 = self.b11 / det, self.b12 / det, self.b22 / det
-        self.e, self.h = ad * load, d * load
-        self.into_y = self.b22 * self.e - self.b12 * self.h
-        self.into_v = self.b12 * self.e - self.b11 * self.h
+        self.g = (other * a + (d[None, :] * apart).sum(axis=1)) / det
+        self.k = ((ad[None, :] * apart).sum(axis=1) - own) / det
+        held = d * load
+        self.into_y, self.into_v = held * self.g, held * self.k
         types = len(a)
         matrix = np.empty((types + 1, types + 1))
-        matrix[:types, :types] = self.h @ self.into_v.T - self.e @ self.into_y.T
-        diagonal = point.w / point.p + self.h @ load
-        matrix[range(types), range(types)] += diagonal
-        matrix[:types, types] = self.h @ self.b12 - self.e @ self.b22
+        for j in range(types):
+            others = [k for k in range(types) if k != j]
+            rest = own * (other + d[others].sum(axis=0)) + other * (a[others] * ad[others]).sum(
+                axis=0
+            )
+            rest += 0.5 * spread[np.ix_(others, others)].sum(axis=(0, 1))
+            matrix[j, j] = point.w[j] / point.p[j] + (held[j] * load * rest / det).sum()
+            for k in range(j):
+                both = other * a[j] * a[k] + own + (d * apart[j] * apart[k]).sum(axis=0)
+                matrix[j, k] = matrix[k, j] = -(held[j] * held[k] * both / det).sum()
+        matrix[:types, types] = -self.into_y.sum(axis=1)
         matrix[types, :types] = self.into_y.sum(axis=1)
         matrix[types, types] = point.zt / point.t + self.b22.sum()
         self.matrix = matrix
@@ -181,11 +204,13 @@ class _System:
     def _solve(self, want: _Products) -> _Step:
         at, types = self.at, len(self.d)
         cx = want.x / at.zx
-        p1 = want.f / at.y - (at.a * cx).sum(axis=0)
-        p2 = want.u / at.v + cx.sum(axis=0)
-        ky, kv = self.b22 * p1 + self.b12 * p2, self.b12 * p1 + self.b11 * p2
+        cf, cu = want.f / at.y, want.u / at.v
+        ky = self.b22 * cf + self.b12 * cu - (self.g * cx).sum(axis=0)
+        kv = self.b12 * cf + self.b11 * cu - (self.k * cx).sum(axis=0)
+        # Change of each x alone, were prices and t to stay: what is left of cx after its job's rows.
+        alone = cx - self.d * (kv - at.a * ky)
         right = np.empty(types + 1)
-        right[:types] = want.w / at.p + cx @ at.load - self.h @ kv + self.e @ ky
+        right[:types] = want.w / at.p + alone @ at.load
         right[types] = want.t / at.t - ky.sum()
         found = np.linalg.solve(self.matrix, right)
         dt = float(found[types])
