@@ -31,9 +31,11 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the house format
 nightly: $(VENV)/.installed-test  ## all tests, slow ones too, with 2,000 examples a property
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 -m 'not gpu'
 
-bench: $(VENV)/.installed  ## benchmarks; PHILLY=path/to/philly_flat.csv.xz adds the real trace
+bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simulation_throughputs.json.xz add real data
 	$(BIN)/python benchmarks/throughput.py $(if $(PHILLY),--philly $(PHILLY))
 	$(BIN)/python benchmarks/offline_optimum.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_front_end.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_allocations.py $(if $(GAVEL),--throughputs $(GAVEL))
 
 figures: $(VENV)/.installed  ## every figure of paper_figs/, at its fast size
 	set -e; for figure in paper_figs/[a-z]*.py; do echo "$$figure"; $(BIN)/python "$$figure" --quick; done
