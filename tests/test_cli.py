@@ -91,7 +91,10 @@ def test_policies_and_generate(tmp_path: Path) -> None:
     [
         (("--cluster", "4y4", "--policy", "srtf"), "NODESxGPUS"),
         (("--cluster", "4x4", "--policy", "magic"), "expected one of easy"),
-        (("--cluster", "4x4", "--policy", "fifo", "--preset", "borg"), "expected one of gavel, helios"),
+        (
+            ("--cluster", "4x4", "--policy", "fifo", "--preset", "borg"),
+            "expected one of gavel, helios",
+        ),
         (("--cluster", "4x4", "--policy", "fifo", "--placement", "scatter"), "expected one of"),
         (("--cluster", "1x4", "--policy", "fifo"), "GPUs of one type"),
         (("--cluster", "4x4", "--policy", "fifo", "--round", "-5"), "expected seconds >= 0"),
