@@ -79,10 +79,10 @@ if __name__ == "__main__":
         published(
             axes,
             f"{inside} inside entities",
-            f"agnostic total {100 * lower:.0f} % lower, published about 17 %",
+            f"agnostic total {-100 * lower:+.0f} %, published about -17 %",
         )
         axes.set(xlabel="time step", ylim=(0, None))
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8, loc="lower left")
+        axes.legend(frameon=False, fontsize=8, loc="upper left")
     figure.axes[0].set_ylabel("effective throughput, in V100s")
     save(frame, figure, "gavel_hierarchy")
