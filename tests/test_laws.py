@@ -15,6 +15,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
+from shadowprice.solvers.gavel import Gavel
 from shadowprice.solvers.gittins2d import Gittins2d
 from shadowprice.solvers.las import Las
 from shadowprice.solvers.las2d import Las2d
@@ -38,12 +39,23 @@ def scaled_policy(name: str, factor: float) -> Policy:
         return replace(found, quantum_s=found.quantum_s * factor)
     if isinstance(found, Las2d | Gittins2d):
         return replace(found, thresholds_gpu_s=tuple(t * factor for t in found.thresholds_gpu_s))
+    if isinstance(found, Gavel):
+        return replace(found, round_s=found.round_s * factor)
     return found
+
+
+# Virtual completions are rounded up to the time grid before anything starts at them; with early
+# starts a tick can decide which job goes first.
+ROUNDED = {"asrpt"}
+NOT_SCALED = {"asrpt-early", "asrpt-guarded"}
+
+# These let GPUs idle on purpose: the head blocks, or jobs wait for their virtual completion.
+BLOCKING = {"fifo", "sjf", "easy", "spjf", "spwf", "asrpt", "asrpt-early", "asrpt-guarded"}
 
 
 @given(
     instance=instances(),
-    name=st.sampled_from(NAMES),
+    name=st.sampled_from(sorted(set(NAMES) - NOT_SCALED)),
     factor=st.sampled_from([0.25, 0.5, 2.0, 8.0, 3.0]),
 )
 def test_scaling_all_times_scales_all_completions(
@@ -56,7 +68,8 @@ def test_scaling_all_times_scales_all_completions(
     before = ends_by_id(instance, run(instance, POLICIES[name]).schedule)
     after = ends_by_id(scaled, run(scaled, scaled_policy(name, factor)).schedule)
     for job, end_s in before.items():
-        assert after[job] == pytest.approx(factor * end_s, abs=1e-4 if factor == 3.0 else 0.0)
+        exact = factor != 3.0 and name not in ROUNDED
+        assert after[job] == pytest.approx(factor * end_s, abs=0.0 if exact else 1e-4)
 
 
 @given(data=st.data(), instance=instances(distinct_arrivals=True), name=st.sampled_from(NAMES))
@@ -91,7 +104,7 @@ def test_policies_that_do_not_preempt_run_every_job_once(instance: Instance, nam
 
 @given(
     instance=instances(),
-    name=st.sampled_from(sorted(n for n in NAMES if n not in ("fifo", "sjf", "easy"))),
+    name=st.sampled_from(sorted(set(NAMES) - BLOCKING)),
 )
 def test_no_gpus_idle_while_a_job_that_fits_waits(instance: Instance, name: str) -> None:
     schedule = run(instance, POLICIES[name]).schedule

@@ -6,6 +6,7 @@
 ``workload.parquet``      the jobs
 ``schedule.parquet``      the schedule
 ``together.parquet``      rates of jobs that share GPUs, where the instance has them
+``graphs.json``           job graphs and their network, where the instance has them
 ========================  ==================================================================
 
 The digests catch damage, mixed-up files and careless edits, not forgery: whoever recomputes
@@ -25,6 +26,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shadowprice.analysis.graphs_file import from_json, to_json
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.rates_table import from_table, to_table
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
@@ -32,6 +34,7 @@ from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.io import read_workload, write_workload
+from shadowprice.instances.job_graphs import JobGraphs
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.throughputs import Throughputs
 
@@ -39,7 +42,7 @@ T = TypeVar("T")
 
 FORMAT = 1
 RUN, WORKLOAD, SCHEDULE = "run.json", "workload.parquet", "schedule.parquet"
-TOGETHER = "together.parquet"
+TOGETHER, GRAPHS = "together.parquet", "graphs.json"
 _PARTIAL = ".partial-"
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "policy": str,
@@ -68,20 +71,22 @@ def save(outcome: Outcome, directory: str | Path) -> None:
     directory = Path(directory)
     try:
         _claim(directory)
-        together = outcome.instance.together
-        data = (WORKLOAD, SCHEDULE) if together is None else (WORKLOAD, SCHEDULE, TOGETHER)
+        together, graphs = outcome.instance.together, outcome.instance.graphs
+        data = _files(together is not None, graphs is not None)
         partial = {name: directory / (_PARTIAL + name) for name in (*data, RUN)}
         write_workload(outcome.instance.workload, partial[WORKLOAD])
         table = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
         pq.write_table(table, partial[SCHEDULE])
         if together is not None:
             pq.write_table(to_table(together), partial[TOGETHER])
+        if graphs is not None:
+            partial[GRAPHS].write_text(to_json(graphs), encoding="utf-8")
         digests = {name: _sha256(partial[name].read_bytes()) for name in data}
         partial[RUN].write_text(_describe(outcome, digests), encoding="utf-8")
         for name in (RUN, *data):
             partial[name].replace(directory / name)
-        if together is None:
-            (directory / TOGETHER).unlink(missing_ok=True)
+        for name in {TOGETHER, GRAPHS}.difference(data):
+            (directory / name).unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{directory}: cannot be written: {error}") from error
 
@@ -107,6 +112,7 @@ def load(directory: str | Path) -> Outcome:
         _parsed(directory / WORKLOAD, read_workload),
         _overheads(described["overheads"], run_path),
         _together(described.get("together"), run_path),
+        _parsed(directory / GRAPHS, _read_graphs) if "graphs" in described else None,
     )
     schedule = _parsed(schedule_path, _read_schedule)
     try:
@@ -134,7 +140,7 @@ def _claim(directory: Path) -> None:
     names = {path.name for path in directory.iterdir() if not path.name.startswith(_PARTIAL)}
     if not names:
         return
-    foreign = names - {RUN, WORKLOAD, SCHEDULE, TOGETHER}
+    foreign = names - {RUN, *_files(True, True)}
     if foreign:
         raise InputError(
             f"{directory}: has {min(foreign)!r} in it, expected a new directory or an earlier run"
@@ -145,6 +151,11 @@ def _claim(directory: Path) -> None:
             "expected a new directory or an earlier run"
         )
     _read_json(directory / RUN)
+
+
+def _files(together: bool, graphs: bool) -> tuple[str, ...]:
+    """Files of a run that are data."""
+    return (WORKLOAD, SCHEDULE, *[TOGETHER] * together, *[GRAPHS] * graphs)
 
 
 def _describe(outcome: Outcome, digests: Mapping[str, str]) -> str:
@@ -163,6 +174,8 @@ def _describe(outcome: Outcome, digests: Mapping[str, str]) -> str:
     }
     if together is not None:
         described["together"] = {"gpu_types": together.gpu_types, "source": together.source}
+    if outcome.instance.graphs is not None:
+        described["graphs"] = len(outcome.instance.graphs.graph)
     try:
         described["sha256"] = {RUN: _sha256(_canonical(described)), **digests}
         return json.dumps(described, indent=1, allow_nan=False) + "\n"
@@ -207,6 +220,10 @@ def _read_schedule(path: Path) -> Schedule:
     return Schedule.from_frame(frame, source=str(path))
 
 
+def _read_graphs(path: Path) -> JobGraphs:
+    return from_json(read_text(path), path=str(path))
+
+
 def _parsed(path: Path, read: Callable[[Path], T]) -> T:
     """What a reader makes of a file; damaged Parquet raises a variety of errors."""
     try:
@@ -219,7 +236,7 @@ def _parsed(path: Path, read: Callable[[Path], T]) -> T:
 
 def _check_digests(described: Mapping[str, Any], directory: Path) -> None:
     recorded = described["sha256"]
-    data = (WORKLOAD, SCHEDULE, TOGETHER) if "together" in described else (WORKLOAD, SCHEDULE)
+    data = _files("together" in described, "graphs" in described)
     found = {name: _sha256(read_bytes(directory / name)) for name in data}
     found[RUN] = _sha256(_canonical(described))
     for name, digest in found.items():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
@@ -14,11 +15,14 @@ from shadowprice.execution.presets.preset import Recipe
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.network import Network
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
+from shadowprice.instances.workload_graphs import TrainingSetting, workload_graphs
 from shadowprice.solvers import registry
 from shadowprice.solvers.gittins2d import ServiceDistribution
+from shadowprice.solvers.graph_placement.registry import graph_placements
 from shadowprice.solvers.policy import Policy
 
 
@@ -44,6 +48,13 @@ class Semantics:
         Seed of policies that draw random numbers.
     together : Throughputs, optional
         Rates of pairs of jobs that share GPUs, for policies that let them.
+    predictor : str, optional
+        Predictor of iterations, for policies that take one: ``forest``, ``noisy:2`` ...
+    network : Network, optional
+        Bandwidths; given, every job gets the graph of its model, its work counts iterations, and
+        ``placement`` may name a placement of job graphs.
+    training : TrainingSetting, optional
+        How the models are trained, for their graphs.
     """
 
     preset: str | None = None
@@ -54,12 +65,22 @@ class Semantics:
     samples: ServiceDistribution | None = None
     seed: int = 0
     together: Throughputs | None = None
+    predictor: str | None = None
+    network: Network | None = None
+    training: TrainingSetting | None = None
 
     def recipe(self, workload: Workload, policy: str | Policy) -> Recipe:
         """All switches settled for one policy."""
         if self.preset is None:
             chosen = registry.policy(policy) if isinstance(policy, str) else policy
-            recipe = Recipe(workload, chosen, registry.placement(self.placement or "count"))
+            of_graphs = self.placement in graph_placements()
+            wanted = {
+                "predictor": self.predictor,
+                "placement": self.placement if of_graphs else None,
+            }
+            chosen = _with(chosen, {name: value for name, value in wanted.items() if value})
+            of_gpus = "count" if of_graphs or self.placement is None else self.placement
+            recipe = Recipe(workload, chosen, registry.placement(of_gpus))
         elif isinstance(policy, str):
             found = find_preset(self.preset)
             recipe = found.recipe(policy, workload, self.placement, self.samples)
@@ -71,6 +92,17 @@ class Semantics:
         first_s = recipe.rounds.first_s if self.first_round_s is None else self.first_round_s
         overheads = recipe.overheads if self.overheads is None else self.overheads
         return replace(recipe, rounds=Rounds(length_s, first_s), overheads=overheads)
+
+
+def _with(policy: Policy, wanted: Mapping[str, str]) -> Policy:
+    """A policy with some of its parameters set; one that has no such parameter is refused."""
+    takes: set[str] = {field.name for field in fields(policy)} if is_dataclass(policy) else set()
+    for name, value in wanted.items():
+        if name not in takes:
+            what = f"{name} of job graphs" if name == "placement" else name
+            raise InputError(f"policy {policy.name!r} takes no {what}, got {value!r}")
+    changed: Any = replace(cast(Any, policy), **wanted) if wanted else policy
+    return cast(Policy, changed)
 
 
 def simulate(
@@ -125,7 +157,10 @@ def simulate(
             own, Instance(where, workload, together=chosen.together), str(policy), chosen, dropped
         )
     recipe = chosen.recipe(workload, policy)
-    instance = Instance(where, recipe.workload, recipe.overheads, chosen.together)
+    graphs = None
+    if chosen.network is not None:
+        graphs = workload_graphs(recipe.workload, chosen.network, chosen.training)
+    instance = Instance(where, recipe.workload, recipe.overheads, chosen.together, graphs)
     result = run(instance, recipe.policy, placement=recipe.placement, rounds=recipe.rounds)
     settings = {
         "preset": chosen.preset,

@@ -23,7 +23,11 @@ PresetOption = Annotated[
     str | None, typer.Option("--preset", help="A published simulator's semantics and names.")
 ]
 PlacementOption = Annotated[
-    str | None, typer.Option("--placement", help="count, consolidate, pack, ...")
+    str | None,
+    typer.Option(
+        "--placement",
+        help="count, consolidate, pack; heavy-edge, first-fit, exact, ... with --network.",
+    ),
 ]
 RoundOption = Annotated[
     float | None, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
@@ -48,3 +52,16 @@ DropOption = Annotated[
     bool, typer.Option("--drop-infeasible", help="Leave out jobs that can never run.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PredictorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--predictor", help="forest, median, last, oracle, noisy:MU, ... for policies that predict."
+    ),
+]
+NetworkOption = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        help="INTRA:NIC[:SHARING] in GB/s: jobs get the graphs of their models, work counts iterations.",
+    ),
+]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from shadowprice.analysis.compare import Comparison
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.errors import ShadowpriceError
 
 console = Console()
 stderr = Console(stderr=True)
@@ -68,3 +70,11 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 def _describe(progress: Progress, task: TaskID, step: str) -> None:
     progress.update(task, description=step)
+
+
+def write(path: Path, action: Callable[[], object]) -> None:
+    """Write a file, or say that it cannot be written."""
+    try:
+        action()
+    except (OSError, ValueError) as error:
+        raise ShadowpriceError(f"{path}: cannot be written: {error}") from error

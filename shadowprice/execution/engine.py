@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 
 from shadowprice.errors import InputError, PolicyError
+from shadowprice.execution.graph_hosts import GraphHosts
 from shadowprice.execution.hosts import SimulatedHosts
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -110,7 +111,9 @@ class _Engine:
         pools = [0] * len(types) if alike else types.tolist()
         self.policy = policy
         self.rounds = rounds
-        self.hosts = SimulatedHosts(instance)
+        graphs = instance.graphs
+        self.mapped = None if graphs is None else GraphHosts(instance, graphs)
+        self.hosts = self.mapped or SimulatedHosts(instance)
         self.state = State(instance, policy.knows, placement.allocator(instance.cluster, pools))
         self.arrivals: list[float] = instance.workload.arrival_s.tolist()
         self.ids = instance.workload.id
@@ -183,6 +186,8 @@ class _Engine:
         partners = decision.partners
         if partners:
             self._regroup(partners, decision.stops, now_s)
+        if self.mapped is not None:
+            self.mapped.map(decision.mappings or {})
         for job, pieces in decision.starts:
             if job not in state.waiting:
                 raise PolicyError(

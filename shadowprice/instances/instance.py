@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, ceil_time, up_to_grid
+from shadowprice.instances.job_graphs import JobGraphs
 from shadowprice.instances.throughputs import Kind, Throughputs
 from shadowprice.instances.workload import Workload
 
@@ -84,9 +85,14 @@ class Instance:
     together : Throughputs, optional
         Rates of two jobs that share their GPUs, by model, gang size and GPU type, in units of
         their work a second; those that were not measured cannot share. Nobody shares without it.
+    graphs : JobGraphs, optional
+        Stages of every job, whose ``work`` then counts iterations: a run takes as long as where its
+        replicas are makes them. All GPUs are of one speed, and nobody shares.
 
     Raises
     ------
+    InputError
+        If there are graphs and rates, or the graphs are not those of the jobs.
     InfeasibleJobError
         If a job fits no GPU type of the cluster; see :meth:`feasible` for dropping such jobs.
     """
@@ -95,8 +101,16 @@ class Instance:
     workload: Workload
     overheads: Overheads = field(default_factory=Overheads)
     together: Throughputs | None = None
+    graphs: JobGraphs | None = None
 
     def __post_init__(self) -> None:
+        if self.graphs is not None:
+            self.graphs.check(self.cluster, self.workload)
+            if self.together is not None:
+                raise InputError(
+                    f"{self.workload.source}: has job graphs and rates of jobs that share GPUs, "
+                    "expected one of the two"
+                )
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
@@ -114,16 +128,26 @@ class Instance:
         workload: Workload,
         overheads: Overheads | None = None,
         together: Throughputs | None = None,
+        graphs: JobGraphs | None = None,
     ) -> tuple[Instance, NDArray[np.object_]]:
         """The instance without the jobs that can never run, and their ids."""
         can_run = _can_run(cluster, workload)
         kept = workload if can_run.all() else workload.select(can_run)
-        return cls(cluster, kept, overheads or Overheads(), together), workload.id[~can_run]
+        left = graphs if graphs is None or can_run.all() else graphs.select(can_run)
+        instance = cls(cluster, kept, overheads or Overheads(), together, left)
+        return instance, workload.id[~can_run]
 
     @cached_property
     def processing_s(self) -> NDArray[np.float64]:
-        """Run time [s] of every job on every GPU type, shape (n, types), infinite where impossible."""
-        times = self.workload.processing_s(self.cluster)
+        """Run time [s] of every job on every GPU type, shape (n, types), infinite where impossible.
+
+        With job graphs, of every job if each iteration took alpha_min.
+        """
+        if self.graphs is None:
+            times = self.workload.processing_s(self.cluster)
+        else:
+            shortest = self.graphs.shortest_s(self.workload)
+            times = np.repeat(shortest[:, None], len(self.cluster.gpu_types), axis=1)
         times.flags.writeable = False
         return times
 
@@ -136,8 +160,8 @@ class Instance:
 
     @cached_property
     def equal_speeds(self) -> bool:
-        """Whether every job takes the same time on every GPU type of the cluster."""
-        return bool(np.all(self.processing_s == self.processing_s[:, :1]))
+        """Whether every job takes the same time wherever it runs; never said of job graphs."""
+        return self.graphs is None and bool(np.all(self.processing_s == self.processing_s[:, :1]))
 
     def shared_processing_s(
         self, job: ArrayLike, partner: ArrayLike, gpu_type: ArrayLike

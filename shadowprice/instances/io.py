@@ -13,9 +13,7 @@ import pyarrow.parquet as pq
 from shadowprice.errors import InputError
 from shadowprice.instances.delimited import read_table
 from shadowprice.instances.files import read_bytes
-from shadowprice.instances.workload import Workload
-
-TEXT_COLUMNS = ("id", "tenant", "model")
+from shadowprice.instances.workload import TEXT_COLUMNS, Workload
 
 
 def write_workload(workload: Workload, path: str | Path) -> None:
@@ -33,7 +31,8 @@ def write_workload(workload: Workload, path: str | Path) -> None:
             pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
         elif path.suffix == ".csv":
             # A carriage return ends a line unless quoted, and is not quoted unless asked for.
-            returns = any("\r" in text for name in TEXT_COLUMNS for text in frame[name].tolist())
+            texts = [name for name in TEXT_COLUMNS if name in frame]
+            returns = any("\r" in text for name in texts for text in frame[name].tolist())
             quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
             frame.to_csv(path, index=False, lineterminator="\n", quoting=quoting, encoding="utf-8")
         else:

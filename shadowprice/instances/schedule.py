@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import cached_property
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +24,7 @@ def _nobody() -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Rows (job, node, gpus, start, end, overhead, partner).
+    """Rows (job, node, gpus, start, end, overhead, partner, stages).
 
     A gang that spans nodes has one row for each, with equal times. The partner of a run never
     changes: when a second job joins it on its GPUs, leaves or ends, the run ends and the job goes
@@ -43,6 +45,8 @@ class Schedule:
         Part of the run without progress, at its beginning [s].
     partner : ndarray of int, optional
         Row of the job with which this run shares its GPUs, -1 for none; nobody shares if not given.
+    stages : ndarray of tuple of int, optional
+        Replicas of each stage of the job's graph on the node; only where jobs have graphs.
     """
 
     job: NDArray[np.int64]
@@ -52,11 +56,12 @@ class Schedule:
     end_s: NDArray[np.float64]
     overhead_s: NDArray[np.float64]
     partner: NDArray[np.int64] = field(default_factory=_nobody, kw_only=True)
+    stages: NDArray[np.object_] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not len(self.partner):
             object.__setattr__(self, "partner", np.full(self.job.shape, ALONE))
-        for column in fields(self):
+        for column in self._given():
             values = getattr(self, column.name)
             if values.shape != self.job.shape:
                 raise InputError(
@@ -67,8 +72,12 @@ class Schedule:
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, source: str = "schedule") -> Schedule:
         """Inverse of :meth:`to_frame`; without a column ``partner`` nobody shares."""
-        columns = {}
+        columns: dict[str, NDArray[Any]] = {}
+        if "stages" in frame:
+            columns["stages"] = _tuples(frame["stages"], source)
         for column in fields(cls):
+            if column.name == "stages":
+                continue
             if column.name not in frame:
                 if column.name == "partner":
                     continue
@@ -84,7 +93,11 @@ class Schedule:
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a pandas frame."""
-        return pd.DataFrame({column.name: getattr(self, column.name) for column in fields(self)})
+        return pd.DataFrame({column.name: getattr(self, column.name) for column in self._given()})
+
+    def _given(self) -> list[Field[Any]]:
+        """All columns, without the stages if there are none."""
+        return [column for column in fields(self) if getattr(self, column.name) is not None]
 
     @cached_property
     def runs(self) -> NDArray[np.int64]:
@@ -126,3 +139,17 @@ class Schedule:
 
     def __repr__(self) -> str:
         return f"Schedule({len(self)} rows, {len(self.runs)} runs)"
+
+
+def _tuples(stages: pd.Series, source: str) -> NDArray[np.object_]:
+    """Cells that are lists of whole numbers, as tuples of int."""
+    cells = np.empty(len(stages), dtype=object)
+    for row, cell in enumerate(stages):
+        listed = cell.tolist() if isinstance(cell, np.ndarray) else cell
+        fine = isinstance(listed, list | tuple)
+        if not fine or not all(isinstance(count, Integral) for count in listed):
+            raise InputError(
+                f"{source}: row {row}, column 'stages': got {cell!r:.80}, expected whole numbers"
+            )
+        cells[row] = tuple(int(count) for count in listed)
+    return cells

@@ -18,6 +18,9 @@ from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_grid, up_to_grid
 
 MAX_GANG = 10_000_000
 MAX_ITERATIONS = 1e18
+TEXT_COLUMNS = ("id", "tenant", "model", "group", "name")
+COLUMNS = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", *TEXT_COLUMNS[1:])
+"""Columns of every workload, in the order of frames and files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,9 @@ class Workload:
         Absolute deadline [s], infinity for none. Not a release date nor a limit that is enforced.
     tenant, model : ndarray of str, shape (n,)
         Owner and kind of model, empty where unknown.
+    group, name : ndarray of str, shape (n,)
+        What recurs: the group of jobs that run the same program with the same arguments and
+        inputs, and the name under which the job was submitted. Empty where unknown.
     throughput : ndarray, shape (n, types), optional
         Iterations per second of the whole gang on each type of ``gpu_types``; 0 where the job
         cannot run. None: one unit of work a second on every type.
@@ -59,6 +65,8 @@ class Workload:
     deadline_s: NDArray[np.float64]
     tenant: NDArray[np.object_]
     model: NDArray[np.object_]
+    group: NDArray[np.object_]
+    name: NDArray[np.object_]
     throughput: NDArray[np.float64] | None = None
     gpu_types: tuple[str, ...] = ()
     source: str = field(default="workload")
@@ -85,6 +93,8 @@ class Workload:
         deadline_s: ArrayLike | None = None,
         tenant: ArrayLike | None = None,
         model: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        name: ArrayLike | None = None,
         throughput: ArrayLike | None = None,
         gpu_types: Sequence[str] = (),
         source: str = "workload",
@@ -136,15 +146,17 @@ class Workload:
             "deadline_s": check.numbers(
                 "deadline_s", no_deadline, 0.0, np.inf, "seconds >= 0, or inf for none"
             ),
-            "tenant": check.texts("tenant", "" if tenant is None else tenant, required=False),
-            "model": check.texts("model", "" if model is None else model, required=False),
         }
+        texts = {"tenant": tenant, "model": model, "group": group, "name": name}
+        for column, given_texts in texts.items():
+            known = "" if given_texts is None else given_texts
+            columns[column] = check.texts(column, known, required=False)
         if throughput is not None:
             columns["throughput"] = check.table(throughput, gpu_types)
         elif len(gpu_types):
             raise InputError(f"{source}: gpu_types {gpu_types!r} without throughputs")
         order = np.argsort(arrival, kind="stable")
-        sorted_columns: dict[str, Any] = {name: column[order] for name, column in columns.items()}
+        sorted_columns: dict[str, Any] = {key: column[order] for key, column in columns.items()}
         return cls(**sorted_columns, gpu_types=tuple(gpu_types), source=source)
 
     @classmethod
@@ -160,8 +172,9 @@ class Workload:
         repeated = frame.columns[frame.columns.duplicated()]
         if len(repeated):
             raise InputError(f"{source}: column {repeated[0]!r} appears twice")
-        known = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", "tenant", "model")
-        columns: dict[str, Any] = {name: frame[name].to_numpy() for name in known if name in frame}
+        columns: dict[str, Any] = {
+            name: frame[name].to_numpy() for name in COLUMNS if name in frame
+        }
         speeds = [str(name) for name in frame.columns if str(name).startswith(THROUGHPUT_PREFIX)]
         if speeds:
             columns["throughput"] = frame[speeds].to_numpy(dtype=object)
@@ -169,9 +182,14 @@ class Workload:
         return cls.from_columns(**columns, gpu_types=types, source=source, rows=rows)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a job; throughputs as columns ``throughput:TYPE``."""
+        """One row a job; throughputs as columns ``throughput:TYPE``.
+
+        Groups and names are columns only where some job has one: most sources know neither.
+        """
+        unknown = {name for name in ("group", "name") if not any(getattr(self, name).tolist())}
+        columns = self._columns().items()
         frame = pd.DataFrame(
-            {name: c for name, c in self._columns().items() if name != "throughput"}
+            {name: c for name, c in columns if name not in unknown | {"throughput"}}
         )
         if self.throughput is not None:
             for k, name in enumerate(self.gpu_types):
@@ -217,8 +235,7 @@ class Workload:
         return replace(self, **chosen)
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        names = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", "tenant", "model")
-        columns = {name: getattr(self, name) for name in names}
+        columns = {name: getattr(self, name) for name in COLUMNS}
         return columns if self.throughput is None else {**columns, "throughput": self.throughput}
 
     @cached_property

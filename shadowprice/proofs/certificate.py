@@ -1,6 +1,6 @@
 """The verifier: does a schedule obey its instance? Looks at nothing but the two.
 
-It imports the instance layer only, so that nothing which produced a schedule helps to approve
+It and what it is made of import the instance layer only, so that nothing which produced a schedule helps to approve
 it. Every metric, figure and comparison of this package is computed from verified schedules.
 
 Rules, in the order they are checked (the first violated row is named):
@@ -11,6 +11,8 @@ Rules, in the order they are checked (the first violated row is named):
 ``release``             no run starts before its job arrives
 ``gang``                whenever a job runs it holds exactly its gang, all pieces at the same times
 ``type``                a job runs on GPU types it has a throughput for
+``stages``              where jobs have graphs, the replicas of every run add up to its job's graph,
+                        one on each GPU it holds; else none are given
 ``partner``             a job that shares its GPUs does so with one other that has rates for it and
                         holds the very same at the same times
 ``overlap``             a job is in one run at a time
@@ -25,13 +27,14 @@ loses a partner its run ends, and one that goes on at the same moment on the sam
 nothing: the partner's coming and going is free for who stays, who comes pays for his own start.
 
 Times are multiples of 2**-20 s, so sums are exact and equality is asked for. Only jobs with
-different speeds, on different GPU types or beside others, get a tolerance: two ticks for each run.
+different speeds, on different GPU types, beside others or under different mappings of their graphs,
+get a tolerance: two ticks for each run. A job with a graph takes its iterations times alpha of the
+run's mapping, computed here again; in a single run exactly that, rounded up to a tick.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +42,10 @@ from numpy.typing import NDArray
 from shadowprice.errors import VerificationError
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.job_graphs import run_s
 from shadowprice.instances.schedule import Schedule
+from shadowprice.proofs.certificate_graphs import MappedRuns
+from shadowprice.proofs.certificate_runs import Runs
 
 Mask = NDArray[np.bool_]
 
@@ -69,25 +75,12 @@ def verify(instance: Instance, schedule: Schedule) -> None:
     check.release()
     runs = check.gangs()
     check.types(runs)
+    check.stages(runs)
     check.partners(runs)
     check.overlap(runs)
     check.capacity()
     check.overheads(runs)
     check.work(runs)
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """Runs of gangs in order of job, then start.
-
-    ``order`` sorts the rows by run, ``piece`` is the run of each, ``first`` where each run begins
-    and ``row`` the row there.
-    """
-
-    row: NDArray[np.int64]
-    first: NDArray[np.int64]
-    piece: NDArray[np.int64]
-    order: NDArray[np.int64]
 
 
 class _Verifier:
@@ -96,6 +89,7 @@ class _Verifier:
         self.workload = instance.workload
         self.schedule = schedule
         self.shared = schedule.partner >= 0
+        self.mapped: MappedRuns | None = None
 
     def name(self, row: int) -> str:
         s = self.schedule
@@ -138,15 +132,11 @@ class _Verifier:
         early = self.schedule.start_s < self.workload.arrival_s[self.schedule.job]
         self.refuse("release", early, "starts before the job arrives")
 
-    def gangs(self) -> _Runs:
+    def gangs(self) -> Runs:
         s = self.schedule
-        order = np.lexsort((s.node, s.start_s, s.job))
-        job, start, node = s.job[order], s.start_s[order], s.node[order]
-        first = np.ones(len(order), dtype=bool)
-        first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
-        piece = np.cumsum(first) - 1
-        runs = _Runs(order[first], np.flatnonzero(first), piece, order)
-        twice = ~first[1:] & (node[1:] == node[:-1])
+        runs = Runs.of(s)
+        order, piece, node = runs.order, runs.piece, s.node[runs.order]
+        twice = (piece[1:] == piece[:-1]) & (node[1:] == node[:-1])
         self.refuse("gang", twice, "the same run has two rows on one node", order[1:])
         head = runs.row[piece] if len(piece) else piece
         apart = (s.end_s[order] != s.end_s[head]) | (s.overhead_s[order] != s.overhead_s[head])
@@ -161,13 +151,27 @@ class _Verifier:
         )
         return runs
 
-    def types(self, runs: _Runs) -> None:
+    def types(self, runs: Runs) -> None:
         s = self.schedule
         kind = self.instance.cluster.type_of_node[s.node]
         unable = ~np.isfinite(self.instance.processing_s[s.job, kind])
         self.refuse("type", unable, "the job has no throughput on this node's GPU type")
 
-    def partners(self, runs: _Runs) -> None:
+    def stages(self, runs: Runs) -> None:
+        graphs = self.instance.graphs
+        if (graphs is None) != (self.schedule.stages is None):
+            mine, jobs = ("a column", "no") if graphs is None else ("no column", "")
+            raise Violation(
+                "stages", f"the schedule has {mine} stages, its jobs have {jobs} graphs"
+            )
+        if graphs is not None:
+            self.mapped = MappedRuns(graphs, self.schedule, runs)
+            if self.mapped.fault is not None:
+                row, say = self.mapped.fault
+                job = int(self.schedule.job[row])
+                raise Violation("stages", f"{self.name(row)}: {say}", row=row, job=job)
+
+    def partners(self, runs: Runs) -> None:
         if not self.shared.any():
             return
         s, rows = self.schedule, np.flatnonzero(self.shared)
@@ -190,7 +194,7 @@ class _Verifier:
         say = "the partner does not share this run: same node, GPUs and times, this job its partner"
         self.refuse("partner", alone, say, order)
 
-    def overlap(self, runs: _Runs) -> None:
+    def overlap(self, runs: Runs) -> None:
         s, row = self.schedule, runs.row
         same = s.job[row[1:]] == s.job[row[:-1]]
         self.refuse(
@@ -217,7 +221,7 @@ class _Verifier:
             order % n,
         )
 
-    def overheads(self, runs: _Runs) -> None:
+    def overheads(self, runs: Runs) -> None:
         s, rules = self.schedule, self.instance.overheads
         row = runs.row
         if rules.free:
@@ -229,7 +233,7 @@ class _Verifier:
         gangs, which = np.unique(self.workload.gpus, return_inverse=True)
         by_gang = np.array([rules.restart_charge_s(int(gang)) for gang in gangs], dtype=np.float64)
         restart = by_gang[which[job]]
-        moved = self._moved(runs)
+        moved = runs.moved(s)
         charge = rules.start_s + np.where(again, restart + moved * rules.migration_s, 0.0)
         stays = again & ~moved & self.shared[row]
         stays[1:] |= again[1:] & ~moved[1:] & self.shared[row[:-1]]
@@ -245,35 +249,25 @@ class _Verifier:
             "overhead", progress & (owed > 0), "makes progress before its overhead is paid", row
         )
 
-    def _moved(self, runs: _Runs) -> Mask:
-        """Whether a run holds other nodes or counts than the run before it of the same job."""
-        s, pieces = self.schedule, np.diff(np.append(runs.first, len(runs.order)))
-        # Piece k of a run and of the one before lie apart by the latter's number of pieces.
-        before = np.arange(len(runs.order)) - pieces[runs.piece]
-        row, old = runs.order, runs.order[np.maximum(before, 0)]
-        same = (before >= 0) & (s.job[row] == s.job[old])
-        same &= (s.node[row] == s.node[old]) & (s.gpus[row] == s.gpus[old])
-        moved = np.bincount(runs.piece[same], minlength=len(pieces)) < pieces
-        moved[1:] |= pieces[1:] != pieces[:-1]
-        return moved
-
-    def work(self, runs: _Runs) -> None:
+    def work(self, runs: Runs) -> None:
         s, jobs = self.schedule, len(self.workload)
         count = np.bincount(s.job[runs.row], minlength=jobs)
         if (count == 0).any():
             k = int((count == 0).argmax())
             raise Violation("lost", f"job {self.workload.id[k]!r} never runs", job=k)
         ran = s.end_s[runs.row] - s.start_s[runs.row] - s.overhead_s[runs.row]
-        shortest = self.instance.shortest_s
-        exact = np.full(jobs, self.workload.throughput is None)
+        shortest, who = self.instance.shortest_s, s.job[runs.row]
+        needed, exact = shortest, np.full(jobs, self.workload.throughput is None)
         exact[s.job[self.shared]] = False
+        if self.mapped is not None:
+            # Work done in one run has a length of its own.
+            exact, needed = count == 1, shortest.copy()
+            needed[who[exact[who]]] = self._run_whole_s(runs)[exact[who]]
         ticks = np.zeros(jobs, dtype=np.int64)
-        np.add.at(ticks, s.job[runs.row], to_ticks(ran))
-        done, wrong = ticks * TICK_S, exact & (ticks != to_ticks(shortest))
+        np.add.at(ticks, who, to_ticks(ran))
+        done, wrong = ticks * TICK_S, exact & (ticks != to_ticks(needed))
         if not exact.all():
-            slowest = np.zeros(len(runs.row))
-            np.maximum.at(slowest, runs.piece, self._whole_s(runs.order))
-            who = s.job[runs.row]
+            slowest = self._run_whole_s(runs)
             share = np.bincount(who, weights=ran / slowest, minlength=jobs)
             rounding = np.bincount(who, np.maximum(shortest[who] / slowest, 1.0), jobs)
             done = np.where(exact, done, share * shortest)
@@ -281,19 +275,22 @@ class _Verifier:
             wrong |= ~exact & (np.abs(done - shortest) > allowed)
         if wrong.any():
             k = int(wrong.argmax())
-            say = f"runs for {done[k]} s of progress, its work takes {shortest[k]} s"
+            say = f"runs for {done[k]} s of progress, its work takes {needed[k]} s"
             raise Violation("work", f"job {self.workload.id[k]!r} {say}", job=k)
+
+    def _run_whole_s(self, runs: Runs) -> NDArray[np.float64]:
+        """Run time [s] of the whole job as each run goes: the slowest of its GPUs, or its mapping."""
+        if self.mapped is not None:
+            return run_s(self.workload.work[self.schedule.job[runs.row]], self.mapped.iteration_s)
+        slowest = np.zeros(len(runs.row))
+        np.maximum.at(slowest, runs.piece, self._whole_s(runs.order))
+        return slowest
 
     def _whole_s(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Run time [s] of the whole job as each row runs: on its GPU type, with its partner."""
         s, instance = self.schedule, self.instance
-        kind, job, shared = (
-            instance.cluster.type_of_node[s.node[rows]],
-            s.job[rows],
-            self.shared[rows],
-        )
-        times = instance.processing_s[job, kind]
-        times[shared] = instance.shared_processing_s(
-            job[shared], s.partner[rows][shared], kind[shared]
-        )
+        job, shared = s.job[rows], self.shared[rows]
+        kind = instance.cluster.type_of_node[s.node[rows]]
+        times, partner = instance.processing_s[job, kind], s.partner[rows]
+        times[shared] = instance.shared_processing_s(job[shared], partner[shared], kind[shared])
         return times

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from operator import index
 from typing import TYPE_CHECKING
 
-from shadowprice.errors import PolicyError
+from shadowprice.errors import InputError, PolicyError
+from shadowprice.instances.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
 
@@ -26,11 +28,16 @@ class Decision:
     partners : dict of int to int, or None
         Jobs whose sharing was touched and their partners from now on, -1 for nobody; None if
         none was.
+    mappings : dict of int to mapping, or None
+        Where the replicas of jobs to start are, for those that were given with one; None if none
+        was.
     wake_s : float
         Time [s] at which the policy wants to decide again although nothing happened.
     """
 
-    __slots__ = ("_allocator", "_placed", "_state", "partners", "starts", "stops", "wake_s")
+    __slots__ = (
+        "_allocator", "_placed", "_state", "mappings", "partners", "starts", "stops", "wake_s",
+    )  # fmt: skip
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -38,6 +45,7 @@ class Decision:
         self.starts: list[tuple[int, Pieces]] = []
         self.stops: list[int] = []
         self.partners: dict[int, int] | None = None
+        self.mappings: dict[int, StageMapping] | None = None
         self._placed: dict[int, Pieces] | None = None
         self.wake_s = math.inf
 
@@ -67,6 +75,31 @@ class Decision:
         if pieces is None:
             return False
         self.starts.append((job, pieces))
+        return True
+
+    def start_mapped(self, job: int, mapping: StageMapping) -> bool:
+        """Reserve exactly these GPUs for the replicas of a waiting job with a graph.
+
+        Its run then takes as long as this mapping makes its iterations. A job with a graph that is
+        started in another way has its stages in order on the GPUs it was given.
+
+        Returns
+        -------
+        bool
+            False, and no change, if they are not all free.
+
+        Raises
+        ------
+        PolicyError
+            If the instance has no graphs, or it is no mapping of the job's replicas.
+        """
+        mapping, pieces = self._checked(job, mapping)
+        if not self._allocator.take_again(pieces):
+            return False
+        self.starts.append((job, pieces))
+        if self.mappings is None:
+            self.mappings = {}
+        self.mappings[job] = mapping
         return True
 
     def join(self, job: int, partner: int) -> bool:
@@ -136,6 +169,23 @@ class Decision:
     def wake_at(self, time_s: float) -> None:
         """Ask to decide again at this time, at the latest."""
         self.wake_s = min(self.wake_s, time_s)
+
+    def _checked(self, job: int, mapping: StageMapping) -> tuple[StageMapping, Pieces]:
+        """A mapping of a job's replicas, and its GPUs."""
+        state = self._state
+        try:
+            mapping = tuple((index(node), tuple(stages)) for node, stages in mapping)
+            state.iteration_s(job, mapping)
+        except (InputError, TypeError, ValueError) as error:
+            raise PolicyError(f"job {job} is started with a wrong mapping: {error}") from error
+        pieces = tuple((node, sum(stages)) for node, stages in mapping)
+        nodes = {node for node, gpus in pieces if gpus and 0 <= node < state.nodes}
+        if len(nodes) < len(pieces):
+            raise PolicyError(
+                f"job {job} is started with a wrong mapping: on nodes and GPUs {pieces}, expected "
+                f"different nodes of 0 to {state.nodes - 1} with at least one replica each"
+            )
+        return mapping, pieces
 
     def _touch(self, partners: Mapping[int, int]) -> None:
         # Most decisions touch nothing and are spared a dictionary of their own.

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.instances.grid import TICK_S
+
 if TYPE_CHECKING:
     from shadowprice.solvers.state import State
 
@@ -58,8 +60,15 @@ class Live:
 
     @property
     def throughput(self) -> NDArray[np.float64]:
-        """Work a second of the whole gang on each pool, 0 where it cannot run; shape (jobs, pools)."""
+        """Work a second of the whole gang on each pool, 0 where it cannot run; shape (jobs, pools).
+
+        With job graphs, iterations a second at alpha_min.
+        """
         instance = self._state._instance
+        if instance.graphs is not None:
+            # Not from run times, which tell how much work there is when rounded to the grid.
+            alpha_s = instance.graphs.shortest_iteration_s[instance.graphs.of[self.jobs]]
+            return np.asarray(1.0 / np.maximum(alpha_s, TICK_S)[:, None])
         if instance.workload.throughput is None:
             return np.ones((len(self.jobs), 1))
         columns = [instance.workload.gpu_types.index(name) for name in instance.cluster.gpu_types]
@@ -93,7 +102,7 @@ class Live:
     def remaining_work(self) -> NDArray[np.float64]:
         """Work left, in the workload's units; needs ``duration``."""
         instance = self._state._instance
-        if instance.workload.throughput is None:
+        if instance.workload.throughput is None and instance.graphs is None:
             return self.remaining_s
         share = self.remaining_s / instance.shortest_s[self.jobs]
         return np.asarray(share * instance.workload.work[self.jobs])
@@ -125,7 +134,7 @@ class Live:
 
     @property
     def remaining_s(self) -> NDArray[np.float64]:
-        """Run time [s] left on the fastest GPU type; needs ``duration``."""
+        """Run time [s] left on the fastest GPU type, at alpha_min of a graph; needs ``duration``."""
         self._state.require("duration")
         left: NDArray[np.float64] = (
             self._state._left_s[self.jobs] - self._state._rate[self.jobs] * self._ran_s()
@@ -140,7 +149,7 @@ class Live:
 
     @property
     def processing_s(self) -> NDArray[np.float64]:
-        """Whole run time [s] on the fastest GPU type; needs ``duration``."""
+        """Whole run time [s] on the fastest GPU type, at alpha_min of a graph; needs ``duration``."""
         self._state.require("duration")
         return self._state._instance.shortest_s[self.jobs]
 

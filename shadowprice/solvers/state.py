@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from shadowprice.errors import PolicyError
 from shadowprice.instances.cluster import ANY_TYPE
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.iteration_time import Network
+from shadowprice.instances.job_graph import JobGraph, StageMapping
+from shadowprice.instances.job_graphs import JobGraphs, shape_of
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.live import Live
 from shadowprice.solvers.placement.protocol import Allocator, Pieces
@@ -85,6 +88,11 @@ class State:
         return self._instance.cluster.total_gpus
 
     @property
+    def nodes(self) -> int:
+        """Nodes of the cluster."""
+        return len(self._type_of_node)
+
+    @property
     def jobs_total(self) -> int:
         """Jobs of the workload, those that have not arrived included."""
         return len(self.gang)
@@ -118,6 +126,48 @@ class State:
     def everything_fits(self) -> bool:
         """Whether all waiting jobs can start beside the running ones, wherever the GPUs are."""
         return self.allocator.anywhere and self.waiting_gpus <= self.allocator.free_gpus
+
+    @property
+    def graphs(self) -> JobGraphs:
+        """The jobs' graphs.
+
+        Raises
+        ------
+        PolicyError
+            If the instance has none.
+        """
+        graphs = self._instance.graphs
+        if graphs is None:
+            raise PolicyError("the policy asks for job graphs, but the instance has none")
+        return graphs
+
+    @property
+    def network(self) -> Network:
+        """Bandwidths that the iterations of job graphs depend on."""
+        return self.graphs.network
+
+    def graph_of(self, job: int) -> JobGraph:
+        """Stages, replicas and traffic of a job."""
+        graphs = self.graphs
+        return graphs.graph[int(graphs.of[job])]
+
+    def iteration_s(self, job: int, mapping: StageMapping) -> float:
+        """alpha, the time of an iteration of a job under a mapping of its replicas [s].
+
+        O(nodes of the mapping) if these replicas were on any nodes before.
+
+        Raises
+        ------
+        InputError
+            If it is no mapping of the job's replicas; that its nodes differ is not checked.
+        """
+        graphs = self.graphs
+        shape = shape_of(stages for _, stages in mapping)
+        return graphs.times.iteration_s(int(graphs.of[job]), shape)
+
+    def free_gpus_by_node(self) -> list[int]:
+        """Free GPUs of every node, what the decision so far reserves left out; O(nodes)."""
+        return self.allocator.free_by_node()
 
     def live(self) -> Live:
         """The jobs that have arrived and not finished, as columns; O(number of them)."""

@@ -34,6 +34,10 @@ class CountAllocator:
         """Free GPUs of one pool."""
         return self._free_in[pool]
 
+    def free_by_node(self) -> list[int]:
+        """Free GPUs of every node, a copy."""
+        return list(self._free)
+
     def pool_of(self, node: int) -> int:
         """Pool of a node."""
         return self._pool[node]

@@ -32,6 +32,9 @@ class Allocator(Protocol):
     def pool_of(self, node: int) -> int:
         """Pool of a node."""
 
+    def free_by_node(self) -> list[int]:
+        """Free GPUs of every node, a copy."""
+
     def take(self, gpus: int, pools: Sequence[int]) -> Pieces | None:
         """Take a gang from the first of the pools in which it fits; None if there is none."""
 

@@ -1,0 +1,78 @@
+"""What a theorem says of a policy on the instance at hand, beside what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.proofs import asrpt_prediction
+from shadowprice.proofs.asrpt_conversion import Gangs
+from shadowprice.solvers.asrpt import Asrpt
+from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.predict import Features, predict_online, predictor
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The factor of ASRPT-pred with an instance's own numbers.
+
+    Parameters
+    ----------
+    factor : float
+        Total completion time is at most this times the optimum's.
+    rho : float
+        Largest ratio of a longest to a shortest iteration.
+    widest, gpus : int
+        Largest gang, and GPUs of the cluster.
+    over, under : float
+        Worst over- and underestimate of the predictions that were made, lambda and mu.
+    """
+
+    factor: float
+    rho: float
+    widest: int
+    gpus: int
+    over: float
+    under: float
+
+    def sentence(self, policy: str) -> str:
+        """The theorem in words."""
+        return (
+            f"{policy}: total completion time at most {self.factor:.3g} times the optimum's by "
+            f"ASRPT-pred (rho {self.rho:.3g}, gangs up to {self.widest} of {self.gpus} GPUs, "
+            f"predictions up to {self.over:.3g}x over and {self.under:.3g}x under)"
+        )
+
+
+def guarantee(outcome: Outcome, policy: Policy) -> Guarantee | None:
+    """The guarantee of a policy on the instance of an outcome; None where there is none.
+
+    A-SRPT has one if it neither starts jobs early nor lets them overtake nor holds them back. Its
+    predictions are made again, from the same completions.
+    """
+    if not isinstance(policy, Asrpt) or policy.work_conserving or policy.overtake:
+        return None
+    instance = outcome.instance
+    if (policy.delta > 0 and instance.graphs is not None) or not len(instance.workload):
+        return None
+    jobs = instance.workload
+    predicted = predict_online(
+        predictor(policy.predictor), Features.of(jobs), jobs.work, jobs.arrival_s, outcome.end_s
+    )
+    share = predicted / jobs.work
+    basis = instance.shortest_s
+    if policy.basis == "alpha_max" and instance.graphs is not None:
+        graphs = instance.graphs
+        basis = jobs.work * graphs.longest_iteration_s[graphs.of]
+    virtual_s = basis * share
+    gangs = Gangs.of(instance, virtual_s)
+    return Guarantee(
+        float(asrpt_prediction.bound(instance, virtual_s)),
+        float(gangs.rho),
+        int(jobs.gpus.max()),
+        instance.cluster.total_gpus,
+        float(max(np.max(share), 1.0)),
+        float(max(1.0 / np.min(share), 1.0)),
+    )

@@ -1,0 +1,141 @@
+"""``shadowprice place``: one job graph on an empty cluster, and what its placement costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from shadowprice.analysis.plot_placement import plot_placement
+from shadowprice.cli.options import ClusterOption, JsonOption
+from shadowprice.cli.show import console
+from shadowprice.errors import InfeasibleJobError, InputError, ShadowpriceError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.iteration_time import (
+    Network,
+    iteration_s,
+    longest_iteration_s,
+    shortest_iteration_s,
+)
+from shadowprice.instances.job_graph import JobGraph, StageMapping
+from shadowprice.instances.job_graph_yaml import load_job_graph
+from shadowprice.models.asrpt import cut_bytes
+from shadowprice.solvers.graph_placement.registry import graph_placement
+
+BYTES_PER_GB = 1e9
+
+
+def place_command(
+    graph: Annotated[Path, typer.Argument(help="Job graph (YAML).")],
+    cluster: ClusterOption,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", help="heavy-edge, first-fit, communities, exact, ...")
+    ] = "heavy-edge",
+    intra: Annotated[
+        float | None, typer.Option("--intra", help="GB/s between the GPUs of a node.")
+    ] = None,
+    nic: Annotated[float | None, typer.Option("--nic", help="GB/s of a node's NIC.")] = None,
+    sharing: Annotated[
+        str, typer.Option("--sharing", help="How replicas share a NIC: per-gpu or per-job.")
+    ] = "per-gpu",
+    as_json: JsonOption = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the graph on the nodes (PNG, PDF, SVG).")
+    ] = None,
+) -> None:
+    """Say which node hosts which replicas of a job, and how long an iteration takes there."""
+    job, nodes = load_job_graph(graph), Cluster.load(cluster)
+    network = network_of(nodes, intra, nic, sharing)
+    mapping = graph_placement(algorithm).place(job, nodes.gpus_per_node, network)
+    if mapping is None:
+        raise InfeasibleJobError(
+            f"{graph}: job graph {job.name!r} has {job.gpus} replicas, expected at most "
+            f"{nodes.total_gpus}, the GPUs of cluster {nodes}"
+        )
+    report = _report(job, mapping, network)
+    if as_json:
+        print(json.dumps({"algorithm": algorithm, **report}))
+    else:
+        _print(job, mapping, report, algorithm)
+    if plot is not None:
+        _draw(plot, job, mapping, algorithm)
+
+
+def network_of(cluster: Cluster, intra: float | None, nic: float | None, sharing: str) -> Network:
+    """Bandwidths from options [GB/s], or from the cluster's nodes where they are not given.
+
+    Raises
+    ------
+    InputError
+        If GPUs are of several types, or a bandwidth is not known or differs between nodes.
+    """
+    if len(cluster.gpu_types) > 1:
+        raise InputError(
+            f"cluster {cluster}: GPU types {', '.join(cluster.gpu_types)}, expected one: job graphs "
+            "are for GPUs of one speed"
+        )
+    inside = _bandwidth("--intra", intra, (node.intra_gb_per_s for node in cluster.nodes))
+    outside = _bandwidth("--nic", nic, (node.nic_gb_per_s for node in cluster.nodes))
+    return Network(inside, outside, int(cluster.gpus_per_node.max()), sharing)
+
+
+def _bandwidth(option: str, given: float | None, of_nodes: Iterable[float]) -> float:
+    """Bytes per second."""
+    known = sorted(set(of_nodes)) if given is None else [given]
+    if len(known) > 1:
+        raise InputError(
+            f"cluster: bandwidths of nodes go from {known[0]:g} to {known[-1]:g} GB/s, expected one "
+            f"for all; give {option} to use another"
+        )
+    if known == [0.0] and given is None:
+        raise InputError(f"cluster: does not say its bandwidth; give {option} GB/s")
+    if not 0 < known[0] < float("inf"):
+        raise InputError(f"{option} is {known[0]:g}, expected GB/s > 0")
+    return known[0] * BYTES_PER_GB
+
+
+def _report(graph: JobGraph, mapping: StageMapping, network: Network) -> dict[str, Any]:
+    """What ``--json`` prints: seconds and bytes of one iteration."""
+    names = [stage.name for stage in graph.stages]
+    return {
+        "graph": graph.name,
+        "gpus": graph.gpus,
+        "mapping": [
+            {
+                "node": int(node),
+                "replicas": {n: int(c) for n, c in zip(names, row, strict=True) if c},
+            }
+            for node, row in mapping
+        ],
+        "alpha": iteration_s(graph, mapping, network),
+        "cut": cut_bytes(graph, mapping),
+        "alpha_min": shortest_iteration_s(graph, network),
+        "alpha_max": longest_iteration_s(graph, network),
+        "units": {"alpha": "s", "cut": "bytes"},
+    }
+
+
+def _print(graph: JobGraph, mapping: StageMapping, report: dict[str, Any], algorithm: str) -> None:
+    names = [stage.name for stage in graph.stages]
+    table = Table("node", "GPUs", "replicas", title=f"{graph.name}, {algorithm}")
+    table.columns[1].justify = "right"
+    for node, row in mapping:
+        here = ", ".join(f"{c} {n}" for n, c in zip(names, row, strict=True) if c)
+        table.add_row(str(node), str(sum(row)), here)
+    console.print(table)
+    for key, unit in (("alpha", "s"), ("cut", "bytes"), ("alpha_min", "s"), ("alpha_max", "s")):
+        console.print(f"{key:<9} {report[key]:.6g} {unit}", markup=False, highlight=False)
+
+
+def _draw(path: Path, graph: JobGraph, mapping: StageMapping, algorithm: str) -> None:
+    figure = plot_placement(graph, mapping, note=f"by {algorithm}").get_figure(root=True)
+    if figure is None:
+        raise ShadowpriceError(f"{path}: nothing was drawn")
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise ShadowpriceError(f"{path}: cannot be written: {error}") from error

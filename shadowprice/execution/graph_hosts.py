@@ -1,0 +1,69 @@
+"""Simulated hosts of jobs with graphs: a run is as fast as where its replicas are."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from shadowprice.execution.hosts import SimulatedHosts
+from shadowprice.instances.grid import TICK_S, ceil_time
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.job_graph import StageMapping
+from shadowprice.instances.job_graphs import JobGraphs, in_order, one_run_s, shape_of
+from shadowprice.instances.schedule import ALONE, Schedule
+from shadowprice.solvers.placement.protocol import Pieces
+
+
+class GraphHosts(SimulatedHosts):
+    """Executes starts and stops of jobs with graphs and records where their replicas were.
+
+    Work left is kept in run time at alpha_min, of which iterations under a mapping use up the share
+    alpha_min / alpha. A run that does the whole job lasts exactly its iterations times alpha,
+    rounded up to the time grid.
+    """
+
+    def __init__(self, instance: Instance, graphs: JobGraphs) -> None:
+        super().__init__(instance)
+        self._times = graphs.times
+        self._graph, self._of = graphs.graph, graphs.of.tolist()
+        self._iterations: list[float] = instance.workload.work.tolist()
+        self._next: Mapping[int, StageMapping] = {}
+        self._where: dict[int, StageMapping] = {}
+        self._stages: list[tuple[int, ...]] = []
+
+    def map(self, mappings: Mapping[int, StageMapping]) -> None:
+        """Where the replicas of the jobs that start next are; the others' are in order."""
+        self._next = mappings
+
+    def start(
+        self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
+    ) -> tuple[float, float]:
+        """Begin a run; returns when progress begins [s] and its rate against alpha_min."""
+        graph = self._of[job]
+        mapping = self._next.get(job) or in_order(self._graph[graph], pieces)
+        alpha_s = self._times.iteration_s(graph, shape_of(stages for _, stages in mapping))
+        debt = self._charge(job, pieces, now_s, partner) if self._overheads else 0.0
+        whole_s = one_run_s(self._iterations[job], alpha_s)
+        left, shortest = self._left[job], self._shortest[job]
+        rate = shortest / whole_s
+        lasts_s = whole_s if left == shortest else ceil_time(left / rate) or TICK_S
+        self._where[job] = mapping
+        self._begun[job] = (now_s, now_s + debt + lasts_s, debt, rate, pieces)
+        heapq.heappush(self._ends, (now_s + debt + lasts_s, job))
+        return now_s + debt, rate
+
+    def schedule(self) -> Schedule:
+        """What was executed so far."""
+        stages = np.empty(len(self._stages), dtype=object)
+        for row, counts in enumerate(self._stages):
+            stages[row] = counts
+        return replace(super().schedule(), stages=stages)
+
+    def _record(
+        self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
+    ) -> None:
+        super()._record(job, pieces, start_s, end_s, overhead_s)
+        self._stages.extend(stages for _, stages in self._where[job])

@@ -1,0 +1,162 @@
+r"""A-SRPT's whole problem: which node hosts which replica and when each job runs; and one machine.
+
+Source: Luo, Liu, Lee, Shroff, arXiv 2501.05563, as recalled; the linearisation and the statement
+about one machine derived. Symbols of placements as in :mod:`shadowprice.models.asrpt`.
+
+=========  ===============  ==========  =======  ================================================
+Symbol     Here             Index set   Unit     Meaning
+=========  ===============  ==========  =======  ================================================
+j          m.J                                   jobs
+T          m.T                          slots    slots 0 .. H-1
+n_j        jobs.iterations  J                    iterations
+r_j        jobs.release     J           slots    release
+G_m        jobs.nodes       M           GPUs     GPUs of a node
+alpha_j    m.job[j].alpha   J           unit_s   time of an iteration of j where it is placed
+f_jt       m.f[j, t]        J, t >= r_j          1 if j runs in slot t
+v_jt       m.v[j, t]        J, t >= r_j          1 if a run of j begins with slot t
+o_jt^m     m.o[j, t, m]     J, T, M     GPUs     GPUs of m that j holds in slot t
+C_j        m.C[j]           J           slots    completion
+=========  ===============  ==========  =======  ================================================
+
+.. math::
+
+    \min \sum_j C_j && (total) \\
+    \delta \sum_t f_{jt} \ge n_j \alpha_j \;\forall j && (work) \\
+    v_{jt} \ge f_{jt} - f_{j,t-1} \;\forall j, t && (begins) \qquad
+    \sum_t v_{jt} = 1 \;\forall j && (once) \\
+    o_{jt}^m \ge \sum_s x_{js}^m - G_m (1 - f_{jt}) \;\forall j, t, m && (held) \qquad
+    \sum_j o_{jt}^m \le G_m \;\forall m, t && (capacity) \\
+    C_j \ge (t + 1) f_{jt} \;\forall j, t && (end)
+
+with :math:`\delta` the length of a slot, and every job's valid placement and alpha_j as blocks.
+
+Kind: exact on the grid, for a few jobs on a few nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from shadowprice.instances.iteration_time import Network
+from shadowprice.instances.job_graph import JobGraph
+from shadowprice.models import preemptive
+from shadowprice.models.asrpt import Given, timed_placement
+from shadowprice.models.slotted import Slotted
+
+KIND = "exact"
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Jobs on the nodes of a cluster, in slots.
+
+    Parameters
+    ----------
+    graphs : tuple of JobGraph
+    iterations : tuple of int
+        n_j.
+    release : tuple of int
+        r_j [slots].
+    nodes : tuple of int
+        GPUs of each node.
+    network : Network
+    slot_s : float
+        Length of a slot [s]; a job ends with the slot in which its last iteration ends.
+    horizon : int
+        H, slots in which all must end.
+    """
+
+    graphs: tuple[JobGraph, ...]
+    iterations: tuple[int, ...]
+    release: tuple[int, ...]
+    nodes: tuple[int, ...]
+    network: Network
+    slot_s: float
+    horizon: int
+
+
+def build(jobs: Jobs) -> pyo.ConcreteModel:
+    """Placement and time together: total completion time [slots]."""
+    m: Any = pyo.ConcreteModel(name="asrpt_joint")
+    m.J = pyo.RangeSet(0, len(jobs.graphs) - 1)
+    m.M = pyo.RangeSet(0, len(jobs.nodes) - 1)
+    m.T = pyo.RangeSet(0, jobs.horizon - 1)
+    m.job = pyo.Block(m.J)
+    given = [Given(graph, jobs.nodes, jobs.network) for graph in jobs.graphs]
+    for j, one in enumerate(given):
+        timed_placement(m.job[j], one)
+    m.JT = pyo.Set(dimen=2, initialize=[
+        (j, t) for j in m.J for t in range(jobs.release[j], jobs.horizon)
+    ])  # fmt: skip
+    m.f = pyo.Var(m.JT, domain=pyo.Binary)
+    m.v = pyo.Var(m.JT, domain=pyo.Binary)
+    m.o = pyo.Var(m.JT, m.M, bounds=(0, None))
+    m.C = pyo.Var(m.J, bounds=(0, jobs.horizon))
+
+    @m.Objective(doc="total completion time [slots]")
+    def total(m: Any) -> Any:
+        return sum(m.C[j] for j in m.J)
+
+    @m.Constraint(m.J, doc="every job gets its iterations")
+    def work(m: Any, j: int) -> Any:
+        slots = jobs.iterations[j] * given[j].unit_s / jobs.slot_s
+        return sum(m.f[j, t] for t in range(jobs.release[j], jobs.horizon)) >= (
+            slots * m.job[j].alpha
+        )
+
+    @m.Constraint(m.JT, doc="where a run begins")
+    def begins(m: Any, j: int, t: int) -> Any:
+        before = m.f[j, t - 1] if t > jobs.release[j] else 0
+        return m.v[j, t] >= m.f[j, t] - before
+
+    @m.Constraint(m.J, doc="a job runs once")
+    def once(m: Any, j: int) -> Any:
+        return sum(m.v[j, t] for t in range(jobs.release[j], jobs.horizon)) == 1
+
+    @m.Constraint(m.JT, m.M, doc="GPUs that are held while it runs")
+    def held(m: Any, j: int, t: int, i: int) -> Any:
+        here = sum(m.job[j].x[s, i] for s in m.job[j].S)
+        return m.o[j, t, i] >= here - jobs.nodes[i] * (1 - m.f[j, t])
+
+    @m.Constraint(m.M, m.T, doc="no more GPUs than there are")
+    def capacity(m: Any, i: int, t: int) -> Any:
+        ready = [j for j in m.J if jobs.release[j] <= t]
+        if not ready:
+            return pyo.Constraint.Skip
+        return sum(m.o[j, t, i] for j in ready) <= jobs.nodes[i]
+
+    @m.Constraint(m.JT, doc="a job ends after the last slot it runs in")
+    def end(m: Any, j: int, t: int) -> Any:
+        return m.C[j] >= (t + 1) * m.f[j, t]
+
+    return m
+
+
+def one_machine(jobs: Slotted) -> pyo.ConcreteModel:
+    r"""The same jobs on one machine as fast as all GPUs, with preemption; a relaxation.
+
+    *Statement* (A-SRPT's step from its problem A1 to A2, derived): let every job hold g_j of G GPUs
+    for p_j slots. Running j on the machine at rate g_j / G while it holds its GPUs is feasible,
+    processor sharing with the same completion times; sharing is no better than the best preemptive
+    schedule (SRPT). So the optimum here is at most that of the gangs. With p_j = n_j alpha_j^min it
+    bounds every placement of them.
+
+    A machine that does G units of work in a slot, in slots of 1 / G of the length, does one: then
+    releases G r_j and works g_j p_j are whole, and preemption at whole slots loses nothing.
+
+    Returns
+    -------
+    ConcreteModel
+        :mod:`shadowprice.models.preemptive` on one machine; its objective is G times the total
+        completion time [slots].
+    """
+    capacity, work = jobs.capacity, jobs.gpus * jobs.duration
+    ones = np.ones(jobs.jobs, dtype=np.int64)
+    scaled = Slotted(
+        capacity * jobs.release, work, ones, np.ones(jobs.jobs), 1, jobs.slot_ticks, jobs.exact
+    )
+    return preemptive.build(scaled, int(capacity * jobs.release.max(initial=0) + work.sum()))

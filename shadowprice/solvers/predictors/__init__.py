@@ -1,0 +1,1 @@
+"""Predictors of iterations, one kind a file; each lists what it offers in ``PREDICTORS``."""
