@@ -107,7 +107,12 @@ def _configured(item: Any, settings: str, what: str) -> Any:
     name = item.name
     if not is_dataclass(item) or isinstance(item, type):
         raise InputError(f"{what} {name!r} takes no parameters")
-    parameters = [f.name for f in fields(item) if f.init and f.name != "name"]
+    written = str | bool | int | float | tuple
+    parameters = [
+        f.name
+        for f in fields(item)
+        if f.init and f.name != "name" and isinstance(getattr(item, f.name), written)
+    ]
     values: dict[str, Any] = {}
     for k, setting in enumerate(settings.split(",")):
         key, equals, text = setting.partition("=")

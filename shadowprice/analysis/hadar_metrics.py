@@ -1,0 +1,170 @@
+r"""Metrics of Hadar and HadarE, for outcomes of any policy and for fork records.
+
+==================  ============================================================================
+TTD                 total time duration: first start to last completion (recalled). With all jobs
+                    there at 0 it is the makespan.
+CRU                 cluster resource utilisation: busy GPU time over GPUs x TTD; of fork records
+                    busy node time over nodes x TTD (recalled; wording derived). Overheads are busy.
+JCT                 completion minus arrival
+queueing delay      time before completion without any GPU; and, apart, the time to the first start.
+                    The paper leaves open which (derived): both are given.
+FTF                 finish-time fairness :math:`\rho_j` = JCT over that in an isolated n-th of the
+                    cluster (Themis, NSDI 2020): the fraction :math:`c_r / (n g_j)` of the time on
+                    every type r of c_r GPUs, scaled down to 1 in all, as in Gavel's code.
+==================  ============================================================================
+
+n is the number of jobs unless given: jobs there at one time in the published setting. Everything is
+O(n types + R log R) for R rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.analysis import metrics
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.errors import InputError
+from shadowprice.instances.forks import Forks
+from shadowprice.instances.instance import Instance
+from shadowprice.proofs.hadare_work import verify_forks
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HadarMetrics:
+    """The table of the module, of one run; statistics of no jobs are None.
+
+    Parameters
+    ----------
+    cru : float
+        Share from 0 to 1.
+    ttd_s, mean_jct_s, median_jct_s, p95_jct_s, mean_queueing_s, mean_first_wait_s : float
+        Seconds.
+    mean_ftf, max_ftf : float
+        Ratios; below 1 is better than an isolated share.
+    """
+
+    cru: float
+    ttd_s: float
+    mean_jct_s: float | None
+    median_jct_s: float | None
+    p95_jct_s: float | None
+    mean_queueing_s: float | None
+    mean_first_wait_s: float | None
+    mean_ftf: float | None
+    max_ftf: float | None
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Values by name."""
+        return asdict(self)
+
+
+def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:
+    """Metrics of a schedule, which an outcome has verified.
+
+    Parameters
+    ----------
+    sharing : int, optional
+        n of finish-time fairness, at least 1; the number of jobs if not given.
+    """
+    instance, schedule = outcome.instance, outcome.schedule
+    # Two jobs that share GPUs hold them once.
+    held = schedule.gpus * np.where(schedule.partner >= 0, 0.5, 1.0)
+    busy_s = math.fsum((held * (schedule.end_s - schedule.start_s)).tolist())
+    span = (
+        schedule.start_s.min(initial=math.inf),
+        schedule.end_s.max(initial=-math.inf),
+    )
+    first = metrics.first_start_s(instance, schedule)
+    queueing = metrics.queueing_delay_s(instance, schedule)
+    return _metrics(
+        instance,
+        busy_s / instance.cluster.total_gpus,
+        span,
+        (outcome.jct_s, queueing, first),
+        sharing,
+    )
+
+
+def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> HadarMetrics:
+    """Metrics of a fork record, verified first.
+
+    Raises
+    ------
+    VerificationError
+        If the record breaks a rule of the instance.
+    InputError
+        If ``sharing`` is below 1.
+    """
+    verify_forks(instance, record)
+    arrival_s, jobs = instance.workload.arrival_s, len(instance.workload)
+    busy_s = math.fsum((record.end_s - record.start_s).tolist())
+    span = (record.start_s.min(initial=math.inf), record.end_s.max(initial=-math.inf))
+    first, last = np.full(jobs, np.inf), np.full(jobs, -np.inf)
+    np.minimum.at(first, record.job, record.start_s)
+    np.maximum.at(last, record.job, record.end_s)
+    delay = last - arrival_s - _held_s(record, jobs)
+    nodes = len(instance.cluster.nodes)
+    return _metrics(instance, busy_s / nodes, span, (last - arrival_s, delay, first), sharing)
+
+
+def _held_s(record: Forks, jobs: int) -> Times:
+    """Time in which each job has a copy on some node [s]: copies of a round begin together."""
+    order = np.lexsort((record.end_s, record.round, record.job))
+    job, number = record.job[order], record.round[order]
+    longest = np.ones(len(order), dtype=bool)
+    longest[:-1] = (job[1:] != job[:-1]) | (number[1:] != number[:-1])
+    rows = order[longest]
+    lengths = record.end_s[rows] - record.start_s[rows]
+    held: Times = np.bincount(record.job[rows], weights=lengths, minlength=jobs).astype(np.float64)
+    return held
+
+
+def isolated_s(instance: Instance, sharing: int | None = None) -> Times:
+    """Run time of every job [s] in an isolated share of one n-th of the cluster, shape (n,).
+
+    Raises
+    ------
+    InputError
+        If ``sharing`` is below 1.
+    """
+    workload, cluster = instance.workload, instance.cluster
+    if sharing is not None and sharing < 1:
+        raise InputError(f"finish-time fairness: sharing is {sharing!r}, expected at least 1")
+    n = sharing or max(len(workload), 1)
+    # Types on which a gang cannot run are of no use to it; those it can run on give their part.
+    parts = cluster.gpus_per_type / n / workload.gpus[:, None]
+    parts = parts / np.maximum(parts.sum(axis=1, keepdims=True), 1.0)
+    progress: Times = (parts / instance.processing_s).sum(axis=1)
+    return 1.0 / progress
+
+
+def _metrics(
+    instance: Instance,
+    busy_s: float,
+    span: tuple[float, float],
+    per_job: tuple[Times, Times, Times],
+    sharing: int | None,
+) -> HadarMetrics:
+    """The table from busy time per unit of the cluster, first start and last end, and job times."""
+    jct, queueing, first = per_job
+    begin, end = span
+    ttd_s = float(end - begin) if end > begin else 0.0
+    median, p95 = metrics.percentiles(jct, (50, 95))
+    fairness = jct / isolated_s(instance, sharing)
+    return HadarMetrics(
+        cru=busy_s / ttd_s if ttd_s else 0.0,
+        ttd_s=ttd_s,
+        mean_jct_s=metrics.mean(jct),
+        median_jct_s=median,
+        p95_jct_s=p95,
+        mean_queueing_s=metrics.mean(queueing),
+        mean_first_wait_s=metrics.mean(first - instance.workload.arrival_s),
+        mean_ftf=metrics.mean(fairness),
+        max_ftf=float(fairness.max()) if len(fairness) else None,
+    )

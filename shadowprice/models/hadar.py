@@ -1,0 +1,218 @@
+r"""Hadar's offline programme: Sultana, Xu, Wu, Yuan and Tzeng, IPDPS 2024 (spec sec. 2.2, recalled).
+
+Time-indexed form made linear by the speed of a gang (derived), schedule form and dual (recalled).
+
+=========  ==============  ===========  ============  =============================================
+Symbol     Here            Index set    Unit          Meaning
+=========  ==============  ===========  ============  =============================================
+J, T       m.J, m.T                                   jobs; rounds 0 .. H-1
+h          m.K                                        pools of GPUs: the types, or every node
+c_h        capacity[h]     K            GPUs          GPUs of a pool
+W_j        jobs.gang       J            GPUs          gang
+U_jt       U[j][t]         J, T                       utility if complete by the end of round t
+l          m.L             J, levels                  speeds of a job, fastest first
+A_jl       pools_of(...)   L            pools         pools at least as fast as level l
+q_jl       share[j, l]     L                          share of the job that a round at l does
+y_jlt      m.y[j, l, t]    L, T                       1 if j runs in round t, no slower than l
+w_jht      m.w[j, h, t]    J, K, T      GPUs          GPUs that j holds in pool h
+z_jt       m.z[j, t]       J, T                       1 if j is complete by the end of round t
+x_s        m.x[s]          S                          1 if schedule s is taken
+mu_j       m.mu[j]         J            utility       payoff
+k_h(t)     m.k[h, t]       K, T         utility/GPU   price
+=========  ==============  ===========  ============  =============================================
+
+.. math::
+
+    \max        \sum_{j,t} (U_{jt} - U_{j,t+1}) z_{jt} \\
+    \text{s.t.} z_{jt} \le \sum_{u \le t} \sum_l q_{jl} y_{jlu}               && (work) \\
+                z_{j,t-1} \le z_{jt}                                          && (stays) \\
+                \sum_j w_{jht} \le c_h                                        && (capacity) \\
+                \sum_h w_{jht} = W_j \sum_l y_{jlt}, \; \sum_l y_{jlt} \le 1  && (gang, once) \\
+                w_{jht} \le \min(W_j, c_h) \sum_{l: h \in A_{jl}} y_{jlt}     && (speed)
+
+with y_jlt = 0 before the arrival, y and z binary; w is integral at a vertex once y is (it is a
+transportation). Schedule form (P) and its dual (D), S all schedules or some:
+
+.. math::
+
+    (P) \max \sum_s U_s x_s : \sum_{s \in S_j} x_s \le 1, \; \sum_s w_{sh}(t) x_s \le c_h \\
+    (D) \min \sum_j \mu_j + \sum_{h,t} c_h k_h(t) : \mu_j \ge U_s - \sum_{h,t} k_h(t) w_{sh}(t)
+
+Kind: exact; relaxed, bounds from above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+from shadowprice.models.round_jobs import RoundJobs
+
+KIND = "exact"
+
+
+@dataclass(frozen=True)
+class GpuSchedule:
+    """A column of the schedule form.
+
+    Parameters
+    ----------
+    job : int
+    value : float
+        Utility.
+    gpus : tuple of (int, int, int)
+        Triples (round, pool, GPUs) with GPUs > 0.
+    """
+
+    job: int
+    value: float
+    gpus: tuple[tuple[int, int, int], ...]
+
+
+def time_indexed(
+    jobs: RoundJobs,
+    *,
+    type_of_pool: NDArray[np.int64] | None = None,
+    capacity: NDArray[np.int64] | None = None,
+    relaxed: bool = False,
+) -> pyo.ConcreteModel:
+    """The time-indexed form, with a pool for every type or, given both arrays, for every node.
+
+    Parameters
+    ----------
+    type_of_pool, capacity : ndarray of int, shape (pools,), optional
+        GPU type and GPUs of every pool, e.g. ``cluster.type_of_node`` and ``gpus_per_node``.
+    relaxed : bool
+        Drop integrality.
+    """
+    of_type = np.arange(jobs.types) if type_of_pool is None else type_of_pool
+    c = (jobs.capacity if capacity is None else capacity).tolist()
+    utility, gang = jobs.utility.values, jobs.gang.tolist()
+    share = {
+        (j, l): jobs.utility.round_s / level.seconds
+        for j, levels in enumerate(jobs.levels)
+        for l, level in enumerate(levels)
+    }
+    m: Any = pyo.ConcreteModel(name="hadar_time_indexed")
+    m.J = pyo.RangeSet(0, jobs.jobs - 1)
+    m.T = pyo.RangeSet(0, jobs.rounds - 1)
+    m.K = pyo.RangeSet(0, len(c) - 1)
+    m.L = pyo.Set(dimen=2, initialize=sorted(share))
+    domain = pyo.UnitInterval if relaxed else pyo.Binary
+    m.y = pyo.Var(m.L, m.T, domain=domain)
+    m.z = pyo.Var(m.J, m.T, domain=domain)
+    m.w = pyo.Var(m.J, m.K, m.T, bounds=(0, None))
+    levels_of = {j: range(len(jobs.levels[j])) for j in range(jobs.jobs)}
+    for j, l, t in m.y:
+        if t < jobs.first[j]:
+            m.y[j, l, t].fix(0)
+
+    @m.Objective(sense=pyo.maximize, doc="total utility")
+    def total(m: Any) -> Any:
+        return sum((utility[j, t] - utility[j, t + 1]) * m.z[j, t] for j in m.J for t in m.T)
+
+    @m.Constraint(m.J, m.T, doc="complete only when the work is done")
+    def work(m: Any, j: int, t: int) -> Any:
+        done = sum(share[j, l] * m.y[j, l, u] for l in levels_of[j] for u in range(t + 1))
+        return m.z[j, t] <= done
+
+    @m.Constraint(m.J, m.T, doc="what is complete stays so")
+    def stays(m: Any, j: int, t: int) -> Any:
+        return m.z[j, t - 1] <= m.z[j, t] if t else pyo.Constraint.Skip
+
+    @m.Constraint(m.K, m.T, doc="no more GPUs than there are")
+    def room(m: Any, h: int, t: int) -> Any:
+        if not jobs.jobs:
+            return pyo.Constraint.Skip
+        return sum(m.w[j, h, t] for j in m.J) <= c[h]
+
+    @m.Constraint(m.J, m.T, doc="all of the gang or nothing")
+    def whole(m: Any, j: int, t: int) -> Any:
+        running = sum(m.y[j, l, t] for l in levels_of[j])
+        return sum(m.w[j, h, t] for h in m.K) == gang[j] * running
+
+    @m.Constraint(m.J, m.T, doc="one speed at a time")
+    def once(m: Any, j: int, t: int) -> Any:
+        return sum(m.y[j, l, t] for l in levels_of[j]) <= 1 if levels_of[j] else pyo.Constraint.Skip
+
+    @m.Constraint(m.J, m.K, m.T, doc="no type slower than the speed")
+    def speed(m: Any, j: int, h: int, t: int) -> Any:
+        fast = [l for l in levels_of[j] if int(of_type[h]) in jobs.levels[j][l].types]
+        return m.w[j, h, t] <= min(gang[j], c[h]) * sum(m.y[j, l, t] for l in fast)
+
+    return m
+
+
+def schedule_form(
+    schedules: Sequence[GpuSchedule],
+    capacity: NDArray[np.int64],
+    jobs: int,
+    rounds: int,
+    *,
+    relaxed: bool = False,
+) -> pyo.ConcreteModel:
+    """The schedule form (P) over given schedules; pools as in their triples."""
+    m: Any = pyo.ConcreteModel(name="hadar_schedule_form")
+    asked = _asked(schedules)
+    m.S = pyo.RangeSet(0, len(schedules) - 1)
+    m.J = pyo.RangeSet(0, jobs - 1)
+    m.K = pyo.RangeSet(0, len(capacity) - 1)
+    m.T = pyo.RangeSet(0, rounds - 1)
+    m.x = pyo.Var(m.S, domain=pyo.NonNegativeReals if relaxed else pyo.Binary)
+
+    @m.Objective(sense=pyo.maximize, doc="total utility")
+    def total(m: Any) -> Any:
+        return sum(one.value * m.x[s] for s, one in enumerate(schedules))
+
+    @m.Constraint(m.J, doc="at most one schedule a job")
+    def once(m: Any, j: int) -> Any:
+        own = [s for s, one in enumerate(schedules) if one.job == j]
+        return sum(m.x[s] for s in own) <= 1 if own else pyo.Constraint.Skip
+
+    @m.Constraint(m.K, m.T, doc="no more GPUs than there are")
+    def room(m: Any, h: int, t: int) -> Any:
+        users = asked.get((h, t), [])
+        if not users:
+            return pyo.Constraint.Skip
+        return sum(gpus * m.x[s] for s, gpus in users) <= int(capacity[h])
+
+    return m
+
+
+def dual(
+    schedules: Sequence[GpuSchedule], capacity: NDArray[np.int64], jobs: int, rounds: int
+) -> pyo.ConcreteModel:
+    """The dual (D) of the relaxed schedule form over given schedules."""
+    m: Any = pyo.ConcreteModel(name="hadar_dual")
+    m.S = pyo.RangeSet(0, len(schedules) - 1)
+    m.J = pyo.RangeSet(0, jobs - 1)
+    m.K = pyo.RangeSet(0, len(capacity) - 1)
+    m.T = pyo.RangeSet(0, rounds - 1)
+    m.mu = pyo.Var(m.J, bounds=(0, None))
+    m.k = pyo.Var(m.K, m.T, bounds=(0, None))
+
+    @m.Objective(sense=pyo.minimize, doc="payoffs and the value of all GPUs")
+    def total(m: Any) -> Any:
+        price = sum(int(capacity[h]) * m.k[h, t] for h in m.K for t in m.T)
+        return sum(m.mu[j] for j in m.J) + price
+
+    @m.Constraint(m.S, doc="no schedule pays more than its job's payoff")
+    def payoff(m: Any, s: int) -> Any:
+        paid = sum(gpus * m.k[h, t] for t, h, gpus in schedules[s].gpus)
+        return m.mu[schedules[s].job] + paid >= schedules[s].value
+
+    return m
+
+
+def _asked(schedules: Sequence[GpuSchedule]) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """Schedules and their GPUs by pool and round."""
+    asked: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for s, one in enumerate(schedules):
+        for t, h, gpus in one.gpus:
+            asked.setdefault((h, t), []).append((s, gpus))
+    return asked

@@ -1,0 +1,279 @@
+r"""HadarE: which job gets which nodes in a round.
+
+Source: Sultana et al., HadarE (arXiv 2503.10918). Forking a job into up to k copies, one a node,
+and splitting its steps by throughput are recalled; everything precise here is derived by us.
+
+Order of jobs. An :class:`Order` scores every (job, node class); the best pair is served first. The
+default is Hadar's payoff per unit of price: with value :math:`v_j` at completion f and remaining
+time :math:`\rho_{jc}` of a copy alone on a node of class c,
+
+.. math:: \frac{v_j(t + \rho_{jc})}{\rho_{jc}\, k_c}, \qquad
+          k_c = U_{\min} (U_{\max} / U_{\min})^{\ell_c},
+
+where :math:`\ell_c` is the share of the class taken so far in this round and U the range of
+:math:`v / \rho` over the jobs that are there (estimated online, the exponential price recalled).
+
+Nodes. A served job takes nodes of the classes it scores best until they suffice to finish it in this
+round or it has k copies; nodes that are left over then go to served jobs, in the same order, as
+further copies. No node is left idle that some job with fewer than k copies can run on.
+O(s J C + n log n) a round for J jobs, C classes, n nodes and s jobs served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import PolicyError
+from shadowprice.instances.utility import Utility
+
+
+@dataclass(frozen=True)
+class ForkView:
+    """What an order sees: unfinished jobs in order of arrival, and classes of equal nodes.
+
+    Parameters
+    ----------
+    now_s : float
+        Start of the round [s].
+    jobs : ndarray of int, shape (jobs,)
+        Rows in the workload.
+    total_steps, remaining_steps : ndarray, shape (jobs,)
+        Steps of the whole job and those not yet done.
+    rates : ndarray, shape (jobs, classes)
+        Steps per second of one copy on a node of each class; 0 where no step fits a round.
+    arrival_s, waiting_s : ndarray, shape (jobs,)
+        Arrival, and time since then without any copy on a node [s].
+    load : ndarray, shape (classes,)
+        Share of the nodes of each class taken so far in this round.
+    """
+
+    now_s: float
+    jobs: NDArray[np.int64]
+    total_steps: NDArray[np.int64]
+    remaining_steps: NDArray[np.int64]
+    rates: NDArray[np.float64]
+    arrival_s: NDArray[np.float64]
+    waiting_s: NDArray[np.float64]
+    load: NDArray[np.float64]
+
+    @property
+    def remaining_s(self) -> NDArray[np.float64]:
+        """Time one copy alone needs on a node of each class [s], infinite where it cannot run."""
+        able = self.rates > 0
+        needed = np.full(self.rates.shape, np.inf)
+        np.divide(self.remaining_steps[:, None], self.rates, out=needed, where=able)
+        return needed
+
+
+class Order(Protocol):
+    """Scores of (job, node class), larger is served earlier; ties go to the earlier job."""
+
+    def __call__(self, view: ForkView) -> NDArray[np.float64]:
+        """Scores, shape (jobs, classes); those of pairs with rate 0 do not matter."""
+
+
+Value = Callable[[ForkView, NDArray[np.float64]], NDArray[np.float64]]
+"""Values >= 0 of completion times [s] of shape (jobs, classes), non-increasing in them."""
+
+
+def isolated_over_duration(
+    view: ForkView, completion_s: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Run time of the whole job on its best node over its duration, a value named by the paper.
+
+    Utility U = isolated time / (f - a), for finish-time fairness (recalled). It differs from
+    effective throughput, steps / (f - a), by a factor a job: steps of two models do not compare.
+    """
+    alone_s = view.total_steps / view.rates.max(axis=1)
+    value: NDArray[np.float64] = alone_s[:, None] / (completion_s - view.arrival_s[:, None])
+    return value
+
+
+def value_of(utility: Utility) -> Value:
+    """The value that a utility gives each job, asked pair by pair."""
+
+    def value(view: ForkView, completion_s: NDArray[np.float64]) -> NDArray[np.float64]:
+        rows = zip(view.jobs.tolist(), completion_s.tolist(), strict=True)
+        return np.array([[utility.value(job, end_s) for end_s in ends] for job, ends in rows])
+
+    return value
+
+
+@dataclass(frozen=True)
+class Payoff:
+    """Value per remaining time over price, Hadar's order for copies (formula in the module)."""
+
+    value: Value = isolated_over_duration
+
+    def __call__(self, view: ForkView) -> NDArray[np.float64]:
+        """O(jobs x classes)."""
+        needed = view.remaining_s
+        able = np.isfinite(needed)
+        needed = np.where(able, needed, 1.0)
+        density = np.where(able, self.value(view, view.now_s + needed) / needed, 0.0)
+        bad = ~((density >= 0) & np.isfinite(density)).all(axis=1)
+        if bad.any():
+            raise PolicyError(
+                f"hadare: the value of job {view.jobs[bad][0]} at {view.now_s} s is negative or not "
+                "finite"
+            )
+        worth = density[density > 0]
+        if not len(worth):
+            return density
+        price = worth.min() * (worth.max() / worth.min()) ** view.load
+        scores: NDArray[np.float64] = density / price
+        return scores
+
+
+@dataclass(frozen=True)
+class ShortestFirst:
+    """Least remaining time of a copy first."""
+
+    def __call__(self, view: ForkView) -> NDArray[np.float64]:
+        """O(jobs x classes)."""
+        return -view.remaining_s
+
+
+@dataclass(frozen=True)
+class FirstCome:
+    """Order of arrival, on the class where the job is fastest."""
+
+    def __call__(self, view: ForkView) -> NDArray[np.float64]:
+        """O(jobs x classes)."""
+        place = np.arange(len(view.jobs), dtype=np.float64)[:, None]
+        fastest = np.maximum(view.rates.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        # Below 1, so that speed decides between classes only.
+        scores: NDArray[np.float64] = 0.5 * view.rates / fastest - place
+        return scores
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Nodes of one job in a round: position in the view, and nodes in the order of its choice."""
+
+    position: int
+    nodes: list[int]
+
+
+Room = Callable[[int, int, bool], int]
+"""Steps a job (by position) can do on a node this round, as one of several copies or alone."""
+
+
+def assign(
+    view: ForkView,
+    order: Order,
+    class_of_node: NDArray[np.int64],
+    prefer: Callable[[int], Sequence[int]],
+    room: Room,
+    max_copies: int,
+) -> list[Grant]:
+    """Give the nodes of a round to jobs, in the order in which they are served.
+
+    Parameters
+    ----------
+    class_of_node : ndarray of int, shape (nodes,)
+        Class of each node.
+    prefer : callable
+        Nodes from the most to the least wanted for a job, by position, among equal classes.
+    room : callable
+        See :data:`Room`.
+    max_copies : int
+        Largest number of copies of a job, at least 1.
+
+    Raises
+    ------
+    PolicyError
+        If the order returns scores of another shape, or that are not numbers.
+    """
+    free = set(range(len(class_of_node)))
+    grants: list[Grant] = []
+    wishes: list[list[int]] = []
+    for position, wished in _served(view, order, class_of_node, prefer, free):
+        nodes = [node for node in wished if node in free][:max_copies]
+        nodes = _enough(int(view.remaining_steps[position]), nodes, position, room)
+        free -= set(nodes)
+        grants.append(Grant(position, nodes))
+        wishes.append(wished)
+    for grant, wished in zip(grants, wishes, strict=True):
+        more = [node for node in wished if node in free][: max_copies - len(grant.nodes)]
+        grant.nodes.extend(more)
+        free -= set(more)
+    return grants
+
+
+def _served(
+    view: ForkView,
+    order: Order,
+    class_of_node: NDArray[np.int64],
+    prefer: Callable[[int], Sequence[int]],
+    free: set[int],
+) -> Iterator[tuple[int, list[int]]]:
+    """Jobs and the nodes they wish for, best first, while some job can use a free node.
+
+    Whoever asks takes nodes out of ``free`` before asking for the next job.
+    """
+    kinds = class_of_node.tolist()
+    size = np.bincount(class_of_node, minlength=view.rates.shape[1])
+    able = view.rates > 0
+    while free:
+        left = np.bincount(class_of_node[list(free)], minlength=len(size))
+        open_ = able & (left > 0)
+        if not open_.any():
+            return
+        scores = _scores(order, view, 1.0 - left / size)
+        position = int(np.argmax(np.where(open_, scores, -np.inf))) // len(size)
+        yield position, _wished(kinds, scores[position], able[position], prefer(position))
+        able[position] = False
+
+
+def _wished(
+    kinds: list[int],
+    scores: NDArray[np.float64],
+    able: NDArray[np.bool_],
+    preferred: Sequence[int],
+) -> list[int]:
+    """Nodes a job can run on, by the score of their class, then as it prefers."""
+    decreasing = np.argsort(-scores, kind="stable").tolist()
+    nodes: dict[int, list[int]] = {kind: [] for kind in decreasing if able[kind]}
+    for node in preferred:
+        if kinds[node] in nodes:
+            nodes[kinds[node]].append(node)
+    return [node for same in nodes.values() for node in same]
+
+
+def _scores(order: Order, view: ForkView, load: NDArray[np.float64]) -> NDArray[np.float64]:
+    scores = np.asarray(order(replace(view, load=load)), dtype=np.float64)
+    if scores.shape != view.rates.shape or not np.isfinite(scores[view.rates > 0]).all():
+        raise PolicyError(
+            f"hadare: at {view.now_s} s the order returned scores of shape {scores.shape}, expected "
+            f"finite ones of shape {view.rates.shape}"
+        )
+    return scores
+
+
+def _enough(remaining: int, nodes: list[int], position: int, room: Room) -> list[int]:
+    """The first nodes that together can finish the job in this round, or all.
+
+    None of them is dispensable, so that each does a step whichever way the steps are shared.
+    """
+    if room(position, nodes[0], False) >= remaining:
+        return nodes[:1]
+    rooms, done = [room(position, node, True) for node in nodes], 0
+    count = 0
+    while done < remaining:
+        if count == len(nodes):
+            return nodes
+        done += rooms[count]
+        count += 1
+    kept = []
+    for node, fit in reversed(list(zip(nodes[:count], rooms[:count], strict=True))):
+        if done - fit >= remaining:
+            done -= fit
+        else:
+            kept.append(node)
+    return kept[::-1]

@@ -1,0 +1,238 @@
+"""Hadar's offline optimum against brute force, its programmes and an independent check of plans."""
+
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shadowprice.errors import InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.utility import (
+    UtilityTable,
+    deadline,
+    effective_throughput,
+    finish_time_fairness,
+    from_rounds,
+    minus_completion,
+)
+from shadowprice.instances.workload import Workload
+from shadowprice.models.hadar import GpuSchedule, dual, schedule_form, time_indexed
+from shadowprice.models.round_jobs import RoundJobs
+from shadowprice.solvers.compile import compile_model
+from shadowprice.solvers.hadar_offline import optimum
+
+ROUND_S = 64.0
+
+
+def make(seed, jobs, rounds, cluster):
+    rng = np.random.default_rng(seed)
+    cluster = Cluster.parse(cluster)
+    types = cluster.gpu_types
+    # Work in rounds on the fastest type: eighths, so that completions in exactly k rounds occur.
+    fastest = 2.0 ** rng.integers(0, 3, size=jobs)
+    slower = np.array([1.0, 0.5, 0.25])[: len(types)]
+    workload = Workload.from_columns(
+        arrival_s=rng.integers(0, max(2, rounds // 2), size=jobs) * ROUND_S,
+        gpus=rng.integers(1, cluster.gpus_per_type.max() + 1, size=jobs),
+        work=rng.integers(2, 5 * rounds, size=jobs) / 8 * ROUND_S * fastest,
+        throughput=fastest[:, None] * rng.permuted(np.tile(slower, (jobs, 1)), axis=1),
+        gpu_types=types,
+        weight=rng.integers(1, 5, size=jobs),
+    )
+    return Instance.feasible(cluster, workload)[0]
+
+
+def round_work(instance, job, gpus):
+    """Share of a job that a round does, exactly, from the table of throughputs."""
+    jobs, types = instance.workload, instance.cluster.gpu_types
+    columns = [jobs.gpu_types.index(types[instance.cluster.type_of_node[n]]) for n, _ in gpus]
+    slowest = min(Fraction(float(jobs.throughput[job, k])) for k in columns)
+    return slowest * Fraction(ROUND_S) / Fraction(float(jobs.work[job]))
+
+
+def check(instance, table, plan):
+    """Utility of a plan, after every rule has been looked at; shares no code with the solver."""
+    used = {}
+    value = 0.0
+    assert len(plan.runs) == len(instance.workload)
+    for job, runs in enumerate(plan.runs):
+        done = Fraction(0)
+        rounds = [t for t, _ in runs]
+        assert rounds == sorted(set(rounds))
+        for t, gpus in runs:
+            assert 0 <= t < table.rounds
+            assert t * ROUND_S >= instance.workload.arrival_s[job]
+            assert sum(count for _, count in gpus) == instance.workload.gpus[job]
+            assert all(count > 0 for _, count in gpus)
+            for node, count in gpus:
+                used[t, node] = used.get((t, node), 0) + count
+            done += round_work(instance, job, gpus)
+        if done >= 1:
+            value += table.values[job, rounds[-1]]
+    assert all(count <= instance.cluster.gpus_per_node[node] for (_, node), count in used.items())
+    return value
+
+
+def gangs(instance, job):
+    """All ways to put a gang on nodes at a positive speed, as tuples (node, GPUs)."""
+    sizes = instance.cluster.gpus_per_node
+    found = []
+    for chosen in combinations_with_replacement(
+        range(len(sizes)), int(instance.workload.gpus[job])
+    ):
+        gpus = tuple((n, chosen.count(n)) for n in sorted(set(chosen)))
+        if all(count <= sizes[n] for n, count in gpus) and round_work(instance, job, gpus) > 0:
+            found.append(gpus)
+    return found
+
+
+def schedules(instance, job, table):
+    """All schedules of a job that stop when it is complete: (last round, runs)."""
+    first = int(np.ceil(instance.workload.arrival_s[job] / ROUND_S))
+    found = []
+    options = [None, *gangs(instance, job)]
+    for choice in product(options, repeat=max(0, table.rounds - first)):
+        runs = [(first + k, gpus) for k, gpus in enumerate(choice) if gpus is not None]
+        shares = [round_work(instance, job, gpus) for _, gpus in runs]
+        if runs and sum(shares) >= 1 and sum(shares[:-1]) < 1:
+            found.append((runs[-1][0], runs))
+    return found
+
+
+def brute_force(instance, table):
+    """The best of all combinations of schedules, job after job."""
+    options = [schedules(instance, job, table) for job in range(len(instance.workload))]
+    sizes = instance.cluster.gpus_per_node
+
+    def best(job, free):
+        if job == len(options):
+            return 0.0
+        most = best(job + 1, free)
+        for end, runs in options[job]:
+            left = free.copy()
+            for t, gpus in runs:
+                for node, count in gpus:
+                    left[t, node] -= count
+            if (left >= 0).all():
+                most = max(most, table.values[job, end] + best(job + 1, left))
+        return most
+
+    return best(0, np.tile(sizes, (table.rounds, 1)))
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10_000), st.integers(3, 4), st.booleans())
+def test_equals_brute_force(seed, rounds, fair):
+    cluster = ("1x2:a,1x1:b", "1x1:a,1x1:b,1x1:a")[seed % 2]
+    instance = make(seed, 2 + (rounds == 3), rounds, cluster)
+    utility = finish_time_fairness if fair else effective_throughput
+    table = utility(instance, ROUND_S, rounds)
+    found = optimum(instance, table)
+    assert found.proven
+    assert found.value == pytest.approx(brute_force(instance, table), rel=1e-7, abs=1e-9)
+    assert check(instance, table, found.plan) == pytest.approx(found.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("utility", [effective_throughput, minus_completion])
+def test_equals_the_time_indexed_programme(seed, utility):
+    instance = make(seed, 5, 6, "1x3:a,1x1:b,1x3:c")
+    table = utility(instance, ROUND_S, 6)
+    found = optimum(instance, table)
+    jobs = RoundJobs.of(instance, table)
+    exact = compile_model(time_indexed(jobs)).solve()
+    loose = compile_model(time_indexed(jobs, relaxed=True)).solve()
+    assert found.proven
+    assert found.value == pytest.approx(exact.objective, rel=1e-6)
+    assert found.value <= found.relaxation * (1 + 1e-9)
+    assert found.relaxation <= loose.objective * (1 + 1e-9)
+    assert check(instance, table, found.plan) == pytest.approx(found.value, rel=1e-9)
+
+
+def test_nodes_of_a_type_are_as_good_as_one_pool():
+    for seed in range(3):
+        instance = make(seed, 4, 4, "2x1:a,1x2:b,1x1:a")
+        table = minus_completion(instance, ROUND_S, 4)
+        jobs, cluster = RoundJobs.of(instance, table), instance.cluster
+        by_node = time_indexed(
+            jobs, type_of_pool=cluster.type_of_node, capacity=cluster.gpus_per_node
+        )
+        assert compile_model(by_node).solve().objective == pytest.approx(
+            compile_model(time_indexed(jobs)).solve().objective
+        )
+
+
+def test_relaxation_is_no_worse_than_the_schedule_forms():
+    for seed in range(4):
+        instance = make(seed, 3, 3, "1x2:a,1x2:b")
+        table = effective_throughput(instance, ROUND_S, 3)
+        found = optimum(instance, table)
+        columns = [
+            GpuSchedule(
+                job,
+                float(table.values[job, end]),
+                tuple((t, node, count) for t, gpus in runs for node, count in gpus),
+            )
+            for job in range(len(instance.workload))
+            for end, runs in schedules(instance, job, table)
+        ]
+        size = (instance.cluster.gpus_per_node, len(instance.workload), 3)
+        relaxed = compile_model(schedule_form(columns, *size, relaxed=True)).solve()
+        exact = compile_model(schedule_form(columns, *size)).solve()
+        assert exact.objective - 1e-6 <= found.relaxation <= relaxed.objective + 1e-6
+        assert relaxed.objective == pytest.approx(
+            compile_model(dual(columns, *size)).solve().objective
+        )
+        assert found.value == pytest.approx(exact.objective, rel=1e-6)
+
+
+def test_mixed_gangs_run_at_the_slowest_type():
+    workload = Workload.from_columns(
+        arrival_s=[0.0], gpus=[3], work=[2.0 * ROUND_S], throughput=[[2.0, 1.0]],
+        gpu_types=("a", "b"),
+    )  # fmt: skip
+    instance = Instance.feasible(Cluster.parse("1x2:a,1x3:b"), workload)[0]
+    table = minus_completion(instance, ROUND_S, 4)
+    # Three GPUs need type b, so two rounds; on type a alone it would be one.
+    assert optimum(instance, table).value == table.values[0, 1]
+
+
+def test_deadlines_that_cannot_all_be_kept():
+    workload = Workload.from_columns(
+        arrival_s=[0.0, 0.0], gpus=[1, 1], work=[ROUND_S, ROUND_S], weight=[2.0, 3.0],
+        deadline_s=[ROUND_S, ROUND_S], throughput=[[1.0], [1.0]], gpu_types=("a",),
+    )  # fmt: skip
+    instance = Instance(Cluster.parse("1x1:a"), workload)
+    assert optimum(instance, deadline(instance, ROUND_S, 3)).value == 3.0
+
+
+def test_no_time_gives_a_bound_that_holds():
+    instance = make(1, 6, 6, "1x3:a,1x1:b,1x3:c")
+    table = effective_throughput(instance, ROUND_S, 6)
+    hasty, sure = optimum(instance, table, time_limit_s=0.0), optimum(instance, table)
+    assert hasty.value <= sure.value <= hasty.bound
+    assert check(instance, table, hasty.plan) == pytest.approx(hasty.value)
+
+
+def test_increasing_utilities_are_refused():
+    with pytest.raises(InputError, match=r"job 1, round 2 has value 4\.0"):
+        from_rounds([[3.0, 2.0, 2.0], [3.0, 2.0, 4.0]])
+    with pytest.raises(InputError, match="finite number >= 0"):
+        from_rounds([[1.0, float("nan")]])
+    with pytest.raises(InputError, match="0 beyond the last round"):
+        UtilityTable(np.ones((1, 3)))
+
+
+def test_utilities_of_other_jobs_are_refused():
+    instance = make(0, 3, 3, "1x4:a")
+    with pytest.raises(InputError, match="has 1 jobs, expected 3"):
+        optimum(instance, from_rounds([[1.0, 1.0]], ROUND_S))
+
+
+def test_value_at_a_time_is_that_of_its_round():
+    table = from_rounds([[3.0, 2.0]], ROUND_S)
+    assert [table.value(0, s) for s in (1.0, 64.0, 64.5, 128.0, 129.0)] == [3, 3, 2, 2, 0]
