@@ -16,8 +16,8 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.gavel import Gavel
-from shadowprice.solvers.hadar import Hadar
 from shadowprice.solvers.gittins2d import Gittins2d
+from shadowprice.solvers.hadar import Hadar
 from shadowprice.solvers.las import Las
 from shadowprice.solvers.las2d import Las2d
 from shadowprice.solvers.policy import Knowledge, Policy

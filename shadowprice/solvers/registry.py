@@ -107,7 +107,7 @@ def _configured(item: Any, settings: str, what: str) -> Any:
     name = item.name
     if not is_dataclass(item) or isinstance(item, type):
         raise InputError(f"{what} {name!r} takes no parameters")
-    written = str | bool | int | float | tuple
+    written = (str, bool, int, float, tuple)
     parameters = [
         f.name
         for f in fields(item)
