@@ -94,6 +94,12 @@ def test_the_guarantee_holds_and_is_only_claimed_where_it_is_proven() -> None:
     assert 1.0 < rough.over <= 4.0
     assert 1.0 < rough.under <= 4.0
     assert rough.factor > found.factor
+    assert not found.delayed
+    graphs = sp.Semantics(predictor="median", network=NETWORK)
+    delayed = guarantee(sp.simulate(jobs(), "4x8", "asrpt", graphs), Asrpt(predictor="median"))
+    assert delayed is not None
+    assert (delayed.delayed, delayed.rho > 1.0) == (True, True)
+    assert "longest delay" in delayed.sentence("asrpt")
     for name in ("asrpt-early", "fifo"):
         assert guarantee(outcome, policy(name)) is None
 

@@ -28,6 +28,9 @@ class Guarantee:
         Largest gang, and GPUs of the cluster.
     over, under : float
         Worst over- and underestimate of the predictions that were made, lambda and mu.
+    delayed : bool
+        Whether jobs may be held back for consolidation, which adds at most the longest such delay
+        to the completion of each job (ASRPT-conv).
     """
 
     factor: float
@@ -36,6 +39,7 @@ class Guarantee:
     gpus: int
     over: float
     under: float
+    delayed: bool
 
     def sentence(self, policy: str) -> str:
         """The theorem in words."""
@@ -43,19 +47,20 @@ class Guarantee:
             f"{policy}: total completion time at most {self.factor:.3g} times the optimum's by "
             f"ASRPT-pred (rho {self.rho:.3g}, gangs up to {self.widest} of {self.gpus} GPUs, "
             f"predictions up to {self.over:.3g}x over and {self.under:.3g}x under)"
+            + (", plus the longest delay for consolidation for each job" if self.delayed else "")
         )
 
 
 def guarantee(outcome: Outcome, policy: Policy) -> Guarantee | None:
     """The guarantee of a policy on the instance of an outcome; None where there is none.
 
-    A-SRPT has one if it neither starts jobs early nor lets them overtake nor holds them back. Its
-    predictions are made again, from the same completions.
+    A-SRPT has one if it neither starts jobs early nor lets them overtake. Its predictions are made
+    again, from the same completions.
     """
     if not isinstance(policy, Asrpt) or policy.work_conserving or policy.overtake:
         return None
     instance = outcome.instance
-    if (policy.delta > 0 and instance.graphs is not None) or not len(instance.workload):
+    if not len(instance.workload) or not instance.overheads.free:
         return None
     jobs = instance.workload
     predicted = predict_online(
@@ -66,7 +71,7 @@ def guarantee(outcome: Outcome, policy: Policy) -> Guarantee | None:
     if policy.basis == "alpha_max" and instance.graphs is not None:
         graphs = instance.graphs
         basis = jobs.work * graphs.longest_iteration_s[graphs.of]
-    virtual_s = basis * share
+    virtual_s = basis * share * policy.stretch
     gangs = Gangs.of(instance, virtual_s)
     return Guarantee(
         float(asrpt_prediction.bound(instance, virtual_s)),
@@ -75,4 +80,5 @@ def guarantee(outcome: Outcome, policy: Policy) -> Guarantee | None:
         instance.cluster.total_gpus,
         float(max(np.max(share), 1.0)),
         float(max(1.0 / np.min(share), 1.0)),
+        policy.delta > 0 and instance.graphs is not None,
     )
