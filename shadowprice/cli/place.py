@@ -12,7 +12,7 @@ from rich.table import Table
 
 from shadowprice.analysis.plot_placement import plot_placement
 from shadowprice.cli.options import ClusterOption, JsonOption
-from shadowprice.cli.show import console
+from shadowprice.cli.show import console, write
 from shadowprice.errors import InfeasibleJobError, InputError, ShadowpriceError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.iteration_time import (
@@ -135,7 +135,4 @@ def _draw(path: Path, graph: JobGraph, mapping: StageMapping, algorithm: str) ->
     figure = plot_placement(graph, mapping, note=f"by {algorithm}").get_figure(root=True)
     if figure is None:
         raise ShadowpriceError(f"{path}: nothing was drawn")
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise ShadowpriceError(f"{path}: cannot be written: {error}") from error
+    write(path, lambda: figure.savefig(path, dpi=150))

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
-from shadowprice.instances.cluster import ANY_TYPE
+from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.pools import pool_throughput, sharing_pairs
 from shadowprice.solvers.allocation.allocation import AllocationPolicy
 from shadowprice.solvers.allocation.isolated import isolated_shares
 from shadowprice.solvers.allocation.workspace import Workspace
@@ -93,16 +93,10 @@ class _Fluid:
         workload = instance.workload
         self.instance, self.policy = instance, policy
         self.workspace = Workspace(spare=True)
+        self.pools = instance.pools
         mixed = workload.throughput is not None
-        self.types = instance.cluster.gpu_types if mixed else (ANY_TYPE,)
-        gpus = instance.cluster.gpus_per_type if mixed else [instance.cluster.total_gpus]
-        self.capacity = np.asarray(gpus, dtype=np.float64)
         self.work = workload.work if mixed else instance.shortest_s
-        self.rates = np.ones((len(workload), 1))
-        if workload.throughput is not None:
-            columns = [workload.gpu_types.index(name) for name in self.types]
-            able = np.isfinite(instance.processing_s)
-            self.rates = np.where(able, workload.throughput[:, columns], 0.0)
+        self.rates = pool_throughput(instance, np.arange(len(workload)))
         self.left = self.work.astype(np.float64).copy()
         self.isolated_s = np.zeros(len(workload))
         self.now_s = 0.0
@@ -153,8 +147,8 @@ class _Fluid:
     def _problem(self, live: Rows) -> AllocationProblem:
         workload = self.instance.workload
         return AllocationProblem.from_columns(
-            gpu_types=self.types,
-            capacity=self.capacity,
+            gpu_types=self.pools.names,
+            capacity=self.pools.gpus,
             throughput=self.rates[live],
             gpus=workload.gpus[live],
             weight=np.maximum(workload.weight[live], 1e-9),
@@ -164,18 +158,6 @@ class _Fluid:
             slo_s=np.maximum(workload.deadline_s[live] - self.now_s, 0.0),
             id=workload.id[live],
             entity=workload.tenant[live],
-            pairs=self._pairs(live) if self.policy.packed else None,
+            pairs=sharing_pairs(self.instance, live) if self.policy.packed else None,
             source=workload.source,
         )
-
-    def _pairs(self, live: Rows) -> Pairs:
-        """Pairs of live jobs that may share GPUs on some type."""
-        instance, gpus = self.instance, self.instance.workload.gpus[live]
-        first, second = np.triu_indices(len(live), 1)
-        equal = gpus[first] == gpus[second]
-        first, second = first[equal], second[equal]
-        one, other, kinds = live[first][:, None], live[second][:, None], np.arange(len(self.types))
-        rate_first = self.work[one] / instance.shared_processing_s(one, other, kinds)
-        rate_second = self.work[other] / instance.shared_processing_s(other, one, kinds)
-        some = (rate_first > 0).any(axis=1)
-        return Pairs(first[some], second[some], rate_first[some], rate_second[some])

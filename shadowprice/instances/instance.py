@@ -14,6 +14,7 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, ceil_time, up_to_grid
 from shadowprice.instances.job_graphs import JobGraphs
+from shadowprice.instances.pools import Pools
 from shadowprice.instances.throughputs import Kind, Throughputs
 from shadowprice.instances.workload import Workload
 
@@ -136,6 +137,11 @@ class Instance:
         left = graphs if graphs is None or can_run.all() else graphs.select(can_run)
         instance = cls(cluster, kept, overheads or Overheads(), together, left)
         return instance, workload.id[~can_run]
+
+    @cached_property
+    def pools(self) -> Pools:
+        """Pools of GPUs that are alike to the jobs."""
+        return Pools.of(self)
 
     @cached_property
     def processing_s(self) -> NDArray[np.float64]:

@@ -76,7 +76,7 @@ class Gavel:
             book.round_ends_s = state.now_s + self.round_s
             _choose(state, decision, book)
         elif state.waiting and decision.free_gpus:
-            _fill(state, decision, book, self.round_s)
+            _fill(state, decision, book)
         if book.ledger.jobs.size and not book.settled(state, decision):
             decision.wake_at(book.round_ends_s)
         return decision
@@ -90,12 +90,12 @@ class _Book:
         self.policy = find_allocation(policy.allocation)
         self.snapshots = Snapshots(state, steps=self.policy.needs_steps, pairs=self.policy.packed)
         self.workspace = Workspace(spare=True)
-        self.ledger = Ledger.empty(len(state.gpu_types))
+        self.ledger = Ledger.empty(len(state.pools_of_gpus.names))
         self.round_ends_s = 0.0
         self.next_reset_s = 0.0
         self.stale = False
         self.draw = np.random.default_rng(policy.seed)
-        self.fastest_first = list(range(len(state.gpu_types)))
+        self.fastest_first = list(range(len(state.pools_of_gpus.names)))
         self.running: tuple[NDArray[np.int64], NDArray[np.int64]] = _running(state)
 
     def update(self, state: State) -> None:
@@ -122,7 +122,7 @@ class _Book:
     def _admit(self, state: State) -> None:
         """Jobs that came since the last allocation have no share yet, but may use what is free."""
         jobs, problem = self.snapshots.problem(state)
-        nothing = np.zeros((len(Combinations.of(problem)), len(state.gpu_types)))
+        nothing = np.zeros((len(Combinations.of(problem)), len(state.pools_of_gpus.names)))
         after = self.ledger.moved_to(jobs, problem, nothing)
         where = self.ledger.find(after.keys)
         after.fraction[where >= 0] = self.ledger.fraction[where[where >= 0]]
@@ -173,7 +173,10 @@ def _choose(state: State, decision: Decision, book: _Book) -> None:
     """Select for the coming round; stop what was not selected, start what does not run yet."""
     ledger = book.ledger
     chosen = select(
-        ledger.combinations, ledger.ranking(book.round_s), state.gpus_per_type, book.type_order()
+        ledger.combinations,
+        ledger.ranking(book.round_s),
+        state.pools_of_gpus.gpus,
+        book.type_order(),
     )
     wanted = _wanted(ledger, chosen)
     for job in list(state.running):
@@ -230,7 +233,7 @@ def _start(state: State, decision: Decision, job: int, kind: int, partner: int |
     decision.start_on(job, kind)
 
 
-def _fill(state: State, decision: Decision, book: _Book, round_s: float) -> None:
+def _fill(state: State, decision: Decision, book: _Book) -> None:
     """Start jobs that wait on GPUs that are free, those furthest behind first."""
     ledger = book.ledger
     waits = np.zeros(len(ledger.jobs), dtype=bool)
@@ -238,11 +241,12 @@ def _fill(state: State, decision: Decision, book: _Book, round_s: float) -> None
     rows = ledger.combinations
     able = waits[rows.first] & waits[rows.second]
     free = np.array(
-        [state.allocator.free_in(kind) for kind in range(len(state.gpu_types))], dtype=np.int64
+        [state.allocator.free_in(kind) for kind in range(len(state.pools_of_gpus.names))],
+        dtype=np.int64,
     )
     idle = replace(rows, runnable=rows.runnable & able[:, None])
     for job, (kind, partner) in _wanted(
-        ledger, select(idle, ledger.ranking(round_s), free, book.type_order())
+        ledger, select(idle, ledger.ranking(book.round_s), free, book.type_order())
     ).items():
         _start(state, decision, job, kind, partner)
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.grid import TICK_S
+from shadowprice.instances.pools import pool_throughput, sharing_pairs
 
 if TYPE_CHECKING:
     from shadowprice.solvers.state import State
@@ -69,34 +71,12 @@ class Live:
             # Not from run times, which tell how much work there is when rounded to the grid.
             alpha_s = instance.graphs.shortest_iteration_s[instance.graphs.of[self.jobs]]
             return np.asarray(1.0 / np.maximum(alpha_s, TICK_S)[:, None])
-        if instance.workload.throughput is None:
-            return np.ones((len(self.jobs), 1))
-        columns = [instance.workload.gpu_types.index(name) for name in instance.cluster.gpu_types]
-        rates = instance.workload.throughput[self.jobs][:, columns]
-        return np.where(np.isfinite(instance.processing_s[self.jobs]), rates, 0.0)
+        return pool_throughput(instance, self.jobs)
 
-    def shared_throughput(
-        self, job: NDArray[np.int64], partner: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Work a second of jobs that share GPUs with partners on each pool; shape (pairs, pools).
-
-        Parameters
-        ----------
-        job, partner : ndarray of int, shape (pairs,)
-            Positions among these jobs.
-
-        Returns
-        -------
-        ndarray
-            0 where the two cannot share.
-        """
-        instance = self._state._instance
-        mine, theirs = self.jobs[job], self.jobs[partner]
-        pools = np.arange(len(self._state.gpu_types))
-        if instance.together is None:
-            return np.zeros((len(mine), len(pools)))
-        times = instance.shared_processing_s(mine[:, None], theirs[:, None], pools[None, :])
-        return np.asarray(instance.workload.work[mine][:, None] / times)
+    @property
+    def sharing_pairs(self) -> Pairs:
+        """Pairs of these jobs that may share GPUs, by position among them."""
+        return sharing_pairs(self._state._instance, self.jobs)
 
     @property
     def remaining_work(self) -> NDArray[np.float64]:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.cluster import ANY_TYPE
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.iteration_time import Network
 from shadowprice.instances.job_graph import JobGraph, StageMapping
 from shadowprice.instances.job_graphs import JobGraphs, shape_of
+from shadowprice.instances.pools import Pools
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.live import Live
 from shadowprice.solvers.placement.protocol import Allocator, Pieces
@@ -98,29 +98,9 @@ class State:
         return len(self.gang)
 
     @property
-    def gpu_types(self) -> tuple[str, ...]:
-        """Names of the pools: GPU types, or a single one where types make no difference."""
-        mixed = self._instance.workload.throughput is not None
-        return self._instance.cluster.gpu_types if mixed else (ANY_TYPE,)
-
-    @property
-    def gpus_per_type(self) -> NDArray[np.int64]:
-        """GPUs of each pool, shape (pools,)."""
-        mixed = self._instance.workload.throughput is not None
-        per_type = self._instance.cluster.gpus_per_type
-        return per_type if mixed else np.array([self.total_gpus], dtype=np.int64)
-
-    @property
-    def price_per_gpu_h(self) -> NDArray[np.float64]:
-        """Mean price of a GPU of each pool [$/h], shape (pools,); 0 where unknown."""
-        nodes = self._instance.cluster.nodes
-        pool = (
-            self._instance.cluster.type_of_node
-            if len(self.gpu_types) > 1
-            else np.zeros(len(nodes), dtype=np.int64)
-        )
-        prices = np.bincount(pool, [node.price_per_hour for node in nodes], len(self.gpu_types))
-        return np.asarray(prices / self.gpus_per_type)
+    def pools_of_gpus(self) -> Pools:
+        """Pools of GPUs that are alike to the jobs: names, GPUs, prices."""
+        return self._instance.pools
 
     @property
     def everything_fits(self) -> bool:

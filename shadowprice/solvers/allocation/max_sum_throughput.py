@@ -7,6 +7,7 @@ sums, which the paper defines, is :class:`LeastCost`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,11 +68,7 @@ class MaxSumThroughput:
             return highest_total(rates, values, least, workspace)
 
         least = _slos(problem) if self.slos else np.zeros(rates.rows)
-        total, notes = _solved(problem, rates, least, workspace, programme)
-        alone, shared = spread(problem, rates, total.x, total.y)
-        return Allocation(
-            self.name, problem, alone, shared, total.objective, total.objective, notes=notes
-        )
+        return _allocated(self.name, problem, rates, least, workspace, programme)
 
 
 @dataclass(frozen=True)
@@ -108,11 +105,7 @@ class LeastCost:
             return highest_ratio(rates, values, costs, least, workspace)
 
         least = _slos(problem) if self.slos else np.zeros(rates.rows)
-        total, notes = _solved(problem, rates, least, workspace, programme)
-        alone, shared = spread(problem, rates, total.x, total.y)
-        return Allocation(
-            self.name, problem, alone, shared, total.objective, total.objective, notes=notes
-        )
+        return _allocated(self.name, problem, rates, least, workspace, programme)
 
 
 def _slos(problem: AllocationProblem) -> Numbers:
@@ -121,28 +114,29 @@ def _slos(problem: AllocationProblem) -> Numbers:
         return np.asarray(problem.steps / problem.slo_s)
 
 
-def _solved(
+def _allocated(
+    name: str,
     problem: AllocationProblem,
     rates: Rates,
     least: Numbers,
     workspace: Workspace,
-    programme: object,
-) -> tuple[Total, tuple[str, ...]]:
+    programme: Callable[[Numbers], Total],
+) -> Allocation:
     """Solve with all SLOs, or with as many as can be kept and a note of the rest."""
-    assert callable(programme)
-    possible = np.where(least > rates.best * (1.0 + 1e-9), 0.0, least)
+    kept = np.where(least > rates.best * (1.0 + 1e-9), 0.0, least)
     try:
-        total: Total = programme(possible)
-        kept = possible
+        total = programme(kept)
     except Infeasible:
-        kept = kept_slos(rates, possible, workspace)
+        kept = kept_slos(rates, kept, workspace)
         # The margin absorbs the integer tolerance of the search that chose them.
         total = programme(kept * (1.0 - 1e-6))
     given_up = np.flatnonzero((least > 0) & (kept == 0.0))
-    return total, tuple(
+    notes = tuple(
         f"job {problem.id[job]!r}: its SLO needs {least[job]:.6g} steps/s and cannot be kept"
         for job in given_up.tolist()
     )
+    alone, shared = spread(problem, rates, total.x, total.y)
+    return Allocation(name, problem, alone, shared, total.objective, total.objective, notes=notes)
 
 
 ALLOCATIONS = (

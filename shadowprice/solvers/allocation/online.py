@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.solvers.allocation.isolated import isolated_shares
 from shadowprice.solvers.allocation.rates import Numbers
-from shadowprice.solvers.live import Live
 from shadowprice.solvers.state import State
 
 
@@ -35,15 +34,15 @@ class Snapshots:
 
     def problem(self, state: State) -> tuple[NDArray[np.int64], AllocationProblem]:
         """Rows of the live jobs in the workload, and the problem they make."""
-        live = state.live()
+        live, pools = state.live(), state.pools_of_gpus
         jobs = live.jobs
         steps = np.maximum(live.remaining_work, 1e-9) if self.steps else np.ones(len(jobs))
         self._isolate(jobs, steps)
         problem = AllocationProblem(
-            gpu_types=state.gpu_types,
-            accelerators=tuple(range(len(state.gpu_types))),
-            capacity=state.gpus_per_type.astype(np.float64),
-            price=state.price_per_gpu_h,
+            gpu_types=pools.names,
+            accelerators=tuple(range(len(pools.names))),
+            capacity=pools.gpus.astype(np.float64),
+            price=pools.price_per_gpu_h,
             id=live.id,
             throughput=live.throughput,
             gpus=live.gpus,
@@ -53,7 +52,7 @@ class Snapshots:
             isolated_s=self._isolated_s[jobs],
             slo_s=np.maximum(live.deadline_s - state.now_s, 0.0),
             entity=live.tenant,
-            pairs=_pairs(state, live) if self.pairs else Pairs.none(len(state.gpu_types)),
+            pairs=live.sharing_pairs if self.pairs else Pairs.none(len(pools.names)),
             source="the jobs that are there",
         )
         if self.steps:
@@ -65,14 +64,3 @@ class Snapshots:
         moved = jobs[self._rate_then[jobs] > 0]
         done = self._steps_then[moved] - steps[self._rate_then[jobs] > 0]
         self._isolated_s[moved] += done / self._rate_then[moved]
-
-
-def _pairs(state: State, live: Live) -> Pairs:
-    """Pairs of live jobs with rates for sharing on some type."""
-    first, second = np.triu_indices(len(live), 1)
-    equal = live.gpus[first] == live.gpus[second]
-    first, second = first[equal], second[equal]
-    rate_first = live.shared_throughput(first, second)
-    rate_second = live.shared_throughput(second, first)
-    some = (rate_first > 0).any(axis=1)
-    return Pairs(first[some], second[some], rate_first[some], rate_second[some])
