@@ -176,6 +176,14 @@ def test_ideal_execution_by_hand() -> None:
     ]
 
 
+@pytest.mark.parametrize(("price", "end_s"), [(1.5, 200.0), (3.0, 400.0)])
+def test_ideal_execution_goes_by_the_prices_of_the_cluster(price: float, end_s: float) -> None:
+    # Twice as fast: worth one and a half times the price of the slow GPU, not three times.
+    nodes = (sp.Node(1, "fast", price_per_hour=price), sp.Node(1, "slow", price_per_hour=1.0))
+    instance = sp.Instance(sp.Cluster(nodes), workload([(0.0, 1, "a", 800.0)]))
+    assert run_fluid(instance, "min_cost_perf").end_s.tolist() == pytest.approx([end_s])
+
+
 @given(rows=jobs, name=st.sampled_from(["max_min_fairness_water_filling_perf", "isolated"]))
 def test_ideal_execution_does_all_the_work(rows: list[Any], name: str) -> None:
     instance = sp.Instance(sp.Cluster.parse("1x2:fast,1x2:slow"), workload(rows))

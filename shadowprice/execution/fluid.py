@@ -149,6 +149,7 @@ class _Fluid:
         return AllocationProblem.from_columns(
             gpu_types=self.pools.names,
             capacity=self.pools.gpus,
+            price=self.pools.price_per_gpu_h,
             throughput=self.rates[live],
             gpus=workload.gpus[live],
             weight=np.maximum(workload.weight[live], 1e-9),
