@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 
 from shadowprice.errors import InputError, PolicyError
+from shadowprice.execution.conditioned_hosts import ConditionedHosts
 from shadowprice.execution.graph_hosts import GraphHosts
 from shadowprice.execution.hosts import SimulatedHosts
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
@@ -113,7 +114,9 @@ class _Engine:
         self.rounds = rounds
         graphs = instance.graphs
         self.mapped = None if graphs is None else GraphHosts(instance, graphs)
-        self.hosts = self.mapped or SimulatedHosts(instance)
+        parts = instance.conditions
+        self.conditioned = None if parts is None else ConditionedHosts(instance, parts)
+        self.hosts = self.mapped or self.conditioned or SimulatedHosts(instance)
         self.state = State(instance, policy.knows, placement.allocator(instance.cluster, pools))
         self.arrivals: list[float] = instance.workload.arrival_s.tolist()
         self.ids = instance.workload.id
@@ -138,7 +141,7 @@ class _Engine:
             decision = decide(state)
             self.decisions += 1
             wake_s = decision.wake_s
-            if decision.starts or decision.stops:
+            if decision.starts or decision.stops or decision.adjusted:
                 self._apply(decision, now_s)
                 self.idle_wakes = 0
             elif wake_s != math.inf:
@@ -188,6 +191,8 @@ class _Engine:
             self._regroup(partners, decision.stops, now_s)
         if self.mapped is not None:
             self.mapped.map(decision.mappings or {})
+        if self.conditioned is not None:
+            self._adjust(self.conditioned, decision, now_s)
         for job, pieces in decision.starts:
             if job not in state.waiting:
                 raise PolicyError(
@@ -206,6 +211,18 @@ class _Engine:
             if job in state.running and (partner != before or before in stopped):
                 state.goes_on(job, *self.hosts.go_on(job, partner, now_s))
         state.partner_of.update((job, other) for job, other in partners.items() if other != ALONE)
+
+    def _adjust(self, hosts: ConditionedHosts, decision: Decision, now_s: float) -> None:
+        """Change the CPUs and memory of running jobs; note those of jobs that start."""
+        state = self.state
+        for job, amounts in (decision.adjusted or {}).items():
+            state.goes_on(job, *hosts.adjust(job, amounts, now_s))
+            state.amounts[job] = amounts
+        given = decision.amounts or {}
+        hosts.hold(given)
+        if state.sensitivity is not None:
+            for job, pieces in decision.starts:
+                state.amounts[job] = given.get(job) or hosts.proportional(pieces)
 
     def _check_wake(self, wake_s: float, now_s: float) -> None:
         if not wake_s > now_s:

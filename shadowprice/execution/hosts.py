@@ -26,18 +26,26 @@ class SimulatedHosts:
     The partner with which a run shares its GPUs never changes: when it does, the run ends and
     another begins at once that carries on, overhead still unpaid included, and is charged
     nothing. So does a job that is stopped and started again at the same moment on the same GPUs,
-    if it shared them before or does so after.
+    if it shared them before or does so after, or holds CPUs and memory, which may then be others.
     """
 
     def __init__(self, instance: Instance) -> None:
         n = len(instance.workload)
         self._shortest = instance.shortest_s.tolist()
         self._left = list(self._shortest)
-        self._types = instance.cluster.type_of_node.tolist()
+        self._types: list[int] = instance.cluster.type_of_node.tolist()
         self._shared_s = instance.shared_s
         self._sharing = instance.together is not None
-        self._mixed = self._sharing or instance.workload.throughput is not None
-        self._processing = instance.processing_s.tolist() if self._mixed else []
+        conditions = instance.conditions
+        self._mixed = (
+            self._sharing or conditions is not None or instance.workload.throughput is not None
+        )
+        self._processing: list[list[float]] = (
+            instance.plain_processing_s.tolist() if self._mixed else []
+        )
+        self._carries_on = self._sharing or (
+            conditions is not None and conditions.sensitivity is not None
+        )
         self._overheads = None if instance.overheads.free else instance.overheads
         self._gang = instance.workload.gpus.tolist()
         self._debt = [0.0] * n if self._overheads else []
@@ -109,18 +117,20 @@ class SimulatedHosts:
     ) -> tuple[float, float]:
         if partner != ALONE:
             self._partner[job] = partner
-        types = self._types
-        if partner != ALONE:
-            whole_s = max(self._shared_s(job, partner, types[node]) for node, _ in pieces)
-        elif len(pieces) == 1:
-            whole_s = self._processing[job][types[pieces[0][0]]]
-        else:
-            whole_s = max(self._processing[job][types[node]] for node, _ in pieces)
-        rate = self._shortest[job] / whole_s
+        rate = self._shortest[job] / self._whole_s(job, pieces, partner)
         end_s = now_s + debt + (ceil_time(self._left[job] / rate) or TICK_S)
         self._begun[job] = (now_s, end_s, debt, rate, pieces)
         heapq.heappush(self._ends, (end_s, job))
         return now_s + debt, rate
+
+    def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
+        """Run time of the whole job in such a run [s]: that of its slowest GPU."""
+        types, alone = self._types, self._processing[job]
+        if partner != ALONE:
+            return max(self._shared_s(job, partner, types[node]) for node, _ in pieces)
+        if len(pieces) == 1:
+            return alone[types[pieces[0][0]]]
+        return max(alone[types[node]] for node, _ in pieces)
 
     def _interrupt(self, job: int, now_s: float) -> tuple[float, float, Pieces]:
         """End a run before its work is done; returns progress made [s], unpaid debt [s], GPUs."""
@@ -130,7 +140,7 @@ class SimulatedHosts:
         self._left[job] = max(self._left[job] - (ran if rate == 1.0 else ran * rate), 0.0)
         if now_s > start_s:
             self._record(job, pieces, start_s, now_s, paid)
-            if self._sharing:
+            if self._carries_on:
                 self._cut[job] = (now_s, self._partner.get(job, ALONE))
         return ran, debt - paid, pieces
 
@@ -160,8 +170,8 @@ class SimulatedHosts:
         assert overheads is not None
         before = self._last.get(job)
         cut_s, left = self._cut.get(job, _NEVER)
-        shares = (left, partner) != (ALONE, ALONE)
-        if cut_s == now_s and shares and sorted(before or ()) == sorted(pieces):
+        changes = not self._sharing or (left, partner) != (ALONE, ALONE)
+        if cut_s == now_s and changes and sorted(before or ()) == sorted(pieces):
             return self._debt[job] - overheads.restart_charge_s(self._gang[job])
         debt = self._debt[job] + overheads.start_s
         if before is not None and sorted(before) != sorted(pieces):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, ceil_time, up_to_grid
 from shadowprice.instances.job_graphs import JobGraphs
 from shadowprice.instances.pools import Pools
@@ -89,11 +90,14 @@ class Instance:
     graphs : JobGraphs, optional
         Stages of every job, whose ``work`` then counts iterations: a run takes as long as where its
         replicas are makes them. All GPUs are of one speed, and nobody shares.
+    conditions : Conditions, optional
+        CPUs and memory, spreading and width, on which speeds depend; not with graphs. Where CPUs
+        and memory matter nobody shares GPUs.
 
     Raises
     ------
     InputError
-        If there are graphs and rates, or the graphs are not those of the jobs.
+        If there are graphs and rates, or the graphs or conditions are not those of the jobs.
     InfeasibleJobError
         If a job fits no GPU type of the cluster; see :meth:`feasible` for dropping such jobs.
     """
@@ -103,15 +107,17 @@ class Instance:
     overheads: Overheads = field(default_factory=Overheads)
     together: Throughputs | None = None
     graphs: JobGraphs | None = None
+    conditions: Conditions | None = None
 
     def __post_init__(self) -> None:
         if self.graphs is not None:
             self.graphs.check(self.cluster, self.workload)
-            if self.together is not None:
-                raise InputError(
-                    f"{self.workload.source}: has job graphs and rates of jobs that share GPUs, "
-                    "expected one of the two"
-                )
+            self._only(self.together is None, "job graphs", "rates of jobs that share GPUs")
+            self._only(self.conditions is None, "job graphs", "conditions of runs")
+        if self.conditions is not None:
+            self.conditions.check(self.cluster, self.workload)
+            alone = self.together is None or self.conditions.sensitivity is None
+            self._only(alone, "profiles by CPUs and memory", "rates of jobs that share GPUs")
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
@@ -122,6 +128,12 @@ class Instance:
                 "use a larger cluster or drop infeasible jobs"
             )
 
+    def _only(self, fine: bool, one: str, other: str) -> None:
+        if not fine:
+            raise InputError(
+                f"{self.workload.source}: has {one} and {other}, expected one of the two"
+            )
+
     @classmethod
     def feasible(
         cls,
@@ -130,13 +142,18 @@ class Instance:
         overheads: Overheads | None = None,
         together: Throughputs | None = None,
         graphs: JobGraphs | None = None,
+        conditions: Conditions | None = None,
     ) -> tuple[Instance, NDArray[np.object_]]:
         """The instance without the jobs that can never run, and their ids."""
         can_run = _can_run(cluster, workload)
-        kept = workload if can_run.all() else workload.select(can_run)
-        left = graphs if graphs is None or can_run.all() else graphs.select(can_run)
-        instance = cls(cluster, kept, overheads or Overheads(), together, left)
-        return instance, workload.id[~can_run]
+        if not can_run.all():
+            workload, names = workload.select(can_run), workload.id[~can_run]
+            graphs = None if graphs is None else graphs.select(can_run)
+            conditions = None if conditions is None else conditions.select(can_run)
+        else:
+            names = workload.id[:0]
+        charges = overheads or Overheads()
+        return cls(cluster, workload, charges, together, graphs, conditions), names
 
     @cached_property
     def pools(self) -> Pools:
@@ -147,13 +164,24 @@ class Instance:
     def processing_s(self) -> NDArray[np.float64]:
         """Run time [s] of every job on every GPU type, shape (n, types), infinite where impossible.
 
-        With job graphs, of every job if each iteration took alpha_min.
+        With job graphs, of every job if each iteration took alpha_min; with conditions, under the
+        best.
         """
-        if self.graphs is None:
-            times = self.workload.processing_s(self.cluster)
+        if self.conditions is not None:
+            best = self.conditions.best(self.workload)[:, None]
+            times = np.maximum(up_to_grid(self.plain_processing_s / best), TICK_S)
+        elif self.graphs is None:
+            times = self.plain_processing_s
         else:
             shortest = self.graphs.shortest_s(self.workload)
             times = np.repeat(shortest[:, None], len(self.cluster.gpu_types), axis=1)
+        times.flags.writeable = False
+        return times
+
+    @cached_property
+    def plain_processing_s(self) -> NDArray[np.float64]:
+        """Run time [s] of every job on every GPU type at speed 1, whatever the conditions."""
+        times = self.workload.processing_s(self.cluster)
         times.flags.writeable = False
         return times
 
@@ -166,8 +194,9 @@ class Instance:
 
     @cached_property
     def equal_speeds(self) -> bool:
-        """Whether every job takes the same time wherever it runs; never said of job graphs."""
-        return self.graphs is None and bool(np.all(self.processing_s == self.processing_s[:, :1]))
+        """Whether every job takes the same time wherever it runs; never said with graphs or conditions."""
+        always = self.graphs is None and self.conditions is None
+        return always and bool(np.all(self.processing_s == self.processing_s[:, :1]))
 
     def shared_processing_s(
         self, job: ArrayLike, partner: ArrayLike, gpu_type: ArrayLike

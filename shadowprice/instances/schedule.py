@@ -16,6 +16,9 @@ from shadowprice.errors import InputError
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
 
+_OPTIONAL = ("partner", "cpus", "memory_gb")
+_REAL = ("start_s", "end_s", "overhead_s", "cpus", "memory_gb")
+
 
 def _nobody() -> NDArray[np.int64]:
     """Stands for a column that was not given; replaced when the other columns are known."""
@@ -24,11 +27,12 @@ def _nobody() -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Rows (job, node, gpus, start, end, overhead, partner, stages).
+    """Rows (job, node, gpus, start, end, overhead, partner, stages, cpus, memory).
 
     A gang that spans nodes has one row for each, with equal times. The partner of a run never
     changes: when a second job joins it on its GPUs, leaves or ends, the run ends and the job goes
-    on in a new one at the same moment. Nothing here has been checked:
+    on in a new one at the same moment; so it does when its CPUs or memory change. Nothing here has
+    been checked:
     :func:`shadowprice.proofs.certificate.verify` does that.
 
     Parameters
@@ -47,6 +51,8 @@ class Schedule:
         Row of the job with which this run shares its GPUs, -1 for none; nobody shares if not given.
     stages : ndarray of tuple of int, optional
         Replicas of each stage of the job's graph on the node; only where jobs have graphs.
+    cpus, memory_gb : ndarray, optional
+        CPUs and memory [GB] held there; only where jobs have profiles of them.
     """
 
     job: NDArray[np.int64]
@@ -57,6 +63,8 @@ class Schedule:
     overhead_s: NDArray[np.float64]
     partner: NDArray[np.int64] = field(default_factory=_nobody, kw_only=True)
     stages: NDArray[np.object_] | None = field(default=None, kw_only=True)
+    cpus: NDArray[np.float64] | None = field(default=None, kw_only=True)
+    memory_gb: NDArray[np.float64] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not len(self.partner):
@@ -79,10 +87,10 @@ class Schedule:
             if column.name == "stages":
                 continue
             if column.name not in frame:
-                if column.name == "partner":
+                if column.name in _OPTIONAL:
                     continue
                 raise InputError(f"{source}: column {column.name!r} is missing")
-            kind = np.float64 if column.name.endswith("_s") else np.int64
+            kind = np.float64 if column.name in _REAL else np.int64
             try:
                 columns[column.name] = frame[column.name].to_numpy(dtype=kind).copy()
             except (ValueError, TypeError) as error:
@@ -96,7 +104,7 @@ class Schedule:
         return pd.DataFrame({column.name: getattr(self, column.name) for column in self._given()})
 
     def _given(self) -> list[Field[Any]]:
-        """All columns, without the stages if there are none."""
+        """All columns, without those that there are not."""
         return [column for column in fields(self) if getattr(self, column.name) is not None]
 
     @cached_property
@@ -113,7 +121,8 @@ class Schedule:
         """Whether each row is of a run that carries on the one before, as when a partner changes.
 
         That is, it begins the moment the job's other run ends, on the same nodes and as many GPUs
-        of each, and one of the two is shared. Such a run is no restart. O(R log R).
+        of each, and one of the two is shared, or CPUs and memory are held, which may change. Such a
+        run is no restart. O(R log R).
         """
         order = np.lexsort((self.node, self.start_s, self.job))
         job, start = self.job[order], self.start_s[order]
@@ -127,7 +136,8 @@ class Schedule:
         fits = (before >= 0) & (self.job[row] == self.job[old])
         fits &= (self.node[row] == self.node[old]) & (self.gpus[row] == self.gpus[old])
         fits &= self.start_s[row] == self.end_s[old]
-        fits &= (self.partner[row] >= 0) | (self.partner[old] >= 0)
+        if self.cpus is None:
+            fits &= (self.partner[row] >= 0) | (self.partner[old] >= 0)
         agree = np.bincount(run[fits], minlength=len(first)) == pieces
         agree[1:] &= pieces[1:] == pieces[:-1]
         carried = np.zeros(len(order), dtype=bool)

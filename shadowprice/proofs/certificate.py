@@ -9,10 +9,13 @@ Rules, in the order they are checked (the first violated row is named):
 ``row``                 job, node and partner exist, gpus >= 1, 0 <= start < end,
                         0 <= overhead <= length
 ``release``             no run starts before its job arrives
-``gang``                whenever a job runs it holds exactly its gang, all pieces at the same times
+``gang``                whenever a job runs it holds exactly its gang, or as many more as it may grow,
+                        all pieces at the same times
 ``type``                a job runs on GPU types it has a throughput for
 ``stages``              where jobs have graphs, the replicas of every run add up to its job's graph,
                         one on each GPU it holds; else none are given
+``resources``           where CPUs and memory matter every row has some, enough for progress, and no
+                        node gives more than it has, to a thousandth; else none are given
 ``partner``             a job that shares its GPUs does so with one other that has rates for it and
                         holds the very same at the same times
 ``overlap``             a job is in one run at a time
@@ -27,8 +30,8 @@ loses a partner its run ends, and one that goes on at the same moment on the sam
 nothing: the partner's coming and going is free for who stays, who comes pays for his own start.
 
 Times are multiples of 2**-20 s, so sums are exact and equality is asked for. Only jobs with
-different speeds, on different GPU types, beside others or under different mappings of their graphs,
-get a tolerance: two ticks for each run. A job with a graph takes its iterations times alpha of the
+different speeds, on different GPU types, beside others, under conditions or different mappings of
+their graphs, get a tolerance: two ticks for each run. A job with a graph takes its iterations times alpha of the
 run's mapping, computed here again; in a single run exactly that, rounded up to a tick.
 """
 
@@ -44,8 +47,9 @@ from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.job_graphs import run_s
 from shadowprice.instances.schedule import Schedule
+from shadowprice.proofs.certificate_conditions import ConditionedRuns
 from shadowprice.proofs.certificate_graphs import MappedRuns
-from shadowprice.proofs.certificate_runs import Runs
+from shadowprice.proofs.certificate_runs import Runs, owed_ticks
 
 Mask = NDArray[np.bool_]
 
@@ -76,6 +80,7 @@ def verify(instance: Instance, schedule: Schedule) -> None:
     runs = check.gangs()
     check.types(runs)
     check.stages(runs)
+    check.resources(runs)
     check.partners(runs)
     check.overlap(runs)
     check.capacity()
@@ -90,6 +95,7 @@ class _Verifier:
         self.schedule = schedule
         self.shared = schedule.partner >= 0
         self.mapped: MappedRuns | None = None
+        self.conditioned: ConditionedRuns | None = None
 
     def name(self, row: int) -> str:
         s = self.schedule
@@ -143,9 +149,12 @@ class _Verifier:
         self.refuse("gang", apart, "ends or pays overhead apart from the rest of its gang", order)
         held = np.bincount(piece, weights=s.gpus[order], minlength=len(runs.row)).astype(np.int64)
         gang = self.workload.gpus[s.job[runs.row]]
+        parts = self.instance.conditions
+        elastic = None if parts is None else parts.elasticity
+        widest = gang if elastic is None else elastic.widest[s.job[runs.row]]
         self.refuse(
             "gang",
-            held != gang,
+            (held < gang) | (held > widest),
             lambda k: f"the run holds {held[k]} GPUs, its gang is {gang[k]}",
             runs.row,
         )
@@ -170,6 +179,19 @@ class _Verifier:
                 row, say = self.mapped.fault
                 job = int(self.schedule.job[row])
                 raise Violation("stages", f"{self.name(row)}: {say}", row=row, job=job)
+
+    def resources(self, runs: Runs) -> None:
+        s, conditions = self.schedule, self.instance.conditions
+        expected = conditions is not None and conditions.sensitivity is not None
+        if (s.cpus is not None) != expected or (s.memory_gb is not None) != expected:
+            given = "no" if expected else "a"
+            raise Violation("resources", f"the schedule has {given} column of CPUs or memory")
+        if conditions is not None:
+            self.conditioned = ConditionedRuns(self.instance, conditions, s, runs)
+            if self.conditioned.fault is not None:
+                row, say = self.conditioned.fault
+                job = int(s.job[row])
+                raise Violation("resources", f"{self.name(row)}: {say}", row=row, job=job)
 
     def partners(self, runs: Runs) -> None:
         if not self.shared.any():
@@ -227,22 +249,7 @@ class _Verifier:
         if rules.free:
             self.refuse("overhead", s.overhead_s > 0, "pays overhead, the instance charges none")
             return
-        job = s.job[row]
-        again = np.zeros(len(row), dtype=bool)
-        again[1:] = job[1:] == job[:-1]
-        gangs, which = np.unique(self.workload.gpus, return_inverse=True)
-        by_gang = np.array([rules.restart_charge_s(int(gang)) for gang in gangs], dtype=np.float64)
-        restart = by_gang[which[job]]
-        moved = runs.moved(s)
-        charge = rules.start_s + np.where(again, restart + moved * rules.migration_s, 0.0)
-        stays = again & ~moved & self.shared[row]
-        stays[1:] |= again[1:] & ~moved[1:] & self.shared[row[:-1]]
-        stays[1:] &= s.start_s[row[1:]] == s.end_s[row[:-1]]
-        charge[stays] = 0.0
-        ticks = to_ticks(charge) - to_ticks(s.overhead_s[row])
-        total = np.cumsum(ticks)
-        before = (total - ticks)[~again][np.cumsum(~again) - 1] if len(row) else total
-        owed = total - before
+        owed = owed_ticks(self.instance, s, runs)
         progress = to_ticks(s.end_s[row] - s.start_s[row] - s.overhead_s[row]) > 0
         self.refuse("overhead", owed < 0, "pays more overhead than was charged", row)
         self.refuse(
@@ -259,6 +266,7 @@ class _Verifier:
         shortest, who = self.instance.shortest_s, s.job[runs.row]
         needed, exact = shortest, np.full(jobs, self.workload.throughput is None)
         exact[s.job[self.shared]] = False
+        exact &= self.conditioned is None
         if self.mapped is not None:
             # Work done in one run has a length of its own.
             exact, needed = count == 1, shortest.copy()
@@ -284,13 +292,13 @@ class _Verifier:
             return run_s(self.workload.work[self.schedule.job[runs.row]], self.mapped.iteration_s)
         slowest = np.zeros(len(runs.row))
         np.maximum.at(slowest, runs.piece, self._whole_s(runs.order))
-        return slowest
+        return slowest if self.conditioned is None else slowest / self.conditioned.speed
 
     def _whole_s(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Run time [s] of the whole job as each row runs: on its GPU type, with its partner."""
         s, instance = self.schedule, self.instance
         job, shared = s.job[rows], self.shared[rows]
         kind = instance.cluster.type_of_node[s.node[rows]]
-        times, partner = instance.processing_s[job, kind], s.partner[rows]
+        times, partner = instance.plain_processing_s[job, kind], s.partner[rows]
         times[shared] = instance.shared_processing_s(job[shared], partner[shared], kind[shared])
         return times

@@ -1,4 +1,4 @@
-"""Rows of a schedule gathered into runs of gangs, for the verifier."""
+"""Rows of a schedule gathered into runs of gangs, and what these are charged, for the verifier."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.instances.grid import to_ticks
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
 
@@ -43,3 +45,26 @@ class Runs:
         moved = np.bincount(self.piece[same], minlength=len(pieces)) < pieces
         moved[1:] |= pieces[1:] != pieces[:-1]
         return moved
+
+
+def owed_ticks(instance: Instance, schedule: Schedule, runs: Runs) -> NDArray[np.int64]:
+    """Overhead that each run's job still owes at the end of the run [ticks]; negative if overpaid."""
+    s, row, rules = schedule, runs.row, instance.overheads
+    job = s.job[row]
+    again = np.zeros(len(row), dtype=bool)
+    again[1:] = job[1:] == job[:-1]
+    gangs, which = np.unique(instance.workload.gpus, return_inverse=True)
+    by_gang = np.array([rules.restart_charge_s(int(gang)) for gang in gangs], dtype=np.float64)
+    moved = runs.moved(s)
+    resumed = by_gang[which[job]] + moved * rules.migration_s
+    charge = rules.start_s + np.where(again, resumed, 0.0)
+    # Who keeps his GPUs while his partner, CPUs or memory change has not stopped.
+    changes = (s.partner >= 0) | (s.cpus is not None)
+    stays = again & ~moved & changes[row]
+    stays[1:] |= again[1:] & ~moved[1:] & changes[row[:-1]]
+    stays[1:] &= s.start_s[row[1:]] == s.end_s[row[:-1]]
+    charge[stays] = 0.0
+    ticks = to_ticks(charge) - to_ticks(s.overhead_s[row])
+    total = np.cumsum(ticks)
+    before = (total - ticks)[~again][np.cumsum(~again) - 1] if len(row) else total
+    return total - before

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.sensitivity import Amounts
 from shadowprice.solvers.placement.protocol import Pieces
 
 if TYPE_CHECKING:
@@ -31,12 +32,16 @@ class Decision:
     mappings : dict of int to mapping, or None
         Where the replicas of jobs to start are, for those that were given with one; None if none
         was.
+    amounts, adjusted : dict of int to amounts, or None
+        CPUs and memory [GB] on each of their nodes of jobs to start, and of jobs that go on with
+        others than before; None if none was given.
     wake_s : float
         Time [s] at which the policy wants to decide again although nothing happened.
     """
 
     __slots__ = (
-        "_allocator", "_placed", "_state", "mappings", "partners", "starts", "stops", "wake_s",
+        "_allocator", "_placed", "_state", "adjusted", "amounts", "mappings", "partners", "starts",
+        "stops", "wake_s",
     )  # fmt: skip
 
     def __init__(self, state: State) -> None:
@@ -46,6 +51,8 @@ class Decision:
         self.stops: list[int] = []
         self.partners: dict[int, int] | None = None
         self.mappings: dict[int, StageMapping] | None = None
+        self.amounts: dict[int, Amounts] | None = None
+        self.adjusted: dict[int, Amounts] | None = None
         self._placed: dict[int, Pieces] | None = None
         self.wake_s = math.inf
 
@@ -76,6 +83,46 @@ class Decision:
             return False
         self.starts.append((job, pieces))
         return True
+
+    def start_at(self, job: int, pieces: Pieces, amounts: Amounts | None = None) -> bool:
+        """Reserve exactly these GPUs for a waiting job, of several types or more than its gang if need be.
+
+        That the job can use them is for the engine and the verifier to say.
+
+        Parameters
+        ----------
+        amounts : tuple of (float, float), optional
+            CPUs and memory [GB] on each of these nodes, where jobs have profiles of them;
+            GPU-proportional if not given.
+
+        Returns
+        -------
+        bool
+            False, and no change, if they are not all free.
+        """
+        if not self._allocator.take_again(pieces):
+            return False
+        self.starts.append((job, pieces))
+        if amounts is not None:
+            if self.amounts is None:
+                self.amounts = {}
+            self.amounts[job] = amounts
+        return True
+
+    def adjust(self, job: int, amounts: Amounts) -> None:
+        """Let a running job go on with other CPUs and memory, at no charge.
+
+        Raises
+        ------
+        PolicyError
+            If it does not run, or has not as many nodes.
+        """
+        pieces = None if job in self.stops else self._state.running.get(job)
+        if pieces is None or len(pieces) != len(amounts) or self._state.sensitivity is None:
+            raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
+        if self.adjusted is None:
+            self.adjusted = {}
+        self.adjusted[job] = amounts
 
     def start_mapped(self, job: int, mapping: StageMapping) -> bool:
         """Reserve exactly these GPUs for the replicas of a waiting job with a graph.

@@ -93,6 +93,18 @@ class Live:
         return self._state._rate[self.jobs] > 0
 
     @property
+    def rate(self) -> NDArray[np.float64]:
+        """Work a second of every job as it runs now, overheads left aside, 0 if it does not run.
+
+        What a progress report tells: beside a partner, on its GPUs, with its CPUs and memory.
+        """
+        instance = self._state._instance
+        whole_s = instance.shortest_s[self.jobs]
+        return np.asarray(
+            self._state._rate[self.jobs] * (instance.workload.work[self.jobs] / whole_s)
+        )
+
+    @property
     def attained_s(self) -> NDArray[np.float64]:
         """Time [s] the job has run so far, without overheads."""
         attained: NDArray[np.float64] = (

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.iteration_time import Network
 from shadowprice.instances.job_graph import JobGraph, StageMapping
 from shadowprice.instances.job_graphs import JobGraphs, shape_of
 from shadowprice.instances.pools import Pools
+from shadowprice.instances.sensitivity import Amounts, Sensitivity
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.live import Live
 from shadowprice.solvers.placement.protocol import Allocator, Pieces
@@ -36,6 +38,8 @@ class State:
         Rows of the running jobs and the nodes they hold.
     partner_of : dict of int to int
         For each running job that shares its GPUs, the job it shares them with.
+    amounts : dict of int to amounts
+        For each running job its CPUs and memory [GB] on each of its nodes, where jobs have profiles.
     allocator : Allocator
         Free GPUs, and where the next gang would go.
     memory : dict
@@ -46,8 +50,8 @@ class State:
 
     __slots__ = (
         "_attained_s", "_first_start_s", "_gpus", "_instance", "_knows", "_left_s", "_live", "_owed_s",
-        "_progress_from_s", "_rate", "_type_of_node", "_waiting_since_s", "allocator", "arrived", "finished",
-        "gang", "memory", "now_s", "partner_of", "pools", "running", "waiting", "waiting_gpus",
+        "_progress_from_s", "_rate", "_type_of_node", "_waiting_since_s", "allocator", "amounts", "arrived",
+        "finished", "gang", "memory", "now_s", "partner_of", "pools", "running", "waiting", "waiting_gpus",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +78,7 @@ class State:
         self.waiting_gpus = 0
         self.running: dict[int, Pieces] = {}
         self.partner_of: dict[int, int] = {}
+        self.amounts: dict[int, Amounts] = {}
         self.arrived: list[int] = []
         self.finished: list[int] = []
         self.memory: dict[str, Any] = {}
@@ -106,6 +111,17 @@ class State:
     def everything_fits(self) -> bool:
         """Whether all waiting jobs can start beside the running ones, wherever the GPUs are."""
         return self.allocator.anywhere and self.waiting_gpus <= self.allocator.free_gpus
+
+    @property
+    def sensitivity(self) -> Sensitivity | None:
+        """Profiles of all jobs by CPUs and memory, None where these do not matter."""
+        conditions = self._instance.conditions
+        return None if conditions is None else conditions.sensitivity
+
+    @property
+    def conditions(self) -> Conditions | None:
+        """On what the speeds of runs depend, None if on nothing."""
+        return self._instance.conditions
 
     @property
     def graphs(self) -> JobGraphs:
@@ -176,6 +192,8 @@ class State:
         """Engine: a job has finished."""
         del self._live[job]
         self._rate[job] = 0.0
+        if self.amounts:
+            self.amounts.pop(job, None)
 
     def started(self, job: int, pieces: Pieces, progress_from_s: float, rate: float) -> None:
         """Engine: a waiting job runs on these nodes and makes progress from then on."""
@@ -190,6 +208,8 @@ class State:
     def stopped(self, job: int, ran_s: float, left_s: float, owed_s: float) -> None:
         """Engine: a running job was preempted after making progress for ``ran_s``."""
         del self.running[job]
+        if self.amounts:
+            self.amounts.pop(job, None)
         self.waiting[job] = None
         self.waiting_gpus += self.gang[job]
         self._rate[job] = 0.0
@@ -201,7 +221,7 @@ class State:
     def goes_on(
         self, job: int, ran_s: float, left_s: float, progress_from_s: float, rate: float
     ) -> None:
-        """Engine: a running job got or lost a partner after making progress for ``ran_s``."""
+        """Engine: a running job got other conditions after making progress for ``ran_s``."""
         self._attained_s[job] += ran_s
         self._left_s[job] = left_s
         self._progress_from_s[job] = progress_from_s

@@ -1,0 +1,67 @@
+"""Jobs that can use more GPUs than they asked for. Gandiva (OSDI'18), grow-shrink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Elasticity:
+    r"""How wide each job may grow, and what it gains.
+
+    A gang of g GPUs that holds w is :math:`(w / g)^{\log_2 (2 e)}` times as fast: every doubling
+    multiplies its speed by 2 e. Derived; the paper has no formula.
+
+    Parameters
+    ----------
+    widest : ndarray of int, shape (n,)
+        Most GPUs of each job; its gang if it did not opt in.
+    efficiency : ndarray, shape (n,)
+        e, from above 1/2 to 1.
+    """
+
+    widest: NDArray[np.int64]
+    efficiency: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        widest = np.array(self.widest, dtype=np.int64)
+        efficiency = np.array(self.efficiency, dtype=np.float64)
+        if widest.shape != efficiency.shape:
+            raise InputError(
+                f"elasticity: {len(widest)} widths and {len(efficiency)} efficiencies, expected as many"
+            )
+        bad = ~((efficiency > 0.5) & (efficiency <= 1.0))
+        if bad.any():
+            job = int(bad.argmax())
+            raise InputError(
+                f"elasticity: the efficiency of job {job} is {efficiency[job]!r}, expected 1/2 < e <= 1"
+            )
+        for name, values in (("widest", widest), ("efficiency", efficiency)):
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    def check(self, gpus: NDArray[np.int64]) -> None:
+        """Raise :class:`InputError` if a job's widest is less than its gang."""
+        bad = self.widest < gpus
+        if bad.any():
+            job = int(bad.argmax())
+            raise InputError(
+                f"elasticity: job {job} has a gang of {gpus[job]} GPUs and may hold at most "
+                f"{self.widest[job]}, expected no less than its gang"
+            )
+
+    def speed(
+        self, job: NDArray[np.int64], gpus: NDArray[np.int64], width: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Speed of jobs with these gangs on so many GPUs."""
+        exponent = 1.0 + np.log2(self.efficiency[job])
+        return np.asarray((width / gpus) ** exponent, dtype=np.float64)
+
+    def select(self, keep: NDArray[np.bool_]) -> Elasticity:
+        """The same for some of the jobs."""
+        return Elasticity(self.widest[keep], self.efficiency[keep])
