@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -81,11 +82,42 @@ def _rank(bound: Bound) -> tuple[float, bool, bool]:
 
 def _interval_lp(instance: Instance, goal: Objective, budget_s: float) -> Bound | None:
     """The interval LP on a grid that the budget affords, its dual evaluated exactly; None if too large."""
+    found = interval_prices(instance, budget_s)
+    if found is None:
+        return None
+    jobs = instance.workload
+    release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
+    weight = [Fraction(w) for w in jobs.weight.tolist()]
+    exact = lagrangian.interval_bound(
+        release, work, jobs.gpus.tolist(), weight, instance.cluster.total_gpus,
+        list(found.grid_ticks), found.prices,
+    )  # fmt: skip
+    return bound_of(exact - offset_ticks(weight, release, goal), "interval-lp")
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalPrices:
+    """Prices of GPU time, by interval.
+
+    Parameters
+    ----------
+    grid_ticks : tuple of int
+        Where intervals begin, and where the last ends [ticks].
+    prices : ndarray of int, shape (intervals,)
+        In units of 1 / ``lagrangian.PRICE_UNIT`` per GPU and tick.
+    """
+
+    grid_ticks: tuple[int, ...]
+    prices: NDArray[np.int64]
+
+
+def interval_prices(instance: Instance, budget_s: float) -> IntervalPrices | None:
+    """Dual prices of the interval LP on a grid that a time budget [s] affords; None if too large."""
     began = time.monotonic()
     columns = int(min(12_000 * budget_s, 150_000))
     jobs = instance.workload
-    intervals = columns // (2 * len(jobs))
-    if intervals < 8:
+    intervals = columns // (2 * max(len(jobs), 1))
+    if intervals < 8 or not len(jobs):
         return None
     release, work = to_ticks(jobs.arrival_s), to_ticks(instance.shortest_s)
     first = int(release.min())
@@ -106,12 +138,7 @@ def _interval_lp(instance: Instance, goal: Objective, budget_s: float) -> Bound 
     prices = np.zeros(len(bounds) - 1)
     for interval, dual in compiled.duals_of(solution, model.capacity).items():
         prices[interval] = -dual
-    weight = [Fraction(w) for w in jobs.weight.tolist()]
-    exact = lagrangian.interval_bound(
-        release.tolist(), work.tolist(), jobs.gpus.tolist(), weight, instance.cluster.total_gpus,
-        bounds, lagrangian.exact_prices(prices),
-    )  # fmt: skip
-    return bound_of(exact - offset_ticks(weight, release.tolist(), goal), "interval-lp")
+    return IntervalPrices(tuple(bounds), lagrangian.exact_prices(prices))
 
 
 def _fluid_end(
