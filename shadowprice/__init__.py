@@ -12,8 +12,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from shadowprice.analysis.compare import Comparison, compare
+from shadowprice.analysis.compare_utility import UtilityComparison, compare_utility
+from shadowprice.analysis.fork_outcome import ForkOutcome
+from shadowprice.analysis.fork_settings import ForkSettings
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.simulate import Semantics, simulate
+from shadowprice.analysis.prices import plot_prices, prices_frame
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import ShadowpriceError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.cluster import Cluster, Node
@@ -36,6 +41,8 @@ __all__ = [
     "AllocationProblem",
     "Cluster",
     "Comparison",
+    "ForkOutcome",
+    "ForkSettings",
     "Instance",
     "Node",
     "Objective",
@@ -45,13 +52,17 @@ __all__ = [
     "Semantics",
     "ShadowpriceError",
     "Throughputs",
+    "UtilityComparison",
     "Workload",
     "allocate",
     "compare",
+    "compare_utility",
     "generate",
     "load",
     "load_throughputs",
     "optimum",
+    "plot_prices",
+    "prices_frame",
     "simulate",
     "slotted_preemptive_optimum",
     "strongest_bound",

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shadowprice.analysis.conditions_file import from_json, to_json
 from shadowprice.analysis.metrics import preemptions
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.run_directory import load, save
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
@@ -127,8 +130,9 @@ def test_a_changed_row_is_found(instance, seed, data):
         columns += ["cpus", "memory_gb"]
     column = data.draw(st.sampled_from(columns))
     values = getattr(done, column).copy()
-    # More than any node has.
-    values[row] += 1 if column == "gpus" else 50
+    # More than any node has; one GPU more is too much for a gang that cannot grow.
+    rigid = instance.conditions.elasticity is None
+    values[row] += 1 if column == "gpus" and rigid else 50
     changed = replace(done, **{column: values})
     with pytest.raises(Violation):
         verify(instance, changed)
@@ -252,3 +256,24 @@ def test_conditions_that_do_not_belong_are_refused():
         Conditions()
     with pytest.raises(InputError, match="expected 0 < s <= 1"):
         Locality(np.array([0.0]))
+
+
+@settings(max_examples=20, deadline=None)
+@given(instance=conditioned(), seed=st.integers(0, 100))
+def test_run_directories_keep_conditions(tmp_path_factory, instance, seed):
+    directory = tmp_path_factory.mktemp("run")
+    done = run(instance, Restless(seed)).schedule
+    save(Outcome.verified(instance, done, policy="restless"), directory)
+    again = load(directory)
+    assert again.schedule.to_frame().equals(done.to_frame())
+    assert to_json(again.instance.conditions) == to_json(instance.conditions)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"speed": 1}', "{}", "[1]", '{"sensitivity": {"profiles": [], "of": [1.5]}}',
+     '{"locality": {"spread_speed": ["x"]}}', "x"],
+)  # fmt: skip
+def test_other_conditions_are_refused(text):
+    with pytest.raises(InputError, match="file"):
+        from_json(text, path="file")

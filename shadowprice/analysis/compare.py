@@ -10,9 +10,11 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
+from shadowprice.analysis.comparing import distinct_names, refuse_forks, refuse_sharing
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plots import plot_comparison
-from shadowprice.analysis.simulate import Semantics, simulate
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
@@ -126,20 +128,18 @@ def compare(
         goal = Objective(objective)
     except ValueError:
         raise InputError(
-            f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
+            f"objective {str(objective)!r}: expected one of {', '.join(Objective)}; "
+            "for total utility there is compare_utility, or --objective utility"
         ) from None
-    names = [policy if isinstance(policy, str) else policy.name for policy in policies]
-    if len(set(names)) < len(names) or not names:
-        raise InputError(
-            f"policies {', '.join(names) or '(none)'}: expected one or more different names"
-        )
+    names = distinct_names(policies)
     outcomes: dict[str, Outcome] = {}
     for name, policy in zip(names, policies, strict=True):
+        refuse_forks(name)
         progress(f"simulating {name}")
-        outcomes[name] = simulate(
+        outcomes[name] = simulate_policy(
             workload, cluster, policy, semantics, drop_infeasible=drop_infeasible
         )
-    _refuse_sharing(outcomes)
+    refuse_sharing(outcomes)
     progress("bounding the optimum")
     bounds = _bounds(outcomes, goal, budget_s)
     costs = {name: goal.cost_s(o.instance.workload, o.end_s) for name, o in outcomes.items()}
@@ -148,15 +148,6 @@ def compare(
         _row(name, costs[name], bounds[name], bounds[name] in attained) for name in outcomes
     )
     return Comparison(goal, rows, outcomes)
-
-
-def _refuse_sharing(outcomes: Mapping[str, Outcome]) -> None:
-    """Bounds count GPU time once; two jobs on the same GPUs may do more together than one."""
-    for name, outcome in outcomes.items():
-        if (outcome.schedule.partner >= 0).any():
-            raise InputError(
-                f"policy {name!r} lets jobs share GPUs: bounds are for GPUs that one job uses at a time"
-            )
 
 
 def _bounds(outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float) -> dict[str, Bound]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.proofs import asrpt_prediction
@@ -63,15 +64,7 @@ def guarantee(outcome: Outcome, policy: Policy) -> Guarantee | None:
     if not len(instance.workload) or not instance.overheads.free:
         return None
     jobs = instance.workload
-    predicted = predict_online(
-        predictor(policy.predictor), Features.of(jobs), jobs.work, jobs.arrival_s, outcome.end_s
-    )
-    share = predicted / jobs.work
-    basis = instance.shortest_s
-    if policy.basis == "alpha_max" and instance.graphs is not None:
-        graphs = instance.graphs
-        basis = jobs.work * graphs.longest_iteration_s[graphs.of]
-    virtual_s = basis * share * policy.stretch
+    share, virtual_s = assumed_s(outcome, policy)
     gangs = Gangs.of(instance, virtual_s)
     return Guarantee(
         float(asrpt_prediction.bound(instance, virtual_s)),
@@ -82,3 +75,23 @@ def guarantee(outcome: Outcome, policy: Policy) -> Guarantee | None:
         float(max(1.0 / np.min(share), 1.0)),
         policy.delta > 0 and instance.graphs is not None,
     )
+
+
+def assumed_s(
+    outcome: Outcome, policy: Asrpt
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Predicted over true iterations, and the run times the virtual machine assumed [s]; shape (n,).
+
+    The predictions are made again, from the completions of the outcome.
+    """
+    instance = outcome.instance
+    jobs = instance.workload
+    predicted = predict_online(
+        predictor(policy.predictor), Features.of(jobs), jobs.work, jobs.arrival_s, outcome.end_s
+    )
+    share = predicted / jobs.work
+    basis = instance.shortest_s
+    if policy.basis == "alpha_max" and instance.graphs is not None:
+        graphs = instance.graphs
+        basis = jobs.work * graphs.longest_iteration_s[graphs.of]
+    return share, basis * share * policy.stretch

@@ -21,18 +21,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis import metrics
-from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
 from shadowprice.instances.forks import Forks
 from shadowprice.instances.instance import Instance
 from shadowprice.proofs.hadare_work import verify_forks
 
+if TYPE_CHECKING:
+    from shadowprice.analysis.outcome import Outcome
+
 Times = NDArray[np.float64]
+
+SUMMARY = ("cru", "ttd_s", "mean_queueing_s", "mean_ftf", "max_ftf")
+"""What summaries of runs have of the table; the rest is there under other names."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,10 @@ class HadarMetrics:
     def to_dict(self) -> dict[str, float | None]:
         """Values by name."""
         return asdict(self)
+
+    def summary(self) -> dict[str, float | None]:
+        """Those of every summary, by the names in :data:`SUMMARY`."""
+        return {name: getattr(self, name) for name in SUMMARY}
 
 
 def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:

@@ -13,10 +13,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from shadowprice.analysis import metrics, plots
+from shadowprice.analysis import hadar_metrics, metrics, plots
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs.certificate import verify
+from shadowprice.solvers.hadar_rounds import PriceLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,9 @@ class Outcome:
         Decisions the policy took.
     cpu_s : float
         CPU time of the simulation [s].
+    prices : PriceLog, optional
+        Prices over time, of a policy that sets some and was asked to keep them. Nobody has
+        verified them, and nothing has to: any prices bound the optimum.
 
     Attributes
     ----------
@@ -56,6 +60,7 @@ class Outcome:
     settings: Mapping[str, object] = field(default_factory=dict)
     decisions: int = 0
     cpu_s: float = 0.0
+    prices: PriceLog | None = None
     verify_cpu_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,6 +79,7 @@ class Outcome:
         settings: Mapping[str, object] | None = None,
         decisions: int = 0,
         cpu_s: float = 0.0,
+        prices: PriceLog | None = None,
     ) -> Outcome:
         """Verify a schedule and wrap it.
 
@@ -82,7 +88,7 @@ class Outcome:
         VerificationError
             If the schedule breaks a rule of the instance.
         """
-        return cls(instance, schedule, policy, settings or {}, decisions, cpu_s)
+        return cls(instance, schedule, policy, settings or {}, decisions, cpu_s, prices)
 
     @cached_property
     def end_s(self) -> NDArray[np.float64]:
@@ -125,6 +131,7 @@ class Outcome:
             "preemptions": int(self.jobs["preemptions"].sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
+            **hadar_metrics.of_outcome(self).summary(),
         }
 
     def plot_gantt(self, axes: Axes | None = None) -> Axes:

@@ -60,8 +60,10 @@ def ratio_bars(
     *,
     objective: str = "",
     exact: Mapping[str, bool] | None = None,
+    name: str = "cost / bound",
+    hatched: str = "hatched: against a lower bound, not the proven optimum",
 ) -> Axes:
-    """Draw bars of cost / bound, hatched where the bound is not the proven optimum.
+    """Draw bars of ratios, hatched where the bound is not the proven optimum.
 
     Parameters
     ----------
@@ -71,6 +73,8 @@ def ratio_bars(
         What the ratio is about, for the label of the axis.
     exact : mapping of str to bool, optional
         Whether the bound is the proven optimum; False where it is missing.
+    name, hatched : str
+        What the ratio is, and what hatching means.
     """
     axes = new_axes() if axes is None else styled(axes)
     proven = exact or {}
@@ -85,11 +89,10 @@ def ratio_bars(
     axes.axhline(1.0, color="black", linewidth=1.0)
     axes.set_ylim(0, 1.06 * top)
     _policy_ticks(axes, list(ratios))
-    axes.set_ylabel(f"cost / bound, {objective}" if objective else "cost / bound")
+    axes.set_ylabel(f"{name}, {objective}" if objective else name)
     axes.grid(visible=False, axis="x")
     if not all(proven.get(label, False) for label in ratios):
-        note = "hatched: against a lower bound, not the proven optimum"
-        axes.set_title(note, fontsize=9, color=GREY, loc="left")
+        axes.set_title(hatched, fontsize=9, color=GREY, loc="left")
     return axes
 
 
@@ -99,6 +102,8 @@ def plot_comparison(
     *,
     objective: str,
     certified: Mapping[str, bool],
+    ratio_name: str = "cost / bound",
+    hatched: str = "hatched: against a lower bound, not the proven optimum",
 ) -> Figure:
     """Draw job completion times beside certified ratios.
 
@@ -110,11 +115,15 @@ def plot_comparison(
         Cost over bound, and whether the bound is the proven optimum, by policy.
     objective : str
         Name of the objective of the ratios.
+    ratio_name, hatched : str
+        What a ratio is, and what hatching means.
     """
     figure = Figure(figsize=(11.0, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
     jct_cdf({name: outcome.jct_s for name, outcome in outcomes.items()}, left)
-    ratio_bars(ratios, right, objective=objective, exact=certified)
+    ratio_bars(
+        ratios, right, objective=objective, exact=certified, name=ratio_name, hatched=hatched
+    )
     return figure
 
 

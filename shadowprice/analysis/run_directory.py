@@ -1,12 +1,14 @@
 """Run directories: enough on disk to verify a run, and to plot it, again.
 
 ========================  ==================================================================
-``run.json``              format version, policy, settings, cluster, overheads, metrics, and
-                          the SHA-256 of everything, itself included
+``run.json``              format version, kind, policy, settings, cluster, overheads, metrics,
+                          and the SHA-256 of everything, itself included
 ``workload.parquet``      the jobs
 ``schedule.parquet``      the schedule
+``forks.parquet``         instead of it, of a run of kind ``forks``, the record of copies
 ``together.parquet``      rates of jobs that share GPUs, where the instance has them
 ``graphs.json``           job graphs and their network, where the instance has them
+``conditions.json``       conditions of runs, where the instance has them
 ========================  ==================================================================
 
 The digests catch damage, mixed-up files and careless edits, not forgery: whoever recomputes
@@ -15,22 +17,42 @@ them can still not pass a schedule that breaks a rule, nor metrics that are not 
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shadowprice.analysis import conditions_file
+from shadowprice.analysis.fork_directory import KIND, load_forks, save_forks
+from shadowprice.analysis.fork_outcome import ForkOutcome
 from shadowprice.analysis.graphs_file import from_json, to_json
+from shadowprice.analysis.hadar_metrics import SUMMARY
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.rates_table import from_table, to_table
-from shadowprice.errors import InputError, ShadowpriceError, VerificationError
-from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.analysis.run_files import (
+    CONDITIONS,
+    FORMAT,
+    GRAPHS,
+    RUN,
+    SCHEDULE,
+    TOGETHER,
+    WORKLOAD,
+    Description,
+    check_digests,
+    check_kinds,
+    check_metrics,
+    described_cluster,
+    parsed,
+    read_cluster,
+    read_json,
+    write_run,
+)
+from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.io import read_workload, write_workload
@@ -38,12 +60,10 @@ from shadowprice.instances.job_graphs import JobGraphs
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.throughputs import Throughputs
 
-T = TypeVar("T")
+__all__ = ["GRAPHS", "RUN", "SCHEDULE", "TOGETHER", "WORKLOAD", "load", "load_gangs", "save"]
 
-FORMAT = 1
-RUN, WORKLOAD, SCHEDULE = "run.json", "workload.parquet", "schedule.parquet"
-TOGETHER, GRAPHS = "together.parquet", "graphs.json"
-_PARTIAL = ".partial-"
+SCHEDULE_KIND = "schedule"
+"""Kind of a run with a schedule, also where none is written."""
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "policy": str,
     "settings": dict,
@@ -56,11 +76,8 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def save(outcome: Outcome, directory: str | Path) -> None:
+def save(outcome: Outcome | ForkOutcome, directory: str | Path) -> None:
     """Write a run directory; an earlier run there is replaced.
-
-    All files are written beside their targets and then renamed, so that none is ever there in
-    part; a crash between two renames leaves files that :func:`load` refuses.
 
     Raises
     ------
@@ -68,30 +85,27 @@ def save(outcome: Outcome, directory: str | Path) -> None:
         If the path is a file, is a directory that holds something else than an earlier run, or
         cannot be written; or if a setting cannot be written as JSON.
     """
-    directory = Path(directory)
-    try:
-        _claim(directory)
-        together, graphs = outcome.instance.together, outcome.instance.graphs
-        data = _files(together is not None, graphs is not None)
-        partial = {name: directory / (_PARTIAL + name) for name in (*data, RUN)}
-        write_workload(outcome.instance.workload, partial[WORKLOAD])
-        table = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
-        pq.write_table(table, partial[SCHEDULE])
-        if together is not None:
-            pq.write_table(to_table(together), partial[TOGETHER])
-        if graphs is not None:
-            partial[GRAPHS].write_text(to_json(graphs), encoding="utf-8")
-        digests = {name: _sha256(partial[name].read_bytes()) for name in data}
-        partial[RUN].write_text(_describe(outcome, digests), encoding="utf-8")
-        for name in (RUN, *data):
-            partial[name].replace(directory / name)
-        for name in {TOGETHER, GRAPHS}.difference(data):
-            (directory / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{directory}: cannot be written: {error}") from error
+    if isinstance(outcome, ForkOutcome):
+        save_forks(outcome, Path(directory))
+        return
+    instance, together = outcome.instance, outcome.instance.together
+    graphs, conditions = instance.graphs, instance.conditions
+    schedule = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
+    writers: dict[str, Callable[[Path], object]] = {
+        WORKLOAD: lambda path: write_workload(instance.workload, path),
+        SCHEDULE: lambda path: pq.write_table(schedule, path),
+    }
+    if together is not None:
+        writers[TOGETHER] = lambda path: pq.write_table(to_table(together), path)
+    if graphs is not None:
+        writers[GRAPHS] = lambda path: path.write_text(to_json(graphs), encoding="utf-8")
+    if conditions is not None:
+        text = conditions_file.to_json(conditions)
+        writers[CONDITIONS] = lambda path: path.write_text(text, encoding="utf-8")
+    write_run(Path(directory), writers, _describe(outcome))
 
 
-def load(directory: str | Path) -> Outcome:
+def load(directory: str | Path) -> Outcome | ForkOutcome:
     """Read a run directory and verify it again, its recorded metrics included.
 
     Raises
@@ -105,16 +119,46 @@ def load(directory: str | Path) -> Outcome:
     directory = Path(directory)
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory")
+    described = read_json(directory / RUN)
+    kind = described.get("kind", SCHEDULE_KIND)
+    if kind == KIND:
+        return load_forks(described, directory)
+    if kind != SCHEDULE_KIND:
+        raise InputError(
+            f"{directory / RUN}: kind is {kind!r}, expected {SCHEDULE_KIND!r} or {KIND!r}"
+        )
+    return _load_schedule(described, directory)
+
+
+def load_gangs(directory: str | Path) -> Outcome:
+    """As :func:`load`, for runs of jobs that run as one gang each.
+
+    Raises
+    ------
+    InputError
+        Also if jobs ran as several copies, of which there is no schedule and no bound.
+    """
+    outcome = load(directory)
+    if isinstance(outcome, ForkOutcome):
+        raise InputError(
+            f"{directory}: policy {outcome.policy!r} runs a job as several copies, expected a run with "
+            "a schedule"
+        )
+    return outcome
+
+
+def _load_schedule(described: Description, directory: Path) -> Outcome:
     run_path, schedule_path = directory / RUN, directory / SCHEDULE
-    described = _read_description(run_path)
+    check_kinds(described, _KINDS, run_path)
     instance = Instance(
-        _cluster(described["cluster"], run_path),
-        _parsed(directory / WORKLOAD, read_workload),
+        read_cluster(described["cluster"], run_path),
+        parsed(directory / WORKLOAD, read_workload),
         _overheads(described["overheads"], run_path),
         _together(described.get("together"), run_path),
-        _parsed(directory / GRAPHS, _read_graphs) if "graphs" in described else None,
+        parsed(directory / GRAPHS, _read_graphs) if "graphs" in described else None,
+        parsed(directory / CONDITIONS, _read_conditions) if "conditions" in described else None,
     )
-    schedule = _parsed(schedule_path, _read_schedule)
+    schedule = parsed(schedule_path, _read_schedule)
     try:
         outcome = Outcome.verified(
             instance,
@@ -126,92 +170,35 @@ def load(directory: str | Path) -> Outcome:
         )
     except VerificationError as error:
         raise VerificationError(f"{schedule_path}: {error}") from error
-    _check_metrics(described["metrics"], outcome, run_path)
+    check_metrics(described["metrics"], outcome.summary(), run_path, later=SUMMARY)
     # Last, since a broken rule or a wrong metric says more than a digest that differs.
-    _check_digests(described, directory)
+    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
+    given = (name for part, name in parts.items() if part in described)
+    check_digests(described, directory, (WORKLOAD, SCHEDULE, *given))
     return outcome
 
 
-def _claim(directory: Path) -> None:
-    """Make the directory, or make sure that it is empty or an earlier run."""
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory}: is a file, expected a directory for the run")
-    directory.mkdir(parents=True, exist_ok=True)
-    names = {path.name for path in directory.iterdir() if not path.name.startswith(_PARTIAL)}
-    if not names:
-        return
-    foreign = names - {RUN, *_files(True, True)}
-    if foreign:
-        raise InputError(
-            f"{directory}: has {min(foreign)!r} in it, expected a new directory or an earlier run"
-        )
-    if RUN not in names:
-        raise InputError(
-            f"{directory}: has {min(names)!r} but no {RUN!r}, "
-            "expected a new directory or an earlier run"
-        )
-    _read_json(directory / RUN)
-
-
-def _files(together: bool, graphs: bool) -> tuple[str, ...]:
-    """Files of a run that are data."""
-    return (WORKLOAD, SCHEDULE, *[TOGETHER] * together, *[GRAPHS] * graphs)
-
-
-def _describe(outcome: Outcome, digests: Mapping[str, str]) -> str:
-    """Text of ``run.json``."""
-    cluster, together = outcome.instance.cluster, outcome.instance.together
-    described: dict[str, Any] = {
+def _describe(outcome: Outcome) -> Description:
+    """Content of ``run.json`` but the digests."""
+    instance, together = outcome.instance, outcome.instance.together
+    described: Description = {
         "format": FORMAT,
+        "kind": SCHEDULE_KIND,
         "policy": outcome.policy,
         "settings": dict(outcome.settings),
         "decisions": outcome.decisions,
         "cpu_s": outcome.cpu_s,
         "verify_cpu_s": outcome.verify_cpu_s,
-        "cluster": [{"count": count, **asdict(node)} for count, node in cluster.groups()],
-        "overheads": asdict(outcome.instance.overheads),
+        "cluster": described_cluster(instance.cluster),
+        "overheads": asdict(instance.overheads),
         "metrics": outcome.summary(),
     }
     if together is not None:
         described["together"] = {"gpu_types": together.gpu_types, "source": together.source}
-    if outcome.instance.graphs is not None:
-        described["graphs"] = len(outcome.instance.graphs.graph)
-    try:
-        described["sha256"] = {RUN: _sha256(_canonical(described)), **digests}
-        return json.dumps(described, indent=1, allow_nan=False) + "\n"
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{RUN}: settings or metrics are not JSON: {error}") from error
-
-
-def _canonical(described: Mapping[str, Any]) -> bytes:
-    """Bytes that depend on the content of a description only, its digests left out."""
-    content = {key: value for key, value in described.items() if key != "sha256"}
-    return json.dumps(content, sort_keys=True).encode()
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        described = json.loads(read_text(path))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: is not JSON: {error}") from error
-    if not isinstance(described, dict) or described.get("format") != FORMAT:
-        found = described.get("format") if isinstance(described, dict) else described
-        raise InputError(f"{path}: format is {found!r}, expected a run of format {FORMAT}")
-    return described
-
-
-def _read_description(path: Path) -> dict[str, Any]:
-    described = _read_json(path)
-    for key, kind in _KINDS.items():
-        value = described.get(key)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise InputError(f"{path}: {key} is {value!r}, not as a run is saved")
+    if instance.graphs is not None:
+        described["graphs"] = len(instance.graphs.graph)
+    if instance.conditions is not None:
+        described["conditions"] = True
     return described
 
 
@@ -224,46 +211,8 @@ def _read_graphs(path: Path) -> JobGraphs:
     return from_json(read_text(path), path=str(path))
 
 
-def _parsed(path: Path, read: Callable[[Path], T]) -> T:
-    """What a reader makes of a file; damaged Parquet raises a variety of errors."""
-    try:
-        return read(path)
-    except ShadowpriceError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
-        raise InputError(f"{path}: is not as saved: {error}") from error
-
-
-def _check_digests(described: Mapping[str, Any], directory: Path) -> None:
-    recorded = described["sha256"]
-    data = _files("together" in described, "graphs" in described)
-    found = {name: _sha256(read_bytes(directory / name)) for name in data}
-    found[RUN] = _sha256(_canonical(described))
-    for name, digest in found.items():
-        if recorded.get(name) != digest:
-            raise VerificationError(
-                f"{directory / name}: is not what was saved: its SHA-256 is {digest}, "
-                f"{RUN} has {recorded.get(name)!r}"
-            )
-
-
-def _check_metrics(recorded: Mapping[str, Any], outcome: Outcome, path: Path) -> None:
-    for key, value in outcome.summary().items():
-        if recorded.get(key) != value:
-            raise VerificationError(
-                f"{path}: metric {key} is {recorded.get(key)!r}, the schedule gives {value!r}"
-            )
-
-
-def _cluster(groups: list[Any], path: Path) -> Cluster:
-    try:
-        nodes = [
-            (int(group["count"]), Node(**{k: v for k, v in group.items() if k != "count"}))
-            for group in groups
-        ]
-        return Cluster(tuple(node for count, node in nodes for _ in range(count)))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: cluster is not a list of node groups: {error}") from error
+def _read_conditions(path: Path) -> Conditions:
+    return conditions_file.from_json(read_text(path), path=str(path))
 
 
 def _overheads(values: dict[str, Any], path: Path) -> Overheads:
@@ -290,4 +239,4 @@ def _together(described: Any, path: Path) -> Throughputs | None:
         table = pq.read_table(pa.BufferReader(read_bytes(file)))
         return from_table(table, types, source, path=str(file))
 
-    return _parsed(path.with_name(TOGETHER), read)
+    return parsed(path.with_name(TOGETHER), read)

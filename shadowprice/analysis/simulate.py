@@ -3,124 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
+from shadowprice.analysis.fork_outcome import ForkOutcome
+from shadowprice.analysis.fork_settings import ForkSettings, forking
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate_forks import kept_jobs, simulate_forks
 from shadowprice.errors import InputError
-from shadowprice.execution.engine import Rounds, run
-from shadowprice.execution.presets.preset import Recipe
+from shadowprice.execution.engine import run
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.network import Network
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
-from shadowprice.instances.workload_graphs import TrainingSetting, workload_graphs
-from shadowprice.solvers import registry
-from shadowprice.solvers.gittins2d import ServiceDistribution
-from shadowprice.solvers.graph_placement.registry import graph_placements
+from shadowprice.instances.workload_graphs import workload_graphs
+from shadowprice.solvers.hadar import Hadar
+from shadowprice.solvers.hadar_committed import HadarCommitted
+from shadowprice.solvers.hadar_rounds import PriceLog
 from shadowprice.solvers.policy import Policy
 
-
-@dataclass(frozen=True)
-class Semantics:
-    """The switches of a run; every one has a name and a clean default.
-
-    Parameters
-    ----------
-    preset : str, optional
-        A published simulator whose policy names and semantics to use; None for the clean ones.
-    placement : str, optional
-        Which nodes a gang gets; by default ``count``, or what the preset does.
-    round_s : float, optional
-        Seconds between decisions; 0 for a decision at every event, None for the preset's.
-    first_round_s : float, optional
-        Time of the first round boundary [s]; None for the preset's, or 0.
-    overheads : Overheads, optional
-        Start, restart and migration charges; None for the preset's, or none.
-    samples : ServiceDistribution, optional
-        A sample of service times, for policies that need one.
-    seed : int
-        Seed of policies that draw random numbers.
-    together : Throughputs, optional
-        Rates of pairs of jobs that share GPUs, for policies that let them.
-    predictor : str, optional
-        Predictor of iterations, for policies that take one: ``forest``, ``noisy:2`` ...
-    network : Network, optional
-        Bandwidths; given, every job gets the graph of its model, its work counts iterations, and
-        ``placement`` may name a placement of job graphs.
-    training : TrainingSetting, optional
-        How the models are trained, for their graphs.
-    """
-
-    preset: str | None = None
-    placement: str | None = None
-    round_s: float | None = None
-    first_round_s: float | None = None
-    overheads: Overheads | None = None
-    samples: ServiceDistribution | None = None
-    seed: int = 0
-    together: Throughputs | None = None
-    predictor: str | None = None
-    network: Network | None = None
-    training: TrainingSetting | None = None
-
-    def recipe(self, workload: Workload, policy: str | Policy) -> Recipe:
-        """All switches settled for one policy."""
-        if self.preset is None:
-            chosen = registry.policy(policy) if isinstance(policy, str) else policy
-            of_graphs = self.placement in graph_placements()
-            wanted = {
-                "predictor": self.predictor,
-                "placement": self.placement if of_graphs else None,
-            }
-            chosen = _with(chosen, {name: value for name, value in wanted.items() if value})
-            of_gpus = "count" if of_graphs or self.placement is None else self.placement
-            recipe = Recipe(workload, chosen, registry.placement(of_gpus))
-        elif isinstance(policy, str):
-            found = find_preset(self.preset)
-            recipe = found.recipe(policy, workload, self.placement, self.samples)
-        else:
-            raise InputError(
-                f"preset {self.preset}: takes the name of one of its policies, got {policy!r}"
-            )
-        length_s = recipe.rounds.length_s if self.round_s is None else self.round_s
-        first_s = recipe.rounds.first_s if self.first_round_s is None else self.first_round_s
-        overheads = recipe.overheads if self.overheads is None else self.overheads
-        return replace(recipe, rounds=Rounds(length_s, first_s), overheads=overheads)
-
-
-def _with(policy: Policy, wanted: Mapping[str, str]) -> Policy:
-    """A policy with some of its parameters set; one that has no such parameter is refused."""
-    takes: set[str] = {field.name for field in fields(policy)} if is_dataclass(policy) else set()
-    for name, value in wanted.items():
-        if name not in takes:
-            what = f"{name} of job graphs" if name == "placement" else name
-            raise InputError(f"policy {policy.name!r} takes no {what}, got {value!r}")
-    changed: Any = replace(cast(Any, policy), **wanted) if wanted else policy
-    return cast(Policy, changed)
+__all__ = ["Semantics", "policy_name", "sets_prices", "simulate", "simulate_policy"]
 
 
 def simulate(
     workload: Workload,
     cluster: Cluster | str | Path,
-    policy: str | Policy = "srtf",
+    policy: str | Policy | ForkSettings = "srtf",
     semantics: Semantics | None = None,
     *,
     drop_infeasible: bool = False,
-) -> Outcome:
-    """Run a policy over a workload and verify the schedule.
+) -> Outcome | ForkOutcome:
+    """Run a policy over a workload and verify what it did.
 
     Parameters
     ----------
     cluster : Cluster or str or Path
         A cluster, its short notation (``16x4``), or a TOML file.
-    policy : str or Policy
-        A policy's name, with parameters after a colon, or a policy of your own.
+    policy : str or Policy or ForkSettings
+        A policy's name, with parameters after a colon, or a policy of your own; ``hadare``, or
+        its settings, runs jobs as several copies.
     semantics : Semantics, optional
         Placement, rounds, overheads, preset.
     drop_infeasible : bool
@@ -128,13 +53,14 @@ def simulate(
 
     Returns
     -------
-    Outcome
-        Verified; its costs, frames and plots are computed from the checked schedule.
+    Outcome or ForkOutcome
+        Verified; its costs, frames and plots are computed from the checked schedule, or, of
+        ``hadare`` only, from the checked record of copies.
 
     Raises
     ------
     InputError
-        If a name is unknown or a job can never fit.
+        If a name is unknown, a job can never fit, or a switch does not apply to the policy.
     PolicyError, VerificationError
         If the policy decides something impossible, or its schedule breaks a rule.
 
@@ -144,13 +70,36 @@ def simulate(
     >>> jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[10, 1])
     >>> sp.simulate(jobs, "1x1", "srtf").summary()["avg_jct_s"]
     6.0
+    >>> sp.simulate(jobs, "2x1", "hadare").summary()["mean_copies"]
+    1.0
     """
     chosen = semantics or Semantics()
-    where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
-    dropped: list[str] = []
-    if drop_infeasible:
-        feasible, names = Instance.feasible(where, workload)
-        workload, dropped = feasible.workload, names.tolist()
+    settings = forking(policy)
+    if settings is not None:
+        return simulate_forks(
+            workload, cluster, settings, policy_name(policy), chosen, drop_infeasible
+        )
+    return simulate_policy(
+        workload, cluster, cast("str | Policy", policy), chosen, drop_infeasible=drop_infeasible
+    )
+
+
+def simulate_policy(
+    workload: Workload,
+    cluster: Cluster | str | Path,
+    policy: str | Policy,
+    semantics: Semantics | None = None,
+    *,
+    drop_infeasible: bool = False,
+) -> Outcome:
+    """As :func:`simulate`, for policies that run a job as one gang."""
+    chosen = semantics or Semantics()
+    if chosen.local_sgd:
+        raise InputError(
+            f"policy {policy_name(policy)!r}: local SGD is about models that copies of a job train, "
+            "expected 'hadare'"
+        )
+    where, workload, dropped = kept_jobs(workload, cluster, drop_infeasible)
     own = _own_loop(chosen, policy)
     if own is not None:
         return _by_own_loop(
@@ -161,7 +110,8 @@ def simulate(
     if chosen.network is not None:
         graphs = workload_graphs(recipe.workload, chosen.network, chosen.training)
     instance = Instance(where, recipe.workload, recipe.overheads, chosen.together, graphs)
-    result = run(instance, recipe.policy, placement=recipe.placement, rounds=recipe.rounds)
+    acting, log = _logged(recipe.policy) if chosen.prices else (recipe.policy, None)
+    result = run(instance, acting, placement=recipe.placement, rounds=recipe.rounds)
     settings = {
         "preset": chosen.preset,
         "placement": recipe.placement.name,
@@ -171,15 +121,35 @@ def simulate(
         "preemptive": recipe.policy.preemptive,
         "dropped": dropped,
     }
-    name = policy if isinstance(policy, str) else policy.name
     return Outcome.verified(
         instance,
         result.schedule,
-        policy=name,
+        policy=policy_name(policy),
         settings=settings,
         decisions=result.decisions,
         cpu_s=result.cpu_s,
+        prices=log,
     )
+
+
+def policy_name(policy: str | Policy | ForkSettings) -> str:
+    """Name by which a policy was asked for."""
+    return policy if isinstance(policy, str) else policy.name
+
+
+def sets_prices(policy: Policy) -> bool:
+    """Whether a policy can keep the prices it sets."""
+    return isinstance(policy, Hadar | HadarCommitted)
+
+
+def _logged(policy: Policy) -> tuple[Policy, PriceLog]:
+    """The policy with a log of its prices; the log itself is the policy's own if it has one."""
+    if not isinstance(policy, Hadar | HadarCommitted):
+        raise InputError(
+            f"policy {policy.name!r} sets no prices, expected one of hadar, hadar-committed, oasis"
+        )
+    log = PriceLog() if policy.log is None else policy.log
+    return replace(policy, log=log), log
 
 
 OwnLoop = Callable[[Instance, int], Schedule]

@@ -1,4 +1,4 @@
-"""The command line: simulate, compare, demo, allocate, verify, generate, policies, data fetch."""
+"""The command line; ``shadowprice --help`` lists the commands."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import typer
 from rich.table import Table
 
 from shadowprice.analysis.compare import compare
+from shadowprice.analysis.fork_settings import FORKING
 from shadowprice.analysis.run_directory import load as load_run
 from shadowprice.cli.allocate import allocate_command
+from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.options import JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.runs import compare_command, simulate_command
@@ -44,6 +46,8 @@ app.command("allocate")(allocate_command)
 app.command("simulate")(simulate_command)
 app.command("compare")(compare_command)
 app.command("place")(place_command)
+app.command("certify")(certify_command)
+app.command("check")(check_command)
 
 
 @app.command()
@@ -103,10 +107,13 @@ def policies(preset: PresetOption = None) -> None:
         console.print("placements: " + ", ".join(found.placements))
         return
     table = Table("policy", "knows", "preempts", "what it does")
-    for name, policy in sorted(all_policies().items()):
-        knows = ", ".join(sorted(policy.knows)) or "nothing"
-        doc = (type(policy).__doc__ or "").strip().splitlines()[0]
-        table.add_row(name, knows, "yes" if policy.preemptive else "no", doc)
+    rows = [
+        (name, ", ".join(sorted(policy.knows)) or "nothing", policy.preemptive, _told(policy))
+        for name, policy in all_policies().items()
+    ]
+    rows += [(name, "duration", True, _told(settings)) for name, settings in FORKING.items()]
+    for name, knows, preempts, told in sorted(rows):
+        table.add_row(name, knows, "yes" if preempts else "no", told)
     console.print(table)
     console.print("allocation policies: " + ", ".join(sorted(all_allocations())))
     console.print(
@@ -115,6 +122,11 @@ def policies(preset: PresetOption = None) -> None:
         + "; presets: "
         + ", ".join(sorted(presets()))
     )
+
+
+def _told(policy: object) -> str:
+    """First line of what a policy says of itself."""
+    return (type(policy).__doc__ or "").strip().splitlines()[0]
 
 
 data = typer.Typer(no_args_is_help=True, help="Public traces and tables.")

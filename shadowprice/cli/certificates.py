@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from shadowprice.analysis.certify import certify
-from shadowprice.analysis.run_directory import load
+from shadowprice.analysis.run_directory import load_gangs
 from shadowprice.cli.options import JsonOption
 from shadowprice.cli.show import console, write
 from shadowprice.errors import VerificationError
@@ -29,7 +29,7 @@ def certify_command(
     ] = 20.0,
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
-    found = certify(load(run_directory), objective, budget_s=budget_s)
+    found = certify(load_gangs(run_directory), objective, budget_s=budget_s)
     write(output, lambda: output.write_text(found.text, encoding="ascii"))
     console.print(found.sentence(), markup=False, highlight=False)
 

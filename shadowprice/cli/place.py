@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +10,10 @@ import typer
 from rich.table import Table
 
 from shadowprice.analysis.plot_placement import plot_placement
+from shadowprice.cli.network import network_of
 from shadowprice.cli.options import ClusterOption, JsonOption
 from shadowprice.cli.show import console, write
-from shadowprice.errors import InfeasibleJobError, InputError, ShadowpriceError
+from shadowprice.errors import InfeasibleJobError, ShadowpriceError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.iteration_time import (
     Network,
@@ -25,8 +25,6 @@ from shadowprice.instances.job_graph import JobGraph, StageMapping
 from shadowprice.instances.job_graph_yaml import load_job_graph
 from shadowprice.models.asrpt import cut_bytes
 from shadowprice.solvers.graph_placement.registry import graph_placement
-
-BYTES_PER_GB = 1e9
 
 
 def place_command(
@@ -63,39 +61,6 @@ def place_command(
         _print(job, mapping, report, algorithm)
     if plot is not None:
         _draw(plot, job, mapping, algorithm)
-
-
-def network_of(cluster: Cluster, intra: float | None, nic: float | None, sharing: str) -> Network:
-    """Bandwidths from options [GB/s], or from the cluster's nodes where they are not given.
-
-    Raises
-    ------
-    InputError
-        If GPUs are of several types, or a bandwidth is not known or differs between nodes.
-    """
-    if len(cluster.gpu_types) > 1:
-        raise InputError(
-            f"cluster {cluster}: GPU types {', '.join(cluster.gpu_types)}, expected one: job graphs "
-            "are for GPUs of one speed"
-        )
-    inside = _bandwidth("--intra", intra, (node.intra_gb_per_s for node in cluster.nodes))
-    outside = _bandwidth("--nic", nic, (node.nic_gb_per_s for node in cluster.nodes))
-    return Network(inside, outside, int(cluster.gpus_per_node.max()), sharing)
-
-
-def _bandwidth(option: str, given: float | None, of_nodes: Iterable[float]) -> float:
-    """Bytes per second."""
-    known = sorted(set(of_nodes)) if given is None else [given]
-    if len(known) > 1:
-        raise InputError(
-            f"cluster: bandwidths of nodes go from {known[0]:g} to {known[-1]:g} GB/s, expected one "
-            f"for all; give {option} to use another"
-        )
-    if known == [0.0] and given is None:
-        raise InputError(f"cluster: does not say its bandwidth; give {option} GB/s")
-    if not 0 < known[0] < float("inf"):
-        raise InputError(f"{option} is {known[0]:g}, expected GB/s > 0")
-    return known[0] * BYTES_PER_GB
 
 
 def _report(graph: JobGraph, mapping: StageMapping, network: Network) -> dict[str, Any]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from matplotlib.figure import Figure
 
-from shadowprice.analysis.compare import compare
+from shadowprice.analysis.compare import Comparison, compare
+from shadowprice.analysis.compare_utility import compare_utility
+from shadowprice.analysis.fork_outcome import ForkOutcome
 from shadowprice.analysis.guarantees import guarantee
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.prices import plot_prices, write_prices
 from shadowprice.analysis.run_directory import save as save_run
-from shadowprice.analysis.simulate import Semantics, simulate
+from shadowprice.analysis.simulate import simulate
+from shadowprice.cli.given import Given, read_given, report_dropped, split_names
 from shadowprice.cli.options import (
     ClusterOption,
     DropOption,
@@ -34,20 +40,16 @@ from shadowprice.cli.options import (
 from shadowprice.cli.show import (
     console,
     print_comparison,
+    print_quality,
     print_summary,
+    print_utilities,
     progress_line,
-    stderr,
     write,
 )
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Overheads
-from shadowprice.instances.network import Network
-from shadowprice.instances.samples import load_samples
-from shadowprice.instances.throughputs import Throughputs, load_throughputs
-from shadowprice.instances.traces import load_trace
-from shadowprice.instances.workload import Workload
-from shadowprice.solvers.gittins2d import ServiceDistribution
+
+UTILITY = "utility"
+"""Objective that is maximised; the others are costs."""
 
 
 def simulate_command(
@@ -70,8 +72,21 @@ def simulate_command(
     network: NetworkOption = None,
     trace_format: FormatOption = None,
     drop_infeasible: DropOption = False,
+    local_sgd: Annotated[
+        bool,
+        typer.Option(
+            "--local-sgd", help="With hadare: train a small model a job as its copies do."
+        ),
+    ] = False,
     jobs_out: Annotated[
         Path | None, typer.Option("--jobs-out", help="Write one row a job (CSV).")
+    ] = None,
+    prices_out: Annotated[
+        Path | None,
+        typer.Option("--prices-out", help="Write prices over time (.parquet, .csv)."),
+    ] = None,
+    prices_plot: Annotated[
+        Path | None, typer.Option("--prices-plot", help="Draw prices over time (PNG, PDF, SVG).")
     ] = None,
     run_directory: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write a run directory.")
@@ -79,33 +94,57 @@ def simulate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a policy over a trace, verify the schedule, print its metrics."""
-    table = None if throughputs is None else load_throughputs(throughputs)
-    workload = _load(trace, trace_format, table)
-    where = Cluster.load(cluster)
-    semantics = Semantics(
-        preset, placement, round_s, first_round_s, _overheads(start_s, restart_s, migration_s),
-        _samples(samples), seed, table, predictor, _network(network, where),
+    given = read_given(
+        trace, cluster, trace_format=trace_format, throughputs=throughputs, samples=samples,
+        charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
+        network=network, preset=preset, placement=placement, round_s=round_s,
+        first_round_s=first_round_s, seed=seed, predictor=predictor, local_sgd=local_sgd,
+        prices=prices_out is not None or prices_plot is not None,
     )  # fmt: skip
     with progress_line() as say:
-        say(f"simulating {policy} on {len(workload)} jobs")
-        outcome = simulate(workload, where, policy, semantics, drop_infeasible=drop_infeasible)
-    _report_dropped(outcome)
+        say(f"simulating {policy} on {len(given.workload)} jobs")
+        outcome = simulate(
+            given.workload, given.cluster, policy, given.semantics, drop_infeasible=drop_infeasible
+        )
+    report_dropped(outcome)
     if jobs_out is not None:
         write(jobs_out, lambda: outcome.jobs.to_csv(jobs_out, index=False))
+    _write_prices(outcome, prices_out, prices_plot)
     if run_directory is not None:
         save_run(outcome, run_directory)
-    print_summary(outcome, as_json)
+    if isinstance(outcome, ForkOutcome) and outcome.losses is not None:
+        print_quality(outcome, as_json)
+    else:
+        print_summary(outcome, as_json)
+
+
+def _write_prices(outcome: Outcome | ForkOutcome, table: Path | None, picture: Path | None) -> None:
+    if isinstance(outcome, ForkOutcome):
+        return
+    if table is not None:
+        write(table, lambda: write_prices(outcome, table))
+    if picture is not None:
+        write(picture, lambda: plot_prices(outcome).savefig(picture, dpi=150))
 
 
 def compare_command(
     trace: TraceArgument,
     cluster: ClusterOption,
     policies: Annotated[
-        str, typer.Option("--policies", help="Names, comma-separated.")
+        str,
+        typer.Option("--policies", help="Names, comma-separated, parameters after a colon."),
     ] = "fifo,srtf,las2d,gittins2d",
     objective: Annotated[
-        str, typer.Option("--objective", help="completion, flow or makespan.")
+        str, typer.Option("--objective", help="completion, flow, makespan or utility.")
     ] = "completion",
+    utility: Annotated[
+        str | None,
+        typer.Option(
+            "--utility",
+            help="effective_throughput (default), completion_time, fairness or deadline, "
+            "with --objective utility; its round is --round, or 360 s.",
+        ),
+    ] = None,
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound.")
     ] = 20.0,
@@ -129,76 +168,67 @@ def compare_command(
     as_json: JsonOption = False,
 ) -> None:
     """Measure policies against a certified bound of the offline optimum."""
-    table = None if throughputs is None else load_throughputs(throughputs)
-    workload = _load(trace, trace_format, table)
-    where = Cluster.load(cluster)
-    semantics = Semantics(
-        preset, placement, round_s, first_round_s, _overheads(start_s, restart_s, migration_s),
-        _samples(samples), seed, table, predictor, _network(network, where),
+    given = read_given(
+        trace, cluster, trace_format=trace_format, throughputs=throughputs, samples=samples,
+        charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
+        network=network, preset=preset, placement=placement, round_s=round_s,
+        first_round_s=first_round_s, seed=seed, predictor=predictor,
     )  # fmt: skip
-    names = [name.strip() for name in policies.split(",") if name.strip()]
+    names = split_names(policies)
+    if objective == UTILITY:
+        picture = _by_utility(given, names, utility, budget_s, drop_infeasible, as_json)
+    elif utility is None:
+        picture = _by_cost(given, names, objective, budget_s, drop_infeasible, as_json)
+    else:
+        raise InputError(
+            f"--utility {utility}: goes with --objective {UTILITY}, got --objective {objective}"
+        )
+    if plot is not None:
+        write(plot, lambda: picture().savefig(plot, dpi=150))
+
+
+def _by_cost(
+    given: Given,
+    names: list[str],
+    objective: str,
+    budget_s: float,
+    drop_infeasible: bool,
+    as_json: bool,
+) -> Callable[[], Figure]:
+    """Compare costs in seconds, print them, and return what draws them."""
     with progress_line() as say:
         result = compare(
-            workload, where, names, objective, semantics,
+            given.workload, given.cluster, names, objective, given.semantics,
             budget_s=budget_s, drop_infeasible=drop_infeasible, progress=say,
         )  # fmt: skip
-    for outcome in result.outcomes.values():
-        _report_dropped(outcome)
-        break
+    report_dropped(next(iter(result.outcomes.values())))
     print_comparison(result, as_json)
-    if preset is None and not as_json:
-        for name, outcome in result.outcomes.items():
-            known = guarantee(outcome, semantics.recipe(workload, name).policy)
-            if known is not None:
-                console.print(known.sentence(name), highlight=False)
-    if plot is not None:
-        write(plot, lambda: result.plot().savefig(plot, dpi=150))
+    if given.semantics.preset is None and not as_json:
+        _print_guarantees(given, result)
+    return result.plot
 
 
-def _load(trace: Path, trace_format: str | None, table: Throughputs | None) -> Workload:
-    imported = load_trace(trace, format=trace_format, throughputs=table)
-    for finding in imported.report:
-        stderr.print(str(finding), style="yellow", markup=False, highlight=False)
-    return imported.workload
+def _by_utility(
+    given: Given,
+    names: list[str],
+    utility: str | None,
+    budget_s: float,
+    drop_infeasible: bool,
+    as_json: bool,
+) -> Callable[[], Figure]:
+    """Compare total utilities, print them, and return what draws them."""
+    with progress_line() as say:
+        result = compare_utility(
+            given.workload, given.cluster, names, utility or "effective_throughput",
+            given.semantics, budget_s=budget_s, drop_infeasible=drop_infeasible, progress=say,
+        )  # fmt: skip
+    report_dropped(next(iter(result.outcomes.values())))
+    print_utilities(result, as_json)
+    return result.plot
 
 
-def _samples(path: Path | None) -> ServiceDistribution | None:
-    return None if path is None else ServiceDistribution(load_samples(path))
-
-
-def _overheads(
-    start_s: float | None, restart_s: float | None, migration_s: float | None
-) -> Overheads | None:
-    if start_s is None and restart_s is None and migration_s is None:
-        return None
-    return Overheads(
-        start_s=start_s or 0.0, restart_s=restart_s or 0.0, migration_s=migration_s or 0.0
-    )
-
-
-def _report_dropped(outcome: Outcome) -> None:
-    dropped: Any = outcome.settings.get("dropped", [])
-    if dropped:
-        names = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
-        stderr.print(
-            f"dropped {len(dropped)} jobs that fit no GPU type: {names}",
-            style="yellow",
-            markup=False,
-        )
-
-
-def _network(text: str | None, cluster: Cluster) -> Network | None:
-    """Bandwidths as INTRA:NIC[:SHARING] in GB/s."""
-    if text is None:
-        return None
-    words = text.split(":")
-    try:
-        intra, nic = (float(word) * 1e9 for word in words[:2])
-    except ValueError:
-        intra = nic = float("nan")
-    if len(words) not in (2, 3) or not (intra > 0 and nic > 0):
-        raise InputError(
-            f"network {text!r}: expected INTRA:NIC[:SHARING], bandwidths in GB/s, such as 300:12.5:per-job"
-        )
-    largest = max(node.gpus for node in cluster.nodes)
-    return Network(intra, nic, largest, words[2] if len(words) == 3 else "per-gpu")
+def _print_guarantees(given: Given, result: Comparison) -> None:
+    for name, outcome in result.outcomes.items():
+        known = guarantee(outcome, given.semantics.recipe(given.workload, name).policy)
+        if known is not None:
+            console.print(known.sentence(name), highlight=False)

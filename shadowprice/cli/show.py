@@ -13,6 +13,8 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 from rich.table import Table
 
 from shadowprice.analysis.compare import Comparison
+from shadowprice.analysis.compare_utility import UtilityComparison
+from shadowprice.analysis.fork_outcome import ForkOutcome
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import ShadowpriceError
 
@@ -20,7 +22,7 @@ console = Console()
 stderr = Console(stderr=True)
 
 
-def print_summary(outcome: Outcome, as_json: bool) -> None:
+def print_summary(outcome: Outcome | ForkOutcome, as_json: bool) -> None:
     """Print the metrics of an outcome."""
     summary = outcome.summary()
     if as_json:
@@ -57,6 +59,51 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
     console.print(table)
     for row in result.rows:
         console.print(row.sentence(), highlight=False)
+
+
+def print_quality(outcome: ForkOutcome, as_json: bool) -> None:
+    """Print the metrics and, a job a row, losses of models trained in copies and in one piece."""
+    frame, sentence = outcome.quality(), outcome.quality_sentence()
+    if frame is None or sentence is None:
+        raise ShadowpriceError(f"{outcome.policy}: no models were trained")
+    rows = frame.to_dict(orient="records")
+    if as_json:
+        print(json.dumps({**outcome.summary(), "quality": rows, "quality_sentence": sentence}))
+        return
+    print_summary(outcome, as_json)
+    columns = (
+        "job", "before", "in copies", "in one piece", "difference", "steps", "averages",
+    )  # fmt: skip
+    table = Table(*columns, title="held-out loss of local SGD")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        losses = (f"{row[key]:.4f}" for key in ("initial", "forked", "one_copy"))
+        table.add_row(
+            str(row["id"]), *losses, f"{row['difference']:+.4f}",
+            str(row["steps"]), str(row["averages"]),
+        )  # fmt: skip
+    console.print(table)
+    console.print(sentence, highlight=False, soft_wrap=True)
+
+
+def print_utilities(result: UtilityComparison, as_json: bool) -> None:
+    """Print total utilities: a table, and the result in words."""
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return
+    title = f"utility {result.utility}, rounds of {result.round_s:g} s"
+    table = Table("policy", "utility", "bound", "bound kind", "ratio", "certified", title=title)
+    for column in (*table.columns[1:3], table.columns[4]):
+        column.justify = "right"
+    for row in result.rows:
+        table.add_row(
+            row.policy, f"{row.utility:,.6g}", f"{row.bound:,.6g}", row.bound_kind,
+            f"{row.ratio:.3f}", "yes" if row.certified else "no",
+        )  # fmt: skip
+    console.print(table)
+    for sentence in result.sentences():
+        console.print(sentence, highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -100,6 +100,15 @@ def effective_throughput(instance: Instance, round_s: float, rounds: int) -> Uti
     return from_rounds(instance.workload.work[:, None] / since, round_s)
 
 
+def over_duration(instance: Instance, round_s: float, rounds: int) -> UtilityTable:
+    r"""Weight over the time in the system, :math:`w_j / (f_j - a_j)` [1/s].
+
+    As :func:`effective_throughput` with one unit of work a job; favours short times. Derived.
+    """
+    since = _since_arrival(instance, round_s, rounds)
+    return from_rounds(instance.workload.weight[:, None] / since, round_s)
+
+
 def minus_completion(instance: Instance, round_s: float, rounds: int) -> UtilityTable:
     r"""Weighted :math:`-(f_j - a_j)`, shifted to be positive: :math:`w_j (H + 1 - f_j)` in rounds.
 

@@ -219,12 +219,8 @@ class _Verifier:
     def overlap(self, runs: Runs) -> None:
         s, row = self.schedule, runs.row
         same = s.job[row[1:]] == s.job[row[:-1]]
-        self.refuse(
-            "overlap",
-            same & (s.start_s[row[1:]] < s.end_s[row[:-1]]),
-            "starts before the job's previous run ends",
-            row[1:],
-        )
+        twice = same & (s.start_s[row[1:]] < s.end_s[row[:-1]])
+        self.refuse("overlap", twice, "starts before the job's previous run ends", row[1:])
 
     def capacity(self) -> None:
         s, n = self.schedule, len(self.schedule)
@@ -252,9 +248,8 @@ class _Verifier:
         owed = owed_ticks(self.instance, s, runs)
         progress = to_ticks(s.end_s[row] - s.start_s[row] - s.overhead_s[row]) > 0
         self.refuse("overhead", owed < 0, "pays more overhead than was charged", row)
-        self.refuse(
-            "overhead", progress & (owed > 0), "makes progress before its overhead is paid", row
-        )
+        unpaid = progress & (owed > 0)
+        self.refuse("overhead", unpaid, "makes progress before its overhead is paid", row)
 
     def work(self, runs: Runs) -> None:
         s, jobs = self.schedule, len(self.workload)
@@ -264,9 +259,9 @@ class _Verifier:
             raise Violation("lost", f"job {self.workload.id[k]!r} never runs", job=k)
         ran = s.end_s[runs.row] - s.start_s[runs.row] - s.overhead_s[runs.row]
         shortest, who = self.instance.shortest_s, s.job[runs.row]
-        needed, exact = shortest, np.full(jobs, self.workload.throughput is None)
+        alike = self.workload.throughput is None and self.conditioned is None
+        needed, exact = shortest, np.full(jobs, alike)
         exact[s.job[self.shared]] = False
-        exact &= self.conditioned is None
         if self.mapped is not None:
             # Work done in one run has a length of its own.
             exact, needed = count == 1, shortest.copy()

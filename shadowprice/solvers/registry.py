@@ -58,7 +58,7 @@ def allocation(name: str) -> AllocationPolicy:
     InputError
         If the name, a parameter or its value is unknown; the message lists what there is.
     """
-    found: AllocationPolicy = _chosen("allocation policy", name, allocations())
+    found: AllocationPolicy = chosen("allocation policy", name, allocations())
     return found
 
 
@@ -73,11 +73,25 @@ def policy(name: str) -> Policy:
     InputError
         If the name, a parameter or its value is unknown; the message lists what there is.
     """
-    found: Policy = _chosen("policy", name, policies())
+    found: Policy = chosen("policy", name, policies())
     return found
 
 
-def _chosen(what: str, name: str, known: Mapping[str, Any]) -> Any:
+def chosen(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    """What has a name, with its parameters set to those after the colon.
+
+    Parameters
+    ----------
+    what
+        What such a thing is called in messages.
+    known
+        Dataclasses by name.
+
+    Raises
+    ------
+    InputError
+        If the name, a parameter or its value is unknown; the message lists what there is.
+    """
     base, _, settings = name.partition(":")
     if base not in known:
         raise InputError(f"{what} {base!r}: expected one of {', '.join(sorted(known))}")

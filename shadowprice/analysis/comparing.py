@@ -1,0 +1,47 @@
+"""What comparisons ask of the policies they compare, whatever the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shadowprice.analysis.fork_settings import forking
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.errors import InputError
+from shadowprice.solvers.policy import Policy
+
+
+def distinct_names(policies: Sequence[str | Policy]) -> list[str]:
+    """Names of the policies.
+
+    Raises
+    ------
+    InputError
+        If there are none, or two are the same.
+    """
+    names = [policy if isinstance(policy, str) else policy.name for policy in policies]
+    if len(set(names)) < len(names) or not names:
+        raise InputError(
+            f"policies {', '.join(names) or '(none)'}: expected one or more different names"
+        )
+    return names
+
+
+def refuse_forks(name: str) -> None:
+    """Raise InputError for a scheduler that runs a job as several copies.
+
+    Its jobs may be faster than any gang of theirs, so that no bound of the package holds.
+    """
+    if forking(name) is not None:
+        raise InputError(
+            f"policy {name!r} runs a job as several copies: bounds are for jobs that run as one gang; "
+            "use simulate, whose metrics are the same for all policies"
+        )
+
+
+def refuse_sharing(outcomes: Mapping[str, Outcome]) -> None:
+    """Raise InputError where jobs share GPUs: two of them may do more together than one alone."""
+    for name, outcome in outcomes.items():
+        if (outcome.schedule.partner >= 0).any():
+            raise InputError(
+                f"policy {name!r} lets jobs share GPUs: bounds are for GPUs that one job uses at a time"
+            )

@@ -1,0 +1,92 @@
+"""HadarE by name: its switches as plain values, as policies have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from shadowprice.errors import InputError
+from shadowprice.execution.hadare import CopyWidth, HadarE
+from shadowprice.solvers.hadare import FirstCome, Order, Payoff, ShortestFirst
+from shadowprice.solvers.registry import chosen
+
+ORDERS: Mapping[str, Callable[[], Order]] = {
+    "payoff": Payoff,
+    "shortest": ShortestFirst,
+    "first-come": FirstCome,
+}
+"""Which job is served first: Hadar's payoff over price, least remaining time, arrival."""
+
+
+@dataclass(frozen=True)
+class ForkSettings:
+    """Copies of jobs on whole nodes, models averaged after every round.
+
+    Parameters
+    ----------
+    order : str
+        ``payoff``, ``shortest`` or ``first-come``.
+    round_s, restart_s, aggregation_s : float
+        Length of a round; charge when a node changes jobs; charge for averaging [s].
+    max_copies : int
+        Largest number of copies of a job; 0 for the number of nodes.
+    width : str
+        GPUs a copy uses of its node: ``node`` for all, ``gang`` for at most the job's gang.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or a number out of range.
+    """
+
+    order: str = "payoff"
+    round_s: float = 360.0
+    restart_s: float = 10.0
+    aggregation_s: float = 0.0
+    max_copies: int = 0
+    width: str = "node"
+    name: str = "hadare"
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise InputError(
+                f"{self.name}: order is {self.order!r}, expected one of {', '.join(ORDERS)}"
+            )
+        widths = [width.value for width in CopyWidth]
+        if self.width not in widths:
+            raise InputError(
+                f"{self.name}: width is {self.width!r}, expected one of {', '.join(widths)}"
+            )
+        if self.max_copies < 0:
+            raise InputError(
+                f"{self.name}: max_copies is {self.max_copies!r}, expected at least 1, or 0 for the "
+                "number of nodes"
+            )
+        self.options()
+
+    def options(self, *, local_sgd: bool = False, seed: int = 0) -> HadarE:
+        """The switches of a run."""
+        return HadarE(
+            ORDERS[self.order](), self.round_s, self.restart_s, self.aggregation_s,
+            self.max_copies or None, CopyWidth(self.width), local_sgd, seed,
+        )  # fmt: skip
+
+
+FORKING: Mapping[str, ForkSettings] = {"hadare": ForkSettings()}
+"""Schedulers that run a job as several copies, by name."""
+
+
+def forking(policy: object) -> ForkSettings | None:
+    """Settings of a scheduler given by name and parameters; None if it is no forking one.
+
+    Raises
+    ------
+    InputError
+        If a parameter or its value is unknown.
+    """
+    if isinstance(policy, ForkSettings):
+        return policy
+    if not isinstance(policy, str) or policy.partition(":")[0] not in FORKING:
+        return None
+    settings: ForkSettings = chosen("policy", policy, FORKING)
+    return settings

@@ -1,0 +1,207 @@
+"""Files of a run directory: written all together, read with digests; the kinds of runs fill them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from shadowprice.errors import InputError, ShadowpriceError, VerificationError
+from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.files import read_bytes, read_text
+
+T = TypeVar("T")
+Description = dict[str, Any]
+
+FORMAT = 1
+RUN, WORKLOAD, SCHEDULE, FORKS = "run.json", "workload.parquet", "schedule.parquet", "forks.parquet"
+TOGETHER, GRAPHS, CONDITIONS = "together.parquet", "graphs.json", "conditions.json"
+DATA = (WORKLOAD, SCHEDULE, FORKS, TOGETHER, GRAPHS, CONDITIONS)
+_PARTIAL = ".partial-"
+
+
+def write_run(
+    directory: Path, writers: Mapping[str, Callable[[Path], object]], described: Description
+) -> None:
+    """Write a run directory; an earlier run there is replaced.
+
+    All files are written beside their targets and then renamed, so that none is ever there in
+    part; a crash between two renames leaves files whose digests differ.
+
+    Parameters
+    ----------
+    writers
+        What writes each file of data, by its name in :data:`DATA`.
+    described
+        Content of ``run.json``, to which the digests are added.
+
+    Raises
+    ------
+    InputError
+        If the path is a file, is a directory that holds something else than an earlier run, or
+        cannot be written; or if the description cannot be written as JSON.
+    """
+    try:
+        _claim(directory)
+        partial = {name: directory / (_PARTIAL + name) for name in (*writers, RUN)}
+        for name, write in writers.items():
+            write(partial[name])
+        digests = {name: sha256(partial[name].read_bytes()) for name in writers}
+        partial[RUN].write_text(_text(described, digests), encoding="utf-8")
+        for name in (RUN, *writers):
+            partial[name].replace(directory / name)
+        for name in set(DATA).difference(writers):
+            (directory / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be written: {error}") from error
+
+
+def _claim(directory: Path) -> None:
+    """Make the directory, or make sure that it is empty or an earlier run."""
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"{directory}: is a file, expected a directory for the run")
+    directory.mkdir(parents=True, exist_ok=True)
+    names = {path.name for path in directory.iterdir() if not path.name.startswith(_PARTIAL)}
+    if not names:
+        return
+    foreign = names - {RUN, *DATA}
+    if foreign:
+        raise InputError(
+            f"{directory}: has {min(foreign)!r} in it, expected a new directory or an earlier run"
+        )
+    if RUN not in names:
+        raise InputError(
+            f"{directory}: has {min(names)!r} but no {RUN!r}, "
+            "expected a new directory or an earlier run"
+        )
+    read_json(directory / RUN)
+
+
+def _text(described: Description, digests: Mapping[str, str]) -> str:
+    """Text of ``run.json``."""
+    try:
+        complete = {**described, "sha256": {RUN: sha256(_canonical(described)), **digests}}
+        return json.dumps(complete, indent=1, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{RUN}: settings or metrics are not JSON: {error}") from error
+
+
+def _canonical(described: Mapping[str, Any]) -> bytes:
+    """Bytes that depend on the content of a description only, its digests left out."""
+    content = {key: value for key, value in described.items() if key != "sha256"}
+    return json.dumps(content, sort_keys=True).encode()
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def check_digests(described: Mapping[str, Any], directory: Path, data: Sequence[str]) -> None:
+    """Compare all files of a run with what its description says of them.
+
+    Raises
+    ------
+    VerificationError
+        If one is not what was saved.
+    """
+    recorded = described["sha256"]
+    found = {name: sha256(read_bytes(directory / name)) for name in data}
+    found[RUN] = sha256(_canonical(described))
+    for name, digest in found.items():
+        if recorded.get(name) != digest:
+            raise VerificationError(
+                f"{directory / name}: is not what was saved: its SHA-256 is {digest}, "
+                f"{RUN} has {recorded.get(name)!r}"
+            )
+
+
+def check_metrics(
+    recorded: Mapping[str, Any], found: Mapping[str, Any], path: Path, later: Sequence[str] = ()
+) -> None:
+    """Compare recorded metrics with those of the checked run.
+
+    Parameters
+    ----------
+    later
+        Metrics that runs saved before there were any of them do not have.
+
+    Raises
+    ------
+    VerificationError
+        Naming the first that differs.
+    """
+    old = not any(key in recorded for key in later)
+    for key, value in found.items():
+        if recorded.get(key) != value and not (old and key in later):
+            raise VerificationError(
+                f"{path}: metric {key} is {recorded.get(key)!r}, the schedule gives {value!r}"
+            )
+
+
+def read_json(path: Path) -> Description:
+    """A description of a run, of the format that is known here.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+    """
+    try:
+        described = json.loads(read_text(path))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: is not JSON: {error}") from error
+    if not isinstance(described, dict) or described.get("format") != FORMAT:
+        found = described.get("format") if isinstance(described, dict) else described
+        raise InputError(f"{path}: format is {found!r}, expected a run of format {FORMAT}")
+    return described
+
+
+def check_kinds(
+    described: Description, kinds: Mapping[str, type | tuple[type, ...]], path: Path
+) -> None:
+    """Raise InputError unless the values of a description are of the types they are saved as."""
+    for key, kind in kinds.items():
+        value = described.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise InputError(f"{path}: {key} is {value!r}, not as a run is saved")
+
+
+def parsed(path: Path, read: Callable[[Path], T]) -> T:
+    """What a reader makes of a file; damaged Parquet raises a variety of errors."""
+    try:
+        return read(path)
+    except ShadowpriceError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
+        raise InputError(f"{path}: is not as saved: {error}") from error
+
+
+def described_cluster(cluster: Cluster) -> list[Description]:
+    """Groups of equal nodes, as they are written to ``run.json``."""
+    return [{"count": count, **asdict(node)} for count, node in cluster.groups()]
+
+
+def read_cluster(groups: list[Any], path: Path) -> Cluster:
+    """Inverse of :func:`described_cluster`.
+
+    Raises
+    ------
+    InputError
+        If the groups are anything else.
+    """
+    try:
+        nodes = [
+            (int(group["count"]), Node(**{k: v for k, v in group.items() if k != "count"}))
+            for group in groups
+        ]
+        return Cluster(tuple(node for count, node in nodes for _ in range(count)))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: cluster is not a list of node groups: {error}") from error

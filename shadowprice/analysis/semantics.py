@@ -1,0 +1,106 @@
+"""The switches of a run, and what they settle for a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, cast
+
+from shadowprice.errors import InputError
+from shadowprice.execution.engine import Rounds
+from shadowprice.execution.presets.preset import Recipe
+from shadowprice.execution.presets.registry import preset as find_preset
+from shadowprice.instances.instance import Overheads
+from shadowprice.instances.network import Network
+from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.workload import Workload
+from shadowprice.instances.workload_graphs import TrainingSetting
+from shadowprice.solvers import registry
+from shadowprice.solvers.gittins2d import ServiceDistribution
+from shadowprice.solvers.graph_placement.registry import graph_placements
+from shadowprice.solvers.policy import Policy
+
+
+@dataclass(frozen=True)
+class Semantics:
+    """The switches of a run; every one has a name and a clean default.
+
+    Parameters
+    ----------
+    preset : str, optional
+        A published simulator whose policy names and semantics to use; None for the clean ones.
+    placement : str, optional
+        Which nodes a gang gets; by default ``count``, or what the preset does.
+    round_s : float, optional
+        Seconds between decisions; 0 for a decision at every event, None for the preset's.
+    first_round_s : float, optional
+        Time of the first round boundary [s]; None for the preset's, or 0.
+    overheads : Overheads, optional
+        Start, restart and migration charges; None for the preset's, or none.
+    samples : ServiceDistribution, optional
+        A sample of service times, for policies that need one.
+    seed : int
+        Seed of policies that draw random numbers.
+    together : Throughputs, optional
+        Rates of pairs of jobs that share GPUs, for policies that let them.
+    predictor : str, optional
+        Predictor of iterations, for policies that take one: ``forest``, ``noisy:2`` ...
+    network : Network, optional
+        Bandwidths; given, every job gets the graph of its model, its work counts iterations, and
+        ``placement`` may name a placement of job graphs.
+    training : TrainingSetting, optional
+        How the models are trained, for their graphs.
+    prices : bool
+        Whether to keep the prices over time, of policies that set some.
+    local_sgd : bool
+        Whether to train a small model for every job as its copies do, with ``hadare`` only.
+    """
+
+    preset: str | None = None
+    placement: str | None = None
+    round_s: float | None = None
+    first_round_s: float | None = None
+    overheads: Overheads | None = None
+    samples: ServiceDistribution | None = None
+    seed: int = 0
+    together: Throughputs | None = None
+    predictor: str | None = None
+    network: Network | None = None
+    training: TrainingSetting | None = None
+    prices: bool = False
+    local_sgd: bool = False
+
+    def recipe(self, workload: Workload, policy: str | Policy) -> Recipe:
+        """All switches settled for one policy."""
+        if self.preset is None:
+            chosen = registry.policy(policy) if isinstance(policy, str) else policy
+            of_graphs = self.placement in graph_placements()
+            wanted = {
+                "predictor": self.predictor,
+                "placement": self.placement if of_graphs else None,
+            }
+            chosen = _with(chosen, {name: value for name, value in wanted.items() if value})
+            of_gpus = "count" if of_graphs or self.placement is None else self.placement
+            recipe = Recipe(workload, chosen, registry.placement(of_gpus))
+        elif isinstance(policy, str):
+            found = find_preset(self.preset)
+            recipe = found.recipe(policy, workload, self.placement, self.samples)
+        else:
+            raise InputError(
+                f"preset {self.preset}: takes the name of one of its policies, got {policy!r}"
+            )
+        length_s = recipe.rounds.length_s if self.round_s is None else self.round_s
+        first_s = recipe.rounds.first_s if self.first_round_s is None else self.first_round_s
+        overheads = recipe.overheads if self.overheads is None else self.overheads
+        return replace(recipe, rounds=Rounds(length_s, first_s), overheads=overheads)
+
+
+def _with(policy: Policy, wanted: Mapping[str, str]) -> Policy:
+    """A policy with some of its parameters set; one that has no such parameter is refused."""
+    takes: set[str] = {field.name for field in fields(policy)} if is_dataclass(policy) else set()
+    for name, value in wanted.items():
+        if name not in takes:
+            what = f"{name} of job graphs" if name == "placement" else name
+            raise InputError(f"policy {policy.name!r} takes no {what}, got {value!r}")
+    changed: Any = replace(cast(Any, policy), **wanted) if wanted else policy
+    return cast(Policy, changed)

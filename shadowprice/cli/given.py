@@ -1,0 +1,100 @@
+"""What the options of ``simulate`` and ``compare`` describe: jobs, a cluster, switches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shadowprice.analysis.fork_outcome import ForkOutcome
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.cli.network import parse_network
+from shadowprice.cli.show import stderr
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.instance import Overheads
+from shadowprice.instances.samples import load_samples
+from shadowprice.instances.throughputs import load_throughputs
+from shadowprice.instances.traces import load_trace
+from shadowprice.instances.workload import Workload
+from shadowprice.solvers.gittins2d import ServiceDistribution
+
+
+@dataclass(frozen=True)
+class Given:
+    """Jobs, a cluster and the switches of a run."""
+
+    workload: Workload
+    cluster: Cluster
+    semantics: Semantics
+
+
+def read_given(
+    trace: Path,
+    cluster: str,
+    *,
+    trace_format: str | None,
+    throughputs: Path | None,
+    charges_s: Mapping[str, float | None],
+    samples: Path | None,
+    network: str | None,
+    **switches: Any,
+) -> Given:
+    """Read the files that options name; what was repaired in the trace is said on stderr.
+
+    Parameters
+    ----------
+    charges_s
+        Overheads by their names in :class:`Overheads` [s]; None where not given.
+    switches
+        Those of :class:`Semantics` that are plain values.
+
+    Raises
+    ------
+    InputError
+        If a file or an option is not as expected.
+    """
+    table = None if throughputs is None else load_throughputs(throughputs)
+    imported = load_trace(trace, format=trace_format, throughputs=table)
+    for finding in imported.report:
+        stderr.print(str(finding), style="yellow", markup=False, highlight=False)
+    where = Cluster.load(cluster)
+    charged: dict[str, Any] = {
+        name: seconds for name, seconds in charges_s.items() if seconds is not None
+    }
+    semantics = Semantics(
+        overheads=Overheads(**charged) if charged else None,
+        samples=None if samples is None else ServiceDistribution(load_samples(samples)),
+        together=table,
+        network=None if network is None else parse_network(network, where),
+        **switches,
+    )
+    return Given(imported.workload, where, semantics)
+
+
+def split_names(text: str) -> list[str]:
+    """Names of policies, comma-separated; NAME=VALUE belongs to the policy before it.
+
+    >>> split_names("fifo, las2d:base=2,levels=3,srtf")
+    ['fifo', 'las2d:base=2,levels=3', 'srtf']
+    """
+    names: list[str] = []
+    for word in (word.strip() for word in text.split(",")):
+        if names and "=" in word and ":" not in word:
+            names[-1] += f",{word}"
+        elif word:
+            names.append(word)
+    return names
+
+
+def report_dropped(outcome: Outcome | ForkOutcome) -> None:
+    """Say on stderr which jobs were left out."""
+    dropped: Any = outcome.settings.get("dropped", [])
+    if dropped:
+        names = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
+        stderr.print(
+            f"dropped {len(dropped)} jobs that fit no GPU type: {names}",
+            style="yellow",
+            markup=False,
+        )
