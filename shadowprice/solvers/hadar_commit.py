@@ -21,11 +21,12 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import UtilityTable
+from shadowprice.solvers.hadar_menu import Chosen, Menu
 from shadowprice.solvers.hadar_prices import ExponentialPrices
 from shadowprice.solvers.placement.protocol import Pieces
 
-_CHUNK = 32
-"""Rounds whose cheapest gangs are computed together."""
+_FIRST_ROUNDS = 32
+"""Rounds that a book has room for at first."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Book:
 
     def __init__(self, capacity: NDArray[np.int64], type_of_node: NDArray[np.int64]) -> None:
         self.capacity, self.type_of_node = capacity, type_of_node
-        self._load = np.zeros((_CHUNK, len(capacity)), dtype=np.int64)
+        self._load = np.zeros((_FIRST_ROUNDS, len(capacity)), dtype=np.int64)
 
     def load(self, first: int, last: int) -> NDArray[np.int64]:
         """GPUs committed in the rounds first to last - 1, shape (rounds, nodes)."""
@@ -124,56 +125,6 @@ class Book:
                 row[node] += gpus
 
 
-class _Menu:
-    """Cheapest gangs of one task by round and level, computed as far as they are asked for."""
-
-    def __init__(self, task: Task, book: Book, prices: ExponentialPrices, fits: bool) -> None:
-        self.task, self.book, self.prices, self.fits = task, book, prices, fits
-        self.levels = task.levels()
-        self._costs: list[list[float]] = []
-
-    def costs(self, number: int) -> list[float]:
-        """Cost of the cheapest gang in a round at each level, infinite where none fits."""
-        first = self.task.first_round
-        while number - first >= len(self._costs):
-            begin = first + len(self._costs)
-            end = min(begin + _CHUNK, self.task.last_round + 1)
-            columns = [self._cheapest(begin, end, level)[2] for level in self.levels]
-            self._costs += np.stack(columns, axis=1).tolist()
-        return self._costs[number - first]
-
-    def pieces(self, number: int, level: int) -> Pieces:
-        """The cheapest gang itself."""
-        nodes, taken, _ = self._cheapest(number, number + 1, self.levels[level])
-        return tuple(
-            (node, gpus)
-            for node, gpus in zip(nodes[0].tolist(), taken[0].tolist(), strict=True)
-            if gpus
-        )
-
-    def least(self) -> float:
-        """What any schedule costs at least: the rounds it needs on the fastest type, all empty."""
-        rounds = -(-self.task.work // max(self.task.units))
-        return rounds * self.task.gpus * float(self.prices.lowest.min()) * (1.0 - 1e-9)
-
-    def _cheapest(
-        self, first: int, last: int, level: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Nodes in order of price, GPUs taken on them and cost; one row a round."""
-        task, book = self.task, self.book
-        load = book.load(first, last)
-        speed = np.array([units >= task.units[level] for units in task.units])
-        room = book.capacity - load if self.fits else book.capacity + 0 * load
-        free = np.where(speed[book.type_of_node], room, 0)
-        price = self.prices.at(load)
-        nodes = np.argsort(np.where(free > 0, price, np.inf), axis=1, kind="stable")
-        free = np.take_along_axis(free, nodes, axis=1)
-        taken = np.clip(task.gpus - (free.cumsum(axis=1) - free), 0, free)
-        cost = (taken * np.take_along_axis(price, nodes, axis=1)).sum(axis=1)
-        cost[taken.sum(axis=1) < task.gpus] = np.inf
-        return nodes, taken, cost
-
-
 def best_schedule(
     task: Task, book: Book, prices: ExponentialPrices, *, labels: int = 10_000, fits: bool = True
 ) -> Commitment | None:
@@ -185,15 +136,15 @@ def best_schedule(
     ``labels`` of them; beyond that, and for ``labels`` 0, the best among schedules that keep to one
     level. It stops at the round whose utility cannot beat what was found any more.
     """
-    menu = _Menu(task, book, prices, fits)
+    menu = Menu(task, book, prices, fits)
     found = _by_labels(task, menu, labels) if labels else None
     if found is None:
         found = _by_level(task, menu)
     payoff, utility, chosen = found
     if payoff <= 0:
         return None
-    rounds = tuple((number, menu.pieces(number, level)) for number, level in sorted(chosen))
-    return Commitment(rounds, utility, payoff)
+    gangs = menu.gangs(chosen)
+    return Commitment(tuple(sorted(gangs.items())), utility, payoff)
 
 
 def commit(
@@ -209,10 +160,7 @@ def commit(
     return made
 
 
-Chosen = list[tuple[int, int]]  # rounds and positions of levels
-
-
-def _by_labels(task: Task, menu: _Menu, limit: int) -> tuple[float, float, Chosen] | None:
+def _by_labels(task: Task, menu: Menu, limit: int) -> tuple[float, float, Chosen] | None:
     """Exact search; None where there are more labels than the limit."""
     units = [task.units[level] for level in menu.levels]
     least = menu.least()
@@ -259,13 +207,13 @@ def _path(link: object) -> Chosen:
     return chosen
 
 
-def _by_level(task: Task, menu: _Menu) -> tuple[float, float, Chosen]:
+def _by_level(task: Task, menu: Menu) -> tuple[float, float, Chosen]:
     """Best schedule that runs at the same level throughout: the cheapest rounds before each end."""
-    best: tuple[float, float, Chosen] = (0.0, 0.0, [])
+    best, last, chosen_level = (0.0, 0.0), -1, 0
     least = menu.least()
     for level, kind in enumerate(menu.levels):
         needed = -(-task.work // task.units[kind])
-        cheapest: list[tuple[float, int]] = []
+        dearest: list[float] = []  # costs of the cheapest rounds so far, negated
         paid = 0.0
         for number in range(task.first_round, task.last_round + 1):
             utility = task.value(number)
@@ -274,13 +222,21 @@ def _by_level(task: Task, menu: _Menu) -> tuple[float, float, Chosen]:
             cost = menu.costs(number)[level]
             if cost == math.inf:
                 continue
-            heapq.heappush(cheapest, (-cost, number))
             paid += cost
-            if len(cheapest) > needed:
-                paid += heapq.heappop(cheapest)[0]
-            if len(cheapest) == needed and utility - paid > best[0]:
-                best = (utility - paid, utility, [(each, level) for _, each in cheapest])
-    return best
+            if len(dearest) < needed:
+                heapq.heappush(dearest, -cost)
+            else:
+                paid += heapq.heappushpop(dearest, -cost)
+            if len(dearest) == needed and utility - paid > best[0]:
+                best, last, chosen_level = (utility - paid, utility), number, level
+    return *best, _cheapest_rounds(task, menu, last, chosen_level)
+
+
+def _cheapest_rounds(task: Task, menu: Menu, last: int, level: int) -> Chosen:
+    """As many rounds up to ``last`` as the work needs at a level, later ones of equal cost first."""
+    needed = -(-task.work // task.units[menu.levels[level]])
+    by_cost = sorted((menu.costs(n)[level], -n) for n in range(task.first_round, last + 1))
+    return [(-number, level) for _, number in by_cost[:needed]]
 
 
 def tasks_of(instance: Instance, utility: UtilityTable) -> list[Task]:
