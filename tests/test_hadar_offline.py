@@ -24,6 +24,12 @@ from shadowprice.models.hadar import GpuSchedule, dual, schedule_form, time_inde
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.compile import compile_model
 from shadowprice.solvers.hadar_offline import optimum
+from shadowprice.solvers.hadar_offline_conflicts import Conflicts
+from shadowprice.solvers.hadar_offline_deadlines import Deadlines
+from shadowprice.solvers.hadar_offline_demand import Demand
+from shadowprice.solvers.hadar_offline_plans import Plans
+from shadowprice.solvers.hadar_placement import place
+from shadowprice.solvers.hadar_pricing import states_of
 
 ROUND_S = 64.0
 
@@ -135,6 +141,81 @@ def test_equals_brute_force(seed, rounds, fair):
     assert found.proven
     assert found.value == pytest.approx(brute_force(instance, table), rel=1e-7, abs=1e-9)
     assert check(instance, table, found.plan) == pytest.approx(found.value, rel=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.data())
+def test_deadlines_are_decided_as_by_brute_force(seed, data):
+    cluster, rounds = ("1x2:a,1x1:b", "1x1:a,1x1:b,1x1:a")[seed % 2], 3
+    instance = make(seed, 3, rounds, cluster)
+    n = len(instance.workload)
+    ends = data.draw(st.lists(st.integers(0, rounds - 1), min_size=n, max_size=n))
+    in_time = from_rounds(np.arange(rounds)[None, :] <= np.array(ends)[:, None], ROUND_S)
+    jobs = RoundJobs.of(instance, in_time)
+    decide = Deadlines(jobs, Demand.of(jobs), [states_of(jobs, job) for job in range(n)])
+    assert decide.usable
+    found = decide.check(dict(enumerate(ends)), 60.0)
+    assert found.known
+    assert (found.chosen is not None) == (brute_force(instance, in_time) == n)
+    if found.chosen is None:
+        kept = np.isin(np.arange(n), found.core)
+        alone = from_rounds(in_time.values[:, :-1] * kept[:, None], ROUND_S)
+        assert brute_force(instance, alone) < len(found.core)
+    else:
+        plan = place(instance, jobs, found.chosen)
+        assert check(instance, in_time, plan) == n
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cuts_hold_for_every_plan_and_cut_off_their_conflict(seed):
+    rounds, n = 3, 3
+    instance = make(seed, n, rounds, "1x2:a,1x1:b")
+    jobs = RoundJobs.of(instance, effective_throughput(instance, ROUND_S, rounds))
+    demand, states = Demand.of(jobs), [states_of(jobs, job) for job in range(n)]
+    decide = Conflicts(Deadlines(jobs, demand, states), Plans(jobs, demand, states))
+    kept, conflicts = [], []
+    for ends in map(np.array, product(range(rounds + 1), repeat=n)):
+        in_time = np.arange(rounds)[None, :] <= np.where(ends < rounds, ends, -1)[:, None]
+        all_kept = brute_force(instance, from_rounds(in_time, ROUND_S)) == (ends < rounds).sum()
+        assert decide.decide(ends, 60.0) == all_kept
+        (kept if all_kept else conflicts).append(ends)
+    weights, limits = decide.cuts(conflicts)
+    for ends in kept:
+        assert (weights[:, np.arange(n), ends].sum(axis=1) <= limits).all()
+    for ends, weight, limit in zip(conflicts, weights, limits, strict=True):
+        assert weight[np.arange(n), ends].sum() == limit + 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_prices_of_the_root_bound_the_optimum(seed):
+    """Weak duality over all schedules there are, and not far above the relaxation."""
+    instance = make(seed, 3, 3, "1x2:a,1x2:b")
+    table = effective_throughput(instance, ROUND_S, 3)
+    found = optimum(instance, table)
+    assert found.prices.shape == (3, 2)
+    assert (found.prices >= 0).all()
+    kind = instance.cluster.type_of_node
+    dual_value = float((found.prices @ instance.cluster.gpus_per_type).sum())
+    for job in range(len(instance.workload)):
+        payoffs = [
+            table.values[job, end]
+            - sum(count * found.prices[t, kind[node]] for t, gpus in runs for node, count in gpus)
+            for end, runs in schedules(instance, job, table)
+        ]
+        dual_value += max(0.0, *payoffs, 0.0)
+    assert found.value <= dual_value + 1e-9
+    assert dual_value <= 1.5 * found.relaxation
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_middling_instances_are_proven(seed):
+    instance = make(seed, 8, 12, "1x3:a,1x2:b,1x3:c")
+    table = minus_completion(instance, ROUND_S, 12)
+    found = optimum(instance, table, time_limit_s=120.0)
+    exact = compile_model(time_indexed(RoundJobs.of(instance, table))).solve()
+    assert found.proven
+    assert found.value == pytest.approx(exact.objective, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))

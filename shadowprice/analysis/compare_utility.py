@@ -19,7 +19,7 @@ from shadowprice.analysis.utility_bound import CertifiedBound, certified_bound
 from shadowprice.analysis.utility_instance import UtilityInstance
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.hadar_offline import optimum
+from shadowprice.solvers.hadar_offline import OfflineOptimum, optimum
 from shadowprice.solvers.policy import Policy
 
 ROUND_S = 360.0
@@ -186,20 +186,21 @@ def compare_utility(
         )  # fmt: skip
     round_s = chosen.round_s or ROUND_S
     given = UtilityInstance.of(list(outcomes.values()), utility, round_s)
-    progress("bounding the utility")
-    bound = certified_bound(given, outcomes, budget_s)
     progress("looking for the offline optimum")
-    plan = _plan(given, budget_s)
+    found = _optimum(given, budget_s)
+    progress("bounding the utility")
+    offered = {} if found is None else {"the offline optimum's prices": found.prices}
+    bound = certified_bound(given, outcomes, budget_s, offered)
+    plan = None if found is None else Plan(found.value, found.bound, found.proven)
     rows = _rows(given, outcomes, bound)
     return UtilityComparison(utility, round_s, rows, bound, plan, outcomes)
 
 
-def _plan(given: UtilityInstance, budget_s: float) -> Plan | None:
+def _optimum(given: UtilityInstance, budget_s: float) -> OfflineOptimum | None:
     """Branch and price, for instances small enough to try."""
     if not 0 < len(given.instance.workload) * given.rounds <= _OFFLINE_CELLS:
         return None
-    found = optimum(given.instance, given.table(), time_limit_s=budget_s)
-    return Plan(found.value, found.bound, found.proven)
+    return optimum(given.instance, given.table(), time_limit_s=budget_s)
 
 
 def _rows(

@@ -8,10 +8,14 @@ the most profitable schedule of each job. For any prices
 .. math:: \sum_j \max(0, \max_s \text{payoff}_j(s)) + \sum_t \sum_S c(S) \pi_S(t)
 
 bounds the optimum (weak duality), so a node is given up as soon as that is no more than the best
-plan known. Nodes are split on completions first, as only they have a value. Derived.
+plan known. Nodes are split on completions first, as only they have a value. Where completions are
+whole but schedules are not, :mod:`hadar_offline_conflicts` decides whether they can be kept, which
+gives a plan or a cut; before that was added most nodes were splits on rounds, which are alike.
+Only if that takes too long are rounds split. Derived (branch and price; branch and check,
+Thorsteinsson, CP 2001).
 
-Complexity: exponential in the worst case; a node costs some ten linear programmes with
-J + H (2^R - 1) rows and the rounded ones.
+Complexity: exponential in the worst case; a node costs a few warm linear programmes with
+J + H (2^R - 1) rows, the rounded ones and the cuts, and as many pricings.
 """
 
 from __future__ import annotations
@@ -29,13 +33,22 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.round_plan import Plan
 from shadowprice.instances.utility import UtilityTable
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar_branching import Node, branch
+from shadowprice.solvers.hadar_branching import Node, branch, completions
 from shadowprice.solvers.hadar_master import Master, Relaxed
+from shadowprice.solvers.hadar_offline_conflicts import Conflicts, Effort
+from shadowprice.solvers.hadar_offline_deadlines import Deadlines
+from shadowprice.solvers.hadar_offline_plans import Plans
 from shadowprice.solvers.hadar_placement import place
-from shadowprice.solvers.hadar_pricing import Levels, forward, schedule, states_of
+from shadowprice.solvers.hadar_pricing import Paths, states_of
 
 _PER_JOB = 4
 """Schedules added for a job at a time, each with another completion."""
+
+_ROOT = Effort(5, candidates=12, check_s=0.1, strengthen_s=0.05, cuts=5, whole=False)
+_NODE = Effort(1000, candidates=1, check_s=0.5, strengthen_s=0.0, cuts=1, whole=True)
+
+_SEARCH = 0.05
+"""Share of the time for a first plan, at most."""
 
 _TOLERANCE = 1e-7
 """Relative to the value: a plan within this of the bound counts as optimal."""
@@ -60,6 +73,10 @@ class OfflineOptimum:
         Nodes solved.
     cpu_s : float
         Time taken [s].
+    prices : ndarray, shape (rounds, types)
+        Prices of GPUs near those of the root's relaxation [utility per GPU and round]; 0 if the
+        time did not suffice. Any prices >= 0 bound the optimum (weak duality), so a certificate
+        may start from these: it needs the best payoff of each job under them, nothing else.
     """
 
     value: float
@@ -69,6 +86,7 @@ class OfflineOptimum:
     relaxation: float
     nodes: int
     cpu_s: float
+    prices: NDArray[np.float64] = field(repr=False)
 
 
 def optimum(
@@ -97,42 +115,72 @@ class _Search:
         self.end = self.start + time_limit_s
         self.jobs = jobs
         self.master = Master(jobs)
-        self.states = [states_of(jobs, job) for job in range(jobs.jobs)]
+        states = [states_of(jobs, job) for job in range(jobs.jobs)]
+        self.paths = Paths(states, jobs.rounds)
+        self.plans = Plans(jobs, self.master.demand, states)
+        self.conflicts = Conflicts(Deadlines(jobs, self.master.demand, states), self.plans)
         self.unit = _unit(jobs.utility.values)
-        self.best = 0.0
-        self.chosen: dict[int, Levels] = {}
         self.nodes = 0
+        self.relaxation, self.unsettled = float("inf"), 0.0
+        self.prices = np.zeros((jobs.rounds, jobs.types))
+        self.latest = np.full(jobs.jobs, jobs.rounds)
+        # Levels of all jobs in one array; what a job has not is never allowed.
+        width = (self.paths.levels, len(self.master.demand.capacity))
+        self.asked = np.zeros((jobs.jobs, *width))
+        for job, asked in enumerate(self.master.demand.gpus):
+            self.asked[job, : len(asked)] = asked
+
+    @property
+    def best(self) -> float:
+        """Utility of the best plan."""
+        return self.plans.value
 
     def run(self, instance: Instance) -> OfflineOptimum:
         """Best bound first, but down to the end of each branch before the next."""
-        root = Node.root(self.jobs)
-        relaxation = bound = float("inf")
         heap: list[tuple[float, int, Node]] = []
-        current: Node | None = root
+        current: Node | None = Node.root(self.jobs)
         while current is not None and time.process_time() < self.end:
             node, relaxed = self._solve(current)
             self.nodes += 1
-            if self.nodes == 1:
-                relaxation = node.bound
-                self._restricted()
-            current = None
-            parts = branch(node, self.master, relaxed) if self._open(node.bound) else None
-            if parts is not None:
-                current = parts[0]
-                heapq.heappush(heap, (-parts[1].bound, -self.nodes, parts[1]))
-            elif self._open(node.bound):
-                self._accept(np.flatnonzero(relaxed.share > 0.5).tolist())
+            node, relaxed = self._root(node, relaxed) if self.nodes == 1 else self._cut(
+                node, relaxed, _NODE
+            )  # fmt: skip
+            current, later = self._parts(node, relaxed)
+            if later is not None:
+                heapq.heappush(heap, (-later.bound, -self.nodes, later))
             if current is None:
                 current = self._next(heap)
         left = [-entry[0] for entry in heap] + ([] if current is None else [current.bound])
-        bound = max([self.best, *left]) if self.nodes else relaxation
+        bound = max([self.best, self.unsettled, *left])
         proven = not self._open(bound)
-        spent = time.process_time() - self.start
-        plan = place(instance, self.jobs, self.chosen)
+        plan = place(instance, self.jobs, self.plans.chosen)
         return OfflineOptimum(
-            self.best, max(self.best, self.best if proven else bound), proven, plan,
-            relaxation, self.nodes, spent,
+            self.best, self.best if proven else bound, proven, plan, self.relaxation, self.nodes,
+            time.process_time() - self.start, self.prices,
         )  # fmt: skip
+
+    def _root(self, node: Node, relaxed: Relaxed) -> tuple[Node, Relaxed]:
+        """A first plan, and cuts at the root."""
+        self.relaxation = node.bound
+        self.prices = relaxed.price @ self.master.demand.share
+        self._search_plan(relaxed)
+        self.latest = _latest(node)
+        node, relaxed = self._cut(node, relaxed, _ROOT)
+        self.latest = _latest(node)
+        return node, relaxed
+
+    def _parts(self, node: Node, relaxed: Relaxed) -> tuple[Node | None, Node | None]:
+        """What is left of a node: two parts, or none if it is settled."""
+        if not self._open(node.bound):
+            return None, None
+        parts = branch(node, self.master, relaxed)
+        if parts is not None:
+            return parts
+        self._accept(relaxed)
+        if self._open(node.bound):
+            # Only if time ran out before the relaxation was solved, or floats fell short.
+            self.unsettled = max(self.unsettled, node.bound)
+        return None, None
 
     def _next(self, heap: list[tuple[float, int, Node]]) -> Node | None:
         """The node with the largest bound, if it can hold a better plan; the rest cannot either."""
@@ -148,73 +196,92 @@ class _Search:
             bound = floor((bound + slack) / self.unit) * self.unit
         return bound > self.best + slack
 
+    def _cut(self, node: Node, relaxed: Relaxed, effort: Effort) -> tuple[Node, Relaxed]:
+        """Cut off completions that cannot be kept; below the root only whole ones."""
+        for _ in range(effort.times):
+            if not self._open(node.bound) or time.process_time() >= self.end:
+                break
+            completes = completions(node, self.master, relaxed)
+            if effort.whole and np.abs(completes - np.round(completes)).max(initial=0.0) > 1e-6:
+                break
+            found = self.conflicts.separate(completes, self.latest, effort)
+            if not found:
+                break
+            self.master.cut(*self.conflicts.cuts(found))
+            node, relaxed = self._solve(node)
+        return node, relaxed
+
     def _solve(self, node: Node) -> tuple[Node, Relaxed]:
         """Column generation; the node with its bound, and without ends that cannot be better."""
-        bonus = np.where(node.must, self.jobs.utility.values.max(axis=1).sum() + 1.0, 0.0)
-        bound, relaxed = node.bound, None
-        while time.process_time() < self.end or relaxed is None:
-            if relaxed is None:
-                relaxed = self.master.relax(node.columns(self.master), bonus)
-            value, payoffs, new = self._price(node, relaxed, bonus)
-            if value < bound:
-                bound = value
-                if self._open(bound):
-                    node = replace(node, ends=self._ends(node, payoffs, value))
-            if not self._open(bound):
-                break
+        penalty = 1.0 + float(self.jobs.utility.values.max(initial=0.0))
+        while True:
+            relaxed = self.master.relax(node.columns(self.master), penalty)
+            value, payoffs, new = self._price(node, relaxed)
+            if value < node.bound:
+                node = replace(node, bound=value)
+            if not self._open(node.bound) or time.process_time() >= self.end:
+                return node, relaxed
+            node = replace(node, ends=self._ends(node, payoffs, value))
             if not new:
-                if not self._short(node, relaxed):
-                    break
-                # Leaving out a part of a job that must run still pays: make it cost more.
-                bonus *= 10.0
-            relaxed = self.master.relax(node.columns(self.master), bonus)
-        return replace(node, bound=bound), relaxed
+                if relaxed.short <= 1e-7:
+                    return node, relaxed
+                # A part of a job without a schedule still pays: make it cost more.
+                penalty *= 10.0
 
-    def _short(self, node: Node, relaxed: Relaxed) -> bool:
-        """Whether a job that must complete does so in part only."""
-        served = np.bincount(self.master.job, relaxed.share, minlength=self.jobs.jobs)
-        return bool(np.any(node.must & (served < 1.0 - 1e-6)))
-
-    def _price(
-        self, node: Node, relaxed: Relaxed, bonus: NDArray[np.float64]
-    ) -> tuple[float, NDArray[np.float64], int]:
+    def _price(self, node: Node, relaxed: Relaxed) -> tuple[float, NDArray[np.float64], int]:
         """Value of the prices as a bound, payoffs by job and completion, schedules added."""
-        jobs, demand = self.jobs, self.master.demand
-        value = float((relaxed.price @ demand.capacity).sum() - bonus.sum())
-        payoffs = np.full(node.ends.shape, -np.inf)
-        new = 0
-        for job in range(jobs.jobs):
-            allowed = node.allowed[job]
-            levels = len(jobs.levels[job])
-            cost = np.where(allowed[:, :levels], relaxed.price @ demand.gpus[job].T, np.inf)
-            idle = np.where(allowed[:, -1], 0.0, np.inf)
-            before, complete = forward(self.states[job], cost, idle)
-            payoff = jobs.utility.values[job, :-1] + bonus[job] - complete
-            payoffs[job] = np.where(node.ends[job], payoff, -np.inf)
-            value += max(0.0, float(payoffs[job].max()))
-            for end in np.argsort(-payoffs[job], kind="stable")[:_PER_JOB].tolist():
-                if payoffs[job, end] > relaxed.payoff[job] + 1e-7:
-                    path = schedule(self.states[job], cost, idle, before, end)
-                    new += self.master.add(job, path)
-        return value, payoffs, new
+        jobs, master = self.jobs, self.master
+        value = float((relaxed.price @ master.demand.capacity).sum() + relaxed.cuts @ master.limits)
+        worth = jobs.utility.values - np.tensordot(relaxed.cuts, master.weights, axes=1)
+        price = np.tensordot(relaxed.price, self.asked, axes=(1, 2)).transpose(0, 2, 1)
+        cost = np.where(node.allowed[:, :, :-1].transpose(1, 2, 0), price, np.inf)
+        idle = np.where(node.allowed[:, :, -1].T, 0.0, np.inf)
+        before, complete = self.paths.forward(cost, idle)
+        payoffs = np.where(node.ends, worth, -np.inf)
+        payoffs[:, :-1] -= complete
+        value += float(payoffs.max(axis=1).sum())
+        order = np.argsort(-payoffs[:, :-1], axis=1, kind="stable")[:, :_PER_JOB]
+        wanted = [
+            (job, end)
+            for job, ends in enumerate(order.tolist())
+            for end in ends
+            if payoffs[job, end] > relaxed.payoff[job] + 1e-7
+        ]
+        found = self.paths.schedules(cost, idle, before, wanted)
+        new = [(job, end, path) for (job, end), path in zip(wanted, found, strict=True)]
+        return value, payoffs, master.add(new)
 
     def _ends(self, node: Node, payoffs: NDArray[np.float64], value: float) -> NDArray[np.bool_]:
         """Completions with which a plan may still be better than the best (reduced cost fixing)."""
         spare = value - self.best + _TOLERANCE * max(1.0, abs(value))
-        most = np.maximum(payoffs.max(axis=1), 0.0)
-        may: NDArray[np.bool_] = node.ends & (payoffs >= (most - spare)[:, None])
+        may: NDArray[np.bool_] = node.ends & (payoffs >= (payoffs.max(axis=1) - spare)[:, None])
         return may
 
-    def _restricted(self) -> None:
-        """A first plan: the best of the schedules that the root's prices brought up."""
-        left = self.end - time.process_time()
-        self._accept(self.master.choose(max(0.0, min(10.0, 0.1 * left))))
+    def _search_plan(self, relaxed: Relaxed) -> None:
+        """Look for a plan near a relaxed solution."""
+        target, n = np.zeros(self.jobs.jobs), len(relaxed.share)
+        np.add.at(target, self.master.job[:n], relaxed.share * self.master.end[:n])
+        now = time.process_time()
+        self.plans.search(relaxed.price, target, now + _SEARCH * max(0.0, self.end - now))
 
-    def _accept(self, columns: list[int]) -> None:
-        value = sum(self.master.value(column) for column in columns)
-        if value > self.best:
-            self.best = value
-            self.chosen = {self.master.job[k]: self.master.levels[k] for k in columns}
+    def _accept(self, relaxed: Relaxed) -> None:
+        """Take an integral solution as a plan."""
+        used = np.flatnonzero(relaxed.share > 0.5)
+        used = used[self.master.end[used] < self.jobs.rounds]
+        self.plans.offer(
+            {
+                int(self.master.job[k]): tuple(
+                    self.master.levels[k, : self.master.end[k] + 1].tolist()
+                )
+                for k in used
+            }
+        )
+
+
+def _latest(node: Node) -> NDArray[np.int64]:
+    """Last completions a node allows, by job; the number of rounds if it may be left out."""
+    last: NDArray[np.int64] = node.ends.shape[1] - 1 - np.argmax(node.ends[:, ::-1], axis=1)
+    return last
 
 
 def _unit(values: NDArray[np.float64]) -> float:

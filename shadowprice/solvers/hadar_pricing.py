@@ -7,12 +7,15 @@ level was used, not when; those counts are the states of a shortest path through
 is exact: no rounding of work, whose completeness is decided in integers. Derived (the paper's
 subroutine, spec sec. 2.5, is a search over the jobs of one round).
 
-Complexity for R levels, H rounds and N states: O(R H N) a job; N is at most the number of count
-vectors that leave something to do, O(H^R), in practice tens to a few thousand.
+The states of all jobs lie in one array, so a round is a few array operations for all of them.
+
+Complexity for R levels, H rounds and N states of all jobs: O(R H N); a job has at most as many
+states as count vectors that leave something to do, O(H^R), in practice tens to a few thousand.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -28,25 +31,141 @@ Levels = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class JobStates:
-    """States of one job and how levels lead from one to another.
+class States:
+    """States of one job.
 
     Parameters
     ----------
-    size : int
-        Number of states; state 0 has nothing done.
-    steps : tuple of (ndarray, ndarray)
-        By level: states from which the level leads to an unfinished state, and to which.
+    before : ndarray of int, shape (states, levels)
+        State from which a level leads to a state, -1 where none does; state 0 has nothing done.
     last : tuple of ndarray
         By level: states from which it finishes the job.
     """
 
-    size: int
-    steps: tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]
+    before: NDArray[np.int64]
     last: tuple[NDArray[np.int64], ...]
 
 
-def states_of(jobs: RoundJobs, job: int) -> JobStates:
+class Paths:
+    """Shortest paths through the states of some jobs.
+
+    Parameters
+    ----------
+    states : sequence of States
+        Of every job; jobs are numbered as here.
+    rounds : int
+    """
+
+    def __init__(self, states: Sequence[States], rounds: int) -> None:
+        self.states, self.rounds = tuple(states), rounds
+        self.levels = max((len(one.last) for one in states), default=0)
+        offsets = np.cumsum([0, *(len(one.before) for one in states)])
+        self.size = int(offsets[-1])
+        self._start = offsets[:-1]
+        self._owner = np.repeat(np.arange(len(states)), np.diff(offsets))
+        # State `size` stands for none: it is never reached.
+        self._before = np.full((self.levels, self.size), self.size, dtype=np.int64)
+        self._last: dict[tuple[int, int], NDArray[np.int64]] = {}
+        for job, one in enumerate(states):
+            here = slice(int(offsets[job]), int(offsets[job + 1]))
+            for level, last in enumerate(one.last):
+                own = one.before[:, level]
+                self._before[level, here] = np.where(own < 0, self.size, own + offsets[job])
+                if len(last):
+                    self._last[job, level] = last + offsets[job]
+        parts = list(self._last.values())
+        self._sources = np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
+        self._parts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+        self._part_owner = np.array([job for job, _ in self._last], dtype=np.int64)
+        self._part_level = np.array([level for _, level in self._last], dtype=np.int64)
+
+    def forward(
+        self, cost: NDArray[np.float64], idle: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Cheapest ways to every state and to completion.
+
+        Parameters
+        ----------
+        cost : ndarray, shape (rounds, levels, jobs)
+            Price of running; infinite where it is forbidden.
+        idle : ndarray, shape (rounds, jobs)
+            Price of idling while unfinished: 0, or infinite where the job must run.
+
+        Returns
+        -------
+        before : ndarray, shape (rounds + 1, states + 1)
+            Least price of being in a state before each round; the last state is never reached.
+        complete : ndarray, shape (jobs, rounds)
+            Least price of completing in each round.
+        """
+        rounds = self.rounds
+        before = np.full((rounds + 1, self.size + 1), np.inf)
+        before[0, self._start] = 0.0
+        complete = np.full((rounds, len(self.states)), np.inf)
+        for t in range(rounds):
+            now, then = before[t], before[t + 1, : self.size]
+            np.add(now[: self.size], idle[t][self._owner], out=then)
+            for level in range(self.levels):
+                way = now[self._before[level]]
+                way += cost[t, level][self._owner]
+                np.minimum(then, way, out=then)
+            if len(self._parts):
+                ends = np.minimum.reduceat(now[self._sources], self._parts)
+                ends += cost[t, self._part_level, self._part_owner]
+                np.minimum.at(complete[t], self._part_owner, ends)
+        return before, complete.T
+
+    def schedules(
+        self,
+        cost: NDArray[np.float64],
+        idle: NDArray[np.float64],
+        before: NDArray[np.float64],
+        wanted: list[tuple[int, int]],
+    ) -> list[Levels]:
+        """The cheapest schedules of jobs that complete in given rounds, from :meth:`forward`.
+
+        Parameters
+        ----------
+        wanted : list of (int, int)
+            Jobs and rounds of completion that can be reached.
+        """
+        count = len(wanted)
+        owner = np.array([job for job, _ in wanted], dtype=np.int64)
+        end = np.array([last for _, last in wanted], dtype=np.int64)
+        chosen = np.full((count, self.rounds), IDLE, dtype=np.int64)
+        state = np.full(count, self.size, dtype=np.int64)
+        for k, (job, last) in enumerate(wanted):
+            chosen[k, last], state[k] = self._finish(cost, before, job, last)
+        for t in range(int(end.max(initial=0)) - 1, -1, -1):
+            # The same sums as on the way forward, so equality is exact.
+            goal = before[t + 1, state]
+            open_ = (t < end) & (before[t, state] + idle[t, owner] != goal)
+            for level in range(self.levels):
+                source = self._before[level][np.minimum(state, self.size - 1)]
+                here = open_ & (before[t, source] + cost[t, level, owner] == goal)
+                chosen[here, t] = level
+                state[here] = source[here]
+                open_ &= ~here
+        return [
+            tuple(row[: last + 1]) for row, last in zip(chosen.tolist(), end.tolist(), strict=True)
+        ]
+
+    def _finish(
+        self, cost: NDArray[np.float64], before: NDArray[np.float64], job: int, end: int
+    ) -> tuple[int, int]:
+        """The level of the last round and the state before it."""
+        options = []
+        for level in range(self.levels):
+            states = self._last.get((job, level))
+            if states is not None:
+                place = int(before[end, states].argmin())
+                price = before[end, states[place]] + cost[end, level, job]
+                options.append((price, level, int(states[place])))
+        _, level, state = min(options)
+        return level, state
+
+
+def states_of(jobs: RoundJobs, job: int) -> States:
     """All counts of levels that leave something to do and fit the rounds after the arrival."""
     done = [Fraction(jobs.utility.round_s) / Fraction(level.seconds) for level in jobs.levels[job]]
     whole = lcm(*(share.denominator for share in done))
@@ -54,7 +173,7 @@ def states_of(jobs: RoundJobs, job: int) -> JobStates:
     rounds = jobs.rounds - int(jobs.first[job])
     start = (0,) * len(shares)
     number, work, queue = {start: 0}, [0], [start]
-    steps: list[tuple[list[int], list[int]]] = [([], []) for _ in shares]
+    before: list[list[int]] = [[-1] * len(shares)]
     last: list[list[int]] = [[] for _ in shares]
     for counts in queue:  # It grows while it is read: breadth first.
         here = number[counts]
@@ -69,71 +188,7 @@ def states_of(jobs: RoundJobs, job: int) -> JobStates:
                 number[after] = len(queue)
                 work.append(work[here] + share)
                 queue.append(after)
-            steps[level][0].append(here)
-            steps[level][1].append(number[after])
-    arrays = tuple((np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)) for a, b in steps)
-    return JobStates(len(queue), arrays, tuple(np.array(a, dtype=np.int64) for a in last))
-
-
-def forward(
-    states: JobStates, cost: NDArray[np.float64], idle: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cheapest ways to every state and to completion.
-
-    Parameters
-    ----------
-    cost : ndarray, shape (rounds, levels)
-        Price of running; infinite where it is forbidden.
-    idle : ndarray, shape (rounds,)
-        Price of idling while unfinished: 0, or infinite where the job must run.
-
-    Returns
-    -------
-    before : ndarray, shape (rounds + 1, states)
-        Least price of being in a state before each round.
-    complete : ndarray, shape (rounds,)
-        Least price of completing in each round.
-    """
-    rounds = len(idle)
-    before = np.full((rounds + 1, states.size), np.inf)
-    before[0, 0] = 0.0
-    complete = np.full(rounds, np.inf)
-    for t in range(rounds):
-        now, then = before[t], before[t + 1]
-        then[:] = now + idle[t]
-        for level, (source, target) in enumerate(states.steps):
-            price = cost[t, level]
-            if price == np.inf:
-                continue
-            then[target] = np.minimum(then[target], now[source] + price)
-            ends = states.last[level]
-            if len(ends):
-                complete[t] = min(complete[t], now[ends].min() + price)
-    return before, complete
-
-
-def schedule(
-    states: JobStates,
-    cost: NDArray[np.float64],
-    idle: NDArray[np.float64],
-    before: NDArray[np.float64],
-    end: int,
-) -> Levels:
-    """The cheapest schedule that completes in a round, from :func:`forward`."""
-    chosen = [IDLE] * (end + 1)
-    options = [
-        (before[end, ends].min() + cost[end, level], level, int(ends[before[end, ends].argmin()]))
-        for level, ends in enumerate(states.last)
-        if len(ends)
-    ]
-    _, chosen[end], state = min(options)
-    for t in range(end - 1, -1, -1):
-        # The same sums as on the way forward, so equality is exact.
-        if before[t, state] + idle[t] == before[t + 1, state]:
-            continue
-        for level, (source, target) in enumerate(states.steps):
-            place = np.flatnonzero(target == state)
-            if len(place) and before[t, source[place[0]]] + cost[t, level] == before[t + 1, state]:
-                chosen[t], state = level, int(source[place[0]])
-                break
-    return tuple(chosen)
+                before.append([-1] * len(shares))
+            before[number[after]][level] = here
+    table = np.array(before, dtype=np.int64).reshape(len(before), len(shares))
+    return States(table, tuple(np.array(states, dtype=np.int64) for states in last))

@@ -1,0 +1,174 @@
+r"""Whether jobs can all be complete by given rounds: the hard part that relaxations do not see.
+
+Given completions, Hadar's offline programme asks only whether they can be kept: a bin packing of
+gangs into rounds. Relaxed schedules often can where whole ones cannot, and branching on rounds is
+slow there because rounds are alike. CP-SAT decides it, in integers throughout. A job is complete
+by weights of its levels that are whole numbers and were checked to rank every combination of
+levels as exact fractions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.sat.python import cp_model
+
+from shadowprice.models.round_jobs import RoundJobs
+from shadowprice.solvers.hadar_offline_demand import Demand
+from shadowprice.solvers.hadar_pricing import IDLE, Levels, States
+
+_PATIENCE = 20.0
+"""Most time by the clock, relative to the deterministic time."""
+
+_SCALE = 2.0**40
+"""Work of a whole job in weights."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether deadlines can be kept.
+
+    Parameters
+    ----------
+    known : bool
+        Whether the time sufficed.
+    chosen : mapping of int to Levels, optional
+        Schedules that keep them, if they can be kept.
+    core : tuple of int
+        Jobs that cannot keep them together, if not.
+    """
+
+    known: bool
+    chosen: Mapping[int, Levels] | None = field(default=None, repr=False)
+    core: tuple[int, ...] = ()
+
+
+class Deadlines:
+    """Decides deadlines of jobs.
+
+    Parameters
+    ----------
+    jobs : RoundJobs
+    demand : Demand
+    states : sequence of States
+        By job.
+    """
+
+    def __init__(self, jobs: RoundJobs, demand: Demand, states: Sequence[States]) -> None:
+        self.jobs, self.demand = jobs, demand
+        self._weights = [_weights(jobs, job, one) for job, one in enumerate(states)]
+
+    @property
+    def usable(self) -> bool:
+        """Whether whole-number weights stand for the work of every job."""
+        return all(weights is not None for weights in self._weights)
+
+    def check(self, ends: Mapping[int, int], time_limit_s: float) -> Verdict:
+        """Whether jobs can all be complete by the ends of given rounds.
+
+        Parameters
+        ----------
+        ends : mapping of int to int
+            By job.
+        time_limit_s : float
+            CP-SAT's deterministic time, on one thread: seconds of a machine at rest, roughly.
+        """
+        if not self.usable:
+            return Verdict(False)
+        model = cp_model.CpModel()
+        runs: dict[tuple[int, int], list[cp_model.IntVar]] = {}
+        kept = {job: self._work(model, runs, job, end) for job, end in ends.items()}
+        self._capacity(model, runs)
+        model.add_assumptions(list(kept.values()))
+        solver = cp_model.CpSolver()
+        # Counted work, not the clock: the same on a busy machine.
+        solver.parameters.max_deterministic_time = max(time_limit_s, 0.001)
+        solver.parameters.max_time_in_seconds = _PATIENCE * max(time_limit_s, 0.01)
+        solver.parameters.num_workers = 1
+        # Bounds by linear programmes were measured to cost four times what they save here.
+        solver.parameters.linearization_level = 0
+        status = solver.solve(model)
+        if status == cp_model.INFEASIBLE:
+            names = {literal.index: job for job, literal in kept.items()}
+            found = solver.sufficient_assumptions_for_infeasibility()
+            return Verdict(True, core=tuple(names[k] for k in found) or tuple(ends))
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return Verdict(False)
+        levels = {job: [IDLE] * (end + 1) for job, end in ends.items()}
+        for (job, t), own in runs.items():
+            for level, run in enumerate(own):
+                if solver.value(run):
+                    levels[job][t] = level
+        return Verdict(True, {job: self._until_complete(job, one) for job, one in levels.items()})
+
+    def _work(
+        self,
+        model: cp_model.CpModel,
+        runs: dict[tuple[int, int], list[cp_model.IntVar]],
+        job: int,
+        end: int,
+    ) -> cp_model.IntVar:
+        """The rounds of a job up to a deadline; a literal that it is then complete."""
+        weights = self._weights[job]
+        assert weights is not None
+        work = []
+        for t in range(int(self.jobs.first[job]), end + 1):
+            own = runs[job, t] = [model.new_bool_var("") for _ in self.jobs.levels[job]]
+            model.add_at_most_one(own)
+            work += [w * run for w, run in zip(weights[0], own, strict=True)]
+        kept = model.new_bool_var("")
+        model.add(sum(work) >= weights[1]).only_enforce_if(kept)
+        return kept
+
+    def _capacity(
+        self, model: cp_model.CpModel, runs: Mapping[tuple[int, int], list[cp_model.IntVar]]
+    ) -> None:
+        for t in range(self.jobs.rounds):
+            here = [(job, runs[job, t]) for job in range(self.jobs.jobs) if (job, t) in runs]
+            for row, room in enumerate(self.demand.capacity.tolist()):
+                terms = [
+                    int(self.demand.gpus[job][level, row]) * run
+                    for job, own in here
+                    for level, run in enumerate(own)
+                    if self.demand.gpus[job][level, row]
+                ]
+                if terms:
+                    model.add(sum(terms) <= int(room))
+
+    def _until_complete(self, job: int, levels: list[int]) -> Levels:
+        weights = self._weights[job]
+        assert weights is not None
+        done = 0
+        for t, level in enumerate(levels):
+            done += 0 if level == IDLE else weights[0][level]
+            if done >= weights[1]:
+                return tuple(levels[: t + 1])
+        return tuple(levels)
+
+
+def _weights(jobs: RoundJobs, job: int, states: States) -> tuple[list[int], int] | None:
+    """Weights of levels and of the whole job, such that levels complete it iff theirs reach it."""
+    levels = jobs.levels[job]
+    weights = [int(_SCALE * min(1.0, jobs.utility.round_s / level.seconds)) for level in levels]
+    if min(weights, default=1) <= 0:
+        return None
+    done = _work(states, weights)
+    most = int(done.max(initial=0))
+    least = [int(done[last].min()) + w for last, w in zip(states.last, weights, strict=True)
+             if len(last)]  # fmt: skip
+    whole = min(least, default=most + 1)
+    return (weights, whole) if most < whole else None
+
+
+def _work(states: States, weights: list[int]) -> NDArray[np.int64]:
+    """Weight of what is done in every state; a state comes after those that lead to it."""
+    done = np.zeros(len(states.before), dtype=np.int64)
+    for state, sources in enumerate(states.before.tolist()):
+        for level, source in enumerate(sources):
+            if source >= 0:
+                done[state] = done[source] + weights[level]
+                break
+    return done
