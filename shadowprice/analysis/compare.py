@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -157,10 +158,10 @@ def _bounds(outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float) -
     result: dict[str, Bound] = {}
     kinds: list[Instance] = []
     for outcome in outcomes.values():
-        if not any(outcome.instance.workload == other.workload for other in kinds):
+        if not any(_alike(outcome.instance, other) for other in kinds):
             kinds.append(outcome.instance)
     for name, outcome in outcomes.items():
-        bound = next((b for i, b in found if i.workload == outcome.instance.workload), None)
+        bound = next((b for i, b in found if _alike(i, outcome.instance)), None)
         if bound is None:
             bound = strongest_bound(
                 outcome.instance, goal, preemptive=preemptive, budget_s=budget_s / len(kinds)
@@ -168,6 +169,11 @@ def _bounds(outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float) -
             found.append((outcome.instance, bound))
         result[name] = bound
     return result
+
+
+def _alike(one: Instance, other: Instance) -> bool:
+    """Whether a bound of one instance is one of the other: the same jobs, no faster at best."""
+    return one.workload == other.workload and np.array_equal(one.shortest_s, other.shortest_s)
 
 
 def _row(name: str, cost_s: float, bound: Bound, attained: bool) -> Row:

@@ -10,8 +10,14 @@ from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.presets.preset import Recipe
 from shadowprice.execution.presets.registry import preset as find_preset
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.conditions import Conditions
+from shadowprice.instances.elasticity import Growth
 from shadowprice.instances.instance import Overheads
+from shadowprice.instances.interference import Interference
+from shadowprice.instances.model_skew import ModelSkews, locality_of
 from shadowprice.instances.network import Network
+from shadowprice.instances.profiles import Profiles
 from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_graphs import TrainingSetting
@@ -50,6 +56,15 @@ class Semantics:
         ``placement`` may name a placement of job graphs.
     training : TrainingSetting, optional
         How the models are trained, for their graphs.
+    profiles : Profiles, optional
+        Speeds of models by CPUs and memory, which are then handed out beside GPUs; the cluster
+        must say how many its nodes have.
+    skews : ModelSkews, optional
+        How much slower models are when their gangs are spread over nodes.
+    growth : Growth, optional
+        How many more GPUs jobs may hold than their gang, for policies that widen them.
+    interference : Interference, optional
+        Rates of jobs that share GPUs by how busy they keep them, instead of ``together``.
     prices : bool
         Whether to keep the prices over time, of policies that set some.
     local_sgd : bool
@@ -67,11 +82,17 @@ class Semantics:
     predictor: str | None = None
     network: Network | None = None
     training: TrainingSetting | None = None
+    profiles: Profiles | None = None
+    skews: ModelSkews | None = None
+    growth: Growth | None = None
+    interference: Interference | None = None
     prices: bool = False
     local_sgd: bool = False
 
-    def recipe(self, workload: Workload, policy: str | Policy) -> Recipe:
-        """All switches settled for one policy."""
+    def recipe(
+        self, workload: Workload, policy: str | Policy, cluster: Cluster | None = None
+    ) -> Recipe:
+        """All switches settled for one policy; conditions only where the cluster is given."""
         if self.preset is None:
             chosen = registry.policy(policy) if isinstance(policy, str) else policy
             of_graphs = self.placement in graph_placements()
@@ -81,10 +102,16 @@ class Semantics:
             }
             chosen = _with(chosen, {name: value for name, value in wanted.items() if value})
             of_gpus = "count" if of_graphs or self.placement is None else self.placement
-            recipe = Recipe(workload, chosen, registry.placement(of_gpus))
+            conditions = None if cluster is None else self.conditions(workload, cluster)
+            recipe = Recipe(workload, chosen, registry.placement(of_gpus), conditions=conditions)
         elif isinstance(policy, str):
             found = find_preset(self.preset)
-            recipe = found.recipe(policy, workload, self.placement, self.samples)
+            sensitivity = None
+            if self.profiles is not None and cluster is not None:
+                sensitivity = self.profiles.of(workload, cluster)
+            recipe = found.recipe(
+                policy, workload, self.placement, self.samples, cluster, sensitivity
+            )
         else:
             raise InputError(
                 f"preset {self.preset}: takes the name of one of its policies, got {policy!r}"
@@ -93,6 +120,33 @@ class Semantics:
         first_s = recipe.rounds.first_s if self.first_round_s is None else self.first_round_s
         overheads = recipe.overheads if self.overheads is None else self.overheads
         return replace(recipe, rounds=Rounds(length_s, first_s), overheads=overheads)
+
+    def conditions(self, workload: Workload, cluster: Cluster) -> Conditions | None:
+        """What speeds of runs depend on, None if on nothing but their GPUs."""
+        profiles, skews, growth = self.profiles, self.skews, self.growth
+        parts = (
+            None if profiles is None else profiles.of(workload, cluster),
+            None if skews is None else locality_of(workload, skews),
+            None if growth is None else growth.of(workload, cluster),
+        )
+        return None if parts == (None, None, None) else Conditions(*parts)
+
+    def sharing(self, workload: Workload, cluster: Cluster) -> Throughputs | None:
+        """Rates of jobs that share GPUs, None if nobody may.
+
+        Raises
+        ------
+        InputError
+            If both a table and interference are given.
+        """
+        if self.interference is None:
+            return self.together
+        if self.together is not None:
+            raise InputError(
+                f"rates of jobs that share GPUs are given twice, by {self.together.source} and by "
+                "interference; expected one of the two"
+            )
+        return self.interference.of(workload, cluster)
 
 
 def _with(policy: Policy, wanted: Mapping[str, str]) -> Policy:

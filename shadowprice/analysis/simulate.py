@@ -105,11 +105,14 @@ def simulate_policy(
         return _by_own_loop(
             own, Instance(where, workload, together=chosen.together), str(policy), chosen, dropped
         )
-    recipe = chosen.recipe(workload, policy)
+    recipe = chosen.recipe(workload, policy, where)
     graphs = None
     if chosen.network is not None:
         graphs = workload_graphs(recipe.workload, chosen.network, chosen.training)
-    instance = Instance(where, recipe.workload, recipe.overheads, chosen.together, graphs)
+    instance = Instance(
+        where, recipe.workload, recipe.overheads, chosen.sharing(recipe.workload, where), graphs,
+        recipe.conditions,
+    )  # fmt: skip
     acting, log = _logged(recipe.policy) if chosen.prices else (recipe.policy, None)
     result = run(instance, acting, placement=recipe.placement, rounds=recipe.rounds)
     settings = {

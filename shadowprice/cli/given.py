@@ -39,6 +39,7 @@ def read_given(
     charges_s: Mapping[str, float | None],
     samples: Path | None,
     network: str | None,
+    conditions: Mapping[str, Any],
     **switches: Any,
 ) -> Given:
     """Read the files that options name; what was repaired in the trace is said on stderr.
@@ -47,6 +48,8 @@ def read_given(
     ----------
     charges_s
         Overheads by their names in :class:`Overheads` [s]; None where not given.
+    conditions
+        Switches of :class:`Semantics` about what speeds depend on.
     switches
         Those of :class:`Semantics` that are plain values.
 
@@ -68,6 +71,7 @@ def read_given(
         samples=None if samples is None else ServiceDistribution(load_samples(samples)),
         together=table,
         network=None if network is None else parse_network(network, where),
+        **conditions,
         **switches,
     )
     return Given(imported.workload, where, semantics)

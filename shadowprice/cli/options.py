@@ -58,6 +58,29 @@ PredictorOption = Annotated[
         "--predictor", help="forest, median, last, oracle, noisy:MU, ... for policies that predict."
     ),
 ]
+ProfilesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profiles", help="Speeds by CPUs and memory: published, or a JSON file of models."
+    ),
+]
+SkewsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--spread", help="Slowdown of spread gangs by model: published, or a JSON or TOML file."
+    ),
+]
+GrowthOption = Annotated[
+    str | None,
+    typer.Option("--grow", help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node."),
+]
+InterferenceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--interference",
+        help="Let jobs share GPUs, slowed by the utilisation of their models: published, or JSON.",
+    ),
+]
 NetworkOption = Annotated[
     str | None,
     typer.Option(

@@ -17,22 +17,27 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.prices import plot_prices, write_prices
 from shadowprice.analysis.run_directory import save as save_run
 from shadowprice.analysis.simulate import simulate
+from shadowprice.cli.conditions import read_conditions
 from shadowprice.cli.given import Given, read_given, report_dropped, split_names
 from shadowprice.cli.options import (
     ClusterOption,
     DropOption,
     FirstRoundOption,
     FormatOption,
+    GrowthOption,
+    InterferenceOption,
     JsonOption,
     MigrationOption,
     NetworkOption,
     PlacementOption,
     PredictorOption,
     PresetOption,
+    ProfilesOption,
     RestartOption,
     RoundOption,
     SamplesOption,
     SeedOption,
+    SkewsOption,
     StartOption,
     ThroughputsOption,
     TraceArgument,
@@ -70,6 +75,10 @@ def simulate_command(
     throughputs: ThroughputsOption = None,
     predictor: PredictorOption = None,
     network: NetworkOption = None,
+    profiles: ProfilesOption = None,
+    spread: SkewsOption = None,
+    grow: GrowthOption = None,
+    interference: InterferenceOption = None,
     trace_format: FormatOption = None,
     drop_infeasible: DropOption = False,
     local_sgd: Annotated[
@@ -97,6 +106,7 @@ def simulate_command(
     given = read_given(
         trace, cluster, trace_format=trace_format, throughputs=throughputs, samples=samples,
         charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
+        conditions=read_conditions(profiles, spread, grow, interference),
         network=network, preset=preset, placement=placement, round_s=round_s,
         first_round_s=first_round_s, seed=seed, predictor=predictor, local_sgd=local_sgd,
         prices=prices_out is not None or prices_plot is not None,
@@ -160,6 +170,10 @@ def compare_command(
     throughputs: ThroughputsOption = None,
     predictor: PredictorOption = None,
     network: NetworkOption = None,
+    profiles: ProfilesOption = None,
+    spread: SkewsOption = None,
+    grow: GrowthOption = None,
+    interference: InterferenceOption = None,
     trace_format: FormatOption = None,
     drop_infeasible: DropOption = False,
     plot: Annotated[
@@ -171,6 +185,7 @@ def compare_command(
     given = read_given(
         trace, cluster, trace_format=trace_format, throughputs=throughputs, samples=samples,
         charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
+        conditions=read_conditions(profiles, spread, grow, interference),
         network=network, preset=preset, placement=placement, round_s=round_s,
         first_round_s=first_round_s, seed=seed, predictor=predictor,
     )  # fmt: skip

@@ -8,6 +8,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.workload import Workload
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One rule for all jobs: how far they may grow within a node.
+
+    Parameters
+    ----------
+    widest : int
+        Most GPUs of a job whose gang is smaller, and no more than the largest node has.
+    efficiency : float
+        As in :class:`Elasticity`.
+    """
+
+    widest: int
+    efficiency: float = 0.9
+
+    @classmethod
+    def parse(cls, text: str) -> Growth:
+        """Read ``WIDEST[:EFFICIENCY]``.
+
+        Raises
+        ------
+        InputError
+            If it is not of this form.
+        """
+        widest, _, efficiency = text.partition(":")
+        try:
+            found = cls(int(widest), float(efficiency) if efficiency else cls.efficiency)
+        except ValueError:
+            found = cls(0)
+        if found.widest < 1:
+            raise InputError(f"growth {text!r}: expected WIDEST[:EFFICIENCY], such as 4:0.9")
+        return found
+
+    def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
+        """Widths of the jobs of a workload; O(n)."""
+        widest = min(self.widest, int(cluster.gpus_per_node.max()))
+        every = np.full(len(workload), self.efficiency)
+        return Elasticity(np.maximum(workload.gpus, widest), every)
 
 
 @dataclass(frozen=True, eq=False)

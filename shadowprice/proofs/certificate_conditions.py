@@ -99,12 +99,15 @@ class ConditionedRuns:
         }
         for name, (held, size) in sizes.items():
             assert held is not None
-            # Thousandths, as whole numbers: sums of floats drift, and a thousandth of a CPU is none.
-            milli = np.round(held * 1000).astype(np.int64)
-            total = np.cumsum(np.concatenate((-milli, milli))[order])
-            room = np.round(size * 1000).astype(np.int64)[node[order]]
+            # Millionths, as whole numbers: sums of floats drift. Rounded down, for thirds of 8 CPUs
+            # must add up to 8; the thousandth of a millionth is for 2.0 written as 1.9999999999999998.
+            # No more than one above the node's, which is too much already, so that none overflows.
+            held = np.minimum(held, size[s.node] + 1.0)
+            micro = np.floor(held * 1e6 + 1e-3).astype(np.int64)
+            total = np.cumsum(np.concatenate((-micro, micro))[order])
+            room = np.round(size * 1e6).astype(np.int64)[node[order]]
             if (total > room).any():
                 k = int((total > room).argmax())
-                say = f"{total[k] / 1000:g} {name} held on the node at {time[order[k]]} s"
-                return int(order[k] % n), f"{say}, it has {room[k] / 1000:g}"
+                say = f"{total[k] / 1e6:g} {name} held on the node at {time[order[k]]} s"
+                return int(order[k] % n), f"{say}, it has {room[k] / 1e6:g}"
         return None

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.sensitivity import Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.gittins2d import ServiceDistribution
 from shadowprice.solvers.placement.protocol import Placement
@@ -26,6 +29,8 @@ class Recipe:
         As the engine takes them.
     workload : Workload
         What the peer makes of the given one before it runs it, e.g. whole rounds of work.
+    conditions : Conditions, optional
+        The same of conditions: what the peer takes for the speed of a run.
     """
 
     workload: Workload
@@ -33,6 +38,7 @@ class Recipe:
     placement: Placement
     rounds: Rounds = field(default_factory=Rounds)
     overheads: Overheads = field(default_factory=Overheads)
+    conditions: Conditions | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,8 @@ class Preset:
         For each of the peer's policies, a recipe from a workload and a placement.
     needs_samples : mapping of str to callable
         The same for policies that also need a sample of service times [GPU-s].
+    needs_profiles : mapping of str to callable
+        The same for policies that also need a cluster with CPUs and memory, and profiles.
     loops : mapping of str to callable
         Policies that run in a loop of the peer's own, not in the engine: from an instance and a
         seed to a schedule.
@@ -61,12 +69,15 @@ class Preset:
     needs_samples: Mapping[str, Callable[[Workload, Placement, ServiceDistribution], Recipe]] = (
         field(default_factory=dict)
     )
+    needs_profiles: Mapping[str, Callable[[Workload, Placement, Cluster, Sensitivity], Recipe]] = (
+        field(default_factory=dict)
+    )
     loops: Mapping[str, Callable[[Instance, int], Schedule]] = field(default_factory=dict)
 
     @property
     def policies(self) -> list[str]:
         """Names of all policies."""
-        return sorted({*self.recipes, *self.needs_samples, *self.loops})
+        return sorted({*self.recipes, *self.needs_samples, *self.needs_profiles, *self.loops})
 
     def loop(self, policy: str) -> Callable[[Instance, int], Schedule] | None:
         """The peer's own loop for a policy, by the peer's name alone or in full, if it has one."""
@@ -78,6 +89,8 @@ class Preset:
         workload: Workload,
         placement: str | None = None,
         samples: ServiceDistribution | None = None,
+        cluster: Cluster | None = None,
+        sensitivity: Sensitivity | None = None,
     ) -> Recipe:
         """The switches of a policy, by the peer's name alone or in full.
 
@@ -86,7 +99,8 @@ class Preset:
         Raises
         ------
         InputError
-            If policy or placement is not one of the peer's, or a needed sample is missing.
+            If policy or placement is not one of the peer's, or a needed sample or profiles are
+            missing.
         """
         policy, named = self._split(policy)
         if policy not in self.policies:
@@ -105,7 +119,22 @@ class Preset:
                     "none was given"
                 )
             return self.needs_samples[policy](workload, self.placements[placement], samples)
+        if policy in self.needs_profiles:
+            make, place = self.needs_profiles[policy], self.placements[placement]
+            return make(workload, place, *self._profiled(policy, cluster, sensitivity))
         return self.recipes[policy](workload, self.placements[placement])
+
+    def _profiled(
+        self, policy: str, cluster: Cluster | None, sensitivity: Sensitivity | None
+    ) -> tuple[Cluster, Sensitivity]:
+        """Both, checked; raises InputError if one is missing."""
+        if cluster is None or sensitivity is None:
+            raise InputError(
+                f"preset {self.name}: policy {policy!r} needs profiles of the jobs by CPUs and "
+                "memory, and a cluster that has both; none were given"
+            )
+        sensitivity.check(cluster)
+        return cluster, sensitivity
 
     def _split(self, policy: str) -> tuple[str, str | None]:
         words = re.split(r"[/@]", policy)

@@ -6,7 +6,8 @@ iterations in a round it runs in and can only finish on a round boundary. LAS ra
 seconds x GPUs. Rounds start at 0, but at 1 s for a static trace, all of whose jobs arrive within
 the first second.
 
-``+tune``, FTF, DRF and TETRIS reallocate CPUs and memory and are not part of this preset yet.
+``+tune``, and FTF, DRF and TETRIS, also ``+fair``, read the jobs' profiles; their rules are in
+``synergy_peer.py``. All of them reproduce the recorded runs to the second.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.presets.preset import Preset, Recipe
+from shadowprice.execution.presets.synergy_peer import ROUND_S
+from shadowprice.execution.presets.synergy_tuned import PROFILED, first_round_s, profiled_recipe
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.greedy import run_exactly
@@ -29,9 +32,6 @@ from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
-
-ROUND_S = 300.0
-STATIC_START_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,7 @@ def _recipe(name: str, workload: Workload, placement: Placement) -> Recipe:
         "LAS+fair": lambda live: live.attained_s * live.gpus,
     }
     rounded = replace(workload, work=progress.whole_rounds_s(), throughput=None, gpu_types=())
-    static = len(workload) > 1 and workload.arrival_s[-1] < STATIC_START_S
-    rounds = Rounds(ROUND_S, STATIC_START_S if static else 0.0)
+    rounds = Rounds(ROUND_S, first_round_s(workload))
     return Recipe(rounded, RankedEachRound(name, ranks[name]), placement, rounds)
 
 
@@ -111,4 +110,5 @@ PRESET = Preset(
     source="github.com/msr-fiddle/synergy at 1bb2bed",
     placements={"count": Count()},
     recipes={name: partial(_recipe, name) for name in ("FIFO+fair", "SRTF+fair", "LAS+fair")},
+    needs_profiles={name: partial(profiled_recipe, name) for name in PROFILED},
 )

@@ -1,0 +1,62 @@
+"""Options about what speeds of runs depend on: a word for what was published, or a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from shadowprice.errors import InputError
+from shadowprice.instances.elasticity import Growth
+from shadowprice.instances.files import read_text
+from shadowprice.instances.interference import Interference
+from shadowprice.instances.model_skew import ModelSkews, published_skews
+from shadowprice.instances.profiles import Profiles
+
+PUBLISHED = "published"
+
+
+def read_conditions(
+    profiles: str | None, spread: str | None, grow: str | None, interference: str | None
+) -> dict[str, Any]:
+    """The switches of ``Semantics`` that these options describe.
+
+    Raises
+    ------
+    InputError
+        If a file or an option is not as expected.
+    """
+    return {
+        "profiles": None if profiles is None else _profiles(profiles),
+        "skews": None if spread is None else _skews(spread),
+        "growth": None if grow is None else Growth.parse(grow),
+        "interference": None if interference is None else _interference(interference),
+    }
+
+
+def _profiles(text: str) -> Profiles:
+    return Profiles.synthetic() if text == PUBLISHED else Profiles.load(Path(text))
+
+
+def _skews(text: str) -> ModelSkews:
+    return published_skews() if text == PUBLISHED else ModelSkews.load(Path(text))
+
+
+def _interference(text: str) -> Interference:
+    """A JSON object of models and their GPU utilisations."""
+    if text == PUBLISHED:
+        return Interference()
+    path = Path(text)
+    try:
+        given = json.loads(read_text(path))
+    except ValueError as error:
+        raise InputError(f"{path}: is not JSON: {error}") from error
+    good = isinstance(given, dict) and all(
+        isinstance(u, int | float) and not isinstance(u, bool) for u in given.values()
+    )
+    if not good:
+        raise InputError(f"{path}: expected an object of models and their GPU utilisations")
+    try:
+        return Interference({str(model): float(u) for model, u in given.items()})
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error

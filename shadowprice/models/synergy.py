@@ -1,0 +1,166 @@
+r"""Synergy-OPT: how many CPUs and how much memory for whom, and on which server. Synergy (OSDI'22).
+
+Stage 1 is an integer programme over one ideal server as large as all together; stage 2 a linear
+programme that places what stage 1 chose. Formulas as in the published artifact.
+
+===========  ============  =========  ========  ====================================================
+Symbol       Here          Index set  Unit      Meaning
+===========  ============  =========  ========  ====================================================
+K            m.K                                kinds: jobs with the same profile and gang
+P_k          points[k]     K                    points (c, m) of the profile of kind k; m.P: of all
+I            m.I                                servers
+n_k          n[k]          K          jobs      jobs of a kind; 1 for all is the published form
+g_k          m.g[k]        K          GPUs      gang
+c_p, m_p     data.cpus ..  P          CPUs, GB  CPUs and memory for each GPU at a point
+W_p          speed[p]      P                    speed at a point, 1 with the proportional share
+w_k          least[k]      K                    speed with the proportional share
+C, M         data.total               CPUs, GB  CPUs and memory of all servers
+G_i,C_i,M_i  m.G[i] ..     I          GPUs, ..  GPUs, CPUs, memory of a server
+c_k, m_k     m.c, m.w      K          CPUs, GB  CPUs and memory of a job, as chosen
+y_p          m.y[p]        P          jobs      jobs that get point p
+x_ik         m.x[i, k]     I, K       jobs      jobs of kind k on server i, in parts
+===========  ============  =========  ========  ====================================================
+
+Stage 1:
+
+.. math::
+
+    \max        \sum_p W_p y_p                                              && (throughput)   \\
+    \text{s.t.} \sum_k \sum_{p \in P_k} c_p g_k y_p \le C                   && (cpus)         \\
+                \sum_k \sum_{p \in P_k} m_p g_k y_p \le M                   && (memory)       \\
+                \sum_{p \in P_k} y_p = n_k                       \forall k  && (once)         \\
+                \sum_{p \in P_k} W_p y_p \ge n_k w_k             \forall k  && (floor)        \\
+                y_p \in \{0, \dots, n_k\}, \; y_p = 0 \text{ if } W_p < w_k
+
+For n_k = 1 the last condition says the same as (floor); for more it says it of every job.
+
+Stage 2, kinds now being jobs with the same gang, CPUs and memory:
+
+.. math::
+
+    \text{find } x \ge 0: \; \sum_k g_k x_{ik} \le G_i           \forall i  && (gpus)          \\
+                \sum_k c_k x_{ik} \le C_i                        \forall i  && (server\_cpus)   \\
+                \sum_k m_k x_{ik} \le M_i                        \forall i  && (server\_memory) \\
+                \sum_i x_{ik} = n_k                              \forall k  && (placed)
+
+Both are feasible whenever all gangs together need no more GPUs than there are: stage 1 because the
+proportional share is a point, stage 2 because each server can take its share of every job, if all
+have as many CPUs and as much memory for a GPU. Together an upper bound on the sum of speeds of any
+placement: stage 1 forgets that there are several servers.
+
+Kind: relaxation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+from shadowprice.models.tracing import traced
+
+KIND = "relaxation"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Data of stage 1.
+
+    Parameters
+    ----------
+    jobs, gpus : ndarray of int, shape (kinds,)
+        n_k and g_k.
+    floor : ndarray, shape (kinds,)
+        W_k(share).
+    kind : ndarray of int, shape (points,)
+        Kind of every point, in order.
+    cpus, memory_gb, speed : ndarray, shape (points,)
+        c_p, m_p for each GPU, and W_kp.
+    total : (float, float)
+        C [CPUs] and M [GB].
+    """
+
+    jobs: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+    floor: NDArray[np.float64]
+    kind: NDArray[np.int64]
+    cpus: NDArray[np.float64]
+    memory_gb: NDArray[np.float64]
+    speed: NDArray[np.float64]
+    total: tuple[float, float]
+
+
+def super_server(data: Choices) -> pyo.ConcreteModel:
+    """Stage 1; points are numbered through all kinds."""
+    m: Any = pyo.ConcreteModel(name="synergy_stage_1")
+    n, least = data.jobs.tolist(), data.floor.tolist()
+    of, speed = data.kind.tolist(), data.speed.tolist()
+    of_gang = [(data.gpus[data.kind] * each).tolist() for each in (data.cpus, data.memory_gb)]
+    points = [np.flatnonzero(data.kind == k).tolist() for k in range(len(n))]
+    m.K = pyo.RangeSet(0, len(n) - 1)
+    m.P = pyo.RangeSet(0, len(of) - 1)
+    m.y = pyo.Var(
+        m.P,
+        domain=pyo.NonNegativeIntegers,
+        bounds=lambda m, p: (0, n[of[p]] if speed[p] >= least[of[p]] else 0),
+    )
+
+    @m.Objective(sense=pyo.maximize, doc="sum of speeds")
+    def throughput(m: Any) -> Any:
+        return sum(speed[p] * m.y[p] for p in m.P)
+
+    @m.Constraint(doc="no more CPUs than there are")
+    def cpus(m: Any) -> Any:
+        return sum(of_gang[0][p] * m.y[p] for p in m.P) <= data.total[0]
+
+    @m.Constraint(doc="no more memory than there is")
+    def memory(m: Any) -> Any:
+        return sum(of_gang[1][p] * m.y[p] for p in m.P) <= data.total[1]
+
+    @m.Constraint(m.K, doc="every job gets one point")
+    def once(m: Any, k: int) -> Any:
+        return sum(m.y[p] for p in points[k]) == n[k]
+
+    @m.Constraint(m.K, doc="never below the proportional share")
+    def floor(m: Any, k: int) -> Any:
+        return sum(speed[p] * m.y[p] for p in points[k]) >= n[k] * least[k]
+
+    return m
+
+
+def placement(servers: int, kinds: int) -> pyo.ConcreteModel:
+    """Stage 2; its Params g, c, w (GPUs, CPUs, GB of a job), n, G, C, M are filled when it is compiled."""
+    with traced():
+        m: Any = pyo.ConcreteModel(name="synergy_stage_2")
+        m.I = pyo.RangeSet(0, servers - 1)
+        m.K = pyo.RangeSet(0, kinds - 1)
+        for name in ("g", "c", "w", "n"):
+            m.add_component(name, pyo.Param(m.K, mutable=True))
+        for name in ("G", "C", "M"):
+            m.add_component(name, pyo.Param(m.I, mutable=True))
+        m.x = pyo.Var(m.I, m.K, bounds=(0, None))
+
+        @m.Objective(doc="none: any vertex will do")
+        def nothing(m: Any) -> Any:
+            return sum(0.0 * m.n[k] * m.x[0, k] for k in m.K)
+
+        @m.Constraint(m.I, doc="GPUs of a server")
+        def gpus(m: Any, i: int) -> Any:
+            return sum(m.g[k] * m.x[i, k] for k in m.K) <= m.G[i]
+
+        @m.Constraint(m.I, doc="CPUs of a server")
+        def server_cpus(m: Any, i: int) -> Any:
+            return sum(m.c[k] * m.x[i, k] for k in m.K) <= m.C[i]
+
+        @m.Constraint(m.I, doc="memory of a server")
+        def server_memory(m: Any, i: int) -> Any:
+            return sum(m.w[k] * m.x[i, k] for k in m.K) <= m.M[i]
+
+        @m.Constraint(m.K, doc="every job is placed")
+        def placed(m: Any, k: int) -> Any:
+            return sum(m.x[i, k] for i in m.I) == m.n[k]
+
+    return m
