@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +33,7 @@ from shadowprice.instances.fetch import DATASETS, fetch
 from shadowprice.instances.generators import generate as generate_workload
 from shadowprice.instances.generators import generators
 from shadowprice.instances.io import write_workload
+from shadowprice.solvers.about import about, first_clause
 from shadowprice.solvers.registry import allocations as all_allocations
 from shadowprice.solvers.registry import policies as all_policies
 
@@ -98,22 +100,23 @@ def generate(
 
 
 @app.command()
-def policies(preset: PresetOption = None) -> None:
-    """List policies: what they know, whether they preempt, what they do."""
+def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
+    """List policies: what they know, whether they preempt, what is proven of them, and where they are from."""
     if preset is not None:
         found = find_preset(preset)
         console.print(f"{found.name}: {found.source}")
         console.print("policies: " + ", ".join(found.policies))
         console.print("placements: " + ", ".join(found.placements))
         return
-    table = Table("policy", "knows", "preempts", "what it does")
-    rows = [
-        (name, ", ".join(sorted(policy.knows)) or "nothing", policy.preemptive, _told(policy))
-        for name, policy in all_policies().items()
-    ]
-    rows += [(name, "duration", True, _told(settings)) for name, settings in FORKING.items()]
-    for name, knows, preempts, told in sorted(rows):
-        table.add_row(name, knows, "yes" if preempts else "no", told)
+    listed = _listed()
+    if as_json:
+        print(json.dumps(listed))
+        return
+    table = Table("policy", "knows", "preempts", "what it does", "guarantee", "source")
+    for row in listed:
+        preempts = "yes" if row["preempts"] else "no"
+        told = (row["does"], row["guarantee"], row["source"])
+        table.add_row(str(row["policy"]), str(row["knows"]), preempts, *map(_clause, told))
     console.print(table)
     console.print("allocation policies: " + ", ".join(sorted(all_allocations())))
     console.print(
@@ -124,9 +127,27 @@ def policies(preset: PresetOption = None) -> None:
     )
 
 
-def _told(policy: object) -> str:
-    """First line of what a policy says of itself."""
-    return (type(policy).__doc__ or "").strip().splitlines()[0]
+def _listed() -> list[dict[str, object]]:
+    """One record a policy, by name."""
+    known: list[tuple[str, str, bool, object]] = [
+        (name, ", ".join(sorted(policy.knows)) or "nothing", policy.preemptive, policy)
+        for name, policy in all_policies().items()
+    ]
+    known += [(name, "duration", True, settings) for name, settings in FORKING.items()]
+    keys = ("policy", "knows", "preempts")
+    return [
+        {
+            **dict(zip(keys, facts, strict=True)),
+            "does": (type(thing).__doc__ or "").strip().splitlines()[0],
+            "guarantee": about(thing).guarantee,
+            "source": about(thing).source,
+        }
+        for *facts, thing in sorted(known, key=lambda row: row[0])
+    ]
+
+
+def _clause(text: object) -> str:
+    return first_clause(str(text))
 
 
 data = typer.Typer(no_args_is_help=True, help="Public traces and tables.")

@@ -1,4 +1,7 @@
-"""Gavel's rounds: an allocation policy turned into an online scheduler. Gavel (OSDI'20), sec. 5.
+"""Gavel's rounds: an allocation policy turned into an online scheduler.
+
+Source: Narayanan et al., Gavel, OSDI'20, section 5.
+Guarantee: that of the allocation's programme, which rounds track; none is proven of the rounds.
 
 The allocation says which fraction of time every job, or pair of jobs, should get on every GPU
 type. It is computed again as soon as jobs come or go. At the end of every round those that are

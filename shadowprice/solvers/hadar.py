@@ -1,4 +1,6 @@
-r"""Hadar: prices, payoffs and a dual subroutine in every round. Sultana et al., IPDPS'24 (recalled).
+r"""Hadar: prices, payoffs and a dual subroutine in every round.
+
+Source: Sultana et al., Hadar, IPDPS'24 (recalled).
 
 At the beginning of every round all GPUs are up for grabs: the dual subroutine chooses the jobs and
 gangs of largest total payoff, utility less the price of the GPUs for this round. A gang may

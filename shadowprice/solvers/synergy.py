@@ -1,4 +1,6 @@
-"""Synergy: CPUs and memory by sensitivity, in rounds. Mohan et al., Synergy, OSDI'22.
+"""Synergy: CPUs and memory by sensitivity, in rounds.
+
+Source: Mohan et al., Synergy, OSDI'22 (not read in full: by way of its public code and notes).
 
 At the end of every round all live jobs are ordered anew, and those that the GPUs suffice for are
 run, skipping what does not fit; CPUs and memory do not enter into that. A mechanism then divides the

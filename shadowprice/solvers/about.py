@@ -1,0 +1,65 @@
+"""What a policy's file says of it: where it is from, and what it guarantees.
+
+The docstring of every policy's module has a line that begins with ``Source:`` and one that begins with
+``Guarantee:``; each statement ends with its paragraph or where the other begins.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+
+from shadowprice.errors import InputError
+
+_LABELS = ("Source:", "Guarantee:")
+_CLAUSE = re.compile(r";|\.(?=\s+[A-Z]|$)")
+
+
+@dataclass(frozen=True)
+class About:
+    """Two statements in full.
+
+    Parameters
+    ----------
+    source, guarantee : str
+        Citation with section, and what is proven, or that nothing is.
+    """
+
+    source: str
+    guarantee: str
+
+
+def about(thing: object) -> About:
+    """What the file of a policy's class says.
+
+    Raises
+    ------
+    InputError
+        If it lacks one of the two statements.
+    """
+    module = type(thing).__module__
+    text = (sys.modules[module].__doc__ or "").strip()
+    found = {label: _statement(text, label) for label in _LABELS}
+    for label, statement in found.items():
+        if not statement:
+            raise InputError(f"{module}: has no line {label!r} in its docstring, expected one")
+    return About(*found.values())
+
+
+def first_clause(statement: str) -> str:
+    """A statement up to its first semicolon or full stop."""
+    return _CLAUSE.split(statement)[0]
+
+
+def _statement(text: str, label: str) -> str:
+    lines = text.splitlines()
+    begin = next((k for k, line in enumerate(lines) if line.startswith(label)), None)
+    if begin is None:
+        return ""
+    kept = [lines[begin].removeprefix(label)]
+    for line in lines[begin + 1 :]:
+        if not line.strip() or line.startswith(_LABELS):
+            break
+        kept.append(line)
+    return " ".join(" ".join(kept).replace("``", "").split())
