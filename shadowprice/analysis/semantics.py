@@ -22,8 +22,9 @@ from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_graphs import TrainingSetting
 from shadowprice.solvers import registry
-from shadowprice.solvers.gittins2d import ServiceDistribution
+from shadowprice.solvers.gittins2d import Gittins2d, ServiceDistribution
 from shadowprice.solvers.graph_placement.registry import graph_placements
+from shadowprice.solvers.placement.skew import Skew
 from shadowprice.solvers.policy import Policy
 
 
@@ -44,7 +45,8 @@ class Semantics:
     overheads : Overheads, optional
         Start, restart and migration charges; None for the preset's, or none.
     samples : ServiceDistribution, optional
-        A sample of service times, for policies that need one.
+        A sample of service times, for presets that need one, and for ``gittins2d`` instead of the
+        workload's own.
     seed : int
         Seed of policies that draw random numbers.
     together : Throughputs, optional
@@ -60,7 +62,8 @@ class Semantics:
         Speeds of models by CPUs and memory, which are then handed out beside GPUs; the cluster
         must say how many its nodes have.
     skews : ModelSkews, optional
-        How much slower models are when their gangs are spread over nodes.
+        How much slower models are when their gangs are spread over nodes, and how skewed they
+        are for placement ``skew``.
     growth : Growth, optional
         How many more GPUs jobs may hold than their gang, for policies that widen them.
     interference : Interference, optional
@@ -101,9 +104,15 @@ class Semantics:
                 "placement": self.placement if of_graphs else None,
             }
             chosen = _with(chosen, {name: value for name, value in wanted.items() if value})
+            if self.samples is not None and isinstance(chosen, Gittins2d):
+                learned = "online" if chosen.learned == "online" else "sample"
+                chosen = replace(chosen, learned=learned, sample=self.samples)
             of_gpus = "count" if of_graphs or self.placement is None else self.placement
+            place = registry.placement(of_gpus)
+            if self.skews is not None and isinstance(place, Skew):
+                place = replace(place, skews=self.skews)
             conditions = None if cluster is None else self.conditions(workload, cluster)
-            recipe = Recipe(workload, chosen, registry.placement(of_gpus), conditions=conditions)
+            recipe = Recipe(workload, chosen, place, conditions=conditions)
         elif isinstance(policy, str):
             found = find_preset(self.preset)
             sensitivity = None

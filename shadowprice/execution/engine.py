@@ -22,7 +22,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.protocol import Placement
+from shadowprice.solvers.placement.protocol import JobPlacement, Placement
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.state import State
 
@@ -117,6 +117,8 @@ class _Engine:
         parts = instance.conditions
         self.conditioned = None if parts is None else ConditionedHosts(instance, parts)
         self.hosts = self.mapped or self.conditioned or SimulatedHosts(instance)
+        if isinstance(placement, JobPlacement):
+            placement = placement.for_workload(instance.workload)
         self.state = State(instance, policy.knows, placement.allocator(instance.cluster, pools))
         self.arrivals: list[float] = instance.workload.arrival_s.tolist()
         self.ids = instance.workload.id
@@ -158,7 +160,7 @@ class _Engine:
         while hosts.next_end_s <= now_s:
             job, end_s, pieces = hosts.finish_next()
             del state.running[job]
-            state.forget(job)
+            state.forget(job, end_s)
             if job in state.partner_of:
                 self._leave(job, end_s)
             else:

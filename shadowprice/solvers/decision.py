@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING
 
@@ -64,7 +64,7 @@ class Decision:
     def start(self, job: int) -> bool:
         """Reserve GPUs for a waiting job; False, and no change, if its gang does not fit now."""
         state = self._state
-        pieces = self._allocator.take(state.gang[job], state.pools[job])
+        pieces = self._take(job, state.pools[job])
         if pieces is None:
             return False
         self.starts.append((job, pieces))
@@ -78,7 +78,7 @@ class Decision:
         state = self._state
         if pool not in state.pools[job]:
             return False
-        pieces = self._allocator.take(state.gang[job], (pool,))
+        pieces = self._take(job, (pool,))
         if pieces is None:
             return False
         self.starts.append((job, pieces))
@@ -216,6 +216,12 @@ class Decision:
     def wake_at(self, time_s: float) -> None:
         """Ask to decide again at this time, at the latest."""
         self.wake_s = min(self.wake_s, time_s)
+
+    def _take(self, job: int, pools: Sequence[int]) -> Pieces | None:
+        state = self._state
+        if state.by_job is None:
+            return self._allocator.take(state.gang[job], pools)
+        return state.by_job.take_for(job, state.gang[job], pools)
 
     def _checked(self, job: int, mapping: StageMapping) -> tuple[StageMapping, Pieces]:
         """A mapping of a job's replicas, and its GPUs."""

@@ -32,7 +32,7 @@ def serve_in_order(state: State, priority: Priority) -> Decision:
 def run_exactly(state: State, live: Live, order: NDArray[np.int64]) -> Decision:
     """Give GPUs in this order, by count for each pool; then place, then fill what is left over."""
     jobs, running = live.jobs[order], live.running[order]
-    if state.allocator.anywhere:
+    if state.allocator.anywhere or state.one_pool:
         chosen = choose_by_count(live.gpus[order], state.total_gpus)
     else:
         chosen = choose_by_pool(state, jobs.tolist())
@@ -42,10 +42,14 @@ def run_exactly(state: State, live: Live, order: NDArray[np.int64]) -> Decision:
         decision.stop(job)
     refused = [job for job in jobs[chosen & ~running].tolist() if not decision.start(job)]
     if stopped and not state.allocator.anywhere:
-        _fill(decision, jobs.tolist(), set(stopped), state)
+        left = ~running | ~chosen
     elif refused:
-        for job in jobs[~chosen & ~running].tolist():
-            decision.start(job)
+        left = ~chosen & ~running
+    else:
+        return decision
+    if not state.partner_of:  # Who shares with a partner needs no free GPUs.
+        left &= live.gpus[order] <= decision.free_gpus
+    _fill(decision, jobs[left], set(stopped), state)
     return decision
 
 
@@ -87,11 +91,17 @@ def choose_by_pool(state: State, jobs: list[int]) -> NDArray[np.bool_]:
     return chosen
 
 
-def _fill(decision: Decision, jobs: list[int], stopped: set[int], state: State) -> None:
+def _fill(decision: Decision, jobs: NDArray[np.int64], stopped: set[int], state: State) -> None:
     """Use what fragmentation left over: preempted jobs stay where they were, others start if they fit."""
     started = {job for job, _ in decision.starts}
-    for job in jobs:
+    gang, sharing, free = state.gang, bool(state.partner_of), decision.free_gpus
+    for job in jobs.tolist():
+        if not sharing and gang[job] > free:
+            if not free:
+                break
+            continue
         if job in stopped:
             decision.resume_in_place(job)
-        elif job not in started and job not in state.running:
+        elif job not in started:
             decision.start(job)
+        free = decision.free_gpus

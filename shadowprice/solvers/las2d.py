@@ -3,15 +3,18 @@
 Source: Gu et al., Tiresias, NSDI'19, sections 4.2-4.3. A job enters the first queue and is
 demoted when gpus x executed time crosses the queue's upper threshold; queues are served in
 order, greedily with skipping; inside a queue the job that first started earliest comes first.
-A job that has waited PROMOTEKNOB times its executed time returns to the first queue.
+A job that has waited PROMOTEKNOB times its executed time returns to the first queue, both counted
+from its last return (STARVELIMIT); what it has left to do is not touched by that.
 
 Two things differ from the published simulator, on purpose: demotion happens at the true
 crossing (theirs checks at now + (threshold - executed seconds) / gpus, which mixes seconds with
 GPU-seconds), and the order inside a queue is by first start as the paper says, not by the
 history of a list. The preset ``tiresias`` has theirs.
 
-Guarantee: none for fixed thresholds; see proofs. Knows: nothing. Preempts.
-Cost per decision: O(L log L) for L live jobs, O(1) a job when all fit.
+Guarantee: no constant ratio with fixed thresholds; a bound for every instance and thresholds, see
+``proofs/tiresias_las.py``. Knows: nothing. Preempts.
+Cost per decision: O(L log L) for L live jobs; O(w log w) for w waiting ones while all live jobs
+fit by number of GPUs.
 """
 
 from __future__ import annotations
@@ -48,7 +51,6 @@ class Las2d:
     name: str = "las2d"
     thresholds_gpu_s: tuple[float, ...] = (3600.0,)
     promote_knob: float = np.inf
-    knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = True
     _limits: NDArray[np.float64] = field(init=False, repr=False, compare=False)
 
@@ -64,17 +66,40 @@ class Las2d:
             )
         object.__setattr__(self, "_limits", limits)
 
+    @property
+    def knows(self) -> frozenset[Knowledge]:
+        """Nothing."""
+        return frozenset()
+
     def decide(self, state: State) -> Decision:
         """Promote, then serve the queues; wake at the next demotion or promotion that matters."""
         if state.everything_fits:
             return state.decision().start_all()
         if not state.waiting:
             return state.decision()
+        if self.promote_knob == np.inf and state.fits_by_count:
+            return self._start_waiting(state)
         live = state.live()
         service_s = self.service_s(state, live)
         queue = np.searchsorted(self._limits, service_s * live.gpus, side="right")
         decision = run_exactly(state, live, self.order(state, live, queue, service_s))
         self._wake(state, live, queue, service_s, decision)
+        return decision
+
+    def _start_waiting(self, state: State) -> Decision:
+        """Start the waiting jobs that can be placed, in order; nobody has to make room.
+
+        Whom a demotion puts where does not matter before somebody has to: no wake-up.
+        """
+        decision = state.decision()
+        live = state.columns(state.waiting)
+        rows = [0]
+        if len(live) > 1:
+            service_s = live.attained_s
+            queue = np.searchsorted(self._limits, service_s * live.gpus, side="right")
+            rows = self.order(state, live, queue, service_s).tolist()
+        for job in live.jobs[rows].tolist():
+            decision.start(job)
         return decision
 
     def order(
@@ -107,16 +132,9 @@ class Las2d:
         service_s: NDArray[np.float64],
         decision: Decision,
     ) -> None:
-        started = {job for job, _ in decision.starts}
-        stopped = set(decision.stops)
-        runs = live.running
-        if started or stopped:
-            runs = np.array(
-                [
-                    job in started or (bool(r) and job not in stopped)
-                    for job, r in zip(live.jobs.tolist(), runs, strict=True)
-                ]
-            )
+        runs = live.running  # A copy; the columns are in order of the jobs.
+        runs[np.searchsorted(live.jobs, decision.stops)] = False
+        runs[np.searchsorted(live.jobs, [job for job, _ in decision.starts])] = True
         if runs.all():
             return
         below = runs & (queue < len(self._limits))

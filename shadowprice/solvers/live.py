@@ -56,6 +56,11 @@ class Live:
         return self._state._instance.workload.tenant[self.jobs]
 
     @property
+    def model(self) -> NDArray[np.object_]:
+        """Kinds of model, empty where unknown."""
+        return self._state._instance.workload.model[self.jobs]
+
+    @property
     def deadline_s(self) -> NDArray[np.float64]:
         """Deadlines [s], infinity for none."""
         return self._state._instance.workload.deadline_s[self.jobs]

@@ -99,11 +99,15 @@ def chosen(what: str, name: str, known: Mapping[str, Any]) -> Any:
 
 
 def placement(name: str) -> Placement:
-    """A placement by name."""
-    known = placements()
-    if name not in known:
-        raise InputError(f"placement {name!r}: expected one of {', '.join(sorted(known))}")
-    return known[name]
+    """A placement by name, with parameters after a colon: ``skew:pack_limit=0.3``.
+
+    Raises
+    ------
+    InputError
+        If the name, a parameter or its value is unknown; the message lists what there is.
+    """
+    found: Placement = chosen("placement", name, placements())
+    return found
 
 
 def _by_name(items: Iterable[Any]) -> dict[str, Any]:

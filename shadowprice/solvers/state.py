@@ -19,7 +19,7 @@ from shadowprice.instances.pools import Pools
 from shadowprice.instances.sensitivity import Amounts, Sensitivity
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.live import Live
-from shadowprice.solvers.placement.protocol import Allocator, Pieces
+from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
 
 if TYPE_CHECKING:
     from shadowprice.solvers.policy import Knowledge
@@ -40,8 +40,12 @@ class State:
         For each running job that shares its GPUs, the job it shares them with.
     amounts : dict of int to amounts
         For each running job its CPUs and memory [GB] on each of its nodes, where jobs have profiles.
+    one_pool : bool
+        Whether all GPUs are alike to the jobs.
     allocator : Allocator
         Free GPUs, and where the next gang would go.
+    by_job : JobAllocator or None
+        The same if it treats jobs differently.
     memory : dict
         A policy's own notes from one decision to the next; empty at the start of a run.
     arrived, finished : list of int
@@ -50,8 +54,8 @@ class State:
 
     __slots__ = (
         "_attained_s", "_first_start_s", "_gpus", "_instance", "_knows", "_left_s", "_live", "_owed_s",
-        "_progress_from_s", "_rate", "_type_of_node", "_waiting_since_s", "allocator", "amounts", "arrived",
-        "finished", "gang", "memory", "now_s", "partner_of", "pools", "running", "waiting", "waiting_gpus",
+        "_progress_from_s", "_rate", "_type_of_node", "_waiting_since_s", "allocator", "amounts", "arrived", "by_job",
+        "finished", "gang", "memory", "now_s", "one_pool", "partner_of", "pools", "running", "waiting", "waiting_gpus",
     )  # fmt: skip
 
     def __init__(
@@ -71,8 +75,10 @@ class State:
         self._waiting_since_s = instance.workload.arrival_s.copy()
         self._live: dict[int, None] = {}
         self.gang: list[int] = self._gpus.tolist()
+        self.one_pool = instance.workload.throughput is None or len(instance.pools.names) == 1
         self.pools = instance_pools(instance)
         self.allocator = allocator
+        self.by_job = allocator if isinstance(allocator, JobAllocator) else None
         self.now_s = 0.0
         self.waiting: OrderedDict[int, None] = OrderedDict()
         self.waiting_gpus = 0
@@ -111,6 +117,11 @@ class State:
     def everything_fits(self) -> bool:
         """Whether all waiting jobs can start beside the running ones, wherever the GPUs are."""
         return self.allocator.anywhere and self.waiting_gpus <= self.allocator.free_gpus
+
+    @property
+    def fits_by_count(self) -> bool:
+        """Whether there are as many free GPUs as all waiting jobs need, though perhaps badly spread."""
+        return self.one_pool and self.waiting_gpus <= self.allocator.free_gpus
 
     @property
     def sensitivity(self) -> Sensitivity | None:
@@ -180,6 +191,11 @@ class State:
         self.waiting_gpus += self.gang[job]
         self.arrived.append(job)
 
+    @property
+    def sharing(self) -> bool:
+        """Whether any jobs may share GPUs."""
+        return self._instance.together is not None
+
     def can_share(self, job: int, partner: int, pieces: Pieces) -> bool:
         """Whether two jobs of equal gang have rates for running together on these nodes."""
         instance = self._instance
@@ -188,9 +204,10 @@ class State:
         types = {self._type_of_node[node] for node, _ in pieces}
         return all(instance.shared_s(job, partner, kind) != np.inf for kind in types)
 
-    def forget(self, job: int) -> None:
-        """Engine: a job has finished."""
+    def forget(self, job: int, end_s: float) -> None:
+        """Engine: a job has finished at this time; what it attained can still be read."""
         del self._live[job]
+        self._attained_s[job] += max(end_s - self._progress_from_s[job], 0.0)
         self._rate[job] = 0.0
         if self.amounts:
             self.amounts.pop(job, None)

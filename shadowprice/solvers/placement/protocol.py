@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.workload import Workload
 
 Pieces = tuple[tuple[int, int], ...]
 """A gang on its nodes: pairs (node, gpus)."""
@@ -54,3 +55,19 @@ class Placement(Protocol):
 
     def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> Allocator:
         """All GPUs of a cluster, free; ``pool_of_node`` numbers the pools from 0."""
+
+
+@runtime_checkable
+class JobAllocator(Allocator, Protocol):
+    """An allocator that treats jobs of equal gang differently."""
+
+    def take_for(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
+        """As :meth:`take`, for this row of the workload."""
+
+
+@runtime_checkable
+class JobPlacement(Placement, Protocol):
+    """A placement that looks at what the workload says of each job, its model for instance."""
+
+    def for_workload(self, workload: Workload) -> Placement:
+        """The rule for these jobs; its allocators may be :class:`JobAllocator`."""

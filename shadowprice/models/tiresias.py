@@ -1,0 +1,146 @@
+r"""Tiresias' placement as an integer programme: parameter servers and workers of one job on nodes.
+
+Source: Gu et al., Tiresias, NSDI'19, appendix D. The paper found it slow and no better than its
+heuristic. The linearisation is derived.
+
+=========  ============  ==========  ======  =====================================================
+Symbol     Here          Index set   Unit    Meaning
+=========  ============  ==========  ======  =====================================================
+i          m.N                               nodes
+j          m.S                               parameter servers
+t_i        job.traffic   N           MB      traffic of other jobs through node i in an iteration
+g_i        job.free      N           GPUs    free GPUs of node i
+s_j        job.shards    S           MB      size of the tensors that server j holds
+W          job.workers               GPUs    workers of the job, one on each GPU
+M          sum of s_j                MB      size of the model
+w_i        m.w[i]        N           GPUs    workers on node i
+p_ji       m.p[j, i]     S, N                1 if server j is on node i
+y_ji       m.y[j, i]     S, N        GPUs    p_ji w_i
+T          m.T                       MB      largest traffic of a node
+=========  ============  ==========  ======  =====================================================
+
+.. math::
+
+    \min T && (busiest) \\
+    T \ge T_i = t_i + w_i M + W \sum_j s_j p_{ji} - 2 \sum_j s_j y_{ji} \;\forall i && (traffic) \\
+    w_i \le g_i \;\forall i && (room) \qquad \sum_i w_i = W && (gang) \\
+    \sum_i p_{ji} = 1 \;\forall j && (server) \\
+    y_{ji} \le w_i, \quad y_{ji} \le g_i p_{ji} \;\forall j, i && (both)
+
+The paper's :math:`T_i = t_i + w_i (M - \sum_j p_{ji} s_j) + \sum_j p_{ji} s_j (W - w_i)`, multiplied
+out: what the workers here fetch from servers elsewhere, and what servers here send to workers
+elsewhere. T falls in y, so that upper limits suffice: y_ji = min(w_i, g_i p_ji) = p_ji w_i for
+binary p.
+
+Kind: exact, for one job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyomo.environ as pyo
+
+from shadowprice.errors import InputError
+
+KIND = "exact"
+
+
+@dataclass(frozen=True)
+class ServerJob:
+    """One job to place, beside what is there.
+
+    Parameters
+    ----------
+    workers : int
+        W [GPUs], at least 1.
+    shards : tuple of float
+        s_j [MB], tensors on each parameter server.
+    free : tuple of int
+        g_i [GPUs], free on each node.
+    traffic : tuple of float
+        t_i [MB], of other jobs on each node.
+    """
+
+    workers: int
+    shards: tuple[float, ...]
+    free: tuple[int, ...]
+    traffic: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.free) != len(self.traffic):
+            raise InputError(
+                f"job with parameter servers: {len(self.free)} nodes have free GPUs, "
+                f"{len(self.traffic)} have traffic, expected as many"
+            )
+        if not 1 <= self.workers <= sum(self.free) or min(self.free) < 0:
+            raise InputError(
+                f"job with parameter servers: has {self.workers} workers and nodes with {self.free} "
+                "free GPUs, expected at least one worker and room for all"
+            )
+        if not self.shards or min(*self.shards, *self.traffic) < 0:
+            raise InputError(
+                f"job with parameter servers: shards {self.shards} and traffic {self.traffic}, "
+                "expected at least one shard and sizes >= 0"
+            )
+
+    def busiest(self, workers: tuple[int, ...], servers: tuple[int, ...]) -> float:
+        """The largest T_i [MB] by the paper's formula.
+
+        Parameters
+        ----------
+        workers : tuple of int
+            w_i.
+        servers : tuple of int
+            Node of each parameter server.
+        """
+        size = sum(self.shards)
+        loads = []
+        for node, (count, before) in enumerate(zip(workers, self.traffic, strict=True)):
+            here = sum(s for s, at in zip(self.shards, servers, strict=True) if at == node)
+            loads.append(before + count * (size - here) + here * (self.workers - count))
+        return max(loads)
+
+
+def build(job: ServerJob) -> pyo.ConcreteModel:
+    """Workers and parameter servers on nodes: least traffic of the busiest node [MB]."""
+    m: Any = pyo.ConcreteModel(name="tiresias")
+    m.N = pyo.RangeSet(0, len(job.free) - 1)
+    m.S = pyo.RangeSet(0, len(job.shards) - 1)
+    m.w = pyo.Var(m.N, domain=pyo.NonNegativeIntegers)
+    m.p = pyo.Var(m.S, m.N, domain=pyo.Binary)
+    m.y = pyo.Var(m.S, m.N, domain=pyo.NonNegativeReals)
+    m.T = pyo.Var(domain=pyo.NonNegativeReals)
+    size = sum(job.shards)
+
+    @m.Objective(doc="traffic of the busiest node [MB]")
+    def busiest(m: Any) -> Any:
+        return m.T
+
+    @m.Constraint(m.N, doc="T is no less than any node's traffic")
+    def traffic(m: Any, i: int) -> Any:
+        servers = sum(job.shards[j] * (job.workers * m.p[j, i] - 2 * m.y[j, i]) for j in m.S)
+        return job.traffic[i] + size * m.w[i] + servers <= m.T
+
+    @m.Constraint(m.N, doc="no more workers than free GPUs")
+    def room(m: Any, i: int) -> Any:
+        return m.w[i] <= job.free[i]
+
+    @m.Constraint(doc="the whole gang")
+    def gang(m: Any) -> Any:
+        return sum(m.w[i] for i in m.N) == job.workers
+
+    @m.Constraint(m.S, doc="every server on one node")
+    def server(m: Any, j: int) -> Any:
+        return sum(m.p[j, i] for i in m.N) == 1
+
+    @m.Constraint(m.S, m.N, doc="workers beside a server: no more than there are")
+    def both_workers(m: Any, j: int, i: int) -> Any:
+        return m.y[j, i] <= m.w[i]
+
+    @m.Constraint(m.S, m.N, doc="and none where the server is not")
+    def both_server(m: Any, j: int, i: int) -> Any:
+        return m.y[j, i] <= job.free[i] * m.p[j, i]
+
+    return m

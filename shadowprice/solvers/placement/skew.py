@@ -1,0 +1,135 @@
+"""Tiresias' placement by profile: models of skewed tensors together, the others in the gaps.
+
+Source: Gu et al., Tiresias, NSDI'19, section 3.4. A job whose model's skew is above PACKLIMIT is
+put on as few nodes as its size allows; the paper attempts that and does not say that the job
+waits if there is no such place, so under ``skew`` it is spread then, and under ``skew-wait`` it
+waits. All others are placed to reduce fragmentation (derived): on the fullest node with room for the
+gang, else in the gaps of the nodes with fewest free GPUs, so that whole nodes stay whole. A gang that
+fits a node is not cut up to fill gaps: its pieces would keep as many nodes from becoming whole.
+
+The skew of each model is in :mod:`shadowprice.instances.model_skew`; a job whose model is not
+there is treated as skewed. The published PACKLIMIT is learned from history; any in (15 %, 60 %)
+separates the ten published models (derived).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.model_skew import ModelSkews, published_skews
+from shadowprice.instances.workload import Workload
+from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator, Pack
+from shadowprice.solvers.placement.protocol import Pieces, Placement
+
+
+class SkewAllocator(ConsolidatedAllocator):
+    """Consolidates the jobs of a mask and fills gaps with the others.
+
+    A gang in gaps costs O(nodes), or O(GPUs of a node + log nodes) if it fits one of them.
+
+    Parameters
+    ----------
+    together : ndarray of bool, shape (n,)
+        Whether to consolidate each job of the workload.
+    waits : bool
+        Whether these wait for a place rather than be spread.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        pool_of_node: Sequence[int],
+        together: NDArray[np.bool_],
+        *,
+        waits: bool,
+    ) -> None:
+        super().__init__(cluster, pool_of_node, strict=waits)
+        self._together: list[bool] = together.tolist()
+        self.anywhere = self.anywhere or (max(pool_of_node) == 0 and not together.any())
+
+    def take_for(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
+        """Take a gang from the first pool with a place for this job."""
+        if self._together[job]:
+            return self.take(gpus, pools)
+        for pool in pools:
+            if self._free_in[pool] >= gpus:
+                pieces = self._gaps(gpus, pool)
+                for node, part in pieces:
+                    self._change(node, -part)
+                return pieces
+        return None
+
+    def _gaps(self, gpus: int, pool: int) -> Pieces:
+        node = self._best_fit(gpus, pool, set())
+        if node is not None:
+            return ((node, gpus),)
+        free = self._free
+        nodes = [node for node, left in enumerate(free) if left and self._pool[node] == pool]
+        pieces = []
+        for node in sorted(nodes, key=lambda node: free[node]):
+            part = min(free[node], gpus)
+            pieces.append((node, part))
+            gpus -= part
+            if not gpus:
+                break
+        return tuple(pieces)
+
+
+@dataclass(frozen=True)
+class SkewOfJobs:
+    """The rule for one workload: which of its jobs to consolidate."""
+
+    name: str
+    together: NDArray[np.bool_] = field(compare=False, repr=False)
+    waits: bool
+
+    def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> SkewAllocator:
+        """All GPUs of a cluster, free."""
+        return SkewAllocator(cluster, pool_of_node, self.together, waits=self.waits)
+
+
+@dataclass(frozen=True)
+class Skew:
+    """Consolidates jobs of skewed models.
+
+    Parameters
+    ----------
+    pack_limit : float
+        PACKLIMIT, the share of its largest tensor above which a model is consolidated, 0 to 1.
+    waits : bool
+        Whether a job to consolidate waits until there is a place.
+    skews : ModelSkews
+        The skew of each model; the published ones by default.
+    """
+
+    name: str = "skew"
+    pack_limit: float = 0.4
+    waits: bool = False
+    skews: ModelSkews = field(default_factory=published_skews, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.pack_limit <= 1:
+            raise InputError(
+                f"{self.name}: pack_limit is {self.pack_limit!r}, expected a share from 0 to 1"
+            )
+
+    def for_workload(self, workload: Workload) -> Placement:
+        """Which jobs to consolidate, by their models."""
+        skew = [self.skews.skew_of(model) for model in workload.model.tolist()]
+        together = np.array([s is None or s > self.pack_limit for s in skew], dtype=bool)
+        return SkewOfJobs(self.name, together, self.waits)
+
+    def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> ConsolidatedAllocator:
+        """All GPUs of a cluster, free; for jobs of which no model is known."""
+        if self.waits:
+            return ConsolidatedAllocator(cluster, pool_of_node, strict=True)
+        return Pack().allocator(cluster, pool_of_node)
+
+
+PLACEMENTS = (Skew(), Skew("skew-wait", waits=True))
