@@ -15,6 +15,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
+from shadowprice.solvers.gandiva import Gandiva
 from shadowprice.solvers.gavel import Gavel
 from shadowprice.solvers.gittins2d import Gittins2d
 from shadowprice.solvers.hadar import Hadar
@@ -22,6 +23,7 @@ from shadowprice.solvers.las import Las
 from shadowprice.solvers.las2d import Las2d
 from shadowprice.solvers.policy import Knowledge, Policy
 from shadowprice.solvers.registry import placements, policies, policy
+from shadowprice.solvers.synergy import ByDemand, Synergy
 
 POLICIES = policies()
 NAMES = sorted(POLICIES)
@@ -36,11 +38,11 @@ def ends_by_id(instance: Instance, schedule: Schedule) -> dict[str, float]:
 def scaled_policy(name: str, factor: float) -> Policy:
     """The same policy with its own times scaled."""
     found = POLICIES[name]
-    if isinstance(found, Las):
+    if isinstance(found, Las | Gandiva):
         return replace(found, quantum_s=found.quantum_s * factor)
     if isinstance(found, Las2d | Gittins2d):
         return replace(found, thresholds_gpu_s=tuple(t * factor for t in found.thresholds_gpu_s))
-    if isinstance(found, Gavel | Hadar):
+    if isinstance(found, Gavel | Hadar | Synergy | ByDemand):
         return replace(found, round_s=found.round_s * factor)
     return found
 

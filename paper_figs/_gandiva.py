@@ -1,0 +1,174 @@
+"""What Gandiva's figures share: instances with interference and charges, verified runs, measures.
+
+Charges are those of OSDI'18, sections 4.1 and 6.1: 0.5 s to suspend and resume (published: under
+0.1 s for image models, up to 1 s), 2 s more to migrate (1 to 2 s). Jobs that share GPUs lose what
+``shadowprice.instances.interference`` derives from the utilisations of Table 1; at most two share.
+The baselines are FIFO, as a YARN-like scheduler runs it: the head of the queue blocks, and every
+gang is on as few servers as can be.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+import shadowprice as sp
+from shadowprice.analysis.style import COLOURS, GREY
+from shadowprice.execution.engine import run
+from shadowprice.instances.conditions import Conditions
+from shadowprice.instances.interference import UTILISATION, Interference, locality_of
+from shadowprice.instances.schedule import ALONE
+from shadowprice.solvers.registry import placement, policy
+
+__all__ = ["COLOURS", "GREY"]
+
+OUT = Path(__file__).parent / "out"
+CHARGES = sp.Overheads(restart_s=0.5, migration_s=2.0)
+BASELINE = ("fifo", "consolidate")
+REACTIVE = ("gandiva-reactive", "count")
+GANDIVA = ("gandiva", "count")
+
+
+def arguments(description: str) -> argparse.Namespace:
+    """``--quick``, which every figure takes."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="fewer jobs and seeds")
+    return parser.parse_args()
+
+
+def instance(
+    jobs: sp.Workload, cluster: str, *, sharing: bool = True, locality: bool = False
+) -> sp.Instance:
+    """Jobs on a cluster with Gandiva's charges, interference, and losses of spread gangs."""
+    where = sp.Cluster.parse(cluster)
+    together = Interference().of(jobs, where) if sharing else None
+    conditions = Conditions(locality=locality_of(jobs)) if locality else None
+    return sp.Instance(where, jobs, CHARGES, together, conditions=conditions)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A verified run.
+
+    Parameters
+    ----------
+    end_s, start_s : ndarray, shape (n,)
+        Completion and first start of every job [s].
+    speed : ndarray, shape (rows,)
+        Progress of every row while it makes any, against the job alone and not spread.
+    migrations : int
+        Times that a job resumed on other servers than before.
+    cpu_s : float
+        CPU time of the engine and policy [s].
+    """
+
+    instance: sp.Instance
+    schedule: sp.Schedule
+    end_s: NDArray[np.float64]
+    start_s: NDArray[np.float64]
+    speed: NDArray[np.float64]
+    migrations: int
+    cpu_s: float
+
+    @property
+    def jct_s(self) -> NDArray[np.float64]:
+        """Time in the system of every job [s]."""
+        return self.end_s - self.instance.workload.arrival_s
+
+    def utilisation(self, until_s: float | None = None) -> float:
+        """Share of the GPUs' time until the last end, or a given time, in which they are busy."""
+        schedule = self.schedule
+        until = self.end_s.max() if until_s is None else until_s
+        begin = np.minimum(schedule.start_s + schedule.overhead_s, until)
+        ran_s = np.minimum(schedule.end_s, until) - begin
+        models = self.instance.workload.model
+        u = np.array([UTILISATION[name] for name in models])[schedule.job]
+        busy = (schedule.gpus * ran_s * self.speed * u).sum()
+        return float(busy / (self.instance.cluster.total_gpus * until))
+
+    def time_to(self, work_s: float) -> NDArray[np.float64]:
+        """Time from its arrival until each job has done so much of its work [s], shape (n,)."""
+        schedule = self.schedule
+        # One row for every run: a gang on several nodes has a row a node.
+        first = np.unique(np.stack((schedule.job, schedule.start_s)), axis=1, return_index=True)[1]
+        order = first[np.lexsort((schedule.start_s[first], schedule.job[first]))]
+        begin = (schedule.start_s + schedule.overhead_s)[order]
+        progress = np.maximum(schedule.end_s[order] - begin, 0.0) * self.speed[order]
+        job = schedule.job[order]
+        total = np.cumsum(progress)
+        starts = np.searchsorted(job, np.arange(len(self.end_s)))
+        before = np.concatenate(([0.0], total))[starts]
+        row = np.searchsorted(total, before + work_s)
+        row = np.minimum(row, np.append(starts[1:], len(job)) - 1)
+        missing = before + work_s - (total[row] - progress[row])
+        reached_s = begin[row] + missing / self.speed[order][row]
+        return np.asarray(np.minimum(reached_s, self.end_s) - self.instance.workload.arrival_s)
+
+
+def simulate(given: sp.Instance, system: tuple[str, str]) -> Run:
+    """Run a system, policy and placement, and verify its schedule."""
+    name, where = system
+    result = run(given, policy(name), placement=placement(where))
+    schedule = result.schedule
+    sp.verify(given, schedule)
+    end, start = np.zeros(len(given.workload)), np.full(len(given.workload), np.inf)
+    np.maximum.at(end, schedule.job, schedule.end_s)
+    np.minimum.at(start, schedule.job, schedule.start_s)
+    return Run(
+        given, schedule, end, start, _speed(given, schedule), _migrations(schedule), result.cpu_s
+    )
+
+
+def _speed(given: sp.Instance, schedule: sp.Schedule) -> NDArray[np.float64]:
+    """Share of its own rate of every row, from the rates of pairs and losses of spread gangs."""
+    speed = np.ones(len(schedule.job))
+    kind = given.cluster.type_of_node[schedule.node]
+    pair = np.flatnonzero(schedule.partner != ALONE)
+    job, other = schedule.job[pair], schedule.partner[pair]
+    speed[pair] = given.plain_processing_s[job, kind[pair]]
+    speed[pair] /= given.shared_processing_s(job, other, kind[pair])
+    if given.conditions is not None and given.conditions.locality is not None:
+        run_of = np.unique(np.stack((schedule.job, schedule.start_s)), axis=1, return_inverse=True)[
+            1
+        ]
+        nodes = np.bincount(run_of.ravel())[run_of.ravel()]
+        size = int(given.cluster.gpus_per_node.max())
+        fewest = -(-given.workload.gpus[schedule.job] // size)
+        slow = given.conditions.locality.spread_speed[schedule.job]
+        speed = np.where(nodes > fewest, speed * slow, speed)
+    return speed
+
+
+def _migrations(schedule: sp.Schedule) -> int:
+    """Runs of a job that begin on other servers than its run before."""
+    frame = pd.DataFrame(
+        {"job": schedule.job, "start": schedule.start_s, "node": schedule.node}
+    ).sort_values(["job", "start", "node"])
+    where = frame.groupby(["job", "start"], sort=True)["node"].agg(tuple)
+    jobs = where.index.get_level_values(0).to_numpy()
+    nodes = where.to_numpy()
+    changed = [
+        a == b and m != n for a, b, m, n in zip(jobs, jobs[1:], nodes, nodes[1:], strict=False)
+    ]
+    return int(sum(changed))
+
+
+def note(axes: Axes, title: str, text: str) -> None:
+    """Title a panel, and below it say what it shows beside what the paper reports."""
+    axes.set_title(title, loc="left", pad=8 + 10 * (1 + text.count("\n")), fontsize=11)
+    axes.text(0.0, 1.02, text, transform=axes.transAxes, fontsize=7.5, color=GREY, va="bottom")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def save(frame: pd.DataFrame, figure: object, name: str) -> None:
+    """Write the numbers and the picture to ``paper_figs/out``."""
+    OUT.mkdir(exist_ok=True)
+    frame.to_csv(OUT / f"{name}.csv", index=False)
+    figure.savefig(OUT / f"{name}.png", dpi=150)  # type: ignore[attr-defined]
+    print(frame.to_string(index=False, max_rows=60))

@@ -1,0 +1,199 @@
+r"""Gandiva's packing and defragmentation as programmes.
+
+Source: Xiao et al., OSDI'18, sec. 3.2.2, which has heuristics only; both programmes are derived.
+
+========  ==============  ===========  =====  ===============================================
+Symbol    Here            Index set    Unit   Meaning
+========  ==============  ===========  =====  ===============================================
+j         m.J                                 jobs
+s         m.S                                 packings: sets of jobs that may share GPUs
+v_s       gain[s]         S                   what they make of the GPUs beyond time slicing
+x_s       m.x[s]          S                   1 if the packing is made
+n         m.N                                 servers
+c_n       size[n]         N            GPUs   GPUs of a server
+g_j       gang[j]         J            GPUs   gang
+o_j       node[j]         J                   server it runs on, -1 if it waits
+y_jn      m.y[j, n]       J, N                1 if job j is on server n
+u_n       m.u[n]          N                   1 if a job is on server n
+beta      fragmented                          share of GPUs that may not be free on it
+========  ==============  ===========  =====  ===============================================
+
+Maximum-gain packing, a set packing; a matching if all packings are pairs:
+
+.. math:: \max \sum_s v_s x_s \quad \text{s.t.} \sum_{s \ni j} x_s \le 1 \;\forall j && (once)
+
+Defragmentation: the fewest migrations after which all waiting gangs have a server, and, if asked for,
+no server with a job has a share beta of its GPUs free (the paper's 3 of 4):
+
+.. math::
+
+    \min \sum_{j: o_j \ge 0} (1 - y_{j o_j}) \quad
+    \text{s.t.} & \sum_n y_{jn} = 1                        && (placed) \\
+                & \sum_j g_j y_{jn} \le c_n                && (room) \\
+                & y_{jn} \le u_n                           && (used) \\
+                & \sum_j g_j y_{jn} \ge (\lfloor (1 - \beta) c_n \rfloor + 1) u_n && (dense)
+
+with x, y, u binary. Kind: exact; relaxed, bounds from above (packing) and below (migrations).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import pyomo.environ as pyo
+
+from shadowprice.errors import InputError
+
+KIND = "exact"
+
+
+@dataclass(frozen=True)
+class Packings:
+    """Sets of jobs that may share GPUs.
+
+    Parameters
+    ----------
+    jobs : int
+    members : tuple of tuple of int
+        Two or more different jobs each.
+    gain : tuple of float
+        What each set makes of its GPUs beyond what turns would, in GPUs.
+
+    Raises
+    ------
+    InputError
+        If a set has fewer than two jobs, or jobs that do not exist, or gains are missing.
+    """
+
+    jobs: int
+    members: tuple[tuple[int, ...], ...]
+    gain: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.members) != len(self.gain):
+            raise InputError(
+                f"packings: {len(self.members)} sets and {len(self.gain)} gains, expected as many"
+            )
+        for members, gain in zip(self.members, self.gain, strict=True):
+            different = len(set(members)) == len(members) >= 2
+            if not different or not all(0 <= job < self.jobs for job in members):
+                raise InputError(
+                    f"packings: got jobs {members}, expected two or more different ones of 0 to {self.jobs - 1}"
+                )
+            if not math.isfinite(gain):
+                raise InputError(
+                    f"packings: the gain of jobs {members} is {gain!r}, expected a number"
+                )
+
+
+@dataclass(frozen=True)
+class Homes:
+    """Gangs on servers, each on one.
+
+    Parameters
+    ----------
+    size : tuple of int
+        GPUs of each server.
+    gang : tuple of int
+        GPUs of each job.
+    node : tuple of int
+        Server of each job, -1 if it waits for one.
+
+    Raises
+    ------
+    InputError
+        If a job is on no server there is, or they do not fit.
+    """
+
+    size: tuple[int, ...]
+    gang: tuple[int, ...]
+    node: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.gang) != len(self.node):
+            raise InputError(
+                f"homes: {len(self.gang)} gangs and {len(self.node)} servers, expected as many"
+            )
+        load = [0] * len(self.size)
+        for job, (gang, node) in enumerate(zip(self.gang, self.node, strict=True)):
+            if gang < 1 or not -1 <= node < len(self.size):
+                raise InputError(
+                    f"homes: job {job} has {gang} GPUs on server {node}, expected at least 1 on -1 to "
+                    f"{len(self.size) - 1}"
+                )
+            if node >= 0:
+                load[node] += gang
+        for node, (used, size) in enumerate(zip(load, self.size, strict=True)):
+            if used > size:
+                raise InputError(
+                    f"homes: the jobs of server {node} hold {used} GPUs, expected at most {size}"
+                )
+
+
+def packing(packings: Packings, *, relaxed: bool = False) -> pyo.ConcreteModel:
+    """Which sets of jobs share GPUs, for the largest total gain."""
+    m: Any = pyo.ConcreteModel(name="gandiva_packing")
+    m.J = pyo.RangeSet(0, packings.jobs - 1)
+    m.S = pyo.RangeSet(0, len(packings.members) - 1)
+    m.x = pyo.Var(m.S, domain=pyo.UnitInterval if relaxed else pyo.Binary)
+    sets_of: list[list[int]] = [[] for _ in range(packings.jobs)]
+    for s, members in enumerate(packings.members):
+        for job in members:
+            sets_of[job].append(s)
+
+    @m.Objective(sense=pyo.maximize, doc="gain over time slicing [GPUs]")
+    def total(m: Any) -> Any:
+        return sum(packings.gain[s] * m.x[s] for s in m.S)
+
+    @m.Constraint(m.J, doc="a job is in one packing")
+    def once(m: Any, j: int) -> Any:
+        return sum(m.x[s] for s in sets_of[j]) <= 1 if sets_of[j] else pyo.Constraint.Skip
+
+    return m
+
+
+def defragmentation(
+    homes: Homes, *, fragmented: Fraction | None = None, relaxed: bool = False
+) -> pyo.ConcreteModel:
+    """Which jobs migrate, as few as possible, so that all waiting gangs fit.
+
+    Parameters
+    ----------
+    fragmented : Fraction, optional
+        beta; servers may have any share of their GPUs free if not given.
+    """
+    m: Any = pyo.ConcreteModel(name="gandiva_defragmentation")
+    domain = pyo.UnitInterval if relaxed else pyo.Binary
+    m.J = pyo.RangeSet(0, len(homes.gang) - 1)
+    m.N = pyo.RangeSet(0, len(homes.size) - 1)
+    m.y = pyo.Var(m.J, m.N, domain=domain)
+    settled = [j for j, node in enumerate(homes.node) if node >= 0]
+
+    @m.Objective(doc="migrations")
+    def migrations(m: Any) -> Any:
+        return sum(1 - m.y[j, homes.node[j]] for j in settled)
+
+    @m.Constraint(m.J, doc="every job is on one server")
+    def placed(m: Any, j: int) -> Any:
+        return sum(m.y[j, n] for n in m.N) == 1
+
+    @m.Constraint(m.N, doc="no more GPUs than there are")
+    def room(m: Any, n: int) -> Any:
+        return sum(homes.gang[j] * m.y[j, n] for j in m.J) <= homes.size[n]
+
+    if fragmented is not None:
+        m.u = pyo.Var(m.N, domain=domain)
+
+        @m.Constraint(m.J, m.N, doc="a server with a job is used")
+        def used(m: Any, j: int, n: int) -> Any:
+            return m.y[j, n] <= m.u[n]
+
+        @m.Constraint(m.N, doc="less than the share beta of a used server is free")
+        def dense(m: Any, n: int) -> Any:
+            least = math.floor((1 - fragmented) * homes.size[n]) + 1
+            return sum(homes.gang[j] * m.y[j, n] for j in m.J) >= least * m.u[n]
+
+    return m
