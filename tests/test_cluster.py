@@ -16,8 +16,11 @@ from shadowprice.instances.cluster import ANY_TYPE, MAX_GPUS_PER_NODE, MAX_NODES
 from shadowprice.instances.strategies import clusters
 
 TYPES = st.sampled_from([ANY_TYPE, "v100", "p100", "a100-80gb", "H_200.x"])
+AMOUNT = st.sampled_from([0.0, 24.0, 62.5, 500.0]) | st.floats(0, allow_infinity=False)
 MIXED = st.lists(
-    st.builds(Node, gpus=st.integers(1, 16), gpu_type=TYPES), min_size=1, max_size=8
+    st.builds(Node, gpus=st.integers(1, 16), gpu_type=TYPES, cpus=AMOUNT, memory_gb=AMOUNT),
+    min_size=1,
+    max_size=8,
 ).map(lambda nodes: Cluster(tuple(nodes)))
 
 
@@ -54,10 +57,19 @@ def test_white_space_and_groups() -> None:
     ]
 
 
+def test_cpus_and_memory() -> None:
+    cluster = Cluster.parse("16x8:v100+24cpu+500gb, 2x4 + 12.5 cpu, 1x1:a + 2e3 gb")
+    assert cluster.nodes[0] == Node(8, "v100", cpus=24.0, memory_gb=500.0)
+    assert cluster.nodes[16] == Node(4, cpus=12.5)
+    assert cluster.nodes[18] == Node(1, "a", memory_gb=2000.0)
+    assert str(cluster) == "16x8:v100+24cpu+500gb,2x4+12.5cpu,1x1:a+2000gb"
+
+
 @pytest.mark.parametrize(
     "spec",
     [
         "", " ", "x", "4", "4x", "x4", "0x4", "4x0", "-1x4", "1.5x4", "1e3x4", "4X4", "4*4", "4x4,", ",4x4",
+        "4x4+", "4x4+cpu", "4x4+24", "4x4+24gb+2cpu", "4x4+2cpu+2cpu", "4x4+-2cpu", "4x4+infgb", "4x4+1e999cpu",
         "4x4:", "4x4::a", "4x4:a b", "4x4:ä", "٣x٤", f"{MAX_NODES + 1}x1", f"{MAX_NODES}x1,1x1",
         f"1x{MAX_GPUS_PER_NODE + 1}", "1x99999999999999999999", "9" * 5000 + "x1", "1x" + "9" * 5000, None, 5,
     ],
@@ -67,7 +79,7 @@ def test_what_is_no_notation(spec: Any) -> None:
         Cluster.parse(spec)
 
 
-@given(spec=st.text(alphabet="0123456789x:,av ", max_size=12))
+@given(spec=st.text(alphabet="0123456789x:,av +cpugb.e", max_size=12))
 def test_any_text_is_a_cluster_or_an_explained_error(spec: str) -> None:
     try:
         cluster = Cluster.parse(spec)
@@ -101,7 +113,7 @@ def test_a_file(tmp_path: Path, mark: str) -> None:
         gpus = 8
     """
     cluster = Cluster.load(toml(tmp_path, mark + text))
-    assert str(cluster) == "2x4:v100,1x8"
+    assert str(cluster) == "2x4:v100+24cpu+500gb,1x8"
     assert cluster.nodes[0] == Node(4, "v100", cpus=24, memory_gb=500.0)
 
 

@@ -185,7 +185,7 @@ def test_the_load_is_what_was_asked_for(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("poisson", {}, "expected one of gavel"),
+        ("poisson", {}, "expected one of "),
         ("gavel", {"rate": 3}, "parameter 'rate'"),
         ("gavel", {"jobs": 0}, "expected an integer from 1"),
         ("gavel", {"load": -1.0}, "expected a number > 0"),

@@ -41,7 +41,7 @@ def simulate_forks(
         value = getattr(chosen, switch.name)
         if value != getattr(fixed, switch.name):
             raise InputError(
-                f"policy {settings.name!r} does not take the switch {switch.name!r}, got {value!r}: "
+                f"policy {settings.name!r} does not take the switch {switch.name!r}, got {_said(value)}: "
                 "copies of jobs hold whole nodes for whole rounds; it has parameters of its own, as in "
                 f"{settings.name}:round_s=360,restart_s=10,max_copies=3,width=gang"
             )
@@ -54,3 +54,8 @@ def simulate_forks(
     return ForkOutcome(
         result.instance, result.record, name, {**told, "dropped": dropped}, cpu_s, result.losses
     )
+
+
+def _said(value: object) -> str:
+    """A switch's value in a message, large ones by where they are from."""
+    return repr(value) if isinstance(value, str | float | int) else type(value).__name__

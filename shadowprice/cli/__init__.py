@@ -17,6 +17,7 @@ from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.options import JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
+from shadowprice.cli.profile import profile_command
 from shadowprice.cli.runs import compare_command, simulate_command
 from shadowprice.cli.show import (
     console,
@@ -50,6 +51,7 @@ app.command("compare")(compare_command)
 app.command("place")(place_command)
 app.command("certify")(certify_command)
 app.command("check")(check_command)
+app.command("profile")(profile_command)
 
 
 @app.command()
@@ -84,7 +86,7 @@ def verify(
 
 @app.command()
 def generate(
-    name: Annotated[str, typer.Argument(help="gavel, tiresias or lognormal.")],
+    name: Annotated[str, typer.Argument(help="Generator; `policies` lists them.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
     jobs: Annotated[int | None, typer.Option("--jobs", help="Number of jobs.")] = None,
     load: Annotated[float | None, typer.Option("--load", help="Offered load.")] = None,

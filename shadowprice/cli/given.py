@@ -14,6 +14,7 @@ from shadowprice.cli.network import parse_network
 from shadowprice.cli.show import stderr
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Overheads
+from shadowprice.instances.profiles import Profiles
 from shadowprice.instances.samples import load_samples
 from shadowprice.instances.throughputs import load_throughputs
 from shadowprice.instances.traces import load_trace
@@ -74,7 +75,23 @@ def read_given(
         **conditions,
         **switches,
     )
+    if semantics.profiles is not None:
+        _report_unprofiled(semantics.profiles, imported.workload)
     return Given(imported.workload, where, semantics)
+
+
+def _report_unprofiled(profiles: Profiles, workload: Workload) -> None:
+    without = [
+        f"{model or 'no model'} on {gpus} GPUs" for model, gpus in profiles.without(workload)
+    ]
+    if without:
+        names = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
+        stderr.print(
+            f"no profile of {names}: taken to need a GPU-proportional share of CPUs and memory",
+            style="yellow",
+            markup=False,
+            highlight=False,
+        )
 
 
 def split_names(text: str) -> list[str]:

@@ -11,7 +11,8 @@ TraceArgument = Annotated[
     Path, typer.Argument(help="Trace: CSV, Parquet, Philly or Gavel; may be gzip or xz.")
 ]
 ClusterOption = Annotated[
-    str, typer.Option("--cluster", help="NODESxGPUS[:TYPE],... or a .toml file.")
+    str,
+    typer.Option("--cluster", help="NODESxGPUS[:TYPE][+CPUScpu][+MEMORYgb],... or a .toml file."),
 ]
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="Importer by name; sniffed if not given.")
@@ -26,7 +27,7 @@ PlacementOption = Annotated[
     str | None,
     typer.Option(
         "--placement",
-        help="count, consolidate, pack; heavy-edge, first-fit, exact, ... with --network.",
+        help="count, consolidate, pack, skew; heavy-edge, first-fit, exact, ... with --network.",
     ),
 ]
 RoundOption = Annotated[

@@ -1,4 +1,4 @@
-"""Clusters: nodes with GPUs of a type, and the short notation ``NODESxGPUS[:TYPE]``."""
+"""Clusters: nodes with GPUs of a type, and the notation ``NODESxGPUS[:TYPE][+CPUScpu][+MEMORYgb]``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ ANY_TYPE = "gpu"
 
 MAX_NODES = 1_000_000
 MAX_GPUS_PER_NODE = 1_000_000
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _GROUP = re.compile(
     r"(?P<nodes>[0-9]{1,9})\s*x\s*(?P<gpus>[0-9]{1,9})(?:\s*:\s*(?P<type>[A-Za-z0-9_.\-]+))?"
+    rf"(?:\s*\+\s*(?P<cpus>{_NUMBER})\s*cpu)?(?:\s*\+\s*(?P<memory_gb>{_NUMBER})\s*gb)?"
 )
 
 
@@ -83,6 +85,8 @@ class Cluster:
     (108, ('v100', 'p100', 'k80'))
     >>> str(cluster)
     '9x4:v100,9x4:p100,9x4:k80'
+    >>> Cluster.parse("16x8:v100+24cpu+500gb").nodes[0].cpus
+    24.0
     """
 
     nodes: tuple[Node, ...]
@@ -97,7 +101,10 @@ class Cluster:
 
     @classmethod
     def parse(cls, spec: str) -> Cluster:
-        """Read ``NODESxGPUS[:TYPE]`` groups, comma-separated, e.g. ``16x4`` or ``8x4:v100,2x8:a100``.
+        """Read ``NODESxGPUS[:TYPE][+CPUScpu][+MEMORYgb]`` groups, comma-separated.
+
+        Examples: ``16x4``, ``8x4:v100,2x8:a100``, and with the CPUs and the memory [GB] of each
+        node ``16x8:v100+24cpu+500gb``.
 
         Raises
         ------
@@ -109,14 +116,17 @@ class Cluster:
             match = _GROUP.fullmatch(text.strip())
             if match is None:
                 raise InputError(
-                    f"cluster {spec!r}: group {text.strip()!r} is not NODESxGPUS[:TYPE], e.g. 16x4 or 9x4:v100"
+                    f"cluster {spec!r}: group {text.strip()!r} is not "
+                    "NODESxGPUS[:TYPE][+CPUScpu][+MEMORYgb], e.g. 16x4, 9x4:v100 or 16x8+24cpu+500gb"
                 )
             count, gpus = int(match["nodes"]), int(match["gpus"])
             if not 1 <= count + len(nodes) <= MAX_NODES or count < 1 or gpus < 1:
                 raise InputError(
                     f"cluster {spec!r}: group {text.strip()!r}: expected 1 to {MAX_NODES} nodes of at least 1 GPU"
                 )
-            nodes.extend([Node(gpus, match["type"] or ANY_TYPE)] * count)
+            cpus, memory_gb = float(match["cpus"] or 0), float(match["memory_gb"] or 0)
+            node = Node(gpus, match["type"] or ANY_TYPE, cpus, memory_gb)
+            nodes.extend([node] * count)
         return cls(tuple(nodes))
 
     @classmethod
@@ -180,14 +190,20 @@ class Cluster:
 
     def __str__(self) -> str:
         def one(count: int, node: Node) -> str:
-            return f"{count}x{node.gpus}" + (
-                "" if node.gpu_type == ANY_TYPE else f":{node.gpu_type}"
-            )
+            kind = "" if node.gpu_type == ANY_TYPE else f":{node.gpu_type}"
+            cpus = f"+{_shortest(node.cpus)}cpu" if node.cpus else ""
+            memory = f"+{_shortest(node.memory_gb)}gb" if node.memory_gb else ""
+            return f"{count}x{node.gpus}{kind}{cpus}{memory}"
 
         return ",".join(one(count, node) for count, node in self.groups())
 
     def __repr__(self) -> str:
         return f"Cluster({str(self)!r}: {len(self.nodes)} nodes, {self.total_gpus} GPUs)"
+
+
+def _shortest(value: float) -> str:
+    """The shortest text that reads back as this number."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def _group(table: object, where: str) -> Iterable[Node]:

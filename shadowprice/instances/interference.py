@@ -32,6 +32,7 @@ import numpy as np
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.locality import Locality
+from shadowprice.instances.plain_names import plain_name
 from shadowprice.instances.throughputs import Kind, Throughputs
 from shadowprice.instances.workload import Workload
 
@@ -101,7 +102,7 @@ class Interference:
     Parameters
     ----------
     utilisation : mapping of str to float
-        GPU utilisation of each model, 0 < u <= 1; Table 1 if not given.
+        GPU utilisation of each model, whatever the case and hyphens of its name, 0 < u <= 1; Table 1 if not given.
     phi : float
         Seconds of work that a shared GPU does a second; fitted to Table 1 if not given.
     memory_gb : mapping of str to float
@@ -144,12 +145,12 @@ class Interference:
         InputError
             If a job's model has no utilisation, or no memory where others have.
         """
-        alone = self._alone(workload, cluster)
+        alone, busy = self._alone(workload, cluster), _by_plain_name(self.utilisation)
         together = {}
         for one, rates in alone.items():
             for other, others in alone.items():
                 if one[1] == other[1] and self._fit(one[0], other[0]):
-                    s = share(self.utilisation[one[0]], self.utilisation[other[0]], self.phi)
+                    s = share(busy[plain_name(one[0])], busy[plain_name(other[0])], self.phi)
                     for column, gpu_type in enumerate(cluster.gpu_types):
                         together[gpu_type, one, other] = (s * rates[column], s * others[column])
         return Throughputs(cluster.gpu_types, alone, together, "interference from utilisation")
@@ -157,7 +158,8 @@ class Interference:
     def _fit(self, one: str, other: str) -> bool:
         if not self.memory_gb:
             return True
-        return self.memory_gb[one] + self.memory_gb[other] <= self.gpu_memory_gb
+        sizes = _by_plain_name(self.memory_gb)
+        return sizes[plain_name(one)] + sizes[plain_name(other)] <= self.gpu_memory_gb
 
     def _alone(self, workload: Workload, cluster: Cluster) -> dict[Kind, tuple[float, ...]]:
         """Rates of every kind of the workload on the cluster's types [work/s]."""
@@ -165,7 +167,8 @@ class Interference:
         kinds = zip(workload.model.tolist(), workload.gpus.tolist(), strict=True)
         for job, kind in enumerate(kinds):
             for name, known in (("utilisation", self.utilisation), ("memory", self.memory_gb)):
-                if (known or name == "utilisation") and kind[0] not in known:
+                needed = known or name == "utilisation"
+                if needed and plain_name(kind[0]) not in _by_plain_name(known):
                     raise InputError(
                         f"{workload.source}: job {workload.id[job]!r} has model {kind[0]!r} of unknown "
                         f"{name}, expected one of {', '.join(sorted(known))}"
@@ -185,7 +188,13 @@ def locality_of(
     otherwise : float
         Speed of models that are not listed.
     """
-    return Locality(np.array([spread_speed.get(model, otherwise) for model in workload.model]))
+    speeds = _by_plain_name(spread_speed)
+    models = (plain_name(model) for model in workload.model.tolist())
+    return Locality(np.array([speeds.get(model, otherwise) for model in models]))
+
+
+def _by_plain_name(table: Mapping[str, float]) -> dict[str, float]:
+    return {plain_name(model): value for model, value in table.items()}
 
 
 def _rates(workload: Workload, cluster: Cluster, job: int) -> tuple[float, ...]:

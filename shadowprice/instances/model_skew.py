@@ -29,6 +29,7 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.locality import Locality
+from shadowprice.instances.plain_names import plain_name
 from shadowprice.instances.workload import Workload
 
 MOST_SKEWED = 0.773
@@ -93,9 +94,9 @@ class ModelSkews:
     def __post_init__(self) -> None:
         found: dict[str, ModelSkew] = {}
         for name, model in self.models.items():
-            if _key(name) in found:
+            if plain_name(name) in found:
                 raise InputError(f"{self.source}: model {name!r} is listed twice")
-            found[_key(name)] = model
+            found[plain_name(name)] = model
         object.__setattr__(self, "_by_key", found)
 
     @classmethod
@@ -133,7 +134,7 @@ class ModelSkews:
 
     def of(self, model: str) -> ModelSkew | None:
         """What is known of a model, None if it is not listed and there is no default."""
-        return self._by_key.get(_key(model), self.default)
+        return self._by_key.get(plain_name(model), self.default)
 
     def skew_of(self, model: str) -> float | None:
         """Share of the largest tensor, None if unknown."""
@@ -179,10 +180,6 @@ def locality_of(workload: Workload, skews: ModelSkews | None = None) -> Locality
             )
         speeds[row] = found.spread_speed
     return Locality(speeds)
-
-
-def _key(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
 
 
 def _read(row: Any, source: str, name: str) -> ModelSkew:

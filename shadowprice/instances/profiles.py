@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.plain_names import plain_name
 from shadowprice.instances.profile import Profile
 from shadowprice.instances.profile_families import DEMANDS, family_profile
 from shadowprice.instances.profile_files import ANY_GANG, ProfileKey, read_profiles
@@ -24,8 +26,9 @@ class Profiles:
     Parameters
     ----------
     tables : mapping of (str, int) to Profile
-        By model and gang size [GPUs]; a size of 0 stands for all gangs without a table of their
-        own. Speeds are in any unit, one for each table, such as epochs a second.
+        By model, whatever its case, hyphens and underscores, and gang size [GPUs]; a size of 0
+        stands for all gangs without a table of their own. Speeds are in any unit, one for each
+        table, such as epochs a second.
     source : str
         Where they come from, for messages.
 
@@ -41,6 +44,15 @@ class Profiles:
 
     tables: Mapping[ProfileKey, Profile]
     source: str = "profiles"
+
+    def __post_init__(self) -> None:
+        names: dict[ProfileKey, str] = {}
+        for model, gpus in self.tables:
+            twin = names.setdefault((plain_name(model), gpus), model)
+            if twin != model:
+                raise InputError(
+                    f"{self.source}: models {twin!r} and {model!r} are one, expected one table"
+                )
 
     @classmethod
     def load(cls, path: str | Path) -> Profiles:
@@ -63,8 +75,13 @@ class Profiles:
 
     def table(self, model: str, gpus: int) -> Profile | None:
         """The table of a model for gangs of a size, or for all gangs; None if there is neither."""
-        own = self.tables.get((model, gpus))
-        return self.tables.get((model, ANY_GANG)) if own is None else own
+        plain = plain_name(model)
+        own = self._by_name.get((plain, gpus))
+        return self._by_name.get((plain, ANY_GANG)) if own is None else own
+
+    @cached_property
+    def _by_name(self) -> dict[ProfileKey, Profile]:
+        return {(plain_name(model), gpus): each for (model, gpus), each in self.tables.items()}
 
     def without(self, workload: Workload) -> tuple[ProfileKey, ...]:
         """Models of a workload and their gangs that have no table, sorted."""
