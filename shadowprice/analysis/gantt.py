@@ -44,7 +44,12 @@ class _Box:
 
 
 def gantt(
-    instance: Instance, schedule: Schedule, axes: Axes | None = None, *, title: str = ""
+    instance: Instance,
+    schedule: Schedule,
+    axes: Axes | None = None,
+    *,
+    title: str = "",
+    until_s: float | None = None,
 ) -> Axes:
     """Draw GPUs against time, one colour a job, overhead in black.
 
@@ -58,13 +63,15 @@ def gantt(
     ----------
     instance, schedule
         A schedule that fits the instance; O(R log R + R g) for R rows on nodes of g GPUs.
+    until_s : float, optional
+        End of the time axis [s], for schedules side by side; that of the schedule if not given.
     """
     gpus = instance.cluster.total_gpus
     height_in = min(max(2.4, 0.12 * gpus + 1.2), 9.0)
     axes = new_axes(9.0, height_in) if axes is None else styled(axes)
     by_start = np.lexsort((schedule.node, ~schedule.goes_on, schedule.start_s))
     order = by_start[:MAX_ROWS]
-    until_s = _until_s(schedule, by_start)
+    until_s = _until_s(schedule, by_start) if until_s is None else until_s
     unit, name = time_unit(until_s)
     boxes = _boxes(instance, schedule, order, unit)
     _draw(axes, boxes, schedule)
