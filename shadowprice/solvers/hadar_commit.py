@@ -9,10 +9,10 @@ cheapest gang is known, and a schedule is a choice of rounds and levels. Work is
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,23 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import UtilityTable
-from shadowprice.solvers.hadar_menu import Chosen, Menu
+from shadowprice.solvers.hadar_costs import Tally, Wanted
+from shadowprice.solvers.hadar_menu import Menu
 from shadowprice.solvers.hadar_prices import ExponentialPrices
+from shadowprice.solvers.hadar_search import Found, by_labels, by_level
 from shadowprice.solvers.placement.protocol import Pieces
 
 _FIRST_ROUNDS = 32
 """Rounds that a book has room for at first."""
+
+
+@runtime_checkable
+class Sampled(Protocol):
+    """A utility that can be asked for many rounds at once."""
+
+    def at(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Utilities if complete at the end of some rounds; the same as one by one."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -74,6 +85,12 @@ class Task:
         units = tuple(length * work // time if time else 0 for time in ticks)
         return cls(gpus, first_round, units, work, value, last_round)
 
+    def utilities(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Utilities if complete at the end of some rounds."""
+        if isinstance(self.value, Sampled):
+            return self.value.at(rounds)
+        return np.array([self.value(number) for number in rounds.tolist()], dtype=np.float64)
+
     def levels(self) -> list[int]:
         """One type for each distinct speed, fastest first."""
         by_speed = {units: kind for kind, units in enumerate(self.units) if units}
@@ -107,22 +124,54 @@ class Book:
 
     def __init__(self, capacity: NDArray[np.int64], type_of_node: NDArray[np.int64]) -> None:
         self.capacity, self.type_of_node = capacity, type_of_node
+        self.rounds = 0
         self._load = np.zeros((_FIRST_ROUNDS, len(capacity)), dtype=np.int64)
+        self._tally = Tally(capacity, type_of_node)
 
     def load(self, first: int, last: int) -> NDArray[np.int64]:
-        """GPUs committed in the rounds first to last - 1, shape (rounds, nodes)."""
-        if last > len(self._load):
-            more = np.zeros((max(last, 2 * len(self._load)), len(self.capacity)), dtype=np.int64)
-            more[: len(self._load)] = self._load
-            self._load = more
+        """GPUs committed in the rounds first to last - 1, shape (rounds, nodes), to read or to change.
+
+        Change them before the book is asked for costs again.
+        """
+        self._reserve(last)
+        self._tally.touched(first, last)
         return self._load[first:last]
 
+    def costs(self, wanted: Wanted, prices: ExponentialPrices) -> NDArray[np.float64]:
+        """Cost of the cheapest gang in the rounds from 0 to the first that is not sold, all empty then."""
+        return self._tally.costs(wanted, prices, self._load[: self.rounds])
+
+    def cheapest(
+        self, wanted: Wanted, prices: ExponentialPrices, rounds: NDArray[np.int64]
+    ) -> list[Pieces]:
+        """The cheapest gangs in some rounds in which one fits, cheapest GPUs first.
+
+        O(rounds x nodes), where the load of a round differs from that of the one before.
+        """
+        self._reserve(int(rounds.max(initial=-1)) + 1)
+        load = self._load[rounds]
+        other = np.ones(len(rounds), dtype=np.bool_)
+        other[1:] = (load[1:] != load[:-1]).any(axis=1)
+        pieces = self._tally.cheapest(wanted, prices, load[other])
+        return [pieces[row] for row in (other.cumsum() - 1).tolist()]
+
     def add(self, commitment: Commitment) -> None:
-        """Take the GPUs of a commitment."""
-        for number, pieces in commitment.rounds:
-            row = self.load(number, number + 1)[0]
-            for node, gpus in pieces:
-                row[node] += gpus
+        """Take the GPUs of a commitment; O(its rounds)."""
+        held = [
+            (number, node, gpus) for number, pieces in commitment.rounds for node, gpus in pieces
+        ]
+        rounds, nodes, gpus = np.array(held, dtype=np.int64).reshape(-1, 3).T
+        self._reserve(int(rounds.max(initial=-1)) + 1)
+        before = self._load[rounds, nodes]
+        self._load[rounds, nodes] = before + gpus
+        self._tally.sold(rounds, nodes, before, gpus)
+
+    def _reserve(self, rounds: int) -> None:
+        self.rounds = max(self.rounds, rounds)
+        if rounds > len(self._load):
+            more = np.zeros((max(rounds, 2 * len(self._load)), len(self.capacity)), dtype=np.int64)
+            more[: len(self._load)] = self._load
+            self._load = more
 
 
 def best_schedule(
@@ -136,15 +185,32 @@ def best_schedule(
     ``labels`` of them; beyond that, and for ``labels`` 0, the best among schedules that keep to one
     level. It stops at the round whose utility cannot beat what was found any more.
     """
-    menu = Menu(task, book, prices, fits)
-    found = _by_labels(task, menu, labels) if labels else None
-    if found is None:
-        found = _by_level(task, menu)
-    payoff, utility, chosen = found
-    if payoff <= 0:
+    return best_of([task], book, prices, labels=labels, fits=fits)
+
+
+def best_of(
+    choices: Sequence[Task],
+    book: Book,
+    prices: ExponentialPrices,
+    *,
+    labels: int = 10_000,
+    fits: bool = True,
+) -> Commitment | None:
+    """Best schedule of any of some tasks, of which only one is to be done; see :func:`best_schedule`."""
+    menus = [Menu(task, book, prices, fits) for task in choices]
+    found = [_search(menu, labels) for menu in menus]
+    place = max(range(len(found)), key=lambda each: found[each][0], default=-1)
+    if place < 0 or found[place][0] <= 0:
         return None
-    gangs = menu.gangs(chosen)
-    return Commitment(tuple(sorted(gangs.items())), utility, payoff)
+    payoff, utility, chosen = found[place]
+    gangs = menus[place].gangs(chosen)
+    rounds = tuple((number, gangs[number]) for number in sorted(gangs))
+    return Commitment(rounds, utility, payoff)
+
+
+def _search(menu: Menu, labels: int) -> Found:
+    found = by_labels(menu.task, menu, labels) if labels else None
+    return by_level(menu.task, menu) if found is None else found
 
 
 def commit(
@@ -158,85 +224,6 @@ def commit(
             book.add(commitment)
         made.append(commitment)
     return made
-
-
-def _by_labels(task: Task, menu: Menu, limit: int) -> tuple[float, float, Chosen] | None:
-    """Exact search; None where there are more labels than the limit."""
-    units = [task.units[level] for level in menu.levels]
-    least = menu.least()
-    labels: list[tuple[int, float, object]] = [(0, 0.0, None)]
-    best: tuple[float, float, object] = (0.0, 0.0, None)
-    for number in range(task.first_round, task.last_round + 1):
-        utility = task.value(number)
-        if utility - least <= best[0]:
-            break
-        grown = list(labels)
-        for level, cost in enumerate(menu.costs(number)):
-            if cost == math.inf:
-                continue
-            for label in labels:
-                work, paid = label[0] + units[level], label[1] + cost
-                if paid >= utility - best[0]:
-                    continue
-                if work >= task.work:
-                    best = (utility - paid, utility, (number, level, label[2]))
-                else:
-                    grown.append((work, paid, (number, level, label[2])))
-        labels = _pareto(grown)
-        if len(labels) > limit:
-            return None
-    return best[0], best[1], _path(best[2])
-
-
-def _pareto(labels: list[tuple[int, float, object]]) -> list[tuple[int, float, object]]:
-    """Labels that no other beats in work and cost."""
-    labels.sort(key=lambda label: (-label[0], label[1]))
-    kept, least = [], math.inf
-    for label in labels:
-        if label[1] < least:
-            kept.append(label)
-            least = label[1]
-    return kept
-
-
-def _path(link: object) -> Chosen:
-    chosen: Chosen = []
-    while isinstance(link, tuple):
-        number, level, link = link
-        chosen.append((number, level))
-    return chosen
-
-
-def _by_level(task: Task, menu: Menu) -> tuple[float, float, Chosen]:
-    """Best schedule that runs at the same level throughout: the cheapest rounds before each end."""
-    best, last, chosen_level = (0.0, 0.0), -1, 0
-    least = menu.least()
-    for level, kind in enumerate(menu.levels):
-        needed = -(-task.work // task.units[kind])
-        dearest: list[float] = []  # costs of the cheapest rounds so far, negated
-        paid = 0.0
-        for number in range(task.first_round, task.last_round + 1):
-            utility = task.value(number)
-            if utility - least <= best[0]:
-                break
-            cost = menu.costs(number)[level]
-            if cost == math.inf:
-                continue
-            paid += cost
-            if len(dearest) < needed:
-                heapq.heappush(dearest, -cost)
-            else:
-                paid += heapq.heappushpop(dearest, -cost)
-            if len(dearest) == needed and utility - paid > best[0]:
-                best, last, chosen_level = (utility - paid, utility), number, level
-    return *best, _cheapest_rounds(task, menu, last, chosen_level)
-
-
-def _cheapest_rounds(task: Task, menu: Menu, last: int, level: int) -> Chosen:
-    """As many rounds up to ``last`` as the work needs at a level, later ones of equal cost first."""
-    needed = -(-task.work // task.units[menu.levels[level]])
-    by_cost = sorted((menu.costs(n)[level], -n) for n in range(task.first_round, last + 1))
-    return [(-number, level) for _, number in by_cost[:needed]]
 
 
 def tasks_of(instance: Instance, utility: UtilityTable) -> list[Task]:

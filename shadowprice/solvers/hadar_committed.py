@@ -1,6 +1,6 @@
 r"""Commit-once Hadar and OASiS: schedules over future rounds, bought at arrival and kept.
 
-Sources: Sultana et al., IPDPS'24; Bao, Peng, Wu, Li, INFOCOM'18 (both recalled). On arrival a job is
+Source: Sultana et al., Hadar, IPDPS'24, and Bao, Peng, Wu, Li, INFOCOM'18 (both recalled). On arrival a job is
 given the schedule of largest payoff over the rounds to come, see solvers.hadar_commit, and its
 slots are never taken away. A job refused by the prices earns nothing in the theorem; here it has to
 run all the same, in rounds and on GPUs that nobody has bought, and gives way where they are.
@@ -9,14 +9,16 @@ Guarantee: HADAR-2a (proofs.hadar_competitive), where u_min and u_max hold for a
 no overheads; with bounds estimated from the jobs seen so far, none but that of the run's own
 duals. Every round of a schedule is taken to lose a start, a restart and a migration, so that it
 suffices whatever is charged. Knows: processing times. Preempts.
-Cost: an arrival O(rounds x nodes log nodes x types), a round O(jobs + nodes).
+Cost: an arrival O(rounds sold) comparisons, O(rounds changed x kinds of node x loads) and
+O(rounds bought x nodes), and a search (solvers.hadar_search); a burst of n jobs grows as n^1.0 to n^1.3
+(measured, benchmarks/hadar_decisions.py). A round O(jobs that run and wait + nodes).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.hadar_commit import Book, Commitment, Task, best_schedule
+from shadowprice.solvers.hadar_commit import Book, Commitment, Task, best_of
 from shadowprice.solvers.hadar_prices import (
     ExponentialPrices,
     UtilityBounds,
@@ -142,6 +144,10 @@ class _Ledger:
         self.origin_s = origin_s
         self.book = Book(self.hardware.capacity, self.hardware.pool)
         self.slots: dict[int, dict[int, Pieces]] = {}
+        # Jobs by rounds that they have bought, in order of sale, and by the last of these.
+        self._due: defaultdict[int, list[int]] = defaultdict(list)
+        self._ends: defaultdict[int, list[int]] = defaultdict(list)
+        self._forgotten = 0
 
     def sell(self, state: State) -> None:
         """Offer schedules to the jobs that arrived, in order of arrival."""
@@ -158,16 +164,15 @@ class _Ledger:
             bounds = self._bounds(
                 live, row, alone_s[row], float(scale[row]), first, state.total_gpus
             )
-            value = partial(
-                _value,
-                float(scale[row]),
-                float(live.arrival_s[row]) - self.origin_s,
-                self.policy.round_s,
-            )
+            arrival_s = float(live.arrival_s[row]) - self.origin_s
+            value = _Value(float(scale[row]), arrival_s, self.policy.round_s)
             commitment = self._best(state.gang[job], first, alone_s[row], value, bounds)
             if commitment is not None:
                 self.book.add(commitment)
-                self.slots[job] = dict(commitment.rounds)
+                self.slots[job] = slots = dict(commitment.rounds)
+                for number in slots:
+                    self._due[number].append(job)
+                self._ends[max(slots)].append(job)
 
     def _best(
         self,
@@ -183,15 +188,9 @@ class _Ledger:
         if not self.policy.mixed:
             one = np.eye(len(alone_s), dtype=bool)
             choices = [np.where(row, alone_s, np.inf) for row in one if np.isfinite(alone_s[row])]
-        found = [
-            best_schedule(
-                Task.of(gpus, first, times.tolist(), self.productive_s, value, first + _HORIZON),
-                self.book, prices, labels=self.policy.labels,
-            )
-            for times in choices
-        ]  # fmt: skip
-        able = [commitment for commitment in found if commitment is not None]
-        return max(able, key=lambda commitment: commitment.payoff, default=None)
+        length, last = self.productive_s, first + _HORIZON
+        tasks = [Task.of(gpus, first, each.tolist(), length, value, last) for each in choices]
+        return best_of(tasks, self.book, prices, labels=self.policy.labels)
 
     def _full_at(self) -> NDArray[np.int64]:
         gang = self.policy.largest_gang
@@ -213,7 +212,7 @@ class _Ledger:
             return UtilityBounds(policy.u_min * every, policy.u_max * every, known=True)
         usable = np.isfinite(alone_s)
         rounds = np.ceil(alone_s / self.productive_s)
-        value = partial(_value, scale, float(live.arrival_s[row]) - self.origin_s, policy.round_s)
+        value = _Value(scale, float(live.arrival_s[row]) - self.origin_s, policy.round_s)
         own = published_bounds(
             np.array([value(first + int(rounds.min()) - 1)]),
             np.array([value(first + int(rounds[usable].max()) - 1)]),
@@ -227,7 +226,8 @@ class _Ledger:
 
     def execute(self, state: State, decision: Decision, number: int) -> None:
         """Give the round's GPUs to those who bought them, what is left to those who did not."""
-        due = {job: slots[number] for job, slots in self.slots.items() if number in slots}
+        sold = self._due.pop(number, [])
+        due = {job: self.slots[job][number] for job in sold if job in self.slots}
         free = self.hardware.capacity.copy()
         for pieces in due.values():
             for node, gpus in pieces:
@@ -246,15 +246,20 @@ class _Ledger:
             if job not in stays:
                 start_exactly(state, decision, job, pieces)
         for job in [*state.waiting, *decision.stops]:
-            if job not in self.slots and decision.free_gpus:
+            if not decision.free_gpus:
+                break
+            if job not in self.slots:
                 decision.start(job)
         self._forget(number)
         self._record(state, number)
 
     def _forget(self, number: int) -> None:
         """Drop what is past; who has no slots left and has not finished is served like a refused job."""
-        for job in [job for job, slots in self.slots.items() if max(slots) < number]:
-            del self.slots[job]
+        for past in range(self._forgotten, number):
+            self._due.pop(past, None)
+            for job in self._ends.pop(past, []):
+                self.slots.pop(job, None)
+        self._forgotten = max(self._forgotten, number)
 
     def _record(self, state: State, number: int) -> None:
         log = self.policy.log
@@ -270,9 +275,20 @@ class _Ledger:
         log.known = bounds.known
 
 
-def _value(scale: float, arrival_s: float, round_s: float, number: int) -> float:
+@dataclass(frozen=True)
+class _Value:
     """Utility if complete at the end of a round; times from the first round's beginning."""
-    return scale / ((number + 1) * round_s - arrival_s)
+
+    scale: float
+    arrival_s: float
+    round_s: float
+
+    def __call__(self, number: int) -> float:
+        return self.scale / ((number + 1) * self.round_s - self.arrival_s)
+
+    def at(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of many rounds."""
+        return np.asarray(self.scale / ((rounds + 1) * self.round_s - self.arrival_s))
 
 
 POLICIES = (

@@ -2,78 +2,80 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.solvers.hadar_costs import Wanted
 from shadowprice.solvers.hadar_prices import ExponentialPrices
 from shadowprice.solvers.placement.protocol import Pieces
 
 if TYPE_CHECKING:
     from shadowprice.solvers.hadar_commit import Book, Task
 
-Chosen = list[tuple[int, int]]
-"""Rounds and positions of levels."""
-
-_CHUNK = 32
-"""Rounds whose cheapest gangs are computed together at first; as many again each time."""
+Chosen = dict[int, list[int]]
+"""Rounds by position of level."""
 
 
 class Menu:
-    """Cheapest gangs of one task by round and level, computed as far as they are asked for."""
+    """Cheapest gangs of one task by round and level.
+
+    Attributes
+    ----------
+    levels : list of int
+        A GPU type for each speed, fastest first: the slowest that a gang has.
+    needed : list of int
+        Rounds that the task takes at each level.
+    least : float
+        What any schedule costs at least: the rounds it needs on the fastest type, all empty.
+    end : int
+        A schedule that ends in this round or later is no better than one that ends before: its
+        utility is at most what it costs, or it waits for rounds that are no emptier.
+    """
 
     def __init__(self, task: Task, book: Book, prices: ExponentialPrices, fits: bool) -> None:
         self.task, self.book, self.prices, self.fits = task, book, prices, fits
         self.levels = task.levels()
-        self._costs: list[list[float]] = []
+        self.needed = [-(-task.work // task.units[level]) for level in self.levels]
+        self.least = self.needed[0] * task.gpus * float(prices.lowest.min()) * (1.0 - 1e-9)
+        empty = max(book.rounds, task.first_round) + self.needed[-1]
+        self.end = self.worth_until(0.0, min(empty, task.last_round + 1))
+        self.costs = self._costs()
 
-    def costs(self, number: int) -> list[float]:
-        """Cost of the cheapest gang in a round at each level, infinite where none fits."""
-        first = self.task.first_round
-        while number - first >= len(self._costs):
-            begin = first + len(self._costs)
-            end = min(begin + max(_CHUNK, len(self._costs)), self.task.last_round + 1)
-            rounds = np.arange(begin, end)
-            columns = [self._cheapest(rounds, level)[2] for level in self.levels]
-            self._costs += np.stack(columns, axis=1).tolist()
-        return self._costs[number - first]
+    def worth_until(self, payoff: float, end: int) -> int:
+        """First round before ``end`` in which no schedule is worth more than a payoff, or that end.
+
+        O(log rounds): utilities do not increase.
+        """
+        value, least = self.task.value, self.least
+        rounds = range(self.task.first_round, end)
+        # The first of the rounds where it is true that the utility is too low.
+        short = bisect_left(rounds, True, key=lambda number: value(number) - least <= payoff)
+        return self.task.first_round + short
 
     def gangs(self, chosen: Chosen) -> dict[int, Pieces]:
-        """The cheapest gangs themselves, of rounds at positions of levels."""
+        """The cheapest gangs themselves, by round."""
         found: dict[int, Pieces] = {}
-        for position, level in enumerate(self.levels):
-            rounds = [number for number, chosen_level in chosen if chosen_level == position]
-            if not rounds:
-                continue
-            nodes, taken, _ = self._cheapest(np.array(rounds), level)
-            # Those that give GPUs, row by row; in a row the cheapest first.
-            row, place = np.nonzero(taken)
-            bounds = np.searchsorted(row, np.arange(1, len(rounds))).tolist()
-            pairs = list(zip(nodes[row, place].tolist(), taken[row, place].tolist(), strict=True))
-            for number, begin, end in zip(rounds, [0, *bounds], [*bounds, len(pairs)], strict=True):
-                found[number] = tuple(pairs[begin:end])
+        for position, numbers in chosen.items():
+            rounds = sorted(numbers)
+            pieces = self.book.cheapest(self._wanted(position), self.prices, np.array(rounds))
+            found.update(zip(rounds, pieces, strict=True))
         return found
 
-    def least(self) -> float:
-        """What any schedule costs at least: the rounds it needs on the fastest type, all empty."""
-        rounds = -(-self.task.work // max(self.task.units))
-        return rounds * self.task.gpus * float(self.prices.lowest.min()) * (1.0 - 1e-9)
+    def _wanted(self, position: int) -> Wanted:
+        units = self.task.units
+        slowest = units[self.levels[position]]
+        return Wanted(self.task.gpus, tuple(each >= slowest for each in units), self.fits)
 
-    def _cheapest(
-        self, rounds: NDArray[np.int64], level: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Nodes in order of price, GPUs taken on them and cost; one row a round."""
-        task, book = self.task, self.book
-        first = int(rounds.min())
-        load = book.load(first, int(rounds.max()) + 1)[rounds - first]
-        speed = np.array([units >= task.units[level] for units in task.units])
-        room = book.capacity - load if self.fits else book.capacity + 0 * load
-        free = np.where(speed[book.type_of_node], room, 0)
-        price = self.prices.at(load)
-        nodes = np.argsort(np.where(free > 0, price, np.inf), axis=1, kind="stable")
-        free = np.take_along_axis(free, nodes, axis=1)
-        taken = np.clip(task.gpus - (free.cumsum(axis=1) - free), 0, free)
-        cost = (taken * np.take_along_axis(price, nodes, axis=1)).sum(axis=1)
-        cost[taken.sum(axis=1) < task.gpus] = np.inf
-        return nodes, taken, cost
+    def _costs(self) -> NDArray[np.float64]:
+        """Costs from the first round to the end, infinite where no gang fits; shape (rounds, levels)."""
+        first = self.task.first_round
+        table = np.empty((max(self.end - first, 0), len(self.levels)))
+        for position in range(len(self.levels)):
+            sold = self.book.costs(self._wanted(position), self.prices)
+            known = sold[first : self.end]
+            table[: len(known), position] = known
+            table[len(known) :, position] = sold[-1]
+        return table
