@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.proofs import asrpt_prediction
+from shadowprice.proofs import asrpt_prediction, asrpt_sharper
 from shadowprice.proofs.asrpt_conversion import Gangs
 from shadowprice.solvers.asrpt import Asrpt
 from shadowprice.solvers.policy import Policy
@@ -17,7 +17,7 @@ from shadowprice.solvers.predict import Features, predict_online, predictor
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The factor of ASRPT-pred with an instance's own numbers.
+    """The factor of ASRPT-sharper with an instance's own numbers; of ASRPT-pred if jobs are held back.
 
     Parameters
     ----------
@@ -44,9 +44,10 @@ class Guarantee:
 
     def sentence(self, policy: str) -> str:
         """The theorem in words."""
+        theorem = "ASRPT-pred" if self.delayed else "ASRPT-sharper"
         return (
             f"{policy}: total completion time at most {self.factor:.3g} times the optimum's by "
-            f"ASRPT-pred (rho {self.rho:.3g}, gangs up to {self.widest} of {self.gpus} GPUs, "
+            f"{theorem} (rho {self.rho:.3g}, gangs up to {self.widest} of {self.gpus} GPUs, "
             f"predictions up to {self.over:.3g}x over and {self.under:.3g}x under)"
             + (", plus the longest delay for consolidation for each job" if self.delayed else "")
         )
@@ -66,20 +67,20 @@ def guarantee(outcome: Outcome, policy: Policy) -> Guarantee | None:
     jobs = instance.workload
     share, virtual_s = assumed_s(outcome, policy)
     gangs = Gangs.of(instance, virtual_s)
+    delayed = policy.delta > 0 and instance.graphs is not None
+    theorem = asrpt_prediction if delayed else asrpt_sharper
     return Guarantee(
-        float(asrpt_prediction.bound(instance, virtual_s)),
+        float(theorem.bound(instance, virtual_s)),
         float(gangs.rho),
         int(jobs.gpus.max()),
         instance.cluster.total_gpus,
         float(max(np.max(share), 1.0)),
         float(max(1.0 / np.min(share), 1.0)),
-        policy.delta > 0 and instance.graphs is not None,
+        delayed,
     )
 
 
-def assumed_s(
-    outcome: Outcome, policy: Asrpt
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def assumed_s(outcome: Outcome, policy: Asrpt) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Predicted over true iterations, and the run times the virtual machine assumed [s]; shape (n,).
 
     The predictions are made again, from the completions of the outcome.

@@ -13,6 +13,7 @@ from rich.table import Table
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.fork_settings import FORKING
 from shadowprice.analysis.run_directory import load as load_run
+from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.options import JsonOption, PresetOption, SeedOption
@@ -52,6 +53,7 @@ app.command("place")(place_command)
 app.command("certify")(certify_command)
 app.command("check")(check_command)
 app.command("profile")(profile_command)
+app.command("adversary")(adversary_command)
 
 
 @app.command()

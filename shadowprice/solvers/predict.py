@@ -123,7 +123,7 @@ def predictor(spec: str, *, seed: int = 0) -> Predictor:
 
     ``forest``, ``forest:trees=50,retrain_every=1000``, ``median``, ``last``, ``oracle``,
     ``noisy:MU`` or ``noisy:MU/LAMBDA`` (true iterations times a factor from 1/MU to LAMBDA,
-    LAMBDA = MU if left out), ``adversarial:MU/LAMBDA``.
+    LAMBDA = MU if left out), ``adversarial:MU/LAMBDA``, ``given:JOB=FACTOR/JOB=FACTOR``.
 
     Parameters
     ----------

@@ -1,0 +1,113 @@
+"""Small instances that an adversary may choose from: whole units of time, one pool of GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shadowprice.errors import InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.workload import Workload
+from shadowprice.solvers.predictors.given import specification
+
+MAX_JOBS = 200
+
+
+@dataclass(frozen=True, order=True)
+class Job:
+    """One job, in units of the family; ``error`` says its prediction is 2**error times the truth."""
+
+    arrival: int
+    work: int
+    gpus: int
+    error: int = 0
+
+
+@dataclass(frozen=True)
+class Family:
+    """Instances an adversary may choose.
+
+    Parameters
+    ----------
+    jobs : int
+        Most jobs.
+    gpus : int
+        GPUs, all of one node.
+    max_arrival, max_work : int
+        Latest arrival and longest job [units].
+    largest_gang : int
+        Widest job [GPUs]; 0 for all GPUs.
+    max_error : int
+        Predictions are off by at most this power of two, either way; 0 for exact ones.
+    unit_s : float
+        Length of a unit [s].
+    """
+
+    jobs: int = 5
+    gpus: int = 4
+    max_arrival: int = 10
+    max_work: int = 10
+    largest_gang: int = 0
+    max_error: int = 0
+    unit_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        limits = {
+            "jobs": (1, MAX_JOBS), "gpus": (1, 10_000), "max_arrival": (0, 10**6),
+            "max_work": (1, 10**6), "largest_gang": (0, self.gpus), "max_error": (0, 16),
+        }  # fmt: skip
+        for name, (least, most) in limits.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise InputError(f"adversary: {name} is {value!r}, expected {least} to {most}")
+        if not 0 < self.unit_s <= 10**6 or self.unit_s * 2**20 % 1:
+            raise InputError(
+                f"adversary: unit_s is {self.unit_s!r}, expected seconds > 0, a multiple of 2**-20"
+            )
+
+    @property
+    def widest(self) -> int:
+        """Widest gang allowed [GPUs]."""
+        return self.largest_gang or self.gpus
+
+    def instance(self, case: Case) -> Instance:
+        """The instance of a case; jobs are named a, b, c, ... in order of arrival."""
+        jobs, n = case.jobs, len(case.jobs)
+        # Not from_columns: checking what is valid by construction would take most of a search.
+        none, text = np.full(n, np.inf), np.full(n, "", dtype=object)
+        workload = Workload(
+            id=np.array(names(n), dtype=object),
+            arrival_s=np.array([job.arrival for job in jobs]) * self.unit_s,
+            gpus=np.array([job.gpus for job in jobs]),
+            work=np.array([job.work for job in jobs]) * self.unit_s,
+            weight=np.ones(n), deadline_s=none, tenant=text, model=text, group=text, name=text,
+            source="adversary",
+        )  # fmt: skip
+        return Instance(Cluster.parse(f"1x{self.gpus}"), workload)
+
+    def predictor(self, case: Case) -> str | None:
+        """Specification of the predictor that makes the errors of a case; None for a family without."""
+        if not self.max_error:
+            return None
+        named = zip(names(len(case.jobs)), case.jobs, strict=True)
+        return specification({name: 2.0**job.error for name, job in named})
+
+
+@dataclass(frozen=True)
+class Case:
+    """What an adversary chose: jobs in order of arrival."""
+
+    jobs: tuple[Job, ...]
+
+    @classmethod
+    def of(cls, jobs: list[Job]) -> Case:
+        """Jobs in any order; those that arrive together stay in the order given."""
+        return cls(tuple(sorted(jobs, key=lambda job: job.arrival)))
+
+
+def names(count: int) -> list[str]:
+    """Names of jobs: letters as long as they last."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return list(letters[:count]) if count <= len(letters) else [f"j{k}" for k in range(count)]
