@@ -392,6 +392,25 @@ def hierarchical(
     return levels
 
 
+def test_the_next_of_an_entity_rises_where_the_first_was_held_back() -> None:
+    """The stage before ends a rounding above what GPUs allow; the next one begins all the same."""
+    rate = 0.21026806
+    problem = replace(
+        AllocationProblem.from_columns(
+            gpu_types=["a", "b"],
+            capacity=[1, 1],
+            throughput=[[rate, 0.0], [2.3415472, 8.35042598], [rate, 0.0], [rate, 0.0]],
+            weight=[5.0, 1.0, 5.0, 5.0],
+        ),
+        entity=np.array(["B", "B", "B", "A"], dtype=object),
+    )
+    policy = WaterFilling(
+        "hierarchy", entity_weights={"A": 1.0, "B": 1.0}, inside={"A": "fairness", "B": "fifo"}
+    )
+    found = policy.allocate(problem, Workspace())
+    assert found.effective_throughput == pytest.approx([rate / 2, 8.35042598, 0.0, rate / 2])
+
+
 @few
 @given(
     problems(jobs=(2, 5), pairs=False), st.lists(st.booleans(), min_size=5, max_size=5), st.data()

@@ -117,6 +117,7 @@ def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
         print(json.dumps(listed))
         return
     table = Table("policy", "knows", "preempts", "what it does", "guarantee", "source")
+    table.columns[0].no_wrap = True
     for row in listed:
         preempts = "yes" if row["preempts"] else "no"
         told = (row["does"], row["guarantee"], row["source"])

@@ -147,9 +147,11 @@ def _leaves(
 ) -> float:
     """Where the path leaves what the prices of a level allow."""
     price = level.job_price * norm
+    # The stage before may have ended above what is allowed, by rounding; that is no reason to stop.
+    allowed = max(level.bound, float(price @ path.levels(start, cap))) * (1.0 + ALONG)
 
     def excess(candidate: float) -> float:
-        return float(price @ path.levels(candidate, cap)) - level.bound * (1.0 + ALONG)
+        return float(price @ path.levels(candidate, cap)) - allowed
 
     if excess(start) >= 0:
         return start
