@@ -7,7 +7,7 @@ export MPLBACKEND := Agg
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format nightly bench figures dist clean
+.PHONY: help demo test check format nightly bench figures theorems notebooks dist clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
@@ -39,6 +39,12 @@ bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simul
 
 figures: $(VENV)/.installed  ## every figure of paper_figs/, at its fast size
 	set -e; for figure in paper_figs/[a-z]*.py; do echo "$$figure"; $(BIN)/python "$$figure" --quick; done
+
+theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and stored hard instances
+	$(BIN)/python -m shadowprice.proofs.gallery docs/theorems.md
+
+notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
+	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q --nbmake docs/notebooks
 
 dist: $(VENV)/.installed-dev  ## source distribution and wheel, in dist/
 	rm -rf build dist

@@ -34,7 +34,10 @@ SHIPPED = [
 ] + sorted(path for path in ROOT.iterdir() if path.is_file() and path.suffix != ".lock")
 # Import name where it differs from the name on the package index.
 DISTRIBUTION = {"sklearn": "scikit-learn", "pynvml": "nvidia-ml-py", "yaml": "pyyaml"}
-OPTIONAL = {"strategies.py": {"hypothesis"}, "graph_strategies.py": {"hypothesis"}}
+OPTIONAL = {
+    name: {"hypothesis"}
+    for name in ("strategies.py", "graph_strategies.py", "battery.py", "cases.py")
+}
 
 
 def name_of(path: Path) -> str:

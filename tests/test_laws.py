@@ -41,7 +41,7 @@ SCALING = {
 }
 
 # A tenth of the profile's examples for each of some thirty policies is three times as many a law.
-EXAMPLES = max(settings.default.max_examples // 10, 1)
+EXAMPLES = max(settings().max_examples // 10, 1)
 
 
 def battery(name: str) -> Any:

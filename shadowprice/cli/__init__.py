@@ -116,12 +116,14 @@ def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         print(json.dumps(listed))
         return
-    table = Table("policy", "knows", "preempts", "what it does", "guarantee", "source")
+    table = Table("policy", "knows", "preempts", "what it does; guarantee; source", show_lines=True)
     table.columns[0].no_wrap = True
     for row in listed:
         preempts = "yes" if row["preempts"] else "no"
         told = (row["does"], row["guarantee"], row["source"])
-        table.add_row(str(row["policy"]), str(row["knows"]), preempts, *map(_clause, told))
+        table.add_row(
+            str(row["policy"]), str(row["knows"]), preempts, "\n".join(map(_clause, told))
+        )
     console.print(table)
     console.print("allocation policies: " + ", ".join(sorted(all_allocations())))
     console.print(

@@ -1,0 +1,292 @@
+"""The gallery of theorems: one page from the theorem files and the stored hard instances.
+
+``python -m shadowprice.proofs.gallery docs/theorems.md`` writes it; without a file it is printed. What
+uses a theorem is read from the sources, so it is made in a checkout.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import shadowprice.proofs
+from shadowprice.errors import InputError
+from shadowprice.instances.hard_instances import HardInstance, hard_instances
+from shadowprice.instances.objective import Objective
+from shadowprice.proofs import asrpt_ratio, asrpt_sharper, tiresias_las
+from shadowprice.solvers.bounds import simple_bounds
+from shadowprice.solvers.las2d import Las2d
+from shadowprice.solvers.registry import policy
+
+ROOT = Path(__file__).resolve().parents[2]
+_PACKAGE = "shadowprice.proofs"
+_FOLDERS = ("shadowprice", "tests", "benchmarks", "paper_figs")
+_PICTURES = "pictures"
+
+INTRODUCTION = """\
+# Theorems
+
+Made by `make theorems` from the files of [`proofs/`](../shadowprice/proofs), where each has its hypotheses, its
+proof, a function `bound` and a function `check`; tests try to break all of them. Do not edit this page.
+
+*Status* says whose a theorem is: the paper's, classic, ours, or open. *Tightest instance*: of the stored instances
+of the theorem's policy the one that comes closest to the factor that the theorem gives there, which stands beside
+it, or the worst one where it gives none. The number is the policy's cost over that of the schedule stored with
+the instance, hence at most its ratio to the optimum.
+"""
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A theorem file.
+
+    Parameters
+    ----------
+    module : str
+        Its name in :mod:`shadowprice.proofs`.
+    identifier, title : str
+        Before and after the colon of its first line.
+    statement : str
+        From there to the paragraph on its status, in reStructuredText.
+    status : str
+        In a few words.
+    origin : str
+        The paragraph on its status, in reStructuredText.
+    """
+
+    module: str
+    identifier: str
+    title: str
+    statement: str
+    status: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Stored instances that a theorem speaks about.
+
+    Parameters
+    ----------
+    policy : str
+        Name, before any parameters.
+    predicted : bool
+        Whether those with a predictor; those without one otherwise.
+    factor : callable, optional
+        The theorem's factor for an instance.
+    """
+
+    policy: str
+    predicted: bool = False
+    factor: Callable[[HardInstance], Fraction] | None = None
+
+
+def _of_ratio(hard: HardInstance) -> Fraction:
+    return asrpt_ratio.bound(hard.instance)
+
+
+def _of_sharper(hard: HardInstance) -> Fraction:
+    return asrpt_sharper.bound(hard.instance)
+
+
+def _of_queues(hard: HardInstance) -> Fraction:
+    """TIR-las bounds a total, which is divided by the best simple bound of the optimum's."""
+    found = policy(hard.policy)
+    if not isinstance(found, Las2d):
+        raise InputError(f"{hard.name}: policy is {hard.policy!r}, expected las2d")
+    least = max(bound.value_s for bound in simple_bounds(hard.instance, Objective.COMPLETION))
+    return tiresias_las.bound(hard.instance, found.thresholds_gpu_s) / Fraction(least)
+
+
+TRIED: Mapping[str, Tried] = {
+    "asrpt_ratio": Tried("asrpt", factor=_of_ratio),
+    "asrpt_sharper": Tried("asrpt", factor=_of_sharper),
+    "asrpt_prediction": Tried("asrpt", predicted=True),
+    "asrpt_early": Tried("asrpt-early"),
+    "tiresias_las": Tried("las2d", factor=_of_queues),
+}
+"""Of theorems on total completion time."""
+
+
+def theorems() -> tuple[Theorem, ...]:
+    """All theorem files, in order of their names: those with a status."""
+    found = []
+    for info in pkgutil.iter_modules(shadowprice.proofs.__path__):
+        module = None if info.ispkg else importlib.import_module(f"{_PACKAGE}.{info.name}")
+        if module is not None and hasattr(module, "STATUS"):
+            found.append(read_theorem(info.name, module.__doc__ or "", module.STATUS))
+    return tuple(found)
+
+
+def read_theorem(module: str, text: str, status: str) -> Theorem:
+    """Take a theorem file's docstring apart.
+
+    Raises
+    ------
+    InputError
+        If it lacks a title or the paragraph on its status.
+    """
+    first, *rest = [part.rstrip() for part in re.split(r"\n\s*\n", text.strip("\n"))]
+    identifier, colon, title = first.partition(": ")
+    ends = [k for k, part in enumerate(rest) if part.startswith("Status.")]
+    if not colon or not ends:
+        raise InputError(
+            f"{module}: docstring begins {first!r:.80}, expected 'ID: title.' there, and a paragraph "
+            "'Status.' after the statement"
+        )
+    origin = rest[ends[0]].removeprefix("Status.").partition(" Proof:")[0].strip()
+    statement = "\n\n".join(rest[: ends[0]])
+    return Theorem(module, identifier, title.rstrip("."), statement, status, origin)
+
+
+def markdown(text: str) -> str:
+    """Markdown from the reStructuredText of docstrings: formulas, literals, roles."""
+    return "\n\n".join(_block(part) for part in re.split(r"\n\s*\n", text))
+
+
+def _block(part: str) -> str:
+    """A paragraph; a displayed formula may follow one or stand alone."""
+    before, directive, formula = part.partition(".. math::")
+    if directive:
+        lines = "\n".join(line.strip() for line in formula.strip().splitlines())
+        shown = f"```math\n{lines}\n```"
+        return f"{_inline(before).rstrip()}\n\n{shown}" if before.strip() else shown
+    return _inline(part)
+
+
+def _inline(text: str) -> str:
+    text = re.sub(r":math:`([^`]+)`", lambda found: f"$`{_one_line(found[1])}`$", text)
+    text = re.sub(r":\w+:`([^`]+)`", r"`\1`", text)
+    return text.replace("``", "`")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def users(root: Path) -> dict[str, list[str]]:
+    """Files of a checkout that import each theorem file, by its name; theorem files of their own left out."""
+    found: dict[str, list[str]] = {}
+    here = {"shadowprice/proofs/gallery.py", "tests/test_gallery.py"}
+    for folder in _FOLDERS:
+        for path in sorted((root / folder).rglob("*.py")):
+            name = path.relative_to(root).as_posix()
+            for module in sorted(set(_imported(path))) if name not in here else ():
+                found.setdefault(module, []).append(name)
+    return found
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """Modules of the proofs that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == _PACKAGE:
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{_PACKAGE}."):
+            yield str(node.module).removeprefix(f"{_PACKAGE}.")
+
+
+def tightest(module: str, stored: Sequence[HardInstance]) -> HardInstance | None:
+    """The stored instance of a theorem whose ratio is closest to its factor; None if none is stored.
+
+    Where the theorem has no factor for an instance it is the one with the largest ratio.
+    """
+    tried = TRIED.get(module)
+    if tried is None:
+        return None
+    mine = [
+        hard
+        for hard in stored
+        if hard.policy.partition(":")[0] == tried.policy
+        and hard.objective is Objective.COMPLETION
+        and (hard.predictor is not None) is tried.predicted
+    ]
+    factor = tried.factor or (lambda instance: Fraction(1))
+    return max(mine, key=lambda hard: (hard.ratio / factor(hard), hard.name), default=None)
+
+
+def page(root: Path = ROOT) -> str:
+    """The whole page, in Markdown.
+
+    Parameters
+    ----------
+    root : Path
+        A checkout, of which the sources and pictures are looked up.
+    """
+    all_of_them, stored, used = theorems(), hard_instances(), users(root)
+    rows = ["| theorem | says | status | tightest instance |", "|---|---|---|---|"]
+    for theorem in all_of_them:
+        hard = tightest(theorem.module, stored)
+        cells = (
+            f"[{theorem.identifier}](#{_anchor(theorem)})",
+            _inline(theorem.title),
+            theorem.status,
+        )
+        rows.append(f"| {' | '.join(cells)} | {_ratio(theorem.module, hard)} |")
+    sections = [_section(each, tightest(each.module, stored), used, root) for each in all_of_them]
+    return "\n".join([INTRODUCTION, *rows, "", *sections, _instances(stored)])
+
+
+def _section(
+    theorem: Theorem, hard: HardInstance | None, used: Mapping[str, list[str]], root: Path
+) -> str:
+    file = f"shadowprice/proofs/{theorem.module}.py"
+    files = [f"[`{name}`](../{name})" for name in used.get(theorem.module, [])]
+    lines = [
+        f"## {theorem.identifier}",
+        f"**{_inline(theorem.title)}.** Proof, `bound` and `check`: [`{file}`](../{file}).",
+        markdown(theorem.statement),
+        f"*Status*: {markdown(theorem.origin)}",
+        f"*Used in*: {', '.join(files) or 'nothing yet'}.",
+        f"*Tightest instance*: {_ratio(theorem.module, hard)}{_picture(hard, root)}.",
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+def _anchor(theorem: Theorem) -> str:
+    return theorem.identifier.lower().replace(" ", "-")
+
+
+def _ratio(module: str, hard: HardInstance | None) -> str:
+    if hard is None:
+        return "none stored"
+    factor = TRIED[module].factor
+    proven = "" if factor is None else f", proven {float(factor(hard)):.4f}"
+    return f"{float(hard.ratio):.4f}{proven} (`{hard.name}`)"
+
+
+def _picture(hard: HardInstance | None, root: Path) -> str:
+    """A link to the picture of an instance, where there is one."""
+    if hard is None or not (root / "docs" / _PICTURES / f"{hard.name}.png").is_file():
+        return ""
+    return f", [picture]({_PICTURES}/{hard.name}.png)"
+
+
+def _instances(stored: Sequence[HardInstance]) -> str:
+    lines = [
+        "## Hard instances",
+        "",
+        "All that are stored in [`instances/hard/`](../shadowprice/instances/hard), also of policies and",
+        "objectives about which no theorem speaks. `shadowprice adversary` finds more.",
+        "",
+        "| instance | policy | objective | jobs | cluster | ratio at least | schedule beside it |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for hard in stored:
+        what = (f"`{hard.name}`", f"`{hard.policy}`", hard.objective, len(hard.instance.workload))
+        rest = (hard.instance.cluster, f"{hard.ratio} = {float(hard.ratio):.4f}", hard.witness_is)
+        lines.append(f"| {' | '.join(str(cell) for cell in (*what, *rest))} |")
+    return "\n".join(lines if stored else [*lines[:2], "None stored."]) + "\n"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    else:
+        sys.stdout.write(page())

@@ -1,0 +1,139 @@
+"""The laws of a policy as a class of tests, one method a law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from shadowprice.proofs.testing import cases, checks
+from shadowprice.proofs.testing.case import Case
+from shadowprice.proofs.testing.subject import Scaling, Subject
+from shadowprice.solvers.policy import Policy
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law, and what it is tried on.
+
+    Parameters
+    ----------
+    name : str
+        Name of its test.
+    check : callable
+        Raises if the policy breaks it on a case.
+    cases : callable
+        The strategy that makes cases.
+    applies : callable
+        Whether it is one for a policy with these declarations.
+    """
+
+    name: str
+    check: Callable[[Subject, Case], None]
+    cases: Callable[[], st.SearchStrategy[Case]]
+    applies: Callable[[Subject], bool] = lambda subject: True
+
+
+LAWS = (
+    Law("test_schedules_are_valid", checks.valid, cases.placed),
+    Law("test_schedules_are_valid_with_overheads", checks.valid, cases.charged),
+    Law("test_schedules_are_valid_on_gpu_types", checks.valid, cases.typed),
+    Law("test_schedules_are_valid_where_jobs_may_share_gpus", checks.valid, cases.shared),
+    Law("test_schedules_are_valid_under_conditions", checks.valid, cases.conditioned),
+    Law("test_nobody_is_lost", checks.nobody_lost, cases.placed),
+    Law(
+        "test_scaling_all_times_scales_all_completions",
+        checks.times_scale,
+        cases.scaled,
+        lambda subject: subject.scaling is not Scaling.NONE,
+    ),
+    Law("test_order_of_rows_does_not_matter", checks.rows_in_any_order, cases.reordered),
+    Law("test_same_input_same_schedule", checks.repeats, cases.placed),
+    Law(
+        "test_runs_every_job_once",
+        checks.runs_once,
+        cases.placed,
+        lambda subject: not subject.policy.preemptive,
+    ),
+    Law(
+        "test_no_gpus_idle_while_a_job_that_fits_waits",
+        checks.no_idle_gpus,
+        cases.plain,
+        lambda subject: not subject.waits,
+    ),
+    Law(
+        "test_a_longer_job_is_not_foreseen",
+        checks.blind_to_durations,
+        cases.plain,
+        lambda subject: subject.knows_nothing,
+    ),
+    Law(
+        "test_arrivals_are_not_foreseen",
+        checks.blind_to_arrivals,
+        cases.plain,
+        lambda subject: not subject.knows_distribution,
+    ),
+    Law("test_cost_is_never_below_the_bound", checks.above_bounds, cases.placed),
+    Law("test_cost_is_never_below_the_bound_on_gpu_types", checks.above_bounds, cases.typed),
+)
+
+
+def laws(
+    policy: Policy,
+    *,
+    waits: bool = False,
+    times: tuple[str, ...] = (),
+    scaling: Scaling = Scaling.EXACT,
+    examples: int | None = None,
+) -> type:
+    """Tests of all laws that hold for a policy, as a class that pytest collects under any name.
+
+    ``test_my_policy = laws(MyPolicy())`` in a test file is enough; subclass it to add tests. Every
+    method is one law and one Hypothesis test, run under the profile that is loaded. Laws that a
+    declaration excludes are left out.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy, an object and not its class. What it ``knows`` and whether it is ``preemptive``
+        decide on laws too: one that knows nothing must not foresee durations, one that does not
+        preempt must run every job once, and one that is not told the distribution of service must
+        not foresee arrivals.
+    waits : bool
+        Whether it lets GPUs idle on purpose although a job that waits would fit: the head of its
+        queue blocks, it starts nothing within a round, or it waits for something.
+    times : tuple of str
+        Fields of its dataclass that are times [s] or GPU-times [GPU-s], numbers or tuples, which
+        have to be scaled with the instance for the law of scaling: quanta, rounds, thresholds.
+    scaling : Scaling
+        How exactly completions scale with all times; ``Scaling.NONE`` leaves the law out.
+    examples : int, optional
+        Examples a law; those of the Hypothesis profile if not given.
+
+    Raises
+    ------
+    InputError
+        If the policy is no policy, or has no such times.
+    """
+    subject = Subject(policy, waits, times, scaling)
+    chosen = settings(
+        max_examples=examples or settings().max_examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    methods = {law.name: as_test(law, subject, chosen) for law in LAWS if law.applies(subject)}
+    body = {"__test__": True, "__doc__": f"Laws of the policy {policy.name!r}.", **methods}
+    return type("Laws", (), body)
+
+
+def as_test(law: Law, subject: Subject, chosen: settings) -> Callable[[object], None]:
+    """One law as a Hypothesis test: a method without arguments but the object."""
+
+    def method(self: object, case: Case) -> None:
+        law.check(subject, case)
+
+    method.__name__, method.__doc__ = law.name, law.check.__doc__
+    method.__qualname__ = f"Laws.{law.name}"
+    return chosen(given(case=law.cases())(method))

@@ -1,0 +1,93 @@
+"""A policy under test, with what its author declares about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+
+from shadowprice.errors import InputError
+from shadowprice.solvers.policy import Knowledge, Policy
+
+
+class Scaling(Enum):
+    """What happens to a schedule if all times of its instance, and of its policy, are scaled."""
+
+    EXACT = "exact"
+    """It is scaled: to the last tick by powers of two, up to the time grid by other factors."""
+
+    ROUNDED = "rounded"
+    """It is scaled up to the time grid, because the policy rounds times of its own."""
+
+    NONE = "none"
+    """Nothing is promised, because a tick may decide who goes first, or rounds begin at fixed times."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A policy and its declarations; see :func:`shadowprice.proofs.testing.laws`.
+
+    Raises
+    ------
+    InputError
+        If the policy is no policy, or has no such times.
+    """
+
+    policy: Policy
+    waits: bool = False
+    times: tuple[str, ...] = ()
+    scaling: Scaling = Scaling.EXACT
+
+    def __post_init__(self) -> None:
+        policy = self.policy
+        if isinstance(policy, type) or not isinstance(policy, Policy):
+            raise InputError(
+                f"laws: got {policy!r}, expected a policy: an object with name, knows, preemptive "
+                "and decide"
+            )
+        if not isinstance(policy.preemptive, bool):
+            raise InputError(
+                f"laws: {policy.name}: preemptive is {policy.preemptive!r}, expected True or False"
+            )
+        known = all(isinstance(each, Knowledge) for each in policy.knows)
+        if not isinstance(policy.knows, frozenset) or not known:
+            raise InputError(
+                f"laws: {policy.name}: knows is {policy.knows!r}, expected a frozenset of Knowledge"
+            )
+        self._check_times()
+
+    def _check_times(self) -> None:
+        own: set[str] = set()
+        if is_dataclass(self.policy):
+            own = {each.name for each in fields(self.policy)}
+        for name in self.times:
+            if name not in own:
+                raise InputError(
+                    f"laws: {self.policy.name}: times has {name!r}, expected a field of its "
+                    f"dataclass: one of {', '.join(sorted(own)) or 'none, it is no dataclass'}"
+                )
+
+    @property
+    def knows_nothing(self) -> bool:
+        """Whether it is told nothing beyond the past."""
+        return not self.policy.knows
+
+    @property
+    def knows_distribution(self) -> bool:
+        """Whether it is told of jobs that have not arrived."""
+        return Knowledge.DISTRIBUTION in self.policy.knows
+
+    def scaled(self, factor: float) -> Policy:
+        """The same policy with its own times scaled."""
+        if not self.times or not is_dataclass(self.policy):
+            return self.policy
+        values = {name: getattr(self.policy, name) for name in self.times}
+        changed: Policy = replace(
+            self.policy,
+            **{
+                name: tuple(each * factor for each in value)
+                if isinstance(value, tuple)
+                else value * factor
+                for name, value in values.items()
+            },
+        )
+        return changed
