@@ -40,7 +40,7 @@ from shadowprice.solvers.state import State
 # Those that choose GPUs only; the others place graphs themselves.
 POLICIES = {name: each for name, each in policies().items() if not hasattr(each, "placement")}
 # Their utility is in iterations, not in seconds.
-COUNT_ITERATIONS = {"hadar"}
+COUNT_ITERATIONS = {"hadar", "hadar-committed", "oasis"}
 COSTLY = Overheads(start_s=1.0, restart_s=5.0, migration_s=2.0)
 NETWORK = Network(intra_bytes_per_s=16.0, nic_bytes_per_s=4.0, gpus_per_node=2)
 # One iteration takes 1 + 2 * 8 / 16 = 2 s on one node and 1 + 2 * 8 / (4 / 2) = 9 s on two.
