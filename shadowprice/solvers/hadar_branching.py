@@ -86,6 +86,19 @@ def completions(node: Node, master: Master, relaxed: Relaxed) -> NDArray[np.floa
     return found
 
 
+def running(master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
+    """How much of each job runs in each round at each level, shape (rounds, jobs, levels)."""
+    jobs = master.jobs
+    widest = max((len(levels) for levels in jobs.levels), default=0)
+    found = np.zeros((jobs.rounds, jobs.jobs, widest + 1))
+    used = np.flatnonzero(relaxed.share > 0.0)
+    rounds = np.arange(jobs.rounds)
+    where = (rounds, master.job[used, None], master.levels[used])
+    np.add.at(found, where, relaxed.share[used, None])
+    # IDLE is -1, the last level.
+    return found[:, :, :-1]
+
+
 def _by_completion(
     node: Node, jobs: RoundJobs, completes: NDArray[np.float64]
 ) -> tuple[Node, Node] | None:

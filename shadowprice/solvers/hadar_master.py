@@ -1,7 +1,7 @@
 r"""Hadar's schedule form over the schedules found so far, kept in the solver.
 
 Rows are those of :mod:`hadar_offline_demand`, one a job, and the cuts of
-:mod:`hadar_offline_conflicts`.
+:mod:`hadar_offline_conflicts` (on completions) and :mod:`hadar_offline_packing` (on a round).
 A job that is left out has the schedule that never runs, so every job has exactly one. Columns are
 only ever added, and allowed or forbidden by their upper bounds, so every solve starts from the
 last basis. ``models/hadar.py`` has the same programme in Pyomo; tests hold the two equal.
@@ -70,6 +70,10 @@ class Master:
         self.levels = np.zeros((0, jobs.rounds), dtype=np.int64)
         self.weights = np.zeros((0, jobs.jobs, jobs.rounds + 1))
         self.limits = np.zeros(0)
+        widest = max((len(levels) for levels in jobs.levels), default=0)
+        # Weights by job and level in round `at`; an extra, empty level for idling (IDLE is -1).
+        self.running = np.zeros((0, jobs.jobs, widest + 1))
+        self.at = np.zeros(0, dtype=np.int64)
         self._known: set[tuple[int, Levels]] = set()
         self._penalty = np.zeros(0)
         self._upper = np.zeros(0)
@@ -120,7 +124,12 @@ class Master:
         busy = np.array([t for t, level in enumerate(levels) if level != IDLE], dtype=np.int64)
         asked = self.demand.gpus[job][[levels[t] for t in busy]].reshape(len(busy), width)
         which, sets = np.nonzero(asked)
-        weights = self.weights[:, job, end]
+        # A completion's weight, or that of what runs in the round of a cut.
+        padded = np.array([*levels, *[IDLE] * (self.jobs.rounds - len(levels))], dtype=np.int64)
+        weights = (
+            self.weights[:, job, end]
+            + self.running[:, job][np.arange(len(self.at)), padded[self.at]]
+        )
         cut = np.flatnonzero(weights)
         rows = ([job], n + busy[which] * width + sets, n + self.jobs.rounds * width + cut)
         return np.concatenate(rows), np.concatenate(([1.0], asked[which, sets], weights[cut]))
@@ -134,14 +143,43 @@ class Master:
             The last column for jobs that are left out.
         limits : ndarray, shape (cuts,)
         """
-        n = self.jobs.jobs
-        for each, limit in zip(weights, limits, strict=True):
-            entries = each[self.job, self.end]
-            index = np.flatnonzero(entries)
-            self._highs.addRow(
-                -_INFINITE, float(limit), len(index), (n + index).astype(np.int32), entries[index]
-            )
+        entries = [each[self.job, self.end] for each in weights]
+        running = np.zeros((len(weights), *self.running.shape[1:]))
+        self._cut(weights, running, np.zeros(len(weights), dtype=np.int64), limits, entries)
+
+    def pack(self, at: NDArray[np.int64], weights: NDArray[np.float64],
+             limits: NDArray[np.float64]) -> None:  # fmt: skip
+        """Add cuts: the weights of what runs in a round add up to no more than a limit.
+
+        Parameters
+        ----------
+        at : ndarray of int, shape (cuts,)
+            Rounds.
+        weights : ndarray, shape (cuts, jobs, levels)
+        limits : ndarray, shape (cuts,)
+        """
+        running = np.pad(weights, ((0, 0), (0, 0), (0, 1)))
+        entries = [
+            each[self.job, self.levels[:, t]] for t, each in zip(at.tolist(), running, strict=True)
+        ]
+        none = np.zeros((len(at), *self.weights.shape[1:]))
+        self._cut(none, running, at, limits, entries)
+
+    def _cut(
+        self,
+        weights: NDArray[np.float64],
+        running: NDArray[np.float64],
+        at: NDArray[np.int64],
+        limits: NDArray[np.float64],
+        entries: list[NDArray[np.float64]],
+    ) -> None:
+        for own, limit in zip(entries, limits.tolist(), strict=True):
+            index = np.flatnonzero(own)
+            columns = (self.jobs.jobs + index).astype(np.int32)
+            self._highs.addRow(-_INFINITE, limit, len(index), columns, own[index])
         self.weights = np.concatenate((self.weights, weights))
+        self.running = np.concatenate((self.running, running))
+        self.at = np.concatenate((self.at, at))
         self.limits = np.concatenate((self.limits, limits))
 
     def relax(self, allowed: NDArray[np.bool_], penalty: float) -> Relaxed:

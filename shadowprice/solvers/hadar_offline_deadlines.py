@@ -102,7 +102,7 @@ class Deadlines:
             for level, run in enumerate(own):
                 if solver.value(run):
                     levels[job][t] = level
-        return Verdict(True, {job: self._until_complete(job, one) for job, one in levels.items()})
+        return Verdict(True, {job: self.until_complete(job, one) for job, one in levels.items()})
 
     def _work(
         self,
@@ -112,15 +112,14 @@ class Deadlines:
         end: int,
     ) -> cp_model.IntVar:
         """The rounds of a job up to a deadline; a literal that it is then complete."""
-        weights = self._weights[job]
-        assert weights is not None
+        weights, whole = self.weights(job)
         work = []
         for t in range(int(self.jobs.first[job]), end + 1):
             own = runs[job, t] = [model.new_bool_var("") for _ in self.jobs.levels[job]]
             model.add_at_most_one(own)
-            work += [w * run for w, run in zip(weights[0], own, strict=True)]
+            work += [w * run for w, run in zip(weights, own, strict=True)]
         kept = model.new_bool_var("")
-        model.add(sum(work) >= weights[1]).only_enforce_if(kept)
+        model.add(sum(work) >= whole).only_enforce_if(kept)
         return kept
 
     def _capacity(
@@ -138,13 +137,19 @@ class Deadlines:
                 if terms:
                     model.add(sum(terms) <= int(room))
 
-    def _until_complete(self, job: int, levels: list[int]) -> Levels:
+    def weights(self, job: int) -> tuple[list[int], int]:
+        """Work of a round at each level of a job and of the whole job; only where usable."""
         weights = self._weights[job]
         assert weights is not None
+        return weights
+
+    def until_complete(self, job: int, levels: list[int]) -> Levels:
+        """A schedule, given as levels by round, up to the round in which it completes the job."""
+        weights, whole = self.weights(job)
         done = 0
         for t, level in enumerate(levels):
-            done += 0 if level == IDLE else weights[0][level]
-            if done >= weights[1]:
+            done += 0 if level == IDLE else weights[level]
+            if done >= whole:
                 return tuple(levels[: t + 1])
         return tuple(levels)
 
