@@ -414,7 +414,10 @@ def test_predictors_have_the_name_they_are_found_by(spec: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ("", "predictor '': expected one of adversarial, forest, given, last, median, noisy, oracle"),
+        (
+            "",
+            "predictor '': expected one of adversarial, forest, given, last, median, noisy, oracle",
+        ),
         ("Forest", "predictor 'Forest': expected one of"),
         ("noisy", "got '', expected factors from 1 to 1e"),
         ("noisy:", "got '', expected factors"),
