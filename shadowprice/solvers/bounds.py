@@ -31,7 +31,7 @@ class Bound:
         The bound in the objective [s].
     kind : str
         How it was found: ``fluid``, ``job``, ``mean-busy-time``, ``area``, ``interval-lp``,
-        ``time-indexed-lp`` or, if it is proven to be attained, ``optimum``.
+        ``typed-interval-lp``, ``time-indexed-lp`` or, if it is proven to be attained, ``optimum``.
     preemptive : bool
         Whether it also holds for schedules that preempt.
     certified : bool

@@ -1,14 +1,15 @@
 """The strongest lower bound of the offline optimum that a time budget allows.
 
 The bounds that take O(n log n) always; for up to 100 jobs without preemption the optimum itself,
-by CP-SAT and then by MILP; else the interval LP on the finest grid the budget affords, its dual
-evaluated in exact arithmetic.
+by CP-SAT and then by MILP; else the interval LP on the finest grid the budget affords, and where GPUs
+differ in speed the one with GPU types as well, their duals evaluated in exact arithmetic.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -24,6 +25,7 @@ from shadowprice.solvers import lagrangian
 from shadowprice.solvers.bounds import Bound, bound_of, offset_ticks, simple_bounds
 from shadowprice.solvers.compile import SolverOptions, compile_model
 from shadowprice.solvers.offline import Method, optimum
+from shadowprice.solvers.typed_bound import TypedJobs, typed_bound, typed_prices
 
 
 def strongest_bound(
@@ -71,28 +73,78 @@ def lower_bounds(
                 return
     left = until - time.monotonic()
     if goal is not Objective.MAKESPAN and left > 0.2:
-        found_bound = _interval_lp(instance, goal, left)
-        if found_bound is not None:
-            yield found_bound
+        one_pool = _interval_lp(instance, left if instance.equal_speeds else 0.3 * left)
+        if one_pool is not None:
+            yield _shifted(instance, goal, one_pool, "interval-lp")
+        typed = _typed_interval_lp(instance, until - time.monotonic())
+        if typed is not None:
+            yield _shifted(instance, goal, typed, "typed-interval-lp")
+
+
+def repeatable_bounds(
+    instance: Instance, objectives: Iterable[Objective], *, columns: int
+) -> dict[Objective, Bound]:
+    """The largest bounds for preemptive schedules of a fixed effort: the same on every run.
+
+    Nothing here looks at a clock, and the solver runs on one thread.
+
+    Parameters
+    ----------
+    columns : int
+        Size of the interval LPs; below some 16 a job, and for the makespan, they are left out.
+    """
+    best, exact = {}, None
+    for goal in objectives:
+        found = list(simple_bounds(instance, goal))
+        proven = any(bound.kind == "optimum" for bound in found) or not len(instance.workload)
+        if not proven and goal is not Objective.MAKESPAN:
+            exact = exact or _programmes(instance, columns)
+            found += [_shifted(instance, goal, *each) for each in exact]
+        best[goal] = max(found, key=_rank)
+    return best
+
+
+def _programmes(instance: Instance, columns: int) -> list[tuple[Fraction, str]]:
+    """Bounds of the interval LPs on total completion time [ticks], and their kinds."""
+    one_pool = _interval_lp(instance, math.inf, columns)
+    typed = _typed_interval_lp(instance, math.inf, columns)
+    both = ((one_pool, "interval-lp"), (typed, "typed-interval-lp"))
+    return [(ticks, kind) for ticks, kind in both if ticks is not None]
+
+
+def _shifted(instance: Instance, goal: Objective, ticks: Fraction, kind: str) -> Bound:
+    """The bound of an objective from one of total weighted completion time."""
+    jobs = instance.workload
+    weight = [Fraction(w) for w in jobs.weight.tolist()]
+    return bound_of(ticks - offset_ticks(weight, to_ticks(jobs.arrival_s).tolist(), goal), kind)
 
 
 def _rank(bound: Bound) -> tuple[float, bool, bool]:
     return (bound.value_s, bound.kind == "optimum", bound.certified)
 
 
-def _interval_lp(instance: Instance, goal: Objective, budget_s: float) -> Bound | None:
-    """The interval LP on a grid that the budget affords, its dual evaluated exactly; None if too large."""
-    found = interval_prices(instance, budget_s)
+def _interval_lp(
+    instance: Instance, budget_s: float, columns: int | None = None
+) -> Fraction | None:
+    """Bound [ticks] of the interval LP on a grid that the budget affords, its dual evaluated exactly."""
+    found = interval_prices(instance, budget_s, columns)
     if found is None:
         return None
     jobs = instance.workload
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
     weight = [Fraction(w) for w in jobs.weight.tolist()]
-    exact = lagrangian.interval_bound(
+    return lagrangian.interval_bound(
         release, work, jobs.gpus.tolist(), weight, instance.cluster.total_gpus,
         list(found.grid_ticks), found.prices,
     )  # fmt: skip
-    return bound_of(exact - offset_ticks(weight, release, goal), "interval-lp")
+
+
+def _typed_interval_lp(
+    instance: Instance, budget_s: float, columns: int | None = None
+) -> Fraction | None:
+    """Bound [ticks] of the interval LP over GPU types; None if too large, or types are alike."""
+    prices = None if budget_s <= 0 else typed_prices(instance, budget_s, columns)
+    return None if prices is None else typed_bound(TypedJobs.of(instance), prices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +163,18 @@ class IntervalPrices:
     prices: NDArray[np.int64]
 
 
-def interval_prices(instance: Instance, budget_s: float) -> IntervalPrices | None:
-    """Dual prices of the interval LP on a grid that a time budget [s] affords; None if too large."""
+def interval_prices(
+    instance: Instance, budget_s: float, columns: int | None = None
+) -> IntervalPrices | None:
+    """Dual prices of the interval LP on a grid that a time budget [s] affords; None if too large.
+
+    Parameters
+    ----------
+    columns : int, optional
+        Size of the LP, if it is not to follow from the budget.
+    """
     began = time.monotonic()
-    columns = int(min(12_000 * budget_s, 150_000))
+    columns = int(min(12_000 * budget_s, 150_000)) if columns is None else columns
     jobs = instance.workload
     intervals = columns // (2 * max(len(jobs), 1))
     if intervals < 8 or not len(jobs):
