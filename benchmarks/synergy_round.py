@@ -13,17 +13,14 @@ import time
 
 import numpy as np
 
-from shadowprice.execution.engine import run
+from shadowprice.analysis.decision_time import first_decisions_s
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.profile import Profile
 from shadowprice.instances.sensitivity import Sensitivity
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.policy import Knowledge, Policy
 from shadowprice.solvers.registry import policy
-from shadowprice.solvers.state import State
 from shadowprice.solvers.synergy_demand import Demands
 from shadowprice.solvers.synergy_opt import choose, place_chosen
 from shadowprice.solvers.synergy_servers import Ask, Servers
@@ -68,36 +65,6 @@ def tune_s(asks: list[Ask], demands: Demands) -> float:
     return time.process_time() - began
 
 
-class Timed:
-    """A policy that measures its decisions [CPU s]."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self.taken_s: list[float] = []
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.policy.name
-
-    @property
-    def knows(self) -> frozenset[Knowledge]:
-        """What it is told."""
-        return self.policy.knows
-
-    @property
-    def preemptive(self) -> bool:
-        """Whether it preempts."""
-        return self.policy.preemptive
-
-    def decide(self, state: State) -> Decision:
-        """Decide and measure."""
-        began = time.process_time()
-        decision = self.policy.decide(state)
-        self.taken_s.append(time.process_time() - began)
-        return decision
-
-
 def decision_s(asks: list[Ask], demands: Demands) -> float:
     """CPU seconds of the first decision of a run, all jobs there."""
     rng = np.random.default_rng(0)
@@ -111,9 +78,8 @@ def decision_s(asks: list[Ask], demands: Demands) -> float:
     )
     profiles = tuple(demands.profile(demands.profile_of(ask.job)) for ask in asks)
     conditions = Conditions(Sensitivity(profiles, np.arange(len(asks))))
-    timed = Timed(policy("synergy-tune:srtf"))
-    run(Instance(cluster, workload, conditions=conditions), timed)
-    return timed.taken_s[0]
+    instance = Instance(cluster, workload, conditions=conditions)
+    return first_decisions_s(instance, policy("synergy-tune:srtf"))[0]
 
 
 def main() -> None:

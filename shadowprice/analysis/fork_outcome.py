@@ -70,15 +70,12 @@ class ForkOutcome:
     @cached_property
     def end_s(self) -> NDArray[np.float64]:
         """Completion time of every job [s], shape (n,): the end of its last copy."""
-        last = np.full(len(self.instance.workload), -np.inf)
-        np.maximum.at(last, self.record.job, self.record.end_s)
-        return last
+        return metrics.end_s(self.instance, self.record)
 
     @cached_property
     def jct_s(self) -> NDArray[np.float64]:
         """Completion minus arrival of every job [s], shape (n,)."""
-        duration: NDArray[np.float64] = self.end_s - self.instance.workload.arrival_s
-        return duration
+        return metrics.jct_s(self.instance, self.record)
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
@@ -87,14 +84,12 @@ class ForkOutcome:
         A preemption is a gap of at least one round between two rounds in which the job runs;
         ``copies`` is the largest number of them at a time.
         """
-        first = np.full(len(self.instance.workload), np.inf)
-        np.minimum.at(first, self.record.job, self.record.start_s)
         preemptions, copies = self._interruptions
         return pd.DataFrame(
             {
                 "id": self.instance.workload.id,
                 "arrival_s": self.instance.workload.arrival_s,
-                "first_start_s": first,
+                "first_start_s": metrics.first_start_s(self.instance, self.record),
                 "end_s": self.end_s,
                 "jct_s": self.jct_s,
                 "preemptions": preemptions,
@@ -150,7 +145,7 @@ class ForkOutcome:
             "preemptions": int(jobs["preemptions"].sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
-            **hadar_metrics.of_forks(self.instance, self.record).summary(),
+            **hadar_metrics.of_verified_forks(self.instance, self.record).summary(),
             "mean_copies": metrics.mean(jobs["copies"].to_numpy(dtype=np.float64)),
         }
 

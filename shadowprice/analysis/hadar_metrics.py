@@ -112,12 +112,17 @@ def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> H
         If ``sharing`` is below 1.
     """
     verify_forks(instance, record)
+    return of_verified_forks(instance, record, sharing)
+
+
+def of_verified_forks(
+    instance: Instance, record: Forks, sharing: int | None = None
+) -> HadarMetrics:
+    """The same of a record that was verified before, as an outcome's was."""
     arrival_s, jobs = instance.workload.arrival_s, len(instance.workload)
     busy_s = math.fsum((record.end_s - record.start_s).tolist())
     span = (record.start_s.min(initial=math.inf), record.end_s.max(initial=-math.inf))
-    first, last = np.full(jobs, np.inf), np.full(jobs, -np.inf)
-    np.minimum.at(first, record.job, record.start_s)
-    np.maximum.at(last, record.job, record.end_s)
+    first, last = metrics.first_start_s(instance, record), metrics.end_s(instance, record)
     delay = last - arrival_s - _held_s(record, jobs)
     nodes = len(instance.cluster.nodes)
     return _metrics(instance, busy_s / nodes, span, (last - arrival_s, delay, first), sharing)

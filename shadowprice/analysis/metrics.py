@@ -18,6 +18,7 @@ metrics, to the last bit, on every machine.
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +27,39 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
 
-def end_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
+class Rows(Protocol):
+    """Who ran from when to when: a schedule, or a record of copies."""
+
+    @property
+    def job(self) -> NDArray[np.int64]:
+        """Row of the job in the workload."""
+
+    @property
+    def start_s(self) -> NDArray[np.float64]:
+        """Beginnings [s]."""
+
+    @property
+    def end_s(self) -> NDArray[np.float64]:
+        """Ends [s]."""
+
+
+def end_s(instance: Instance, rows: Rows) -> NDArray[np.float64]:
     """Completion time of every job [s], shape (n,); minus infinity where a job never runs."""
     last = np.full(len(instance.workload), -np.inf)
-    np.maximum.at(last, schedule.job, schedule.end_s)
+    np.maximum.at(last, rows.job, rows.end_s)
     return last
 
 
-def first_start_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
+def first_start_s(instance: Instance, rows: Rows) -> NDArray[np.float64]:
     """First start of every job [s], shape (n,); infinity where a job never runs."""
     first = np.full(len(instance.workload), np.inf)
-    np.minimum.at(first, schedule.job, schedule.start_s)
+    np.minimum.at(first, rows.job, rows.start_s)
     return first
 
 
-def jct_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
+def jct_s(instance: Instance, rows: Rows) -> NDArray[np.float64]:
     """Completion minus arrival of every job [s], shape (n,)."""
-    duration: NDArray[np.float64] = end_s(instance, schedule) - instance.workload.arrival_s
+    duration: NDArray[np.float64] = end_s(instance, rows) - instance.workload.arrival_s
     return duration
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.proofs.hadar_any_schedule import Demand, Menu, least_costs
+from shadowprice.solvers.hadar_prices import whole_prices
 
 Prices = NDArray[np.float64]
 
@@ -76,8 +77,7 @@ def _dual(
     end: float,
 ) -> tuple[float, Prices] | None:
     """Dual value and the GPUs left over, shape (rounds, types); None if time has run out."""
-    exponent = math.frexp(float(prices.max(initial=0.0)))[1] - _BITS
-    whole = np.floor(np.ldexp(prices, -exponent)).astype(np.int64)
+    whole, exponent = whole_prices(prices, _BITS)
     unit = 2.0**exponent
     left = np.repeat(capacity[None, :].astype(np.float64), len(prices), axis=0)
     value = float((whole * capacity).sum()) * unit

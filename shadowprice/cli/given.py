@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,13 +85,17 @@ def _report_unprofiled(profiles: Profiles, workload: Workload) -> None:
         f"{model or 'no model'} on {gpus} GPUs" for model, gpus in profiles.without(workload)
     ]
     if without:
-        names = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
         stderr.print(
-            f"no profile of {names}: taken to need a GPU-proportional share of CPUs and memory",
+            f"no profile of {_first(without)}: taken to need a GPU-proportional share of CPUs and memory",
             style="yellow",
             markup=False,
             highlight=False,
         )
+
+
+def _first(names: Sequence[str]) -> str:
+    """A few names, for a message."""
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def split_names(text: str) -> list[str]:
@@ -113,9 +117,8 @@ def report_dropped(outcome: Outcome | ForkOutcome) -> None:
     """Say on stderr which jobs were left out."""
     dropped: Any = outcome.settings.get("dropped", [])
     if dropped:
-        names = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
         stderr.print(
-            f"dropped {len(dropped)} jobs that fit no GPU type: {names}",
+            f"dropped {len(dropped)} jobs that fit no GPU type: {_first(dropped)}",
             style="yellow",
             markup=False,
         )

@@ -56,6 +56,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
 from shadowprice.proofs.hadar_certificate import SCALES
+from shadowprice.solvers.hadar_prices import whole_prices
 
 STATUS = "ours"
 
@@ -135,8 +136,7 @@ def bound(
         If a price is negative or not finite, or utilities are of other rounds or increase.
     """
     _check(demands, prices)
-    exponent = math.frexp(float(prices.max(initial=0.0)))[1] - _BITS
-    whole = np.floor(np.ldexp(prices, -exponent)).astype(np.int64)
+    whole, exponent = whole_prices(prices, _BITS)
     unit = Fraction(2) ** exponent
     held = int((whole * capacity).sum())
     payoffs = [_payoffs(demand, capacity, whole, round_ticks, unit, scales) for demand in demands]

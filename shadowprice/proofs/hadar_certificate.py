@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
 from shadowprice.solvers.hadar_commit import Task
+from shadowprice.solvers.hadar_prices import whole_prices
 
 STATUS = "ours"
 
@@ -101,8 +102,7 @@ def certify(
         If a price is negative or not finite, a task ends beyond the prices, or D < P.
     """
     _check(tasks, prices)
-    exponent = math.frexp(float(prices.max(initial=0.0)))[1] - _BITS
-    whole = np.floor(np.ldexp(prices, -exponent)).astype(np.int64)
+    whole, exponent = whole_prices(prices, _BITS)
     unit = Fraction(2) ** exponent
     total = int((whole * capacity).sum())
     costs = [_costs(task, capacity, type_of_node, whole) for task in tasks]

@@ -11,6 +11,7 @@ the price reach its maximum as soon as some gang might not fit (derived, see pro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +86,15 @@ class ExponentialPrices:
 def reserved_full_at(capacity: NDArray[np.int64], largest_gang: int) -> NDArray[np.int64]:
     """Load [GPUs] of each node from which on a gang's part might not fit: c - min(g, c) + 1."""
     return np.asarray(capacity - np.minimum(capacity, largest_gang) + 1)
+
+
+def whole_prices(prices: NDArray[np.float64], bits: int) -> tuple[NDArray[np.int64], int]:
+    """Prices rounded down to whole multiples of a power of two, and its exponent.
+
+    The highest has ``bits`` bits then, so that costs are whole numbers; O(prices).
+    """
+    exponent = math.frexp(float(prices.max(initial=0.0)))[1] - bits
+    return np.floor(np.ldexp(prices, -exponent)).astype(np.int64), exponent
 
 
 def published_bounds(

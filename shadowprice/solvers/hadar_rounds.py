@@ -134,8 +134,7 @@ def start_exactly(state: State, decision: Decision, job: int, pieces: Pieces) ->
     PolicyError
         If they are not all free.
     """
-    if not state.allocator.take_again(pieces):
+    if not decision.start_at(job, pieces):
         raise PolicyError(
             f"job {job} is started on nodes and GPUs {pieces} at {state.now_s} s, which are not free"
         )
-    decision.starts.append((job, pieces))
