@@ -115,18 +115,12 @@ class ForkOutcome:
     @cached_property
     def utilization(self) -> float:
         """Share of the cluster's GPU time held over the makespan; copies hold whole nodes."""
-        span_s = self._makespan_s
+        span_s = metrics.makespan_s(self.instance, self.record)
         if span_s == 0:
             return 0.0
         sizes = self.instance.cluster.gpus_per_node[self.record.node]
         held = (sizes * (self.record.end_s - self.record.start_s)).tolist()
         return math.fsum(held) / (self.instance.cluster.total_gpus * span_s)
-
-    @property
-    def _makespan_s(self) -> float:
-        if not len(self.record):
-            return 0.0
-        return float(self.record.end_s.max() - self.instance.workload.arrival_s.min())
 
     def summary(self) -> dict[str, object]:
         """The metrics the command line prints, with the keys of every other policy, and copies."""
@@ -140,7 +134,7 @@ class ForkOutcome:
             "p50_jct_s": p50,
             "p95_jct_s": p95,
             "p99_jct_s": p99,
-            "makespan_s": self._makespan_s,
+            "makespan_s": metrics.makespan_s(self.instance, self.record),
             "utilization": self.utilization,
             "preemptions": int(jobs["preemptions"].sum()),
             "verified": True,

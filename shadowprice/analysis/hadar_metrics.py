@@ -83,9 +83,6 @@ def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:
         n of finish-time fairness, at least 1; the number of jobs if not given.
     """
     instance, schedule = outcome.instance, outcome.schedule
-    # Two jobs that share GPUs hold them once.
-    held = schedule.gpus * np.where(schedule.partner >= 0, 0.5, 1.0)
-    busy_s = math.fsum((held * (schedule.end_s - schedule.start_s)).tolist())
     span = (
         schedule.start_s.min(initial=math.inf),
         schedule.end_s.max(initial=-math.inf),
@@ -94,7 +91,7 @@ def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:
     queueing = metrics.queueing_delay_s(instance, schedule)
     return _metrics(
         instance,
-        busy_s / instance.cluster.total_gpus,
+        metrics.held_gpu_s(schedule) / instance.cluster.total_gpus,
         span,
         (outcome.jct_s, queueing, first),
         sharing,

@@ -80,11 +80,11 @@ def queueing_delay_s(instance: Instance, schedule: Schedule) -> NDArray[np.float
     return delay
 
 
-def makespan_s(instance: Instance, schedule: Schedule) -> float:
+def makespan_s(instance: Instance, rows: Rows) -> float:
     """Last completion minus first arrival [s]; 0 without jobs."""
-    if len(schedule) == 0:
+    if len(rows.job) == 0:
         return 0.0
-    return float(schedule.end_s.max() - instance.workload.arrival_s.min())
+    return float(rows.end_s.max() - instance.workload.arrival_s.min())
 
 
 def utilization(instance: Instance, schedule: Schedule) -> float:
@@ -92,10 +92,13 @@ def utilization(instance: Instance, schedule: Schedule) -> float:
     span_s = makespan_s(instance, schedule)
     if span_s == 0:
         return 0.0
-    # Two jobs that share GPUs hold them once.
+    return held_gpu_s(schedule) / (instance.cluster.total_gpus * span_s)
+
+
+def held_gpu_s(schedule: Schedule) -> float:
+    """GPU time held [GPU-s]; two jobs that share GPUs hold them once."""
     share = np.where(schedule.partner >= 0, 0.5, 1.0)
-    held = math.fsum((schedule.gpus * share * (schedule.end_s - schedule.start_s)).tolist())
-    return held / (instance.cluster.total_gpus * span_s)
+    return math.fsum((schedule.gpus * share * (schedule.end_s - schedule.start_s)).tolist())
 
 
 def mean(values: NDArray[np.float64]) -> float | None:
