@@ -9,31 +9,33 @@ True
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shadowprice.analysis.compare import Comparison, compare
-from shadowprice.analysis.compare_utility import UtilityComparison, compare_utility
-from shadowprice.analysis.fork_outcome import ForkOutcome
-from shadowprice.analysis.fork_settings import ForkSettings
-from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.prices import plot_prices, prices_frame
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import simulate
-from shadowprice.errors import ShadowpriceError
-from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.generators import generate
-from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.objective import Objective
-from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.throughputs import Throughputs, load_throughputs
-from shadowprice.instances.traces import load_trace
-from shadowprice.instances.workload import Workload
-from shadowprice.proofs.certificate import verify
-from shadowprice.solvers.allocate import allocate
-from shadowprice.solvers.offline import optimum
-from shadowprice.solvers.preemptive import slotted_preemptive_optimum
-from shadowprice.solvers.strongest import strongest_bound
+if TYPE_CHECKING:
+    from shadowprice.analysis.compare import Comparison, compare
+    from shadowprice.analysis.compare_utility import UtilityComparison, compare_utility
+    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.fork_settings import ForkSettings
+    from shadowprice.analysis.outcome import Outcome
+    from shadowprice.analysis.prices import plot_prices, prices_frame
+    from shadowprice.analysis.semantics import Semantics
+    from shadowprice.analysis.simulate import simulate
+    from shadowprice.errors import ShadowpriceError
+    from shadowprice.instances.allocation_problem import AllocationProblem
+    from shadowprice.instances.cluster import Cluster, Node
+    from shadowprice.instances.generators import generate
+    from shadowprice.instances.instance import Instance, Overheads
+    from shadowprice.instances.objective import Objective
+    from shadowprice.instances.schedule import Schedule
+    from shadowprice.instances.throughputs import Throughputs, load_throughputs
+    from shadowprice.instances.workload import Workload
+    from shadowprice.proofs.certificate import verify
+    from shadowprice.solvers.allocate import allocate
+    from shadowprice.solvers.offline import optimum
+    from shadowprice.solvers.preemptive import slotted_preemptive_optimum
+    from shadowprice.solvers.strongest import strongest_bound
 
 __version__ = "0.1.0"
 
@@ -69,6 +71,50 @@ __all__ = [
     "verify",
 ]
 
+_HOME = {
+    "AllocationProblem": "instances.allocation_problem",
+    "Cluster": "instances.cluster",
+    "Comparison": "analysis.compare",
+    "ForkOutcome": "analysis.fork_outcome",
+    "ForkSettings": "analysis.fork_settings",
+    "Instance": "instances.instance",
+    "Node": "instances.cluster",
+    "Objective": "instances.objective",
+    "Outcome": "analysis.outcome",
+    "Overheads": "instances.instance",
+    "Schedule": "instances.schedule",
+    "Semantics": "analysis.semantics",
+    "ShadowpriceError": "errors",
+    "Throughputs": "instances.throughputs",
+    "UtilityComparison": "analysis.compare_utility",
+    "Workload": "instances.workload",
+    "allocate": "solvers.allocate",
+    "compare": "analysis.compare",
+    "compare_utility": "analysis.compare_utility",
+    "generate": "instances.generators",
+    "load_throughputs": "instances.throughputs",
+    "optimum": "solvers.offline",
+    "plot_prices": "analysis.prices",
+    "prices_frame": "analysis.prices",
+    "simulate": "analysis.simulate",
+    "slotted_preemptive_optimum": "solvers.preemptive",
+    "strongest_bound": "solvers.strongest",
+    "verify": "proofs.certificate",
+}
+"""Where each public name is from: a training job that imports a part does not wait for the whole."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 def load(
     path: str | Path, *, format: str | None = None, throughputs: str | Path | None = None
@@ -91,5 +137,8 @@ def load(
     --------
     shadowprice.instances.traces.load_trace : also reports what was dropped or repaired.
     """
+    from shadowprice.instances.throughputs import load_throughputs
+    from shadowprice.instances.traces import load_trace
+
     table = None if throughputs is None else load_throughputs(throughputs)
     return load_trace(path, format=format, throughputs=table).workload

@@ -7,7 +7,8 @@
     │   └── InfeasibleJobError    a job can never run on its cluster
     ├── PolicyError               a policy decided something impossible: change the policy
     ├── VerificationError         a schedule breaks a rule: nothing may be computed from it
-    └── SolverError               a programme could not be solved: change the model or the budget
+    ├── SolverError               a programme could not be solved: change the model or the budget
+    └── HostError                 real hosts cannot be used: install, start or free what is named
 """
 
 
@@ -33,3 +34,7 @@ class VerificationError(ShadowpriceError):
 
 class SolverError(ShadowpriceError, RuntimeError):
     """A mathematical programme could not be solved as asked."""
+
+
+class HostError(ShadowpriceError, RuntimeError):
+    """Hosts that should run jobs cannot; the message says what to install, start or free."""

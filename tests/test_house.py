@@ -6,10 +6,10 @@ import ast
 import doctest
 import importlib
 import importlib.metadata
-import inspect
 import os
 import pkgutil
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -168,7 +168,18 @@ def test_the_examples_in_docstrings_hold() -> None:
 def test_the_public_names_exist() -> None:
     names = shadowprice.__all__
     assert len(set(names)) == len(names)
-    assert [name for name in names if inspect.getattr_static(shadowprice, name, None) is None] == []
+    assert [name for name in names if getattr(shadowprice, name, None) is None] == []
+    assert set(names) <= set(dir(shadowprice))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = shadowprice.nothing
+
+
+def test_a_training_job_does_not_wait_for_the_whole_package() -> None:
+    program = "import shadowprice.execution.job, sys; print('numpy' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
 
 
 def test_the_package_is_typed_and_versions_agree() -> None:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
-from shadowprice.analysis.style import COLOURS, GREY, new_axes, styled, time_unit
+from shadowprice.analysis.style import COLOURS, GREY, new_axes, readable_on, styled, time_unit
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
@@ -188,11 +187,5 @@ def _write_names(axes: Axes, instance: Instance, schedule: Schedule, boxes: list
         # A letter at this size takes about one part in 90 of the axis.
         if box.end - box.start > until * (len(name) + 1) / 90:
             x, y = (box.paid + box.end) / 2, (box.low + box.high) / 2
-            ink = _readable_on(COLOURS[job % len(COLOURS)])
+            ink = readable_on(COLOURS[job % len(COLOURS)])
             axes.text(x, y, name, ha="center", va="center", fontsize=7, color=ink)
-
-
-def _readable_on(colour: str) -> str:
-    """Black or white, whichever stands out more (luminance weights of ITU-R BT.709)."""
-    luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), to_rgb(colour), strict=True))
-    return "black" if luminance > 0.5 else "white"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#F0E442")
@@ -33,3 +34,14 @@ def time_unit(longest_s: float) -> tuple[float, str]:
         if longest_s >= 3 * length_s:
             return length_s, name
     return 1.0, "seconds"
+
+
+def colour_of(place: int) -> str:
+    """Colour of the job or line at a place, from 0; after eight they begin again."""
+    return COLOURS[place % len(COLOURS)]
+
+
+def readable_on(colour: str) -> str:
+    """Black or white, whichever stands out more (luminance weights of ITU-R BT.709)."""
+    luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), to_rgb(colour), strict=True))
+    return "black" if luminance > 0.5 else "white"

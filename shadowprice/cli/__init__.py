@@ -16,6 +16,8 @@ from shadowprice.analysis.run_directory import load as load_run
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
+from shadowprice.cli.execute import execute_command
+from shadowprice.cli.execution_commands import cancel_command, report_command, status_command
 from shadowprice.cli.options import JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
@@ -54,6 +56,10 @@ app.command("certify")(certify_command)
 app.command("check")(check_command)
 app.command("profile")(profile_command)
 app.command("adversary")(adversary_command)
+app.command("execute")(execute_command)
+app.command("status")(status_command)
+app.command("cancel")(cancel_command)
+app.command("report")(report_command)
 
 
 @app.command()

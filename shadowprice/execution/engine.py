@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.conditioned_hosts import ConditionedHosts
+from shadowprice.execution.engine_hosts import Hosts
 from shadowprice.execution.graph_hosts import GraphHosts
 from shadowprice.execution.hosts import SimulatedHosts
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
@@ -22,7 +23,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.protocol import JobPlacement, Placement
+from shadowprice.solvers.placement.protocol import JobPlacement, Pieces, Placement
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.state import State
 
@@ -95,17 +96,32 @@ def run(
         If the policy decides something impossible, or leaves jobs waiting for ever.
     """
     began = time.process_time()
-    engine = _Engine(instance, policy, placement or Count(), rounds or Rounds())
+    engine = Engine(instance, policy, placement or Count(), rounds or Rounds())
     engine.loop()
     cpu_s = time.process_time() - began
+    assert isinstance(engine.hosts, SimulatedHosts)
     return Run(instance, engine.hosts.schedule(), engine.decisions, cpu_s, policy.name)
 
 
-class _Engine:
-    """State of one run."""
+class Engine:
+    """State of one run, and its loop.
+
+    What a subclass may replace is where time comes from: :meth:`_await` and :meth:`_due_s`, and
+    what else happened meanwhile: :meth:`_sense`.
+
+    Parameters
+    ----------
+    hosts : Hosts, optional
+        What carries decisions out; simulated if not given.
+    """
 
     def __init__(
-        self, instance: Instance, policy: Policy, placement: Placement, rounds: Rounds
+        self,
+        instance: Instance,
+        policy: Policy,
+        placement: Placement,
+        rounds: Rounds,
+        hosts: Hosts | None = None,
     ) -> None:
         alike = instance.workload.throughput is None
         types = instance.cluster.type_of_node
@@ -116,7 +132,7 @@ class _Engine:
         self.mapped = None if graphs is None else GraphHosts(instance, graphs)
         parts = instance.conditions
         self.conditioned = None if parts is None else ConditionedHosts(instance, parts)
-        self.hosts = self.mapped or self.conditioned or SimulatedHosts(instance)
+        self.hosts: Hosts = hosts or self.mapped or self.conditioned or SimulatedHosts(instance)
         if isinstance(placement, JobPlacement):
             placement = placement.for_workload(instance.workload)
         self.state = State(instance, policy.knows, placement.allocator(instance.cluster, pools))
@@ -127,19 +143,15 @@ class _Engine:
         self.idle_wakes = 0
 
     def loop(self) -> None:
-        """Jump from decision to decision."""
-        state, hosts, arrivals, rounds = self.state, self.hosts, self.arrivals, self.rounds
-        decide = self.policy.decide
-        jobs, wake_s = len(arrivals), math.inf
+        """Go from decision to decision."""
+        state, decide = self.state, self.policy.decide
+        wake_s = math.inf
         while True:
-            event_s = min(hosts.next_end_s, wake_s)
-            if self.admitted < jobs:
-                event_s = min(event_s, arrivals[self.admitted])
+            event_s = self._await(wake_s)
             if event_s == math.inf:
                 break
-            state.now_s = now_s = event_s if rounds.length_s == 0.0 else rounds.due_s(event_s)
-            self._finish(now_s)
-            self._admit(now_s)
+            state.now_s = now_s = self._due_s(event_s)
+            self._sense(now_s)
             decision = decide(state)
             self.decisions += 1
             wake_s = decision.wake_s
@@ -155,17 +167,37 @@ class _Engine:
         if state.waiting:
             self._starved()
 
+    def _await(self, wake_s: float) -> float:
+        """Time of the next event [s], at the latest the one the policy asked for; infinity for none."""
+        event_s = min(self.hosts.next_end_s, wake_s)
+        if self.admitted < len(self.arrivals):
+            event_s = min(event_s, self.arrivals[self.admitted])
+        return event_s
+
+    def _due_s(self, event_s: float) -> float:
+        """When to decide about an event [s]."""
+        return event_s if self.rounds.length_s == 0.0 else self.rounds.due_s(event_s)
+
+    def _sense(self, now_s: float) -> None:
+        """Take note of what happened until now."""
+        self._finish(now_s)
+        self._admit(now_s)
+
     def _finish(self, now_s: float) -> None:
-        state, hosts = self.state, self.hosts
+        hosts = self.hosts
         while hosts.next_end_s <= now_s:
-            job, end_s, pieces = hosts.finish_next()
-            del state.running[job]
-            state.forget(job, end_s)
-            if job in state.partner_of:
-                self._leave(job, end_s)
-            else:
-                state.allocator.give_back(pieces)
-            state.finished.append(job)
+            self._depart(*hosts.finish_next())
+
+    def _depart(self, job: int, end_s: float, pieces: Pieces) -> None:
+        """A running job leaves its GPUs and the cluster."""
+        state = self.state
+        del state.running[job]
+        state.forget(job, end_s)
+        if job in state.partner_of:
+            self._leave(job, end_s)
+        else:
+            state.allocator.give_back(pieces)
+        state.finished.append(job)
 
     def _leave(self, job: int, at_s: float) -> None:
         """Leave the GPUs of a job to its partner, which goes on at its full rate."""

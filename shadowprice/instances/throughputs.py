@@ -2,8 +2,9 @@
 
 Two public formats are read: Gavel's ``simulation_throughputs.json``
 (github.com/stanford-futuredata/gavel; worker type, then ``('ResNet-18 (batch size 16)', 1)``,
-then the isolated rate under ``null`` and rates beside other jobs) and Synergy's profiles (model,
-then gang size, then ``iter_time_s``; alone or under the key ``profiles``).
+then the isolated rate under ``null`` and rates beside other jobs; a model with an apostrophe in its
+name is in double quotes, as a string of JSON) and Synergy's profiles (model, then gang size, then
+``iter_time_s``; alone or under the key ``profiles``).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Kind = tuple[str, int]
 """Job kind: model name and gang size [GPUs]."""
 
 _GANG = re.compile(r"[1-9][0-9]{0,8}")
-_KIND = re.compile(r"\('(?P<model>[^']+)', (?P<gpus>[0-9]{1,9})\)")
+_KIND = re.compile(
+    r"""\((?:'(?P<model>[^']+)'|(?P<quoted>"(?:[^"\\]|\\.)*")), (?P<gpus>[0-9]{1,9})\)""", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,15 @@ def _kind(text: str, where: str) -> Kind:
     match = _KIND.fullmatch(text)
     if match is None:
         raise InputError(f"{where}: key {text!r}, expected ('MODEL', GPUS)")
-    return match["model"], int(match["gpus"])
+    model = match["model"]
+    if model is None:
+        try:
+            model = str(json.loads(match["quoted"]))
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f'{where}: key {text!r}, expected ("MODEL", GPUS) with MODEL quoted as in JSON'
+            ) from error
+    return model, int(match["gpus"])
 
 
 def _rate(value: object, where: str) -> float:

@@ -81,6 +81,14 @@ class _Waiting:
                 if restart_clock:
                     self.since_s[job] = at / (state.total_gpus * TICKS_PER_S)
 
+    def withdraw(self, jobs: list[int]) -> None:
+        """Drop those of the jobs that left before they started, as cancelled ones do on real hosts."""
+        for job in jobs:
+            if job in self.longest_s:
+                self.early.discard(job)
+                self.queue.discard(job)
+                self.forget(job)
+
     def forget(self, job: int) -> None:
         """Drop a job that starts."""
         self.heavy.discard(job)
@@ -162,6 +170,7 @@ class Asrpt:
         restart = not self.work_conserving
         waiting.release(state, machine.advance(now), restart_clock=restart)
         waiting.predicted.update(state)
+        waiting.withdraw(state.finished)
         if not state.arrived:
             return
         shortest_s, longest_s = waiting.predicted.run_s(state, state.arrived)

@@ -107,10 +107,10 @@ class HadarCommitted:
             ledger = state.memory[self.name] = _Ledger(self, state)
         if not self.aligned and idle_before(state):
             ledger.begin(state.now_s)
-        if state.arrived:
-            ledger.sell(state)
         for job in state.finished:
             ledger.slots.pop(job, None)
+        if state.arrived:
+            ledger.sell(state)
         decision = state.decision()
         number = round_at(state.now_s, ledger.origin_s, self.round_s)
         begins_s = ledger.origin_s + number * self.round_s
@@ -158,7 +158,7 @@ class _Ledger:
         with np.errstate(divide="ignore"):
             slower = np.where(rate > 0, rate.max(axis=1, keepdims=True) / rate, np.inf)
         # A tick more covers what rounding to the grid adds to a run time.
-        alone_s = live.processing_s[:, None] * slower + 2.0**-20
+        alone_s = live.remaining_s[:, None] * slower + 2.0**-20
         first = round_at(state.now_s, self.origin_s, self.policy.round_s)
         for row, job in enumerate(jobs):
             bounds = self._bounds(
@@ -227,7 +227,8 @@ class _Ledger:
     def execute(self, state: State, decision: Decision, number: int) -> None:
         """Give the round's GPUs to those who bought them, what is left to those who did not."""
         sold = self._due.pop(number, [])
-        due = {job: self.slots[job][number] for job in sold if job in self.slots}
+        slots = self.slots  # on real hosts a job may come back, and buy again
+        due = {job: slots[job][number] for job in sold if number in slots.get(job, ())}
         free = self.hardware.capacity.copy()
         for pieces in due.values():
             for node, gpus in pieces:

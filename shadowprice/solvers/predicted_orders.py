@@ -39,6 +39,9 @@ class _Waiting:
     def update(self, state: State, order: str) -> None:
         """Learn, predict, and put what arrived into the queue."""
         self.predicted.update(state)
+        for job in state.finished:
+            # Cancelled jobs of real runs leave before they started.
+            self.backlog.discard(job)
         if not state.arrived:
             return
         shortest_s, _ = self.predicted.run_s(state, state.arrived)

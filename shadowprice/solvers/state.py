@@ -191,6 +191,20 @@ class State:
         self.waiting_gpus += self.gang[job]
         self.arrived.append(job)
 
+    def readmit(self, job: int, left_s: float) -> None:
+        """Engine: a job that had to leave before its end arrives again with so much work left."""
+        self._left_s[job] = left_s
+        self._waiting_since_s[job] = self.now_s
+        self.admit(job)
+        # Columns are in order of the jobs, whoever comes back.
+        self._live = dict.fromkeys(sorted(self._live))
+
+    def learn(self, instance: Instance) -> None:
+        """Engine: the same jobs with better estimates of their throughputs."""
+        self._left_s *= instance.shortest_s / self._instance.shortest_s
+        self._instance = instance
+        self.pools = instance_pools(instance)
+
     @property
     def sharing(self) -> bool:
         """Whether any jobs may share GPUs."""

@@ -1,0 +1,244 @@
+"""What a real run's events say: who held which device when, what failed, which nodes were gone.
+
+The events are those of :class:`shadowprice.execution.real.ledger.Ledger`; they are fed one after
+another, so that a view of a run that goes on reads each only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+Row = Mapping[str, Any]
+Key = tuple[str, int]
+
+INCIDENTS = frozenset(
+    {"failed", "gave-up", "cancelled", "node-lost", "node-back", "quarantined", "unquarantined"}
+)
+"""Kinds of events that a person wants to see marked."""
+
+
+@dataclass(frozen=True)
+class Hold:
+    """One lease: a job that holds devices, from the grant until they are confirmed free.
+
+    Parameters
+    ----------
+    devices : tuple of str
+        Their names (uuid).
+    granted_s, running_s : float
+        When the devices were given out and when the command ran [s]; ``running_s`` is None if it
+        did not run yet, or never did.
+    freed_s : mapping of str to float
+        When each device was confirmed free [s]; a device that is not in it is still held.
+    partner : str
+        The job it was packed with when it was granted, or "".
+    from_step, step : int
+        Steps done when it began and when it ended; ``step`` is None while it is held.
+    lost_steps : int
+        Steps after the last checkpoint that have to be done again.
+    failed_s : float or None
+        When it was given up [s]: its job failed, or its node was lost. Devices that were not free
+        by then were held by nobody's work.
+    reason, detail : str
+        Why it ended, and what it said last.
+    """
+
+    job: str
+    epoch: int
+    devices: tuple[str, ...]
+    granted_s: float
+    running_s: float | None = None
+    freed_s: Mapping[str, float] = field(default_factory=dict)
+    failed_s: float | None = None
+    partner: str = ""
+    from_step: int = 0
+    step: int | None = None
+    checkpoint_step: int | None = None
+    lost_steps: int = 0
+    code: int | None = None
+    reason: str = ""
+    forced: bool = False
+    detail: str = ""
+    stop_why: str = ""
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Devices that are not free yet."""
+        return tuple(uuid for uuid in self.devices if uuid not in self.freed_s)
+
+    @property
+    def end_s(self) -> float | None:
+        """When the last device became free [s], None while one is held."""
+        return None if self.held else max(self.freed_s.values(), default=self.granted_s)
+
+    def how_it_ended(self) -> str:
+        """How it ended, in a few words."""
+        if self.end_s is None:
+            return "still held"
+        words = [self.reason or "ended"]
+        if self.code not in (None, 0):
+            words.append(f"exit code {self.code}")
+        if self.forced:
+            words.append("killed")
+        return ", ".join(words) + (f" ({self.stop_why})" if self.stop_why else "")
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Something that went wrong, or was put right again."""
+
+    time_s: float
+    kind: str
+    job: str
+    epoch: int
+    node: str
+    device: str
+    text: str
+
+
+@dataclass
+class Timeline:
+    """Leases and incidents so far, in the order of their events.
+
+    Attributes
+    ----------
+    holds : dict
+        By job and epoch.
+    incidents : list of Incident
+        In order.
+    lost_nodes, quarantined : dict
+        Nodes that do not answer and devices that are kept aside now, with when that began [s].
+    arrived_s, over_s : dict of str to float
+        When jobs came, and when they finished, gave up or were cancelled [s].
+    last_s : float
+        Time of the last event [s].
+    pid : int or None
+        Process of the driver that was started last, None after it ended in order.
+    """
+
+    holds: dict[Key, Hold] = field(default_factory=dict)
+    incidents: list[Incident] = field(default_factory=list)
+    lost_nodes: dict[str, float] = field(default_factory=dict)
+    quarantined: dict[str, float] = field(default_factory=dict)
+    arrived_s: dict[str, float] = field(default_factory=dict)
+    over_s: dict[str, float] = field(default_factory=dict)
+    last_s: float = 0.0
+    pid: int | None = None
+    _open: dict[Key, Hold] = field(default_factory=dict)
+
+    def feed(self, events: Iterable[Row]) -> None:
+        """Take in events, in order; O(1) each."""
+        for event in events:
+            kind, data = str(event["kind"]), event["data"]
+            time_s = float(event["time_s"])
+            self.last_s = max(self.last_s, time_s)
+            if kind in ("granted", "running", "stop-asked", "released"):
+                self._lease(kind, (str(event["job"]), int(event["epoch"])), time_s, data)
+            elif kind == "arrived":
+                self.arrived_s[event["job"]] = time_s
+            elif kind in ("driver-started", "driver-ended"):
+                self.pid = data.get("pid") if kind == "driver-started" else None
+            if kind in ("finished", "gave-up", "cancelled"):
+                # A job that finished by itself did so before a driver saw it.
+                self.over_s[event["job"]] = float(data.get("at_s", time_s))
+            if kind in ("failed", "quarantined"):
+                self._failed((str(event["job"]), int(event["epoch"])), time_s)
+            if kind in INCIDENTS:
+                self._incident(kind, event, time_s, data)
+
+    def current(self) -> list[Hold]:
+        """Leases that hold a device now, in the order of their grants."""
+        return list(self._open.values())
+
+    def holders(self) -> dict[str, list[Hold]]:
+        """Who holds each device now; two where jobs share it."""
+        found: dict[str, list[Hold]] = {}
+        for hold in self.current():
+            for uuid in hold.held:
+                found.setdefault(uuid, []).append(hold)
+        return found
+
+    def _lease(self, kind: str, key: Key, time_s: float, data: Row) -> None:
+        if kind == "granted":
+            self._grant(key, time_s, data)
+            return
+        hold = self.holds.get(key)
+        if hold is None:
+            return
+        if kind == "running":
+            self._keep(key, replace(hold, running_s=hold.granted_s + _seconds(data, hold, time_s)))
+        elif kind == "stop-asked":
+            self._keep(key, replace(hold, stop_why=str(data.get("why", ""))))
+        else:
+            gone = data.get("devices", hold.devices)
+            ended = replace(
+                hold,
+                freed_s={**hold.freed_s, **dict.fromkeys(gone, time_s)},
+                step=data.get("step"),
+                checkpoint_step=data.get("checkpoint_step"),
+                lost_steps=int(data.get("lost_steps") or 0),
+                code=data.get("code"),
+                reason=str(data.get("reason", "")),
+                forced=hold.forced or bool(data.get("forced")),
+                detail=str(data.get("detail", "")),
+            )
+            self._keep(key, ended)
+
+    def _grant(self, key: Key, time_s: float, data: Row) -> None:
+        devices = tuple(map(str, data["devices"]))
+        before = self.holds.get(key)
+        if before is not None:
+            more = tuple(uuid for uuid in devices if uuid not in before.devices)
+            self._keep(key, replace(before, devices=before.devices + more))
+            return
+        new = Hold(
+            *key, devices, time_s,
+            partner=str(data.get("partner") or ""), from_step=int(data.get("from_step") or 0),
+        )  # fmt: skip
+        self._keep(key, new)
+
+    def _keep(self, key: Key, hold: Hold) -> None:
+        self.holds[key] = hold
+        if hold.held:
+            self._open[key] = hold
+        else:
+            self._open.pop(key, None)
+
+    def _failed(self, key: Key, time_s: float) -> None:
+        if key in self.holds:
+            self._keep(key, replace(self.holds[key], failed_s=time_s))
+
+    def _incident(self, kind: str, event: Row, time_s: float, data: Row) -> None:
+        node, device = str(data.get("node", "")), str(data.get("device", ""))
+        text = str(data.get("why") or data.get("detail") or "")
+        self.incidents.append(
+            Incident(time_s, kind, str(event["job"]), int(event["epoch"]), node, device, text)
+        )
+        if kind == "node-lost":
+            self.lost_nodes.setdefault(node, time_s)
+        elif kind == "node-back":
+            self.lost_nodes.pop(node, None)
+        elif kind == "quarantined":
+            self.quarantined.setdefault(device, time_s)
+        elif kind == "unquarantined":
+            self.quarantined.pop(device, None)
+
+
+def _seconds(data: Row, hold: Hold, time_s: float) -> float:
+    """Seconds from the grant until the command ran."""
+    after_s = data.get("after_s")
+    return time_s - hold.granted_s if after_s is None else float(after_s)
+
+
+def outages(incidents: Sequence[Incident], until_s: float) -> list[tuple[str, float, float]]:
+    """Nodes that did not answer, from when to when [s]."""
+    began: dict[str, float] = {}
+    found: list[tuple[str, float, float]] = []
+    for incident in incidents:
+        if incident.kind == "node-lost":
+            began.setdefault(incident.node, incident.time_s)
+        elif incident.kind == "node-back" and incident.node in began:
+            found.append((incident.node, began.pop(incident.node), incident.time_s))
+    return found + [(node, start_s, until_s) for node, start_s in began.items()]

@@ -1,0 +1,1 @@
+"""Thin extras over :mod:`shadowprice.execution.job` for training frameworks."""

@@ -1,0 +1,39 @@
+"""What the engine asks of hosts, simulated or real."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from shadowprice.instances.schedule import ALONE
+from shadowprice.solvers.placement.protocol import Pieces
+
+
+class Hosts(Protocol):
+    """Carries out the decisions of a run and knows when runs end.
+
+    Jobs are rows of the workload. Progress and rates are those of the job's fastest GPU type.
+    """
+
+    @property
+    def next_end_s(self) -> float:
+        """Time [s] of the next completion that is known, infinity if none is."""
+
+    def finish_next(self) -> tuple[int, float, Pieces]:
+        """Take the next completion: job, time [s], and the GPUs it held."""
+
+    def end_s(self, job: int) -> float:
+        """When a running job ends if nothing changes [s]."""
+
+    def start(
+        self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
+    ) -> tuple[float, float]:
+        """Begin a run; returns when progress begins [s] and its rate."""
+
+    def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
+        """Preempt a run; returns the progress made, the work left and the debt, all in seconds."""
+
+    def go_on(self, job: int, partner: int, at_s: float) -> tuple[float, float, float, float]:
+        """Carry on a run with another partner, or alone.
+
+        Returns the progress made [s], the work left [s], when progress goes on [s] and its rate.
+        """

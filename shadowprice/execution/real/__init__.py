@@ -1,0 +1,1 @@
+"""Real hosts: the engine's loop on a wall clock, over processes that train."""

@@ -1,0 +1,137 @@
+"""The engine on a wall clock: the same loop, whose time passes and whose runs fail.
+
+What simulation does not know is told to policies in its own words. A job whose lease ended before its
+work was done, because it failed, was lost with its node or was stopped by hand, finishes for the
+policy and arrives again when it may be tried again. A node that does not answer has no free GPUs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection
+
+from shadowprice.execution.engine import Engine, Rounds
+from shadowprice.execution.real.conclusion import Conclusion
+from shadowprice.execution.real.measuring import Progress
+from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.runner import RealHosts
+from shadowprice.instances.schedule import ALONE
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.placement.protocol import Placement
+from shadowprice.solvers.policy import Knowledge, Policy
+from shadowprice.solvers.state import State
+
+
+class RealEngine(Engine):
+    """The loop of a real run."""
+
+    def __init__(self, run: Run, policy: Policy, placement: Placement, rounds: Rounds) -> None:
+        self.run = run
+        self.real = RealHosts(run)
+        watched = _Watched(policy, self.real)
+        super().__init__(run.measuring.instance, watched, placement, rounds, self.real)
+        self._aside = [0] * len(run.devices.nodes)
+
+    def _await(self, wake_s: float) -> float:
+        if self.admitted < len(self.arrivals):
+            wake_s = min(wake_s, self.arrivals[self.admitted])
+        return self.real.await_event(wake_s)
+
+    def _due_s(self, event_s: float) -> float:
+        """When to decide [s]: at the end of the round; if that is long past, of the last one."""
+        due_s = super()._due_s(event_s)
+        now_s = self.real.await_time(due_s)
+        length_s, first_s = self.rounds.length_s, self.rounds.first_s
+        if length_s == 0.0:
+            return now_s
+        return max(due_s, first_s + math.floor((now_s - first_s) / length_s) * length_s)
+
+    def _sense(self, now_s: float) -> None:
+        state, turn = self.state, self.real.turn(now_s)
+        for data in turn.progress:
+            progress = Progress(*data)
+            row, rate = progress.row, progress.rate
+            state.goes_on(row, progress.ran_s, progress.left_s, now_s, rate)
+        for what in turn.ended:
+            conclusion = Conclusion(*what)
+            self._depart(conclusion.row, conclusion.end_s, state.running[conclusion.row])
+        for row in turn.unplaced:
+            self._depart(row, now_s, state.running[row])
+        for row in turn.withdrawn:
+            self._withdraw(row, now_s)
+        self._keep_aside()
+        if self.run.measuring.learn():
+            state.learn(self.run.measuring.instance)
+        before = self.admitted
+        self._admit(now_s)
+        for row in range(before, self.admitted):
+            self.real.admit(row)
+        for row in turn.returned:
+            state.readmit(row, self.real.left_s(self.run.tracked[row]))
+
+    def _withdraw(self, job: int, now_s: float) -> None:
+        """A waiting job leaves: it was cancelled, or finished while it was being stopped."""
+        state = self.state
+        del state.waiting[job]
+        state.waiting_gpus -= state.gang[job]
+        state.forget(job, now_s)
+        state.finished.append(job)
+
+    def _keep_aside(self) -> None:
+        """Let nobody have the GPUs of lost nodes, nor those that may not be free."""
+        for node, count in enumerate(self.run.devices.kept_aside()):
+            more = count - self._aside[node]
+            if more > 0:
+                taken = self.state.allocator.take_again(((node, more),))
+                assert taken, "a kept device is held by a run"
+            elif more < 0:
+                self.state.allocator.give_back(((node, -more),))
+            self._aside[node] = count
+
+
+class _Watched:
+    """A policy whose decisions are written down, and begin to be carried out, before the engine does."""
+
+    def __init__(self, policy: Policy, hosts: RealHosts) -> None:
+        self._policy, self._hosts = policy, hosts
+
+    @property
+    def name(self) -> str:
+        return self._policy.name
+
+    @property
+    def knows(self) -> frozenset[Knowledge]:
+        return self._policy.knows
+
+    @property
+    def preemptive(self) -> bool:
+        return self._policy.preemptive
+
+    def decide(self, state: State) -> Decision:
+        began_s = time.process_time()
+        decision = self._policy.decide(state)
+        cpu_s = time.process_time() - began_s
+        stays = renewed(state, decision)
+        decision.stops = [job for job in decision.stops if job not in stays]
+        decision.starts = [start for start in decision.starts if start[0] not in stays]
+        self._hosts.decided(state, decision, cpu_s)
+        self._hosts.prepare(decision.stops)
+        return decision
+
+
+def renewed(state: State, decision: Decision) -> Collection[int]:
+    """Jobs that a decision stops and starts on the very GPUs they hold: their leases go on.
+
+    Those that share GPUs before or after are left as they are, since which GPUs of a node a pair
+    holds may differ.
+    """
+    starts = dict(decision.starts)
+    partners = decision.partners or {}
+    return {
+        job
+        for job in decision.stops
+        if job in starts
+        and sorted(starts[job]) == sorted(state.running[job])
+        and state.partner_of.get(job, ALONE) == partners.get(job, ALONE) == ALONE
+    }

@@ -1,0 +1,1 @@
+"""Where leases run: one file a host, found by its name."""

@@ -1,0 +1,112 @@
+"""What Ray's table of nodes says of machines and GPUs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shadowprice.errors import HostError
+
+_TYPE = "accelerator_type:"
+_TYPE_LABEL = "ray.io/accelerator-type"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node that lives.
+
+    Parameters
+    ----------
+    name : str
+        The same when the node comes back.
+    node_id : str
+        Ray's name, another one when it comes back.
+    slots : int
+        GPUs, or CPU cores where the cluster has no GPU.
+    gpu_type : str
+        ``cpu`` for slots of a CPU.
+    cpus, memory_gb : float
+        What the cluster may use of it.
+    """
+
+    name: str
+    node_id: str
+    address: str
+    slots: int
+    gpu_type: str
+    cpus: float
+    memory_gb: float
+
+    @property
+    def bundle(self) -> dict[str, float]:
+        """What one slot reserves: a device with its share of the cores."""
+        if self.gpu_type == "cpu":
+            return {"CPU": 1.0}
+        share = float(int(self.cpus / self.slots))
+        return {"GPU": 1.0, "CPU": share} if share else {"GPU": 1.0}
+
+
+def members(rows: Sequence[Mapping[str, Any]]) -> tuple[Member, ...]:
+    """Nodes that live and have devices, by name.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        What ``ray.nodes()`` returns.
+
+    Raises
+    ------
+    HostError
+        If a node has GPUs of two types.
+    """
+    alive = [row for row in rows if row["Alive"]]
+    kind = "GPU" if any(row["Resources"].get("GPU", 0) >= 1 for row in alive) else "CPU"
+    names = node_names(alive)
+    found = [
+        Member(
+            names[row["NodeID"]],
+            row["NodeID"],
+            row["NodeManagerAddress"],
+            int(row["Resources"][kind]),
+            _gpu_type(row, names[row["NodeID"]]) if kind == "GPU" else "cpu",
+            float(row["Resources"].get("CPU", 0.0)),
+            float(row["Resources"].get("memory", 0.0)) / 1e9,
+        )
+        for row in alive
+        if row["Resources"].get(kind, 0) >= 1
+    ]
+    return tuple(sorted(found, key=lambda member: member.name))
+
+
+def node_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Name of each living node by Ray's: the one it was given, else its machine's.
+
+    Where several bear one name, the start of Ray's is added; such a node comes back as a new one.
+    """
+    plain = {
+        row["NodeID"]: str(
+            row["NodeName"]
+            if row["NodeName"] and row["NodeName"] != row["NodeManagerAddress"]
+            else row["NodeManagerHostname"] or row["NodeManagerAddress"]
+        )
+        for row in rows
+        if row["Alive"]
+    }
+    often = Counter(plain.values())
+    return {
+        node_id: name if often[name] == 1 else f"{name}-{node_id[:8]}"
+        for node_id, name in plain.items()
+    }
+
+
+def _gpu_type(row: Mapping[str, Any], name: str) -> str:
+    """Type of a node's GPUs: its resource, else its label, else ``GPU``."""
+    types = sorted(key[len(_TYPE) :] for key in row["Resources"] if key.startswith(_TYPE))
+    if len(types) > 1:
+        raise HostError(
+            f"hosts ray: node {name} has GPUs of types {', '.join(types)}; start one Ray node for "
+            "each type, with CUDA_VISIBLE_DEVICES set"
+        )
+    return types[0] if types else str(row.get("Labels", {}).get(_TYPE_LABEL, "GPU"))

@@ -1,0 +1,283 @@
+"""Slurm's command line: what is asked of it, and its answers as records.
+
+Only ``sbatch``, ``squeue``, ``scancel`` and ``sinfo`` are used, as argv lists, each with a time-out;
+neither accounting nor an administrator is needed. Written and tested against Slurm 22.05.8. Of the
+JSON shapes of later versions (states as lists, numbers as ``{"set": ..., "number": ...}``) only what
+their manuals say is known here, so readers accept both.
+
+Jobs are asked for in a fixed format of the caller's own jobs: ``squeue --json`` of 22.05 answers
+with every job of the cluster, whatever it is told to leave out, and that once a second would be rude.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shadowprice.errors import HostError
+
+PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
+TIMEOUT_S = 10.0
+_JOB_FIELDS = "JobID:|,State:|,NodeList:|,exit_code:|,Reason:|,Comment:|"
+_NODE_FIELDS = "NodeList:|,StateComplete:|,CPUs:|,Memory:|,NodeAddr:|,GresUsed:|,Gres:|"
+_GPU = re.compile(
+    r"(?:^|,)\s*(?:gres[:/])?gpu(?::(?P<type>[^:,=()]+))??[:=](?P<count>\d+)(?:\([^)]*\))?"
+)
+# A pilot runs inside a job; what that job was given must not become what a new one asks for.
+_INHERITED = ("SLURM_", "SBATCH_", "SALLOC_", "SRUN_")
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """One job as ``squeue`` sees it; ``code`` is the exit code of its script once it ended."""
+
+    identity: int
+    state: str
+    node: str
+    code: int
+    reason: str
+    comment: str
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether no node was given to it yet."""
+        return self.state in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether Slurm is done with it; its processes are gone unless its node was lost."""
+        return self.state not in _ALIVE and not self.is_pending
+
+
+_ALIVE = frozenset(
+    {"CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT"}
+)
+
+
+@dataclass(frozen=True)
+class SlurmNode:
+    """One node as ``sinfo`` sees it.
+
+    Parameters
+    ----------
+    states : frozenset of str
+        Upper-case words: ``IDLE``, ``MIXED``, ``DOWN``, ``DRAIN``, ``NOT_RESPONDING`` ...
+    gpus, gpus_used : mapping of str to int
+        GPUs there are and that jobs hold, by type (``gpu`` where the site names none).
+    """
+
+    name: str
+    states: frozenset[str]
+    cpus: int
+    memory_mb: int
+    address: str
+    gpus: Mapping[str, int]
+    gpus_used: Mapping[str, int]
+
+    @property
+    def is_down(self) -> bool:
+        """Whether Slurm has given it up; one that has missed a question is not down yet."""
+        return bool(self.states & {"DOWN", "FAIL", "POWERED_DOWN", "FUTURE"})
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether it answers and is given new jobs."""
+        return not self.is_down and not self.states & _CLOSED
+
+
+_CLOSED = frozenset(
+    {"NOT_RESPONDING", "NO_RESPOND", "UNKNOWN", "INVAL", "INVALID", "MAINT", "RESERVED", "BLOCKED"}
+    | {"DRAIN", "DRAINING", "DRAINED", "FAILING", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
+    | {"POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
+)
+
+
+def gpus_of(gres: str) -> dict[str, int]:
+    """GPUs by type of a gres string.
+
+    ``gpu:v100:2(S:0-1)``, ``gpu:2``, ``gres/gpu:v100=2``; other resources, shards for instance, are
+    left out.
+    """
+    found: dict[str, int] = {}
+    for match in _GPU.finditer(gres or ""):
+        kind = match["type"] or "gpu"
+        found[kind] = found.get(kind, 0) + int(match["count"])
+    return found
+
+
+def number(value: Any) -> int:
+    """A number, plain or as newer versions wrap it."""
+    if isinstance(value, Mapping):
+        return int(value.get("number") or 0) if value.get("set", True) else 0
+    return int(value or 0)
+
+
+def words(*values: Any) -> frozenset[str]:
+    """States as upper-case words, from a string, a list, or short forms such as ``idle*``."""
+    found: set[str] = set()
+    for value in values:
+        parts = value if isinstance(value, list) else re.split(r"[+,]", str(value or ""))
+        for part in parts:
+            word = part.strip().upper()
+            if word.endswith("*"):
+                found.add("NOT_RESPONDING")
+            found.add(word.rstrip("*~#!%$@^-+"))
+    return frozenset(found - {""})
+
+
+class Slurm:
+    """The commands, in the environment of this process without the job it may itself be in."""
+
+    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+        self.timeout_s = timeout_s
+        absent = [program for program in PROGRAMS if shutil.which(program) is None]
+        if absent:
+            raise HostError(
+                f"slurm: {', '.join(absent)} not found on PATH, expected Slurm's client commands; install "
+                "them (Debian: slurm-client) and run on a machine of the cluster, or use --hosts local"
+            )
+
+    def _run(
+        self, *argv: str, script: str | None = None, env: Mapping[str, str] | None = None
+    ) -> str:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name == "SLURM_CONF" or not name.startswith(_INHERITED)
+        }
+        try:
+            done = subprocess.run(
+                argv,
+                input=script,
+                stdin=subprocess.DEVNULL if script is None else None,
+                env={**kept, **(env or {})},
+                capture_output=True,
+                text=True,
+                timeout=self.timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise HostError(
+                f"slurm: {argv[0]} gave no answer in {self.timeout_s:.0f} s; is slurmctld running?"
+            ) from None
+        except OSError as error:
+            raise HostError(f"slurm: {argv[0]} could not be executed: {error}") from None
+        if done.returncode:
+            said = " ".join((done.stderr or done.stdout).split())[:500]
+            raise HostError(f"slurm: {argv[0]} exited with {done.returncode}: {said}")
+        return done.stdout
+
+    def submit(self, options: list[str], script: str, env: Mapping[str, str] | None = None) -> int:
+        """Submit a script by ``sbatch``; the number of its job.
+
+        ``env`` goes through the environment of ``sbatch``: variables named in ``--export`` make
+        Slurm run a login shell on the node first.
+        """
+        chosen = ("--parsable", "--export=ALL", *options)
+        said = self._run("sbatch", *chosen, script=script, env=env)
+        head = said.strip().splitlines()[-1].split(";")[0] if said.strip() else ""
+        if not head.isdigit():
+            raise HostError(
+                f"slurm: sbatch answered {said.strip()!r}, expected the number of a job"
+            )
+        return int(head)
+
+    def jobs(self) -> dict[int, SlurmJob]:
+        """The caller's jobs, those that ended lately too."""
+        said = self._run("squeue", "-h", "-t", "all", f"--user={os.getuid()}", "-O", _JOB_FIELDS)
+        found = {}
+        for line in said.splitlines():
+            parts = line.split("|", 5)
+            if len(parts) == 6 and parts[0].strip().isdigit():
+                head, state, node, code, reason, comment = (part.strip() for part in parts)
+                node = "" if node == "(null)" else node
+                status = int(code) if code.isdigit() else 0
+                comment = comment.rstrip("|")
+                found[int(head)] = SlurmJob(int(head), state, node, _code(status), reason, comment)
+        return found
+
+    def cancel(self, jobs: list[int], only_pending: bool = False) -> None:
+        """Remove jobs from the queue, or end them as the site does: SIGTERM, KillWait, SIGKILL."""
+        if jobs:
+            which = ["--state=PENDING"] if only_pending else []
+            self._run("scancel", *which, *map(str, jobs))
+
+    def signal(self, jobs: list[int], name: str, everyone: bool = False) -> None:
+        """Send a signal to the scripts of running jobs, or to every process of them."""
+        if jobs:
+            whom = "--full" if everyone else "--batch"
+            self._run("scancel", whom, f"--signal={name}", *map(str, jobs))
+
+    def nodes(self, partition: str = "") -> dict[str, SlurmNode]:
+        """Nodes of a partition, of all of them if none is named."""
+        try:
+            found = nodes_of_json(self._run("sinfo", "--json"), partition)
+        except (HostError, ValueError):
+            found = {}
+        # Slurm without its JSON plugin, or of a version whose shape is another.
+        return found or self.nodes_by_format(partition)
+
+    def nodes_by_format(self, partition: str = "") -> dict[str, SlurmNode]:
+        """The same by fixed format; far fewer bytes than JSON on a large cluster."""
+        chosen = ["-p", partition] if partition else []
+        return nodes_of_lines(self._run("sinfo", "-h", "-N", *chosen, "-O", _NODE_FIELDS))
+
+
+def _code(status: int) -> int:
+    """Exit code of a wait status, or as some versions have it the code itself; -N for a signal."""
+    if status >= 256:
+        return status >> 8
+    return -(status & 127) if status & 127 else status
+
+
+def nodes_of_json(text: str, partition: str) -> dict[str, SlurmNode]:
+    """Nodes of ``sinfo --json``.
+
+    Raises
+    ------
+    ValueError
+        If it is no JSON or has no list of nodes.
+    """
+    read = json.loads(text)
+    listed = read.get("nodes") if isinstance(read, Mapping) else None
+    if not isinstance(listed, list):
+        raise ValueError("no list of nodes")
+    found = {}
+    for node in listed:
+        if partition and partition not in (node.get("partitions") or []):
+            continue
+        found[node["name"]] = SlurmNode(
+            name=node["name"],
+            states=words(node.get("state"), node.get("state_flags") or []),
+            cpus=number(node.get("cpus")),
+            memory_mb=number(node.get("real_memory")),
+            address=str(node.get("address") or node["name"]),
+            gpus=gpus_of(node.get("gres") or ""),
+            gpus_used=gpus_of(node.get("gres_used") or ""),
+        )
+    return found
+
+
+def nodes_of_lines(text: str) -> dict[str, SlurmNode]:
+    """Nodes of ``sinfo -N -O`` with the fields asked for here."""
+    found = {}
+    for line in text.splitlines():
+        parts = [part.strip() for part in line.split("|")]
+        if len(parts) >= 7 and parts[0]:
+            name, states, cpus, memory, address, used, gres = parts[:7]
+            found[name] = SlurmNode(
+                name=name,
+                states=words(states),
+                cpus=int(cpus) if cpus.isdigit() else 0,
+                memory_mb=int(memory) if memory.isdigit() else 0,
+                address=address or name,
+                gpus=gpus_of(gres),
+                gpus_used=gpus_of(used),
+            )
+    return found

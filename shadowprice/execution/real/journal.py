@@ -1,0 +1,54 @@
+"""What hosts answered to the engine, so that a new driver can bring a policy back to where it was.
+
+A policy keeps notes, and its notes follow from what it was told. So everything that comes from
+outside passes through here: time, ends, failures, measurements, which devices a start got. A driver
+that takes a run over lets the same policy decide again on the recorded answers, checks that it
+decides the same, and goes on with real ones where the record ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from shadowprice.errors import PolicyError
+from shadowprice.execution.real.ledger import Ledger
+
+
+class Journal:
+    """Recorded answers first, then new ones.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where answers are kept.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._recorded = deque(ledger.answers())
+
+    @property
+    def replaying(self) -> bool:
+        """Whether there are recorded answers left."""
+        return bool(self._recorded)
+
+    def next(self, call: str) -> Any:
+        """The recorded answer to a call.
+
+        Raises
+        ------
+        PolicyError
+            If another call was recorded: the policy does not decide as it did.
+        """
+        recorded, data = self._recorded.popleft()
+        if recorded != call:
+            raise PolicyError(
+                f"{self._ledger.path}: the record says {recorded!r}, but the policy now leads to {call!r}; "
+                "resume with the program and parameters that began the run"
+            )
+        return data
+
+    def record(self, call: str, data: object) -> None:
+        """Keep an answer."""
+        self._ledger.answer(call, data)

@@ -1,0 +1,242 @@
+"""The run's memory: one SQLite file that outlives the driver.
+
+Everything is written before it is acted upon, in transactions that a killed process leaves either
+whole or undone. ``run`` says what is executed, ``jobs`` where every job stands, ``events`` what
+happened (append-only; :mod:`shadowprice.proofs.execution_log` checks it), ``samples`` and
+``observations`` what was measured, ``journal`` what hosts answered to the engine, from which a new
+driver brings the policy back to where it was (:mod:`shadowprice.execution.real.journal`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from shadowprice.errors import HostError, InputError
+
+SCHEMA_VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE jobs (
+    name TEXT PRIMARY KEY, position INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'expected',
+    step INTEGER NOT NULL DEFAULT 0, iterations INTEGER NOT NULL, gpus INTEGER NOT NULL,
+    tries INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0, arrival_s REAL NOT NULL,
+    first_start_s REAL, finish_s REAL, predicted_rate REAL, measured_rate REAL,
+    model TEXT NOT NULL DEFAULT '', why TEXT NOT NULL DEFAULT '', cancel INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, time_s REAL NOT NULL, kind TEXT NOT NULL,
+    job TEXT NOT NULL, epoch INTEGER NOT NULL, data TEXT NOT NULL
+);
+CREATE INDEX events_of_kind ON events (kind, seq);
+CREATE TABLE samples (
+    time_s REAL NOT NULL, job TEXT NOT NULL, epoch INTEGER NOT NULL, step INTEGER NOT NULL,
+    rate REAL, co_runner TEXT NOT NULL, gpu_type TEXT NOT NULL, gpus INTEGER NOT NULL,
+    nodes INTEGER NOT NULL
+);
+CREATE TABLE observations (
+    job TEXT NOT NULL, model TEXT NOT NULL, gpus INTEGER NOT NULL, gpu_type TEXT NOT NULL,
+    nodes INTEGER NOT NULL, co_runner TEXT NOT NULL, co_model TEXT NOT NULL,
+    steps INTEGER NOT NULL, seconds REAL NOT NULL,
+    PRIMARY KEY (job, gpus, gpu_type, nodes, co_runner)
+) WITHOUT ROWID;
+CREATE TABLE journal (seq INTEGER PRIMARY KEY AUTOINCREMENT, call TEXT NOT NULL, data TEXT NOT NULL);
+"""
+
+Row = dict[str, Any]
+
+
+class Ledger:
+    """An open ledger; :meth:`create` makes one, :meth:`open` opens one that exists.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        In autocommit mode; transactions are explicit.
+    path : Path
+        For messages.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._db = connection
+        self._db.row_factory = sqlite3.Row
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path) -> Ledger:
+        """A new ledger, readable and writable by its owner only."""
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        ledger = cls(sqlite3.connect(path, isolation_level=None, timeout=10.0), path)
+        ledger._settle()
+        ledger._db.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
+        return ledger
+
+    @classmethod
+    def open(cls, path: Path, *, readonly: bool = False) -> Ledger:
+        """An existing ledger.
+
+        Raises
+        ------
+        InputError
+            If there is none, or it is no ledger of this version.
+        """
+        if not path.is_file():
+            raise InputError(f"{path}: no such ledger, expected the state directory of a run")
+        uri = f"{path.resolve().as_uri()}?mode={'ro' if readonly else 'rw'}"
+        try:
+            ledger = cls(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0), path)
+            version = ledger._db.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.Error as error:
+            raise InputError(f"{path}: is not a ledger: {error}") from error
+        if version != SCHEMA_VERSION:
+            raise InputError(f"{path}: has version {version}, expected {SCHEMA_VERSION}")
+        if not readonly:
+            ledger._settle()
+        return ledger
+
+    def _settle(self) -> None:
+        # FULL: what was written before an action is on the disk before the action.
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is written inside, or nothing.
+
+        Raises
+        ------
+        HostError
+            If it cannot be written: the disk is full, the file was removed.
+        """
+        if self._db.in_transaction:
+            yield
+            return
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise HostError(f"{self.path}: cannot be written: {error}") from error
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def set(self, key: str, value: object) -> None:
+        """Remember a fact about the run."""
+        self._write("INSERT OR REPLACE INTO run VALUES (?, ?)", (key, json.dumps(value)))
+
+    def value(self, key: str, default: object = None) -> Any:
+        """A fact about the run."""
+        row = self._db.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
+        return default if row is None else json.loads(row[0])
+
+    def add_job(self, name: str, **columns: object) -> None:
+        """A job of the run."""
+        names = ["name", *columns]
+        marks = ", ".join("?" * len(names))
+        self._write(
+            f"INSERT INTO jobs ({', '.join(names)}) VALUES ({marks})", (name, *columns.values())
+        )
+
+    def update_job(self, name: str, **columns: object) -> None:
+        """Change columns of a job."""
+        settings = ", ".join(f"{column} = ?" for column in columns)
+        self._write(f"UPDATE jobs SET {settings} WHERE name = ?", (*columns.values(), name))
+
+    def first_start(self, name: str, time_s: float) -> None:
+        """Remember when a job first held devices [s]."""
+        self._write(
+            "UPDATE jobs SET first_start_s = ? WHERE name = ? AND first_start_s IS NULL",
+            (time_s, name),
+        )
+
+    def jobs(self) -> list[Row]:
+        """All jobs, in the order of the workload."""
+        return self._rows("SELECT * FROM jobs ORDER BY position")
+
+    def cancelled(self) -> list[str]:
+        """Names of the jobs that somebody wants to be cancelled."""
+        return [row["name"] for row in self._rows("SELECT name FROM jobs WHERE cancel = 1")]
+
+    def event(
+        self, time_s: float, kind: str, job: str = "", epoch: int = 0, **data: object
+    ) -> None:
+        """Append to what happened."""
+        self._write(
+            "INSERT INTO events (time_s, kind, job, epoch, data) VALUES (?, ?, ?, ?, ?)",
+            (time_s, kind, job, epoch, json.dumps(data)),
+        )
+
+    def events(self, since: int = 0) -> list[Row]:
+        """What happened after an event, with ``data`` as a dict."""
+        rows = self._rows("SELECT * FROM events WHERE seq > ? ORDER BY seq", (since,))
+        return [row | {"data": json.loads(row["data"])} for row in rows]
+
+    def sample(self, **columns: object) -> None:
+        """One measurement of a running job."""
+        marks = ", ".join("?" * len(columns))
+        self._write(
+            f"INSERT INTO samples ({', '.join(columns)}) VALUES ({marks})",
+            tuple(columns.values()),
+        )
+
+    def samples(self) -> list[Row]:
+        """All measurements, in the order they were made."""
+        return self._rows("SELECT * FROM samples ORDER BY rowid")
+
+    def observe(self, key: Mapping[str, object], steps: int, seconds: float) -> None:
+        """Add timed steps to those of a job under the same conditions."""
+        self._write(
+            "INSERT INTO observations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET steps = steps + excluded.steps, "
+            "seconds = seconds + excluded.seconds",
+            (
+                *(key[name] for name in ("job", "model", "gpus", "gpu_type", "nodes")),
+                *(key[name] for name in ("co_runner", "co_model")),
+                steps,
+                seconds,
+            ),
+        )
+
+    def observations(self) -> list[Row]:
+        """Sums of timed steps and seconds, by job and conditions."""
+        return self._rows("SELECT * FROM observations ORDER BY job, gpu_type, nodes, co_runner")
+
+    def last_s(self) -> float:
+        """Time of the last event [s], 0 before the first."""
+        row = self._db.execute("SELECT MAX(time_s) FROM events").fetchone()
+        return float(row[0] or 0.0)
+
+    def answer(self, call: str, data: object) -> None:
+        """Append to what hosts answered to the engine."""
+        self._write("INSERT INTO journal (call, data) VALUES (?, ?)", (call, json.dumps(data)))
+
+    def answers(self) -> list[tuple[str, Any]]:
+        """What hosts answered, in order."""
+        rows = self._rows("SELECT call, data FROM journal ORDER BY seq")
+        return [(row["call"], json.loads(row["data"])) for row in rows]
+
+    def _write(self, statement: str, values: tuple[object, ...]) -> None:
+        with self.transaction():
+            self._db.execute(statement, values)
+
+    def _rows(self, statement: str, values: tuple[object, ...] = ()) -> list[Row]:
+        try:
+            return [dict(row) for row in self._db.execute(statement, values)]
+        except sqlite3.Error as error:
+            raise InputError(f"{self.path}: cannot be read: {error}") from error

@@ -1,0 +1,59 @@
+"""How long a run waits for what."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from shadowprice.errors import InputError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Times and counts after which a run stops waiting.
+
+    Parameters
+    ----------
+    poll_s : float
+        Between two looks at the hosts [s].
+    ttl_s : float
+        A lease that is not renewed for so long ends by itself [s]: how long jobs go on after the
+        driver died. Renewed four times as often.
+    grace_s : float
+        From SIGTERM to SIGKILL [s]: time for a last checkpoint.
+    confirm_s : float
+        After the grace, until devices whose processes are not confirmed gone are kept aside [s].
+    start_s : float
+        Until a started command must run [s].
+    hang_s : float
+        Without a step, a job that reports steps has failed [s].
+    retries : int
+        Failures in a row, without a checkpoint between them, after which a job is given up.
+    back_off_s, back_off_max_s : float
+        Wait before the first retry [s]; doubled each time, up to the largest.
+    node_s : float
+        While jobs wait and no lease runs because nodes are lost or devices kept aside, until the
+        run ends [s]; it can be resumed.
+    """
+
+    poll_s: float = 0.1
+    ttl_s: float = 60.0
+    grace_s: float = 30.0
+    confirm_s: float = 10.0
+    start_s: float = 120.0
+    hang_s: float = 600.0
+    retries: int = 3
+    back_off_s: float = 1.0
+    back_off_max_s: float = 300.0
+    node_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            least = 0 if field.name in ("retries", "back_off_s", "grace_s", "confirm_s") else 1e-3
+            if not least <= value < math.inf:
+                raise InputError(f"limits: {field.name} is {value!r}, expected at least {least}")
+
+    def back_off(self, tries: int) -> float:
+        """Wait before a job runs again after so many failures in a row [s]."""
+        return float(min(self.back_off_s * 2.0 ** min(tries - 1, 60), self.back_off_max_s))

@@ -1,0 +1,254 @@
+"""A real run as something to simulate: its jobs, cluster, measured throughputs and overheads.
+
+``write_measured`` leaves ``throughputs.json``, ``jobs.csv``, ``cluster.toml`` and, where gangs were
+spread, ``spread.json`` in a directory, and says the one command that simulates them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from shadowprice.errors import InputError
+from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.measured_overheads import LeaseTime, lease_times, measured_overheads
+from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.instance import Overheads
+from shadowprice.instances.io import write_workload
+from shadowprice.instances.observations import Observation, kind_name, observations_of
+from shadowprice.instances.throughput_files import (
+    measured_throughputs,
+    spread_speeds,
+    write_spread,
+    write_throughputs,
+)
+from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.workload import Workload
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RealJob:
+    """What became of a job.
+
+    Parameters
+    ----------
+    arrival_s, finish_s : float
+        Since the run began [s]; infinity if it did not finish.
+    steps : int
+        Steps it has done.
+    """
+
+    name: str
+    arrival_s: float
+    finish_s: float
+    steps: int
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A real run, with what was measured in it.
+
+    Parameters
+    ----------
+    jobs : tuple of RealJob
+        In the order of the run.
+    workload : Workload
+        Those that did some work, with their measured rates. The work of jobs that did not finish
+        is what they did, so that others wait for them as long as they did.
+    notes : tuple of str
+        What had to be assumed.
+    """
+
+    policy: str
+    round_s: float
+    cluster: Cluster
+    jobs: tuple[RealJob, ...]
+    workload: Workload
+    table: Throughputs
+    observations: tuple[Observation, ...]
+    overheads: Overheads
+    notes: tuple[str, ...] = ()
+
+
+def measured_run(ledger: Ledger) -> MeasuredRun:
+    """What a ledger knows, whether its run is over or not.
+
+    Raises
+    ------
+    InputError
+        If no job has done anything that could be simulated.
+    """
+    source = f"{ledger.path}: measured throughputs"
+    nodes: Sequence[Row] = ledger.value("nodes", [])
+    cluster = cluster_of_facts(nodes)
+    observations = tuple(observations_of(ledger.observations()))
+    timed = any(each.steps and each.seconds > 0 for each in observations)
+    table = (
+        measured_throughputs(observations, source)
+        if timed
+        else Throughputs(cluster.gpu_types, {}, source=source)
+    )
+    rows, leases = ledger.jobs(), lease_times(ledger.events())
+    type_of = {each["uuid"]: node["gpu_type"] for node in nodes for each in node["devices"]}
+    rates = {
+        (row["name"], name): rate for row in rows for name, rate in _table_rates(row, table).items()
+    }
+    workload, notes = measured_workload(rows, cluster, table, leases, str(ledger.path))
+    return MeasuredRun(
+        str(ledger.value("policy")), float(ledger.value("round_s")), cluster,
+        tuple(_real_job(row) for row in rows), workload, table, observations,
+        measured_overheads(leases, rates, type_of), tuple(notes),
+    )  # fmt: skip
+
+
+def measured_workload(
+    rows: Sequence[Row],
+    cluster: Cluster,
+    table: Throughputs,
+    leases: Sequence[LeaseTime],
+    source: str,
+) -> tuple[Workload, list[str]]:
+    """Jobs of a run as a workload, and what had to be assumed of them.
+
+    The rate of a job on a GPU type is that of its kind in the table; it is not run on types where its
+    kind was not measured. Where the table has none, a job that finished (its command told no steps)
+    gets all its steps over the time it held devices for itself, and any other the rate that was
+    expected of it, both on all types.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        As of the ledger's jobs.
+
+    Raises
+    ------
+    InputError
+        If no job has done anything.
+    """
+    kept, rates, notes = [], [], []
+    for row in rows:
+        known = _table_rates(row, table)
+        speeds = [known.get(name, 0.0) for name in cluster.gpu_types]
+        if not any(speeds):
+            rate, why = _other_rate(row, leases)
+            speeds = [rate] * len(cluster.gpu_types)
+            if row["step"] and rate > 0:
+                notes.append(f"job {row['name']}: {why}")
+        if row["step"] and any(speeds):
+            kept.append(row)
+            rates.append(speeds)
+        else:
+            notes.append(f"job {row['name']}: did nothing that was measured, and is left out")
+    if not kept:
+        raise InputError(f"{source}: no job has done a step, expected at least one")
+    workload = Workload.from_columns(
+        id=[row["name"] for row in kept],
+        arrival_s=[row["arrival_s"] for row in kept],
+        gpus=[row["gpus"] for row in kept],
+        work=[row["step"] for row in kept],
+        model=[kind_name(row["name"], row["model"]) for row in kept],
+        throughput=rates,
+        gpu_types=cluster.gpu_types,
+        source=source,
+    )
+    return workload, notes
+
+
+def _table_rates(row: Row, table: Throughputs) -> dict[str, float]:
+    """Rates of a job by GPU type, where its kind was measured."""
+    found = table.rates(kind_name(row["name"], row["model"]), row["gpus"])
+    return {} if found is None else dict(zip(table.gpu_types, found, strict=True))
+
+
+def _other_rate(row: Row, leases: Sequence[LeaseTime]) -> tuple[float, str]:
+    """Rate of a job that was not measured alone, 0 if there is none, and where it is from."""
+    held_s = math.fsum(lease.held_s for lease in leases if lease.job == row["name"])
+    if row["state"] == "finished" and held_s > 0:
+        return row["step"] / held_s, "told no steps, its rate is that of its time on devices"
+    return float(row["predicted_rate"] or 0.0), "was not measured alone, its expected rate is taken"
+
+
+def cluster_of_facts(nodes: Sequence[Row]) -> Cluster:
+    """The cluster of nodes as a ledger describes them."""
+    return Cluster(
+        tuple(
+            Node(
+                len(node["devices"]),
+                node["gpu_type"],
+                cpus=float(node.get("cpus", 0.0)),
+                memory_gb=float(node.get("memory_gb", 0.0)),
+            )
+            for node in nodes
+        )
+    )
+
+
+def write_measured(run: MeasuredRun, directory: Path) -> str:
+    """Write a run to be simulated; returns the command that does it.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
+    table, jobs, cluster = (directory / n for n in ("throughputs.json", "jobs.csv", "cluster.toml"))
+    write_workload(run.workload, jobs)
+    write_cluster(run.cluster, cluster)
+    words = [
+        "shadowprice", "simulate", str(jobs), "--cluster", str(cluster),
+        "--policy", run.policy, "--round", repr(run.round_s),
+        "--start-cost", repr(run.overheads.start_s), "--restart-cost", repr(run.overheads.restart_s),
+    ]  # fmt: skip
+    if run.table.alone:
+        write_throughputs(run.table, table)
+        words += ["--throughputs", str(table)]
+    speeds = spread_speeds(run.observations)
+    if speeds.models:
+        write_spread(speeds, directory / "spread.json")
+        words += ["--spread", str(directory / "spread.json")]
+    return shlex.join(words)
+
+
+def write_cluster(cluster: Cluster, path: Path) -> None:
+    """Write a TOML file that ``Cluster.from_toml`` reads back.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    lines = []
+    for count, node in cluster.groups():
+        lines += ["[[nodes]]", f"count = {count}"]
+        for field in fields(node):
+            value = getattr(node, field.name)
+            lines.append(f"{field.name} = {_toml(value)}")
+        lines.append("")
+    try:
+        path.write_text("\n".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, str):
+        # As in JSON, but DEL is escaped and other characters are not.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+def _real_job(row: Row) -> RealJob:
+    finished = row["state"] == "finished"
+    finish_s = float(row["finish_s"]) if finished else math.inf
+    return RealJob(row["name"], float(row["arrival_s"]), finish_s, int(row["step"]))

@@ -1,0 +1,239 @@
+"""What running jobs measure: their progress for the engine, their throughputs for the policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from shadowprice.execution.real.tracked import Lease, Tracked
+from shadowprice.instances.grid import TICK_S, to_grid
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.throughputs import Kind, Throughputs
+from shadowprice.solvers.placement.protocol import Pieces
+
+_K = TypeVar("_K")
+
+_FEWEST_STEPS = 3
+_SHORTEST_S = 0.05
+"""Timed steps and seconds below which a window says nothing about a rate."""
+
+_ENOUGH_S = 1.0
+_CHANGE = 0.02
+"""Timed seconds after which an estimate replaces what was assumed, and the least change of one."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the engine is told of a running job.
+
+    Parameters
+    ----------
+    ran_s : float
+        Time it made progress since the last time [s].
+    left_s : float
+        Run time left on its fastest type [s].
+    rate : float
+        Rate against its fastest type.
+    steps, seconds
+        Timed steps and seconds of this lease so far.
+    step : int
+        Step it reached.
+    reported : bool
+        Whether the command reports its steps.
+    stepping_s : float
+        When its first step was seen [s], infinity before.
+    """
+
+    row: int
+    ran_s: float
+    left_s: float
+    rate: float
+    steps: int
+    seconds: float
+    step: int
+    reported: bool
+    stepping_s: float
+
+
+@dataclass(frozen=True, order=True)
+class Conditions:
+    """Under what steps were timed; ``co_row`` is the row of the partner, -1 for none."""
+
+    row: int
+    gpu_type: int
+    nodes: int
+    co_row: int
+
+
+class Measuring:
+    """Rates of a run.
+
+    Parameters
+    ----------
+    instance : Instance
+        With the rates that are assumed before anything is measured.
+
+    Attributes
+    ----------
+    instance : Instance
+        With the rates that are known now.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self._sums: dict[Conditions, tuple[int, float]] = {}
+
+    def progress(self, tracked: Tracked, lease: Lease, now_s: float) -> Progress:
+        """Progress of a lease since the engine was told last."""
+        row, report = lease.row, lease.report
+        ran_s = max(now_s - max(lease.synced_s, lease.stepping_s), 0.0)
+        steps = number(report, "timed_steps", 0)
+        seconds = number(report, "seconds", 0.0)
+        rate = self._window_rate(lease, steps, seconds)
+        shortest_s = float(self.instance.shortest_s[row])
+        reported = "step" in report
+        if reported:
+            # A lease that was just asked to stop or finish may report all steps: some work is left.
+            share = max(lease.target - lease.step, 0) / max(tracked.job.iterations, 1)
+            left_s = share * shortest_s
+        else:
+            left_s = shortest_s - tracked.estimated_s - ran_s * rate
+        left_s = max(float(to_grid(left_s)), TICK_S)
+        return Progress(
+            row, ran_s, left_s, rate, int(steps), float(seconds), lease.step, reported,
+            lease.stepping_s,
+        )  # fmt: skip
+
+    def left_s(self, tracked: Tracked) -> float:
+        """Work left of a job that does not run, as run time on its fastest type [s]."""
+        shortest_s = float(self.instance.shortest_s[tracked.row])
+        share = 1.0 - tracked.step / tracked.job.iterations
+        left_s = shortest_s * share if tracked.step else shortest_s - tracked.estimated_s
+        return max(float(to_grid(left_s)), TICK_S)
+
+    def window(self, lease: Lease, progress: Progress) -> tuple[int, float] | None:
+        """Steps and seconds timed since the last time, None if none were."""
+        steps = progress.steps - lease.counted[0]
+        seconds = progress.seconds - lease.counted[1]
+        return (steps, seconds) if steps > 0 and seconds > 0 else None
+
+    def count(self, lease: Lease, progress: Progress) -> None:
+        """Add the steps that were timed since the last time."""
+        window = self.window(lease, progress)
+        if window is None:
+            return
+        lease.counted = (progress.steps, progress.seconds)
+        conditions = self.conditions(lease)
+        self._sums[conditions] = _add(self._sums.get(conditions), window)
+
+    def conditions(self, lease: Lease) -> Conditions:
+        """Under what a lease runs now."""
+        gpu_type = int(self.instance.cluster.type_of_node[lease.pieces[0][0]])
+        return Conditions(lease.row, gpu_type, len(lease.pieces), lease.partner)
+
+    def prior_rate(self, row: int, pieces: Pieces, partner: int) -> float:
+        """Rate of a run against the job's fastest type, by what is known now."""
+        instance = self.instance
+        types = {int(instance.cluster.type_of_node[node]) for node, _ in pieces}
+        if partner != ALONE:
+            whole_s = max(instance.shared_s(row, partner, kind) for kind in types)
+        else:
+            whole_s = max(float(instance.plain_processing_s[row, kind]) for kind in types)
+        return float(instance.shortest_s[row]) / whole_s if math.isfinite(whole_s) else 1.0
+
+    def work_rate(self, row: int, pieces: Pieces, partner: int) -> float:
+        """Iterations a second that are expected of a run."""
+        return self._fastest(row) * self.prior_rate(row, pieces, partner)
+
+    def learn(self) -> bool:
+        """Take rates that were measured well into the instance; whether any changed."""
+        workload, types = self.instance.workload, self.instance.cluster.gpu_types
+        assert workload.throughput is not None
+        columns = [workload.gpu_types.index(name) for name in types]
+        table, changed = workload.throughput.copy(), False
+        alone, pairs = self._rates()
+        for (kind, gpu_type), rate in alone.items():
+            rows = [row for row in range(len(workload)) if self._kind(row) == kind]
+            before = float(table[rows[0], columns[gpu_type]])
+            if abs(rate - before) > _CHANGE * before and before > 0:
+                table[rows, columns[gpu_type]] = rate
+                changed = True
+        together, more = self._together(pairs)
+        if changed or more:
+            fresh = replace(workload, throughput=table)
+            self.instance = replace(self.instance, workload=fresh, together=together)
+        return changed or more
+
+    def _together(
+        self, pairs: Mapping[tuple[int, Kind, Kind], float]
+    ) -> tuple[Throughputs | None, bool]:
+        """Rates of pairs with those measured, and whether any changed."""
+        known = self.instance.together
+        if known is None:
+            return None, False
+        table, changed = dict(known.together), False
+        for (gpu_type, kind, other), rate in pairs.items():
+            name = self.instance.cluster.gpu_types[gpu_type]
+            for key, place in (((name, kind, other), 0), ((name, other, kind), 1)):
+                rates = table.get(key)
+                if rates is not None and abs(rate - rates[place]) > _CHANGE * rates[place]:
+                    table[key] = (rate, rates[1]) if place == 0 else (rates[0], rate)
+                    changed = True
+        return (replace(known, together=table) if changed else known), changed
+
+    def _rates(
+        self,
+    ) -> tuple[dict[tuple[Kind, int], float], dict[tuple[int, Kind, Kind], float]]:
+        """Measured rates of kinds alone, on as few nodes as were tried, and beside others."""
+        fewest: dict[tuple[Kind, int], int] = {}
+        for found in self._sums:
+            if found.co_row == ALONE:
+                key = (self._kind(found.row), found.gpu_type)
+                fewest[key] = min(fewest.get(key, found.nodes), found.nodes)
+        alone: dict[tuple[Kind, int], tuple[int, float]] = {}
+        pairs: dict[tuple[int, Kind, Kind], tuple[int, float]] = {}
+        for found, sums in self._sums.items():
+            kind = self._kind(found.row)
+            if found.co_row != ALONE:
+                pair = (found.gpu_type, kind, self._kind(found.co_row))
+                pairs[pair] = _add(pairs.get(pair), sums)
+            elif found.nodes == fewest[kind, found.gpu_type]:
+                alone[kind, found.gpu_type] = _add(alone.get((kind, found.gpu_type)), sums)
+        return _well_measured(alone), _well_measured(pairs)
+
+    def _kind(self, row: int) -> Kind:
+        workload = self.instance.workload
+        return str(workload.model[row]), int(workload.gpus[row])
+
+    def _window_rate(self, lease: Lease, steps: float, seconds: float) -> float:
+        """Rate since the engine was told last, against the fastest type."""
+        count, passed_s = steps - lease.counted[0], seconds - lease.counted[1]
+        if count < _FEWEST_STEPS or passed_s < _SHORTEST_S:
+            return lease.rate
+        return float(count / passed_s / self._fastest(lease.row))
+
+    def _fastest(self, row: int) -> float:
+        """Iterations a second on the fastest type."""
+        return float(self.instance.workload.work[row]) / float(self.instance.shortest_s[row])
+
+
+def number(report: Mapping[str, Any], key: str, otherwise: float) -> float:
+    """A number >= 0 that a job reported; what jobs say may be anything."""
+    value = report.get(key)
+    fine = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if fine and 0 <= value < 1e15 else otherwise  # type: ignore[operator,return-value]
+
+
+def _add(before: tuple[int, float] | None, more: tuple[int, float]) -> tuple[int, float]:
+    return more if before is None else (before[0] + more[0], before[1] + more[1])
+
+
+def _well_measured(sums: Mapping[_K, tuple[int, float]]) -> dict[_K, float]:
+    return {
+        key: steps / seconds
+        for key, (steps, seconds) in sums.items()
+        if steps >= _FEWEST_STEPS and seconds >= _ENOUGH_S
+    }

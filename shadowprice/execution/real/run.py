@@ -1,0 +1,41 @@
+"""Everything that belongs to one real run, put together by the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shadowprice.execution.real.clock import Clock
+from shadowprice.execution.real.devices import Devices
+from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.limits import Limits
+from shadowprice.execution.real.measuring import Measuring
+from shadowprice.execution.real.orders import OrderBook
+from shadowprice.execution.real.record import Record
+from shadowprice.execution.real.tracked import Lease, Tracked
+from shadowprice.execution.real.watch import Watch
+
+
+@dataclass(frozen=True)
+class Run:
+    """The parts of a run, none of which knows the others' insides.
+
+    Parameters
+    ----------
+    tracked : list of Tracked
+        Every job, by its row in the workload.
+    """
+
+    tracked: list[Tracked]
+    ledger: Ledger
+    record: Record
+    watch: Watch
+    devices: Devices
+    measuring: Measuring
+    orders: OrderBook
+    limits: Limits
+    clock: Clock
+
+    def leases(self) -> list[Lease]:
+        """All leases whose end is not confirmed."""
+        running = [tracked.lease for tracked in self.tracked if tracked.lease is not None]
+        return running + [lease for tracked in self.tracked for lease in tracked.written_off]

@@ -1,0 +1,74 @@
+"""What a person asks for when jobs are to be executed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shadowprice.errors import InputError
+from shadowprice.execution.real.limits import Limits
+from shadowprice.instances.grid import MAX_TIME_S, to_grid
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One execution; the same settings resume it.
+
+    Parameters
+    ----------
+    jobs : Path
+        Job file; see :mod:`shadowprice.execution.real.job_file`.
+    policy : str
+        Name of a policy, parameters after a colon.
+    hosts : str
+        ``local``, ``local:4``, ``ray``, ``slurm`` and so on; see
+        :mod:`shadowprice.execution.real.hosts`.
+    state : Path
+        State directory.
+    round_s : float
+        Length of a round [s]; 0 for a decision at every event. Rounded to the time grid.
+    placement : str
+        Name of a placement.
+    throughputs : Path, optional
+        Table of rates that are assumed before they are measured.
+    share : float, optional
+        Lets any two jobs of equal gangs share their GPUs, each assumed to keep this part of its
+        own rate until that is measured; beside what the table says of pairs.
+    limits : Limits
+        How long to wait for what.
+    """
+
+    jobs: Path
+    policy: str
+    hosts: str
+    state: Path
+    round_s: float = 60.0
+    placement: str = "count"
+    throughputs: Path | None = None
+    share: float | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.round_s < MAX_TIME_S:
+            raise InputError(f"round is {self.round_s!r}, expected seconds >= 0")
+        if self.share is not None and not 0 < self.share <= 1:
+            raise InputError(f"share is {self.share!r}, expected a number above 0, at most 1")
+        object.__setattr__(self, "round_s", float(to_grid(self.round_s)))
+
+    @property
+    def checkpoint_s(self) -> float:
+        """How often jobs should make checkpoints [s]: once a round, at least once a minute."""
+        return min(self.round_s or math.inf, 60.0)
+
+    def identity(self, jobs_sha256: str) -> Mapping[str, object]:
+        """What must be the same when a run is resumed."""
+        return {
+            "jobs_sha256": jobs_sha256,
+            "policy": self.policy,
+            "hosts": self.hosts,
+            "round_s": self.round_s,
+            "placement": self.placement,
+            "share": self.share,
+        }

@@ -1,0 +1,95 @@
+"""The state directory of a run: made once, used by one driver at a time, resumed by the next."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from shadowprice.errors import HostError, InputError
+from shadowprice.execution.real.ledger import Ledger
+
+LEDGER = "run.db"
+
+
+@contextmanager
+def locked(state: Path) -> Iterator[None]:
+    """Be the only driver of a state directory, which is made if it does not exist.
+
+    Raises
+    ------
+    InputError
+        If it belongs to somebody else or others may write to it.
+    HostError
+        If another driver has it.
+    """
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = state.stat()
+    except OSError as error:
+        raise InputError(f"state directory {state}: {error.strerror}") from error
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InputError(
+            f"state directory {state}: others may write to it, expected one of your own with mode 0700"
+        )
+    state.chmod(0o700)
+    lock = os.open(state / "driver.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.pread(lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            raise HostError(
+                f"state directory {state}: another driver (process {pid}) executes it; wait for it, or "
+                "choose another with --state"
+            ) from None
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(lock)
+
+
+def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[Ledger, bool]:
+    """The ledger of a state directory, and whether a run is resumed.
+
+    Raises
+    ------
+    InputError
+        If the directory is of a run with other settings.
+    """
+    path = state / LEDGER
+    if path.exists():
+        ledger = Ledger.open(path)
+        if ledger.value("ready"):
+            _check_identity(ledger, identity, state)
+            return ledger, True
+        # A driver died before it had written down what is run: nothing has happened yet.
+        ledger.close()
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    ledger = Ledger.create(path)
+    with ledger.transaction():
+        ledger.set("run_id", uuid.uuid4().hex)
+        ledger.set("began_unix", time.time())
+        ledger.set("ended", False)
+        for key, value in identity.items():
+            ledger.set(key, value)
+    return ledger, False
+
+
+def _check_identity(ledger: Ledger, identity: Mapping[str, object], state: Path) -> None:
+    for key, value in identity.items():
+        before = ledger.value(key)
+        if before != value:
+            what = "the job file has changed" if key == "jobs_sha256" else f"{key} is {value!r}"
+            was = "" if key == "jobs_sha256" else f" with {before!r}"
+            raise InputError(
+                f"state directory {state}: {what}, but its run was begun{was or ' with another'}; "
+                "resume it as it was begun, or choose another directory with --state"
+            )

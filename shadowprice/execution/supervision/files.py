@@ -1,0 +1,122 @@
+"""Files of a lease's directory, read and written so that nothing in them can hurt.
+
+A job may write what it likes there. What is half-written, huge, a link, a pipe or no object is
+taken as absent; what is written replaces a file at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import time
+
+TYPE_CHECKING = False  # importing typing would cost a third of the start-up
+if TYPE_CHECKING:
+    from typing import Any
+
+FILE_LIMIT = 1 << 20
+RESERVED_BYTES = 1 << 14
+"""Kept for exit.json from the start, so that a full disk does not hide how a command ended."""
+
+
+def read_json(path: str, limit: int = FILE_LIMIT) -> dict[str, Any] | None:
+    """Object in a file; None if it is missing, no plain file, too large, or anything but an object."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
+            return None
+        value = json.loads(os.read(descriptor, about.st_size))
+    except (OSError, ValueError, RecursionError):
+        return None
+    finally:
+        os.close(descriptor)
+    return value if isinstance(value, dict) else None
+
+
+def write_json(path: str, value: object, *, durable: bool = False) -> None:
+    """Replace a file atomically; whatever bears its name, a link for instance, is not followed."""
+    write_text(path, json.dumps(value, ensure_ascii=False), durable=durable)
+
+
+def write_text(path: str, text: str, *, durable: bool = False) -> None:
+    """Replace a file atomically; ``durable`` waits until it would survive a power cut."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    descriptor = os.open(temporary, flags, 0o600)
+    try:
+        _write_all(descriptor, text.encode(errors="replace"))
+        if durable:
+            os.fsync(descriptor)
+    except OSError:
+        os.unlink(temporary)
+        raise
+    finally:
+        os.close(descriptor)
+    try:
+        os.replace(temporary, path)
+    except IsADirectoryError:  # planted
+        os.rename(path, f"{path}.{time.monotonic_ns()}.moved")
+        os.replace(temporary, path)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def take_lock(directory: str, wait_s: float = 0.0) -> int | None:
+    """Descriptor of the lease's lock, or None while another holds it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(f"{directory}/lock", flags, 0o600)
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except OSError:
+            if time.monotonic() >= until:
+                os.close(descriptor)
+                return None
+        time.sleep(0.01)
+
+
+def ending(code: int, reason: str, *, forced: bool = False, detail: str = "") -> dict[str, Any]:
+    """What ``exit.json`` says."""
+    return {"code": code, "reason": reason, "forced": forced, "detail": detail}
+
+
+def reserve_space(directory: str) -> int | None:
+    """Descriptor of a file as large as ``exit.json`` may become, None if there is no room."""
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        descriptor = os.open(f"{directory}/.exit", flags, 0o600)
+        _write_all(descriptor, b" " * RESERVED_BYTES)
+    except OSError:
+        return None
+    return descriptor
+
+
+def write_ending(directory: str, record: dict[str, Any], reserve: int | None) -> None:
+    """Write ``exit.json``, into the space kept for it if the disk is full."""
+    until = time.monotonic() + 60.0
+    while time.monotonic() < until:
+        try:
+            os.makedirs(directory, 0o700, exist_ok=True)  # a command may have removed it
+            write_json(f"{directory}/exit.json", record)
+            return
+        except OSError:
+            pass
+        try:
+            if reserve is not None:
+                data = json.dumps(record, ensure_ascii=False).encode(errors="replace")
+                os.pwrite(reserve, data.ljust(RESERVED_BYTES), 0)
+                os.replace(f"{directory}/.exit", f"{directory}/exit.json")
+                return
+        except OSError:
+            time.sleep(0.2)

@@ -1,0 +1,58 @@
+"""What a command prints, kept within a limit."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+
+FLUSH_S = 2.0
+
+
+class Log:
+    """Output of a command: the first half of ``limit`` bytes and the most recent half, on disk.
+
+    A disk that is full loses output, never the command.
+    """
+
+    def __init__(self, path: str, limit: int) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        self.file = os.open(path, flags, 0o600)
+        self.half = max(1, limit // 2)
+        self.total = 0
+        self.recent = bytearray()
+        self.late = bytearray()  # at least the last half, once the first half is full
+        self.flush_at = math.inf
+
+    def add(self, data: bytes) -> None:
+        """Take what the command wrote."""
+        self.recent = (self.recent + data[-4096:])[-4096:]
+        room = max(0, self.half - self.total)
+        self.late += data[room:]
+        before, self.total = self.total, self.total + len(data)
+        if self.total <= 2 * self.half:
+            self._write(before, data)
+        else:
+            self._write(before, data[:room])
+            self.flush_at = min(self.flush_at, time.monotonic() + FLUSH_S)
+        if len(self.late) > 2 * self.half + (1 << 18):
+            del self.late[: -self.half]
+
+    def flush(self) -> None:
+        """Write the most recent half, if more came than fits."""
+        self.flush_at = math.inf
+        left_out = self.total - 2 * self.half
+        if left_out > 0:
+            note = f"\n[{left_out} bytes left out]\n".encode()
+            self._write(self.half, note + self.late[-self.half :])
+
+    def tail(self, lines: int = 20, characters: int = 2000) -> str:
+        """The last lines, without what could steer a terminal."""
+        text = self.recent.decode(errors="replace")
+        shown = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+        return "\n".join(shown.strip().splitlines()[-lines:])[-characters:]
+
+    def _write(self, position: int, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            os.pwrite(self.file, data, position)

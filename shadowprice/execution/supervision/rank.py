@@ -1,0 +1,227 @@
+"""One rank of a lease on its node, from its order to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import os
+import select
+import signal
+import time
+
+from shadowprice.execution.supervision.command import PR_SET_CHILD_SUBREAPER, prctl, spawn
+from shadowprice.execution.supervision.files import (
+    ending,
+    read_json,
+    reserve_space,
+    take_lock,
+    write_ending,
+)
+from shadowprice.execution.supervision.output import Log
+from shadowprice.execution.supervision.processes import bury, descendants, processes, send
+
+TYPE_CHECKING = False  # importing typing would cost a third of the start-up
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+POLL_S = 0.05
+REREAD_S = 0.5
+LEFTOVER_GRACE_S = 2.0
+"""For processes that a command leaves behind when it ends by itself."""
+READ_BYTES = 1 << 18
+F_SETPIPE_SZ = 1031
+
+
+class Supervisor:
+    """One rank, from its order to its end; ``lock`` is held by the caller."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.reason = ""  # why the command was asked to end
+        self.code: int | None = None
+        self.forced = self.leftovers_told = self.told = False
+        self.spread_at = self.kill_at = math.inf
+        self.look_at = 0.0
+        self.serial: object = None
+        self.attributes: object = None
+        self.reread_at = 0.0
+        self.command = 0
+        self.wake, self.waker = os.pipe()
+        os.set_blocking(self.wake, False)
+        os.set_blocking(self.waker, False)
+        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._told)
+
+    def _told(self, number: int, frame: FrameType | None) -> None:
+        self.told = True
+
+    def run(self) -> None:
+        """Start the command, watch it, write how it ended."""
+        reserve = reserve_space(self.directory)
+        try:
+            record = self._start() or self._watch()
+        except Exception as error:
+            while self._reap():
+                self._kill()
+                time.sleep(POLL_S)
+            record = ending(-9, "exited", forced=True, detail=f"the supervisor failed: {error!r}")
+        write_ending(self.directory, record, reserve)
+
+    def _start(self) -> dict[str, Any] | None:
+        order = read_json(f"{self.directory}/order.json") or {}
+        lease = read_json(f"{self.directory}/lease.json") or {}
+        if lease.get("stop") is True or self.told:
+            return ending(0, "void", detail="stopped before it began")
+        try:
+            self.ttl_s, self.grace_s = float(order["ttl_s"]), float(order["grace_s"])
+            self.log = Log(f"{self.directory}/output.log", int(order["log_bytes"]))
+            self.output, write_end = os.pipe()
+            os.set_blocking(self.output, False)
+            with contextlib.suppress(PermissionError):  # the user has large pipes enough
+                fcntl.fcntl(write_end, F_SETPIPE_SZ, READ_BYTES)
+            prctl(PR_SET_CHILD_SUBREAPER, 1)
+            self.command = spawn(order, self.directory, write_end)
+        except (OSError, LookupError, TypeError, ValueError) as error:
+            detail = str(error) if isinstance(error, OSError) else f"order.json: {error!r}"
+            return ending(127, "unstartable", detail=detail)
+        os.close(write_end)
+        self.deadline = time.monotonic() + self.ttl_s
+        self.poll = select.poll()
+        self.poll.register(self.output, select.POLLIN)
+        self.poll.register(self.wake, select.POLLIN)
+        return None
+
+    def _watch(self) -> dict[str, Any]:
+        while self._reap():
+            now = time.monotonic()
+            if now >= self.look_at:
+                self.look_at = now + POLL_S
+                self._look(now)
+            self._press(now)
+            if now >= self.log.flush_at:
+                self.log.flush()
+            self._read(self.look_at - now)
+        for _ in range(16):  # what is still in the pipe
+            self._read(0.0)
+        self.log.flush()
+        code = -9 if self.code is None else self.code
+        detail = "" if code in (0, 75, 143, -15) else self.log.tail()
+        # A batch system tells the supervisor and its command at once, and either may be the faster.
+        reason = self.reason or ("stopped" if self.told else "exited")
+        return ending(code, reason, forced=self.forced, detail=detail)
+
+    def _reap(self) -> bool:
+        """Collect who died; whether anything of the command is left."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == self.command:
+                    self.code = os.waitstatus_to_exitcode(status)
+                if pid == 0:
+                    return True
+        except ChildProcessError:
+            return False
+
+    def _read(self, wait_s: float) -> None:
+        """Wait for output, a signal or the time, and take what there is."""
+        for descriptor, _ in self.poll.poll(max(0, math.ceil(wait_s * 1e3))):
+            try:
+                data = os.read(descriptor, READ_BYTES)
+            except BlockingIOError:
+                continue
+            if descriptor == self.output:
+                if data:
+                    self.log.add(data)
+                else:
+                    self.poll.unregister(descriptor)
+
+    def _look(self, now: float) -> None:
+        """See whether the lease was renewed, is to stop, or has expired."""
+        lease = self._read_lease(now)
+        if lease and lease.get("serial") != self.serial:
+            self.serial = lease.get("serial")
+            self.deadline = now + self.ttl_s
+        if lease.get("stop") is True:
+            asked = lease.get("grace_s")
+            sane = isinstance(asked, (int, float)) and 0 <= asked < 1e9
+            self._ask(now, "stopped", float(asked) if sane else self.grace_s)  # type: ignore[arg-type]
+        elif self.told:
+            self.told = False
+            self._ask(now, "stopped", self.grace_s)
+        elif now > self.deadline and not self.reason:
+            self._ask(now, "expired", self.grace_s)
+
+    def _read_lease(self, now: float) -> dict[str, Any]:
+        """``lease.json`` if it may have changed, else nothing.
+
+        Most often its attributes tell. They may be old on a network's file system, where only an
+        ``open`` asks again, and do not tell two changes within a tick of the clock.
+        """
+        path = f"{self.directory}/lease.json"
+        try:
+            about = os.lstat(path)
+        except OSError:
+            return {}
+        attributes = (about.st_ino, about.st_mtime_ns, about.st_size)
+        if attributes == self.attributes and now < self.reread_at:
+            return {}
+        self.attributes, self.reread_at = attributes, now + REREAD_S
+        return read_json(path) or {}
+
+    def _ask(self, now: float, reason: str, grace_s: float) -> None:
+        if self.reason:
+            self.kill_at = min(self.kill_at, now + grace_s)
+            return
+        self.reason = reason
+        self.kill_at, self.spread_at = now + grace_s, now + grace_s / 2
+        if self.code is None:
+            send(self.command, signal.SIGTERM)
+        for pid in descendants({os.getpid()}, processes()):
+            send(pid, signal.SIGCONT)
+
+    def _press(self, now: float) -> None:
+        """Signals that are due."""
+        if self.code is not None and not self.leftovers_told:
+            self.leftovers_told = True
+            self.spread_at = now
+            if not self.reason or self.code in (0, 75):  # it has saved
+                self.kill_at = min(self.kill_at, now + min(self.grace_s, LEFTOVER_GRACE_S))
+        if now >= self.spread_at:
+            self.spread_at = math.inf
+            for pid in descendants({os.getpid()}, processes()) - {self.command}:
+                send(pid, signal.SIGTERM)
+                send(pid, signal.SIGCONT)
+        if now >= self.kill_at:
+            self.forced = True
+            self._kill()
+
+    def _kill(self) -> None:
+        """SIGKILL to every process of the command, by group: a group cannot fork away from it."""
+        table = processes()
+        for pid in descendants({os.getpid()}, table):
+            if table[pid][2] != os.getsid(0):
+                send(-table[pid][1], signal.SIGKILL)
+            send(pid, signal.SIGKILL)
+
+
+def main(directory: str) -> int:
+    """Run, or clean up after, the lease of a directory; 1 if another supervisor has it."""
+    os.umask(0o077)
+    null = os.open(os.devnull, os.O_RDWR)
+    lock = take_lock(directory, wait_s=2.0)
+    if lock is None:
+        return 1
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    if os.path.lexists(f"{directory}/exit.json"):
+        return 0
+    if os.path.lexists(f"{directory}/supervisor.json"):
+        recorded = read_json(f"{directory}/supervisor.json") or {}
+        return 0 if bury(directory, recorded, wait_s=10.0) else 1
+    Supervisor(directory).run()
+    return 0

@@ -1,0 +1,300 @@
+"""Check the event log of a real run: standard library only.
+
+The log is what the driver wrote down before it acted. Rules, each event against all before it:
+
+==============  ====================================================================================
+``form``        numbered 1, 2, 3 ... without a gap, times never decrease, known kinds, well-formed data
+``driver``      a driver starts first; later ones resume; after one has ended nothing happens
+``arrival``     nothing is decided about a job that did not arrive, or is over
+``decision``    a lease follows a decision that starts its job; every decision accounts for every job
+``epoch``       epochs of a job increase; only copies of a fork, numbered differently, have the same
+``lease``       a job has one lease at a time; only leases that are held run, stop, or are released
+``gang``        a lease holds the job's gang: devices that exist, each once, on the nodes it says
+``double``      nobody else holds its devices, but one partner, the very same: both name each other
+``aside``       no device is on a lost node or kept aside; it is kept until its lease is released
+``progress``    a lease goes on from the last committed step, which never decreases
+``loss``        steps done after it are told in full, and no more than allowed
+``over``        a job finishes with all steps, without a lease; what is over gets no other end
+``end``         after the last event of a run that ended every job is over and every lease released
+==============  ====================================================================================
+
+A lease whose end cannot be confirmed is written off: all its devices are kept aside, and the job may
+have another. When a release tells that its processes are gone, the devices may be used again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shadowprice.proofs.execution_log_devices import Broken, Devices, Key, Lease, need
+
+Event = Mapping[str, Any]
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+OVER = ("finished", "gave-up", "cancelled")
+
+
+class Rejected(Exception):
+    """An event breaks a rule; the message names both.
+
+    Attributes
+    ----------
+    seq : int
+        Number of the event.
+    rule : str
+        Name of the rule, as above.
+    """
+
+    def __init__(self, seq: int, rule: str, message: str) -> None:
+        super().__init__(f"event {seq}: {rule}: {message}")
+        self.seq = seq
+        self.rule = rule
+
+
+def verify_log(
+    events: Iterable[Event],
+    nodes: Iterable[Mapping[str, Any]],
+    *,
+    gpus: Mapping[str, int] | None = None,
+    iterations: Mapping[str, int] | None = None,
+    allowed_loss: Mapping[str, int] | None = None,
+    ended: bool = False,
+) -> dict[str, int]:
+    """Check a log; O(events x devices of a lease) beside decisions, which name the waiting jobs.
+
+    Parameters
+    ----------
+    events : iterable of mapping
+        ``seq``, ``time_s``, ``kind``, ``job``, ``epoch`` and ``data``, in order.
+    nodes : iterable of mapping
+        Their ``name`` and ``devices``, each with a ``uuid``.
+    gpus, iterations : mapping of str to int, optional
+        Gang and steps of the jobs; no other job may be there. Not checked if not given.
+    allowed_loss : mapping of str to int, optional
+        Most steps that one lease of a job may lose: what it can do in a round and a checkpoint
+        interval. Not checked for jobs that are not named.
+    ended : bool
+        Whether the run says that it is over.
+
+    Returns
+    -------
+    dict
+        Counts: ``events``, ``leases``, ``jobs``, ``steps_lost``, ``most_lost`` of one lease, ``drivers``.
+
+    Raises
+    ------
+    Rejected
+        Naming the first event that breaks a rule.
+    """
+    log = _Log(Devices(nodes), gpus, iterations, allowed_loss or {})
+    try:
+        for event in events:
+            log.take(event)
+        if ended:
+            log.end()
+    except Broken as broken:
+        raise Rejected(log.seq, *broken.args) from None
+    except MALFORMED as error:
+        raise Rejected(log.seq, "form", f"is malformed: {error!r}") from None
+    return dict(log.counts)
+
+
+class _Log:
+    def __init__(
+        self,
+        devices: Devices,
+        gpus: Mapping[str, int] | None,
+        iterations: Mapping[str, int] | None,
+        allowed_loss: Mapping[str, int],
+    ) -> None:
+        self.devices, self.allowed_loss = devices, allowed_loss
+        self.gpus, self.iterations = gpus, iterations
+        self.seq, self.time_s, self.driven = 0, 0.0, False
+        self.state: dict[str, str] = {}  # arrived, failed, or how it is over
+        self.promised: set[str] | None = None  # started by the last decision, no lease yet
+        self.epoch: dict[str, int] = defaultdict(int)
+        self.leases: dict[Key, Lease] = {}
+        self.used: set[Key] = set()
+        self.step: dict[str, int] = defaultdict(int)  # last committed
+        self.unsure: set[str] = set()  # a lease that was written off may have committed more
+        names = ("events", "leases", "jobs", "steps_lost", "most_lost", "drivers")
+        self.counts = dict.fromkeys(names, 0)
+
+    def take(self, event: Event) -> None:
+        """Check an event, and note what follows from it."""
+        kind, data, time_s = event["kind"], event["data"], event["time_s"]
+        self.seq += 1
+        need(event["seq"] == self.seq, "form", f"is numbered {event['seq']!r}, not {self.seq}")
+        later = isinstance(time_s, int | float) and time_s >= self.time_s
+        need(later, "form", f"is at {time_s!r} s, after one at {self.time_s!r} s")
+        fine = self.driven or kind in ("driver-started", "note")
+        need(fine, "driver", f"{kind} while no driver runs")
+        self.time_s = time_s
+        self.counts["events"] += 1
+        key = (str(event["job"]), whole(event["epoch"]), whole(data.get("copy", 0)))
+        need(kind in HANDLERS, "form", f"is of kind {kind!r}, which is unknown")
+        HANDLERS[kind](self, key, data)
+
+    def driver_started(self, key: Key, data: Event) -> None:
+        resumed = data["resumed"]
+        fine = resumed is True or (resumed is False and not self.counts["drivers"])
+        need(fine, "driver", f"resumed is {resumed!r} of driver {self.counts['drivers'] + 1}")
+        self.driven = True
+        self.counts["drivers"] += 1
+
+    def driver_ended(self, key: Key, data: Event) -> None:
+        self.driven = False
+
+    def note(self, key: Key, data: Event) -> None:
+        """Notes are for people."""
+
+    def arrived(self, key: Key, data: Event) -> None:
+        name = key[0]
+        need(name and name in (self.gpus or [name]), "arrival", f"{name!r} is no job of the run")
+        # A driver that died right after writing it down makes the next one do so again.
+        again = self.state.get(name) == "arrived" and not self.epoch[name]
+        need(name not in self.state or again, "arrival", f"{name} arrives a second time")
+        self.counts["jobs"] += not again
+        self.state[name] = "arrived"
+
+    def decided(self, key: Key, data: Event) -> None:
+        starts, waiting = set(data["starts"]), set(data["waiting"])
+        for name in sorted(starts | waiting | set(data["stops"])):
+            self.live(name)
+        sure = [lease for lease in self.leases.values() if not lease.written_off]
+        told = {lease.key[0] for lease in sure} | starts | waiting
+        for name, state in self.state.items():
+            fine = state in OVER or state == "failed" or name in told
+            need(fine, "decision", f"{name} is lost: it neither runs nor waits nor is over")
+        for lease in sure:
+            for other in self.devices.others(lease):
+                fine = other.written_off or lease.partner == other.key[0]
+                need(fine, "double", f"{lease.key} does not name {other.key}, its partner")
+        self.state.update(dict.fromkeys(starts | waiting, "arrived"))
+        self.promised = starts
+
+    def granted(self, key: Key, data: Event) -> None:
+        name, epoch, copy = key
+        self.live(name)
+        fork = epoch == self.epoch[name] and copy > 0
+        if self.promised is not None and not fork:
+            need(name in self.promised, "decision", f"no decision starts {name}")
+            self.promised.discard(name)
+        increases = epoch > self.epoch[name] or (fork and key not in self.used)
+        need(increases, "epoch", f"{key} comes after epoch {self.epoch[name]}")
+        mine = [each for each in self.own(name) if not fork or each[1] != epoch]
+        need(not mine, "lease", f"{name} holds {mine} already")
+        step, before = whole(data["from_step"]), self.step[name]
+        goes_on = step == before or (step > before and name in self.unsure)
+        need(goes_on, "progress", f"{name} goes on from step {step}, committed is {before}")
+        size = None if self.gpus is None else self.gpus[name]
+        self.devices.gang(data["devices"], data["node_of"], data["ranks"], size)
+        lease = Lease(key, frozenset(data["devices"]), data["partner"])
+        self.devices.hold(lease)
+        self.leases[key], self.state[name] = lease, "arrived"
+        self.step[name], self.epoch[name] = step, epoch
+        self.unsure.discard(name)
+        self.used.add(key)
+        self.counts["leases"] += 1
+
+    def partner(self, key: Key, data: Event) -> None:
+        self.held(key).partner = data["partner"]
+
+    def of_a_lease(self, key: Key, data: Event) -> None:
+        """Only what is held runs or is asked to stop."""
+        self.held(key)
+
+    def released(self, key: Key, data: Event) -> None:
+        lease, name = self.held(key), key[0]
+        devices = sorted(lease.devices)
+        need(sorted(data["devices"]) == devices, "lease", f"{key} holds {devices}, not these")
+        step, committed, lost = (whole(data[k]) for k in ("step", "checkpoint_step", "lost_steps"))
+        least = self.step[name]
+        total = committed if self.iterations is None else self.iterations[name]
+        fine = least <= committed <= total
+        need(fine, "progress", f"{name} has {committed} steps of {total}, had {least}")
+        need(lost >= step - committed, "loss", f"{lost} steps are told, of {step - committed}")
+        most = self.allowed_loss.get(name, lost)
+        need(lost <= most, "loss", f"{name} lost {lost} steps, {most} are allowed")
+        self.step[name] = committed
+        self.counts["steps_lost"] += lost
+        self.counts["most_lost"] = max(self.counts["most_lost"], lost)
+        self.devices.let_go(self.leases.pop(key))
+
+    def quarantined(self, key: Key, data: Event) -> None:
+        lease = self.held(key) if key[0] else None
+        self.devices.put_aside(data["device"], key, lease)
+        self.unsure.add(key[0])
+
+    def unquarantined(self, key: Key, data: Event) -> None:
+        need(key not in self.leases, "aside", f"{key} is not released")
+        self.devices.take_back(data["device"], key)
+
+    def node_lost(self, key: Key, data: Event) -> None:
+        self.devices.lose(data["node"])
+
+    def node_back(self, key: Key, data: Event) -> None:
+        self.devices.find(data["node"])
+
+    def failed(self, key: Key, data: Event) -> None:
+        self.live(key[0])
+        need(data["why"], "over", f"{key[0]} failed for no reason")
+        self.state[key[0]] = "failed"
+
+    def finished(self, key: Key, data: Event) -> None:
+        name, step, done = key[0], data["step"], self.step[key[0]]
+        total = step if self.iterations is None else self.iterations[name]
+        fine = step == done == total and self.epoch[name]
+        need(fine, "over", f"{name} is finished at {step!r}, committed {done}, of {total} steps")
+        self.close(name, "finished")
+
+    def gave_up(self, key: Key, data: Event) -> None:
+        need(data["why"], "over", f"{key[0]} is given up for no reason")
+        self.close(key[0], "gave-up")
+
+    def cancelled(self, key: Key, data: Event) -> None:
+        self.state.setdefault(key[0], "arrived")  # perhaps before it arrived
+        self.close(key[0], "cancelled")
+
+    def close(self, name: str, how: str) -> None:
+        """A job is over for good."""
+        self.live(name)
+        need(not self.own(name), "over", f"{name} is {how}, but holds {self.own(name)}")
+        self.state[name] = how
+
+    def live(self, name: str) -> None:
+        """A job has arrived, and is not over."""
+        state = self.state.get(name, "not there yet")
+        need(state in ("arrived", "failed"), "arrival", f"{name!r} is {state}")
+
+    def own(self, name: str) -> list[Key]:
+        """Leases of a job that are not written off."""
+        return [key for key, each in self.leases.items() if key[0] == name and not each.written_off]
+
+    def held(self, key: Key) -> Lease:
+        need(key in self.leases, "lease", f"{key} holds nothing")
+        return self.leases[key]
+
+    def end(self) -> None:
+        """Nothing is left."""
+        for name in self.state if self.gpus is None else self.gpus:
+            state = self.state.get(name, "not there yet")
+            need(state in OVER, "end", f"{name} is {state}")
+        for lease in self.leases.values():
+            need(lease.written_off, "end", f"{lease.key} is never released")
+
+
+KINDS = (
+    "driver-started driver-ended note arrived decided granted partner released quarantined "
+    "unquarantined node-lost node-back failed finished gave-up cancelled"
+)
+HANDLERS = {kind: getattr(_Log, kind.replace("-", "_")) for kind in KINDS.split()}
+HANDLERS |= dict.fromkeys(("running", "stop-asked"), _Log.of_a_lease)
+
+
+def whole(value: object) -> int:
+    """A whole number >= 0."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no whole number >= 0")
+    return value

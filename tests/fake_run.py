@@ -1,0 +1,145 @@
+"""Runs of the real engine on a host in memory, with faults and drivers that are killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from fake_host import FakeHost, Job, VirtualClock, two_nodes
+
+from shadowprice.execution.engine import Rounds
+from shadowprice.execution.real.assemble import assemble
+from shadowprice.execution.real.engine import RealEngine
+from shadowprice.execution.real.job_file import load_job_file
+from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.limits import Limits
+from shadowprice.execution.real.protocol import FoundNode
+from shadowprice.execution.real.settings import Settings
+from shadowprice.execution.real.state_directory import open_ledger
+from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.registry import placement, policy
+
+LIMITS = Limits(
+    poll_s=0.25, ttl_s=8.0, grace_s=2.0, confirm_s=2.0, start_s=6.0, hang_s=12.0, back_off_s=1.0
+)
+
+
+class KilledDriver(BaseException):
+    """The driver is gone: nothing of it runs any more, not even its handlers."""
+
+
+@dataclass
+class FakeRun:
+    """A job file, a fake host, and drivers that come and go.
+
+    ``faults`` are (virtual time, what to do with the host), done when their time has come.
+    """
+
+    path: Path
+    jobs: Sequence[dict[str, Any]]
+    policy: str | Policy = "fifo"
+    round_s: float = 4.0
+    share: float | None = None
+    nodes: tuple[FoundNode, ...] = field(default_factory=two_nodes)
+    faults: list[tuple[float, Callable[[FakeRun], None]]] = field(default_factory=list)
+    kill_at_s: list[float] = field(default_factory=list)
+    kill_at_write: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.path.mkdir(exist_ok=True)
+        entries = [{"command": ["true"], **job} for job in self.jobs]
+        (self.path / "jobs.yaml").write_text(yaml.safe_dump({"jobs": entries}))
+        self.state = self.path / "state"
+        self.clock = VirtualClock()
+        known = {
+            job["name"]: Job(job["iterations"], float(job.get("true_rate", 10.0)))
+            for job in self.jobs
+        }
+        for entry in entries:
+            entry.pop("true_rate", None)
+        (self.path / "jobs.yaml").write_text(yaml.safe_dump({"jobs": entries}))
+        self.host = FakeHost(self.clock, self.nodes, known, self.state)
+        self.host.on_poll = self._tick
+        self.faults.sort(key=lambda fault: fault[0])
+        self.drivers = 0
+        self.writes = 0
+
+    def _tick(self) -> None:
+        assert self.clock.time_s < 20_000, "the run hangs"
+        while self.faults and self.faults[0][0] <= self.clock.time_s:
+            self.faults.pop(0)[1](self)
+        if self.kill_at_s and self.kill_at_s[0] <= self.clock.time_s:
+            self.kill_at_s.pop(0)
+            raise KilledDriver
+
+    def execute(self) -> Ledger:
+        """Drivers one after another, until one comes to the end."""
+        while True:
+            try:
+                return self.drive()
+            except KilledDriver:
+                continue
+
+    def drive(self) -> Ledger:
+        self.drivers += 1
+        assert self.drivers < 10_000
+        name = self.policy if isinstance(self.policy, str) else self.policy.name
+        settings = Settings(
+            self.path / "jobs.yaml", name, "fake", self.state, round_s=self.round_s,
+            share=self.share, limits=LIMITS,
+        )  # fmt: skip
+        self.state.mkdir(exist_ok=True)
+        job_file = load_job_file(settings.jobs)
+        ledger, resumed = open_ledger(self.state, settings.identity(job_file.sha256))
+        self._watch_writes(ledger)
+        try:
+            run = assemble(settings, job_file, ledger, self.host, self.clock, resumed, lambda: None)
+            run.record.note("driver-started", pid=1, resumed=resumed)
+            chosen = policy(self.policy) if isinstance(self.policy, str) else self.policy
+            RealEngine(run, chosen, placement("count"), Rounds(self.round_s)).loop()
+        except KilledDriver:
+            # What a killed process leaves: its open transaction is undone.
+            ledger._db.close()
+            raise
+        with ledger.transaction():
+            run.record.note("driver-ended")
+            ledger.set("ended", True)
+        return ledger
+
+    def _watch_writes(self, ledger: Ledger) -> None:
+        """Kill the driver right after a write that becomes durable, or right before."""
+        answer = ledger.answer
+
+        def counted(call: str, data: object) -> None:
+            self.writes += 1
+            if self.kill_at_write and self.writes == self.kill_at_write[0]:
+                self.kill_at_write.pop(0)
+                raise KilledDriver
+            answer(call, data)
+            if self.kill_at_write and -self.writes == self.kill_at_write[0]:
+                self.kill_at_write.pop(0)
+                if not ledger._db.in_transaction:
+                    raise KilledDriver
+                ledger._db.execute("COMMIT")
+                raise KilledDriver
+
+        ledger.answer = counted  # type: ignore[method-assign]
+
+    def states(self, ledger: Ledger) -> dict[str, str]:
+        return {row["name"]: row["state"] for row in ledger.jobs()}
+
+
+def events(ledger: Ledger, kind: str) -> list[dict[str, Any]]:
+    return [row for row in ledger.events() if row["kind"] == kind]
+
+
+def log(ledger: Ledger) -> str:
+    """The events as text, for messages."""
+    return "\n".join(
+        f"{row['seq']} {row['time_s']} {row['kind']} {row['job']} {row['epoch']} {json.dumps(row['data'])}"
+        for row in ledger.events()
+    )

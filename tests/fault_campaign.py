@@ -1,0 +1,259 @@
+"""A run of real jobs on this machine, with faults thrown at it; what must hold all the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from driver_process import REPOSITORY, Driver, left_over, write_jobs
+from fault_kinds import KINDS, Scene
+
+from shadowprice.execution.job import last_checkpoint
+from shadowprice.execution.real.ledger import Ledger
+from shadowprice.proofs.execution_ledger import verify_ledger
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What is run and what is done to it.
+
+    Parameters
+    ----------
+    step_ms
+        A step takes at least so long.
+    every_s
+        Mean time between faults.
+    mounted
+        Whether to run in a small file system of its own, which can be filled; for root.
+    """
+
+    jobs: int
+    faults: int
+    seed: int
+    iterations: int
+    step_ms: float = 20.0
+    slots: int = 4
+    round_s: float = 2.0
+    every_s: float = 2.0
+    policy: str = "las"
+    mounted: bool = False
+    kinds: tuple[str, ...] = tuple(KINDS)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Short enough that every time-out is met."""
+        return {
+            **{"poll_s": 0.05, "ttl_s": 8.0, "grace_s": 3.0, "confirm_s": 1.0, "hang_s": 5.0},
+            **{"start_s": 60.0, "retries": 1000, "back_off_s": 0.2, "back_off_max_s": 1.0},
+        }
+
+    def job(self, k: int) -> dict[str, object]:
+        """Job ``k``, a gang of one or two, of 0.6 to 1.4 times the iterations."""
+        command = ["{python}", "faulty_training.py", "--seed", str(k), "--hidden", str(8 + 4 * k)]
+        return {
+            "name": f"job-{k}",
+            "command": [*command, "--step-ms", str(self.step_ms)],
+            "gpus": 2 if k % 4 == 3 else 1,
+            "iterations": self.iterations_of(k),
+            "arrival_s": float(k // self.slots),
+            "throughput": 1e3 / self.step_ms,
+        }
+
+    def iterations_of(self, k: int) -> int:
+        return round(self.iterations * (0.6 + 0.8 * random.Random(k).random()))
+
+    @property
+    def allowed_loss(self) -> dict[str, int]:
+        """Steps that a job can do in a round and a checkpoint interval, which is a round."""
+        return {f"job-{k}": round(2e3 * self.round_s / self.step_ms) for k in range(self.jobs)}
+
+
+@dataclass
+class Outcome:
+    """What happened."""
+
+    faults: Counter[str] = field(default_factory=Counter)
+    wall_s: float = 0.0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    recoveries: Counter[str] = field(default_factory=Counter)
+    stale: int = 0
+    fenced: int = 0
+    seconds_lost: float = 0.0
+
+
+def run_campaign(campaign: Campaign, folder: Path, within_s: float, verbose: bool = False) -> Outcome:
+    """Run, throw faults, and check everything that is promised.
+
+    Raises
+    ------
+    AssertionError
+        If anything promised does not hold.
+    """
+    with _state_directory(campaign, folder) as state:
+        _copy_programs(folder)
+        jobs = write_jobs(folder / "jobs.yaml", [campaign.job(k) for k in range(campaign.jobs)])
+        driver = Driver(
+            folder, jobs, campaign.policy, hosts=f"local:{campaign.slots}",
+            round_s=campaign.round_s, limits=campaign.limits, state=state,
+        )  # fmt: skip
+        scene = Scene(
+            driver, random.Random(campaign.seed), 1.25 * campaign.limits["ttl_s"], campaign.mounted
+        )
+        outcome, began = Outcome(), time.monotonic()
+        try:
+            driver.start()
+            _throw(campaign, scene, outcome, began + within_s, verbose)
+            outcome.wall_s = time.monotonic() - began
+            outcome.stale, outcome.fenced = scene.stale, scene.fenced
+            check(campaign, folder, state, outcome)
+        finally:
+            driver.clean_up()
+    return outcome
+
+
+def _throw(
+    campaign: Campaign, scene: Scene, outcome: Outcome, until: float, verbose: bool
+) -> None:
+    """Faults at random times, until all are thrown and all jobs are over."""
+    draw = random.Random(f"times {campaign.seed}")
+    kinds = [kind for kind in campaign.kinds if campaign.mounted or kind != "full disk"]
+    weights = [KINDS[kind][1] for kind in kinds]
+    # Every kind, in the end: the first ones in turn, the others at random.
+    waiting = draw.sample(kinds, len(kinds))[: campaign.faults]
+    waiting += draw.choices(kinds, weights, k=campaign.faults - len(waiting))
+    draw.shuffle(waiting)
+    next_s = time.monotonic() + 2.0 * campaign.every_s
+    while waiting or scene.later or scene.driver.runs():
+        assert time.monotonic() < until, f"too slow: {len(waiting)} faults left\n{_tail(scene)}"
+        scene.tend()
+        _look_after_driver(scene)
+        over = not scene.driver.runs() and not scene.later
+        assert not (over and waiting), f"all jobs are over, {len(waiting)} faults are left"
+        if waiting and time.monotonic() >= next_s:
+            # One for which there is no target now may have one later.
+            for k, kind in enumerate(waiting):
+                if KINDS[kind][0](scene):
+                    del waiting[k]
+                    outcome.faults[kind] += 1
+                    if verbose:
+                        print(f"{time.strftime('%X')} {kind}", flush=True)
+                    break
+            next_s += draw.expovariate(1.0 / campaign.every_s)
+        time.sleep(0.02)
+
+
+def _look_after_driver(scene: Scene) -> None:
+    """It may leave when all is over, or when its disk is full; then it is started again."""
+    process = scene.driver.process
+    code = None if process is None else process.poll()
+    if code in (None, 0, -9):
+        return
+    full = scene.full_until > time.monotonic()
+    refused = scene.driver.said().rstrip().rpartition("\n")[2].startswith("refused: HostError")
+    assert full and refused, f"the driver left with {code}\n{_tail(scene)}"
+    scene.driver.process = None
+
+    def again() -> bool:
+        scene.driver.start()
+        return True
+
+    scene.after(max(scene.full_until - time.monotonic() - 2.0, 0.1), again)
+
+
+def _tail(scene: Scene) -> str:
+    return scene.driver.said()[-3000:]
+
+
+def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> None:
+    """Everything that is promised."""
+    assert left_over(state) == []
+    assert list(folder.glob("double-*")) == [], "two processes held a device at the same time"
+    ledger = Ledger.open(state / "run.db", readonly=True)
+    states = {row["name"]: row["state"] for row in ledger.jobs()}
+    events = ledger.events()
+    ledger.close()
+    assert set(states.values()) == {"finished"}, states
+    outcome.recoveries.update(
+        event["data"]["reason"] + (" by force" if event["data"]["forced"] else "")
+        for event in events
+        if event["kind"] == "released"
+    )
+    for kind in ("failed", "quarantined", "damaged"):
+        outcome.recoveries[kind] = sum(event["kind"] == kind for event in events)
+    outcome.counts = verify_ledger(state / "run.db", allowed_loss=campaign.allowed_loss)
+    outcome.seconds_lost = outcome.counts["steps_lost"] * campaign.step_ms / 1e3
+    training = _load(folder / "mlp.py")
+    for k in range(campaign.jobs):
+        _same_as_undisturbed(campaign, state / "jobs" / f"job-{k}", training, k)
+
+
+def _same_as_undisturbed(campaign: Campaign, job: Path, training: Any, k: int) -> None:
+    """Bit for bit: parameters, momentum, random numbers, and the loss of every step."""
+    undisturbed = training.Training(k, 8 + 4 * k)
+    for _ in range(campaign.iterations_of(k)):
+        undisturbed.step()
+    folder, manifest, _ = last_checkpoint(job / "checkpoints")
+    assert folder is not None
+    assert manifest["step"] == campaign.iterations_of(k)
+    found = training.Training(k, 8 + 4 * k)
+    found.load(folder)
+    for name, array in undisturbed.parameters.items():
+        assert np.array_equal(found.parameters[name], array), (job, name)
+        assert np.array_equal(found.momentum[name], undisturbed.momentum[name]), (job, name)
+    assert found.losses == undisturbed.losses
+    assert found.random.bit_generator.state == undisturbed.random.bit_generator.state
+
+
+def _copy_programs(folder: Path) -> None:
+    """The example as a user has it who copied job.py: importing the package takes seconds."""
+    shutil.copy(REPOSITORY / "shadowprice" / "execution" / "job.py", folder)
+    shutil.copy(HERE / "faulty_training.py", folder)
+    text = (REPOSITORY / "examples" / "jobs" / "mlp.py").read_text()
+    ours, copied = "from shadowprice.execution.job import", "from job import"
+    assert ours in text
+    (folder / "mlp.py").write_text(text.replace(ours, copied))
+
+
+def _load(path: Path) -> Any:
+    """A module by its path, beside which its own imports are found."""
+    spec = importlib.util.spec_from_file_location(f"{path.stem}_{path.parent.name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+@contextmanager
+def _state_directory(campaign: Campaign, folder: Path) -> Iterator[Path]:
+    """The state directory; a small file system in memory if it is to be filled."""
+    state = folder / "state"
+    if not campaign.mounted:
+        yield state
+        return
+    state.mkdir(mode=0o700)
+    size = "size=96m,mode=0700"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(state)], check=True)
+    try:
+        yield state
+    finally:
+        if sys.exc_info()[0] is not None:
+            shutil.copytree(state, folder / "kept", symlinks=True, dirs_exist_ok=True)
+        subprocess.run(["umount", "--lazy", str(state)], check=True)

@@ -1,0 +1,346 @@
+"""Faults for real runs on this machine: what can be killed, stopped, filled and torn."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from driver_process import Driver, left_over, wait_until, with_number
+
+from shadowprice.execution.real.fence import read_fence
+from shadowprice.execution.real.lease_files import read_exit, read_report, read_supervisor
+from shadowprice.execution.supervision.processes import process
+
+
+@dataclass(frozen=True)
+class Target:
+    """A lease whose command lives."""
+
+    job: Path
+    epoch: int
+    directory: Path
+    supervisor: int
+    command: int
+
+    def signal(self, number: int, *, supervisor: bool = False, command: bool = False) -> None:
+        for wanted, pid in ((supervisor, self.supervisor), (command, self.command)):
+            if wanted:
+                with_number(pid, number)
+
+    def lives(self) -> bool:
+        return process(self.command) is not None
+
+
+@dataclass
+class Scene:
+    """A run and what is being done to it.
+
+    Parameters
+    ----------
+    mounted
+        Whether the state directory is a small file system of its own, which can be filled.
+    away_s
+        Longer than leases live without a driver [s].
+
+    Attributes
+    ----------
+    later
+        What is due at which time of the monotonic clock.
+    stopped
+        Epochs that are stopped, by job: nothing else is done to them.
+    full_until
+        Until when the state directory is full.
+    fenced
+        Commits of stale workers that were refused.
+    """
+
+    driver: Driver
+    draw: random.Random
+    away_s: float
+    mounted: bool = False
+    later: list[tuple[float, Callable[[], bool]]] = field(default_factory=list)
+    stopped: set[Path] = field(default_factory=set)
+    full_until: float = 0.0
+    fenced: int = 0
+    stale: int = 0
+
+    @property
+    def state(self) -> Path:
+        return self.driver.state
+
+    def targets(self) -> list[Target]:
+        """Leases whose command and supervisor live, and that nothing was done to."""
+        found = []
+        for directory in sorted(self.state.glob("jobs/*/leases/*")):
+            recorded = None if read_exit(directory) else read_supervisor(directory)
+            if recorded is None or directory in self.stopped:
+                continue
+            pids = recorded["pid"], recorded["command_pid"]
+            if all(process(pid) is not None for pid in pids):
+                epoch = int(directory.name[1:].partition("-")[0])
+                found.append(Target(directory.parents[1], epoch, directory, *pids))
+        return found
+
+    def target(self) -> Target | None:
+        found = self.targets()
+        return self.draw.choice(found) if found else None
+
+    def after(self, wait_s: float, what: Callable[[], bool]) -> None:
+        """Do something later; again and again until it says that it is done."""
+        self.later.append((time.monotonic() + wait_s, what))
+
+    def tend(self) -> None:
+        """Do what is due."""
+        due = [each for each in self.later if each[0] <= time.monotonic()]
+        for each in due:
+            self.later.remove(each)
+            if not each[1]():
+                self.after(0.1, each[1])
+
+
+def kill_command(scene: Scene) -> bool:
+    target = scene.target()
+    if target is not None:
+        target.signal(signal.SIGKILL, command=True)
+    return target is not None
+
+
+def kill_supervisor(scene: Scene) -> bool:
+    target = scene.target()
+    if target is not None:
+        target.signal(signal.SIGKILL, supervisor=True)
+    return target is not None
+
+
+def kill_job(scene: Scene) -> bool:
+    target = scene.target()
+    if target is not None:
+        target.signal(signal.SIGKILL, supervisor=True, command=True)
+    return target is not None
+
+
+def kill_driver(scene: Scene) -> bool:
+    return _lose_driver(scene, scene.draw.uniform(0.0, 1.5))
+
+
+def driver_away(scene: Scene) -> bool:
+    return _lose_driver(scene, scene.away_s)
+
+
+def stop_driver(scene: Scene) -> bool:
+    """It sleeps, as when a machine is suspended."""
+    if not scene.driver.runs():
+        return False
+    sleeps = scene.driver.process
+    assert sleeps is not None
+    sleeps.send_signal(signal.SIGSTOP)
+
+    def wake() -> bool:
+        if sleeps.poll() is None:
+            sleeps.send_signal(signal.SIGCONT)
+        return True
+
+    scene.after(scene.draw.uniform(0.5, 3.0), wake)
+    return True
+
+
+def kill_node(scene: Scene) -> bool:
+    """All there is, at once."""
+    if not scene.driver.runs():
+        return False
+    pids = [pid for pid in left_over(scene.state)]
+    done = _lose_driver(scene, scene.draw.uniform(0.0, 1.5))
+    for pid in pids:
+        with_number(pid, signal.SIGKILL)
+    return done
+
+
+def hang(scene: Scene) -> bool:
+    target = scene.target()
+    if target is not None:
+        target.signal(signal.SIGSTOP, command=True)
+    return target is not None
+
+
+def stop_supervisor(scene: Scene) -> bool:
+    """For a while; its command goes on."""
+    target = scene.target()
+    if target is None or len(scene.stopped) > 1:
+        return False
+    target.signal(signal.SIGSTOP, supervisor=True)
+    scene.stopped.add(target.directory)
+
+    def wake() -> bool:
+        target.signal(signal.SIGCONT, supervisor=True)
+        scene.stopped.discard(target.directory)
+        return True
+
+    scene.after(scene.draw.uniform(1.0, 8.0), wake)
+    return True
+
+
+def stale_worker(scene: Scene) -> bool:
+    """A worker and its supervisor sleep until another has their job, and then go on."""
+    target = scene.target()
+    if target is None or len(scene.stopped) > 1:
+        return False
+    target.signal(signal.SIGSTOP, supervisor=True, command=True)
+    scene.stopped.add(target.directory)
+    patience = time.monotonic() + 60.0
+
+    def wake() -> bool:
+        if read_fence(target.job) <= target.epoch and time.monotonic() < patience:
+            return False
+        superseded = read_fence(target.job) > target.epoch
+        scene.stale += superseded and target.lives()
+        target.signal(signal.SIGCONT, command=True)
+        try:
+            wait_until(lambda: not target.lives(), 8.0)
+        except AssertionError:
+            pass  # it makes no checkpoint now: its supervisor is to end it
+        scene.fenced += superseded and read_report(target.directory).get("state") == "fenced"
+        target.signal(signal.SIGCONT, supervisor=True)
+        scene.stopped.discard(target.directory)
+        return True
+
+    scene.after(0.5, wake)
+    return True
+
+
+def full_folder(scene: Scene) -> bool:
+    """The checkpoints of one job find no room."""
+    target = scene.target()
+    if target is None or (target.job / "full").exists():
+        return False
+    (target.job / "full").touch()
+
+    def free() -> bool:
+        (target.job / "full").unlink(missing_ok=True)
+        return True
+
+    scene.after(scene.draw.uniform(0.5, 2.0), free)
+    return True
+
+
+def full_disk(scene: Scene) -> bool:
+    """Nothing of the run finds room: ledger, leases, reports, checkpoints."""
+    if not scene.mounted or scene.full_until > time.monotonic():
+        return False
+    filler = scene.state / "filler"
+
+    def refill() -> bool:
+        try:
+            with filler.open("ab", buffering=0) as file:
+                while file.write(bytes(1 << 12)):
+                    pass
+        except OSError as error:
+            assert error.errno == errno.ENOSPC
+        return time.monotonic() > until and free()
+
+    def free() -> bool:
+        filler.unlink()
+        return True
+
+    until = time.monotonic() + scene.draw.uniform(0.3, 1.5)
+    scene.full_until = until + 3.0
+    if not refill():
+        scene.after(0.05, refill)
+    return True
+
+
+def torn_checkpoint(scene: Scene) -> bool:
+    """A file of the last checkpoint is damaged, by a disk or a person, and the job crashes."""
+    target = scene.target()
+    try:
+        assert target is not None
+        last = (target.job / "checkpoints" / "LATEST").read_text().strip()
+        found = sorted((target.job / "checkpoints" / last).iterdir())
+        before = sorted((target.job / "checkpoints").glob("step-*"))
+        if not found or len(before) < 2:
+            return False  # before the second checkpoint there is nothing to go back to
+        target.signal(signal.SIGKILL, command=True)
+        _tear(scene, scene.draw.choice(found))
+    except (AssertionError, OSError):
+        return False
+    return True
+
+
+def torn_files(scene: Scene) -> bool:
+    """What a crash in the middle of a write leaves: half a report, a temporary folder."""
+    target = scene.target()
+    if target is None:
+        return False
+    checkpoints = target.job / "checkpoints"
+    try:
+        what = scene.draw.choice(["report", "lease", "folder", "order"])
+        if what == "folder":
+            half = checkpoints / f".tmp-half-{scene.draw.randrange(10**6)}"
+            half.mkdir(parents=True)
+            (half / "parameters.npz").write_bytes(b"PK\x03\x04")
+            half = checkpoints / f".tmp-LATEST-{scene.draw.randrange(10**6)}"
+            half.write_text("step-0000")
+        else:
+            path = target.directory / f"{what}.json"
+            data = path.read_bytes()
+            path.write_bytes(data[: scene.draw.randrange(len(data))])
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _tear(scene: Scene, path: Path) -> None:
+    """Truncate a file, flip a bit of it, or remove it."""
+    how, size = scene.draw.choice(["cut", "flip", "remove"]), path.stat().st_size
+    if how == "remove":
+        path.unlink()
+        return
+    with path.open("r+b") as file:
+        at = scene.draw.randrange(size)
+        if how == "cut":
+            file.truncate(at)
+        else:
+            file.seek(at)
+            byte = file.read(1)[0]
+            file.seek(at)
+            file.write(bytes([byte ^ 1 << scene.draw.randrange(8)]))
+
+
+def _lose_driver(scene: Scene, wait_s: float) -> bool:
+    if not scene.driver.runs():
+        return False
+    scene.driver.kill()
+
+    def again() -> bool:
+        if not scene.driver.runs():
+            scene.driver.start()
+        return True
+
+    scene.after(wait_s, again)
+    return True
+
+
+KINDS: dict[str, tuple[Callable[[Scene], bool], int]] = {
+    "SIGKILL command": (kill_command, 5),
+    "SIGKILL supervisor": (kill_supervisor, 5),
+    "SIGKILL driver": (kill_driver, 5),
+    "driver away longer than the TTL": (driver_away, 1),
+    "SIGSTOP driver for a while": (stop_driver, 2),
+    "SIGKILL command and supervisor": (kill_job, 4),
+    "SIGKILL all and driver (node)": (kill_node, 3),
+    "SIGSTOP command (hang)": (hang, 3),
+    "SIGSTOP supervisor for a while": (stop_supervisor, 3),
+    "stale worker goes on": (stale_worker, 2),
+    "full folder of checkpoints": (full_folder, 3),
+    "full disk": (full_disk, 2),
+    "damaged checkpoint and crash": (torn_checkpoint, 4),
+    "half-written file": (torn_files, 4),
+}
+"""Name, fault and how often in proportion."""

@@ -1,0 +1,135 @@
+"""A real Ray cluster of three nodes on this machine: a head, and two with two fake GPUs each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "disabled",  # one user, one machine; no token file in somebody's home
+}
+CHECKS = {
+    "health_check_initial_delay_ms": 3000,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 1000,
+    "health_check_failure_threshold": 3,
+}
+"""A dead node is noticed within about 2 s; Ray's own values take 15 s."""
+TYPES = {"n0": "A100", "n1": "V100"}
+
+
+class RayCluster:
+    """Nodes by name; ``address`` is the head's."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster(
+            initialize_head=True,
+            head_node_args={
+                "num_cpus": 0,
+                "num_gpus": 0,
+                "include_dashboard": False,
+                "node_name": "head",
+                "_system_config": CHECKS,
+            },
+        )
+        self.address = str(self._cluster.address)
+        self.nodes: dict[str, Any] = {}
+        for name in TYPES:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Start a node, again if it was killed."""
+        self.nodes[name] = self._cluster.add_node(
+            wait=False,
+            num_cpus=2,
+            num_gpus=2,
+            resources={f"accelerator_type:{TYPES[name]}": 1},
+            labels={"lab/host": name},
+            node_name=name,
+        )
+
+    def connect(self) -> None:
+        """Make this process a driver, unless it is one: workers of one driver are used again."""
+        import ray
+
+        if not ray.is_initialized():
+            ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
+
+    def restore(self) -> None:
+        """Bring all nodes up, whatever a test did to them."""
+        import ray
+
+        for name in TYPES:
+            if name in self.nodes and not self._is_up(name):
+                self.forget(name)
+            if name not in self.nodes:
+                self.add(name)
+        wait_until(lambda: {n["NodeName"] for n in ray.nodes() if n["Alive"]} >= set(TYPES))
+
+    def _is_up(self, name: str) -> bool:
+        import ray
+
+        node_id = self.nodes[name].node_id
+        return any(n["NodeID"] == node_id and n["Alive"] for n in ray.nodes())
+
+    @property
+    def head_service(self) -> int:
+        """Process number of what keeps the cluster's tables."""
+        found = self._cluster.head_node.all_processes["gcs_server"]
+        return int(found[0].process.pid)
+
+    def raylet(self, name: str) -> int:
+        """Process number of a node's Ray daemon."""
+        return int(self.nodes[name].all_processes["raylet"][0].process.pid)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL to a node's Ray daemon."""
+        os.kill(self.raylet(name), signal.SIGKILL)
+
+    def forget(self, name: str) -> None:
+        """Take a node that is gone out of the books."""
+        self._cluster.remove_node(self.nodes.pop(name), allow_graceful=False)
+
+    def close(self) -> None:
+        """End all processes."""
+        import ray
+
+        ray.shutdown()
+        for node in self.nodes.values():
+            for process in node.all_processes.get("raylet", ()):
+                if process.process.poll() is None:
+                    os.kill(process.process.pid, signal.SIGCONT)
+        self._cluster.shutdown()
+
+
+@contextmanager
+def running_cluster() -> Iterator[RayCluster]:
+    """A cluster, and none of its processes afterwards."""
+    before = {name: os.environ.get(name) for name in SETTINGS}
+    os.environ.update(SETTINGS)
+    cluster = RayCluster()
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def wait_until(condition: Any, timeout_s: float = 30.0, *, what: str = "") -> float:
+    """Seconds until a condition holds."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < timeout_s, what or "not within the time"
+        time.sleep(0.05)
+    return time.monotonic() - began
