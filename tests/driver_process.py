@@ -95,11 +95,7 @@ class Driver:
     def clean_up(self) -> None:
         """Let nothing live: the driver first, which would start more."""
         self.kill()
-        until = time.monotonic() + 10.0
-        while (left := left_over(self.state)) and time.monotonic() < until:
-            for pid in left:
-                with_number(pid, signal.SIGKILL)
-            time.sleep(0.02)
+        kill_left_over(self.state)
 
 
 def with_number(pid: int, number: int) -> None:
@@ -125,6 +121,15 @@ def left_over(state: Path) -> list[int]:
         if (tagged or program in arguments) and process(int(name)) is not None:
             found.append(int(name))
     return found
+
+
+def kill_left_over(state: Path) -> None:
+    """Let nothing of a state directory live; its driver is gone."""
+    until = time.monotonic() + 10.0
+    while (left := left_over(state)) and time.monotonic() < until:
+        for pid in left:
+            with_number(pid, signal.SIGKILL)
+        time.sleep(0.02)
 
 
 def wait_until(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from driver_process import REPOSITORY, Driver, left_over, write_jobs
+from driver_process import REPOSITORY, Driver, left_over, wait_until, write_jobs
 from fault_kinds import KINDS, Scene
 
 from shadowprice.execution.job import last_checkpoint
@@ -135,7 +135,8 @@ def _throw(
     waiting = draw.sample(kinds, len(kinds))[: campaign.faults]
     waiting += draw.choices(kinds, weights, k=campaign.faults - len(waiting))
     draw.shuffle(waiting)
-    next_s = time.monotonic() + 2.0 * campaign.every_s
+    wait_until(scene.targets, 60.0)
+    next_s = time.monotonic() + campaign.every_s
     while waiting or scene.later or scene.driver.runs():
         assert time.monotonic() < until, f"too slow: {len(waiting)} faults left\n{_tail(scene)}"
         scene.tend()

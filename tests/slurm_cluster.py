@@ -148,17 +148,10 @@ class SlurmCluster:
     def start(self) -> None:
         """Write the configuration, start all daemons, wait until all nodes are idle."""
         self._write()
-        self._spawn(
-            "munged",
-            "munged",
-            "--foreground",
-            "--force",
-            f"--key-file={self.root}/munge.key",
-            f"--socket={self.root}/munge.socket",
-            f"--pid-file={self.root}/munged.pid",
-            f"--log-file={self.root}/munged.log",
-            f"--seed-file={self.root}/munged.seed",
-        )
+        files = {"key-file": "munge.key", "socket": "munge.socket", "pid-file": "munged.pid",
+                 "log-file": "munged.log", "seed-file": "munged.seed"}  # fmt: skip
+        options = [f"--{option}={self.root}/{name}" for option, name in files.items()]
+        self._spawn("munged", "munged", "--foreground", "--force", *options)
         self._wait(lambda: (self.root / "munge.socket").exists(), "munged")
         self._spawn("slurmctld", "slurmctld", "-D")
         for name in NODES:

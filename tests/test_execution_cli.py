@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from shadowprice.analysis.execution_run import RunReader
-from shadowprice.cli import app
+from shadowprice.cli import app, show
 from shadowprice.cli.execution_live import Following
 from shadowprice.cli.execution_view import view
 from shadowprice.errors import InputError
@@ -35,7 +35,7 @@ jobs:
 
 
 def call(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160"})
+    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def started(*words: object, **options: object) -> subprocess.Popen[str]:
@@ -44,6 +44,11 @@ def started(*words: object, **options: object) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, "COLUMNS": "160"}, **options,  # type: ignore[call-overload]
     )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show.console, "_width", 160)
 
 
 @pytest.fixture

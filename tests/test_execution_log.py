@@ -430,6 +430,46 @@ def test_a_device_may_be_kept_aside_for_no_job() -> None:
     run_of(foreign, event("unquarantined", device="n0-0"), A, granted("a", 1, "n0-0"))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        (("quarantined", "", 0, {"device": "n9-0"}), "gang"),
+        (("quarantined", "a", 1, {"device": "n1-0"}), "lease"),
+        (("quarantined", "a", 2, {"device": "n0-0"}), "lease"),
+        (("unquarantined", "", 0, {"device": "n0-0"}), "aside"),
+        (("node-lost", "", 0, {"node": "n9"}), "gang"),
+        (("node-back", "", 0, {"node": "n1"}), "aside"),
+        (("running", "a", 2, {"after_s": 1.0}), "lease"),
+        (("stop-asked", "b", 1, {"why": ""}), "lease"),
+        (("partner", "b", 1, {"partner": "a"}), "lease"),
+        (("released", "a", 1, {"devices": ["n0-0"]}), "form"),
+        (("failed", "b", 1, {"why": "x"}), "arrival"),
+        (("gave-up", "a", 1, {"why": ""}), "over"),
+        (("cancelled", "a", 1, {}), "over"),
+        (("arrived", "a", 0, {}), "arrival"),
+        (("arrived", "", 0, {}), "arrival"),
+        (("decided", "", 0, {"starts": {"b": []}, "stops": [], "waiting": {}}), "arrival"),
+        (("driver-started", "", 0, {"resumed": False}), "driver"),
+        (("driver-started", "", 0, {"resumed": 1}), "driver"),
+        (("exploded", "", 0, {}), "form"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    wrong: tuple[str, str, int, dict[str, object]], rule: str
+) -> None:
+    kind, job, epoch, data = wrong
+    with pytest.raises(Rejected) as caught:
+        run_of(A, granted("a", 1, "n0-0"), event(kind, job, epoch, **data))
+    assert (caught.value.seq, caught.value.rule) == (4, rule)
+
+
+def test_nothing_happens_after_a_driver_has_ended() -> None:
+    ended = event("driver-ended")
+    run_of(ended, event("note", text=""), event("driver-started", resumed=True), A)
+    with pytest.raises(Rejected, match="driver"):
+        run_of(ended, A)
+
+
 def test_a_run_that_is_over_has_nothing_left() -> None:
     grant, back = granted("a", 1, "n0-0"), released("a", 1, "n0-0", step=5)
     done = event("finished", "a", 1, step=5)

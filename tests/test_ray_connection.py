@@ -232,7 +232,7 @@ class TestSharedStorage:
 
     def test_locks_that_do_not_hold(self, tmp_path: Path) -> None:
         node = self.node(tmp_path)
-        with pytest.raises(HostError, match="on node a locks .* do not hold"):
+        with pytest.raises(HostError, match=r"on node a locks .* do not hold"):
             check_shared(tmp_path, lambda name: {"a": (node.probe(name)[0], False)})
 
 

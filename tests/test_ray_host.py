@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from ray_cluster import RayCluster, running_cluster, wait_until
 
 from shadowprice.errors import HostError
 from shadowprice.execution.real.hosts import ray_agent, ray_fleet
+from shadowprice.execution.real.hosts.ray import RayHost
 from shadowprice.execution.real.hosts.registry import open_host
 from shadowprice.execution.real.protocol import Exit, Host, Order, Phase
 
@@ -43,8 +44,10 @@ def cluster() -> Iterator[RayCluster]:
         yield found
 
 
-def open_ray(cluster: RayCluster, state: Path) -> Host:
-    return open_host(f"ray:{cluster.address}", state, f"test-{state.parent.name}")
+def open_ray(cluster: RayCluster, state: Path) -> RayHost:
+    host = open_host(f"ray:{cluster.address}", state, f"test-{state.parent.name}")
+    assert isinstance(host, RayHost)
+    return host
 
 
 def drop_driver() -> None:
@@ -76,34 +79,71 @@ def _devices_are_rays(environment: Mapping[str, str], order: Order) -> None:
     assert "RAY_JOB_ID" not in environment
 
 
+def a_case(host: Host, state: Path, reopen: Callable[[Host], Host]) -> HostCase:
+    return HostCase(
+        host, state, reopen, start_s=20.0, end_s=20.0, many=8, check_environment=_devices_are_rays
+    )
+
+
 @pytest.fixture
 def case(cluster: RayCluster, tmp_path: Path) -> Iterator[HostCase]:
-    state = tmp_path / "state"
-
-    def reopen(host: Host) -> Host:
-        drop_driver()
-        return open_ray(cluster, state)
-
+    """A host of its own."""
     cluster.connect()
     cluster.restore()
-    made = HostCase(
-        open_ray(cluster, state),
-        state,
-        reopen,
-        start_s=20.0,
-        end_s=20.0,
-        many=8,
-        check_environment=_devices_are_rays,
-    )
+    state = tmp_path / "state"
+    made = a_case(open_ray(cluster, state), state, lambda host: host)
     try:
         yield made
     finally:
         made.clean_up()
 
 
+class Kept(RayHost):
+    """Leaves its devices to the next test: actors take a second each to start."""
+
+    def close(self) -> None:
+        pass
+
+
+class Keeper:
+    """Devices and actors that many tests use, one after another."""
+
+    def __init__(self, cluster: RayCluster, state: Path) -> None:
+        self.cluster, self.state = cluster, state
+        self.opened = open_ray(cluster, state)
+
+    def host(self) -> Host:
+        return Kept(self.opened._calls, self.opened._fleet, ours=False)
+
+    def reopen(self, host: Host) -> Host:
+        drop_driver()
+        self.opened = open_ray(self.cluster, self.state)
+        return self.host()
+
+
 @pytest.mark.timeout(120)
 class TestConformance(HostConformance):
     pytestmark = on_cluster
+
+    @pytest.fixture(scope="class")
+    def keeper(
+        self, cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[Keeper]:
+        cluster.connect()
+        cluster.restore()
+        made = Keeper(cluster, tmp_path_factory.mktemp("keeper") / "state")
+        yield made
+        made.opened.close()
+
+    @pytest.fixture
+    def case(self, keeper: Keeper, tmp_path: Path) -> Iterator[HostCase]:
+        state = tmp_path / "state"
+        state.mkdir(mode=0o700)
+        made = a_case(keeper.host(), state, keeper.reopen)
+        try:
+            yield made
+        finally:
+            made.clean_up()
 
 
 @pytest.mark.timeout(120)
@@ -168,6 +208,7 @@ class TestCluster:
 import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from pathlib import Path
 from shadowprice.execution.real.hosts import ray_agent, ray_fleet
+from shadowprice.execution.real.hosts.ray import RayHost
 from shadowprice.execution.real.hosts.registry import open_host
 from shadowprice.execution.real.protocol import LeaseKey, Order
 state = Path({str(state)!r})

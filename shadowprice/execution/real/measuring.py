@@ -90,8 +90,7 @@ class Measuring:
         """Progress of a lease since the engine was told last."""
         row, report = lease.row, lease.report
         ran_s = max(now_s - max(lease.synced_s, lease.stepping_s), 0.0)
-        steps = number(report, "timed_steps", 0)
-        seconds = number(report, "seconds", 0.0)
+        steps, seconds = timed(report)
         rate = self._window_rate(lease, steps, seconds)
         shortest_s = float(self.instance.shortest_s[row])
         reported = "step" in report
@@ -103,7 +102,7 @@ class Measuring:
             left_s = shortest_s - tracked.estimated_s - ran_s * rate
         left_s = max(float(to_grid(left_s)), TICK_S)
         return Progress(
-            row, ran_s, left_s, rate, int(steps), float(seconds), lease.step, reported,
+            row, ran_s, left_s, rate, steps, seconds, lease.step, reported,
             lease.stepping_s,
         )  # fmt: skip
 
@@ -114,15 +113,14 @@ class Measuring:
         left_s = shortest_s * share if tracked.step else shortest_s - tracked.estimated_s
         return max(float(to_grid(left_s)), TICK_S)
 
-    def window(self, lease: Lease, progress: Progress) -> tuple[int, float] | None:
-        """Steps and seconds timed since the last time, None if none were."""
-        steps = progress.steps - lease.counted[0]
-        seconds = progress.seconds - lease.counted[1]
-        return (steps, seconds) if steps > 0 and seconds > 0 else None
+    def window(self, lease: Lease, steps: int, seconds: float) -> tuple[int, float] | None:
+        """Steps and seconds timed since the engine was told last, None if none were."""
+        more, passed_s = steps - lease.counted[0], seconds - lease.counted[1]
+        return (more, passed_s) if more > 0 and passed_s > 0 else None
 
     def count(self, lease: Lease, progress: Progress) -> None:
         """Add the steps that were timed since the last time."""
-        window = self.window(lease, progress)
+        window = self.window(lease, progress.steps, progress.seconds)
         if window is None:
             return
         lease.counted = (progress.steps, progress.seconds)
@@ -218,6 +216,11 @@ class Measuring:
     def _fastest(self, row: int) -> float:
         """Iterations a second on the fastest type."""
         return float(self.instance.workload.work[row]) / float(self.instance.shortest_s[row])
+
+
+def timed(report: Mapping[str, Any]) -> tuple[int, float]:
+    """Timed steps of a lease and the seconds they took, as its command reports them."""
+    return int(number(report, "timed_steps", 0)), float(number(report, "seconds", 0.0))
 
 
 def number(report: Mapping[str, Any], key: str, otherwise: float) -> float:

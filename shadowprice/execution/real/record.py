@@ -12,7 +12,7 @@ from shadowprice.execution.real.clock import Clock
 from shadowprice.execution.real.conclusion import CANCELLED, FAILED, FINISHED, Conclusion
 from shadowprice.execution.real.endings import Ending, Kind
 from shadowprice.execution.real.ledger import Ledger
-from shadowprice.execution.real.measuring import Measuring, Progress
+from shadowprice.execution.real.measuring import Measuring, Progress, timed
 from shadowprice.execution.real.protocol import Device
 from shadowprice.execution.real.tracked import Lease, Tracked
 from shadowprice.instances.schedule import ALONE
@@ -129,26 +129,47 @@ class Record:
     def progress(
         self, lease: Lease, progress: Progress, measuring: Measuring, now_s: float
     ) -> None:
-        """A measurement of a running job."""
-        name, workload = self._name(lease.row), measuring.instance.workload
-        conditions = measuring.conditions(lease)
-        partner = "" if lease.partner == ALONE else self._name(lease.partner)
-        gpu_type = measuring.instance.cluster.gpu_types[conditions.gpu_type]
-        shared = {
-            "job": name, "gpus": int(workload.gpus[lease.row]), "gpu_type": gpu_type,
-            "nodes": conditions.nodes, "co_runner": partner,
-        }  # fmt: skip
-        window, rate = measuring.window(lease, progress), None
-        self.ledger.update_job(name, step=lease.step)
+        """What the engine is told of a running job; its timed steps are kept for good."""
+        window = measuring.window(lease, progress.steps, progress.seconds)
+        where = self._sample(lease, progress.step, window, measuring, now_s)
         if window is not None:
-            rate = window[0] / window[1]
             models = {
                 "model": self.tracked[lease.row].job.model,
-                "co_model": self.tracked[lease.partner].job.model if partner else "",
+                "co_model": self.tracked[lease.partner].job.model if where["co_runner"] else "",
             }
-            self.ledger.observe(shared | models, *window)
+            self.ledger.observe(where | models, *window)
+
+    def samples(self, leases: Sequence[Lease], measuring: Measuring, now_s: float) -> None:
+        """How fast jobs are, between two turns."""
+        with self.ledger.transaction():
+            for lease in leases:
+                window = measuring.window(lease, *timed(lease.report))
+                self._sample(lease, lease.step, window, measuring, now_s)
+
+    def _sample(
+        self,
+        lease: Lease,
+        step: int,
+        window: tuple[int, float] | None,
+        measuring: Measuring,
+        now_s: float,
+    ) -> dict[str, object]:
+        """A measurement for people who look; returns under what conditions it was made."""
+        name, conditions = self._name(lease.row), measuring.conditions(lease)
+        instance = measuring.instance
+        where: dict[str, object] = {
+            "job": name,
+            "gpus": int(instance.workload.gpus[lease.row]),
+            "gpu_type": instance.cluster.gpu_types[conditions.gpu_type],
+            "nodes": conditions.nodes,
+            "co_runner": "" if lease.partner == ALONE else self._name(lease.partner),
+        }
+        rate = None if window is None else window[0] / window[1]
+        self.ledger.update_job(name, step=lease.step)
+        if rate is not None:
             self.ledger.update_job(name, measured_rate=rate)
-        self.ledger.sample(time_s=now_s, epoch=lease.epoch, step=progress.step, rate=rate, **shared)
+        self.ledger.sample(time_s=now_s, epoch=lease.epoch, step=step, rate=rate, **where)
+        return where
 
     def steps(self, leases: Sequence[Lease]) -> None:
         """How far jobs are, between two turns."""

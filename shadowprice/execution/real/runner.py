@@ -276,8 +276,7 @@ class RealHosts:
 
 def _reason(gpus: int, free: int) -> str:
     """Why a job waits, as far as numbers tell."""
+    numbers = f"needs {gpus} GPU{'s' * (gpus > 1)}, {free} free"
     if gpus > free:
-        return f"needs {gpus} GPUs, {free} are free"
-    return (
-        f"needs {gpus} GPUs, {free} are free, but the policy lets it wait or they are badly spread"
-    )
+        return numbers
+    return f"{numbers}: the policy lets it wait, or they are badly spread"

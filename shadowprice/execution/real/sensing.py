@@ -19,8 +19,8 @@ from shadowprice.execution.real.turn import Turn
 _CLEAN = frozenset({0, 75, 143, -15})
 """Exit codes after which a command's own checkpoint folder is taken for whole."""
 
-_SAMPLE_S = 2.0
-"""Between two notes of the steps of running jobs, for people who look [s]."""
+_STEPS_S, _SAMPLE_S = 2.0, 5.0
+"""For people who look: between two notes of the steps of running jobs, and of their rates [s]."""
 
 
 class Sensing:
@@ -29,7 +29,7 @@ class Sensing:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._announced: set[tuple[int, int]] = set()
-        self._sampled_s = -math.inf
+        self._stepped_s = self._sampled_s = -math.inf
         self._stuck_s = math.inf
 
     def take_over(self) -> None:
@@ -123,9 +123,12 @@ class Sensing:
             if lease.running_s < math.inf and (lease.row, lease.epoch) not in self._announced:
                 self._announced.add((lease.row, lease.epoch))
                 run.record.running(lease)
-        if now_s - self._sampled_s >= _SAMPLE_S:
-            self._sampled_s = now_s
+        if now_s - self._stepped_s >= _STEPS_S:
+            self._stepped_s = now_s
             run.record.steps(leases)
+        if now_s - self._sampled_s >= max(run.orders.checkpoint_s, _SAMPLE_S):
+            self._sampled_s = now_s
+            run.record.samples(leases, run.measuring, now_s)
         wanted = set(run.ledger.cancelled())
         for tracked in run.tracked:
             if tracked.job.name in wanted and not tracked.over and not tracked.cancel:

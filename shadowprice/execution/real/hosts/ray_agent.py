@@ -1,7 +1,7 @@
 """The actor that stands on each node: it starts supervisors and reads and writes lease files there.
 
-Ray carries its code to the nodes by value (:func:`carried_modules`), so that they need Ray and the
-state directory, not this package. It returns plain data. What it starts does not depend on it:
+Ray carries its code to the nodes by value, so that they need Ray and the state directory, not this
+package. It returns plain data. What it starts does not depend on it:
 supervisors are no children of the actor, live on when it or Ray's node process dies, and are found
 again by their files; without a renewal they end by their time to live.
 """
@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from shadowprice.execution.real.lease_files import (
@@ -54,26 +53,6 @@ PLAIN = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"
 
 Answer = tuple[str, dict[str, Any], tuple[int, str, bool, str] | None]
 """Phase, report, and code, reason, forced and detail of the exit."""
-
-
-def carried_modules() -> tuple[ModuleType, ...]:
-    """Modules whose code goes to the nodes."""
-    import shadowprice.errors
-    import shadowprice.execution.real.lease_files
-    import shadowprice.execution.real.lease_records
-    import shadowprice.execution.real.protocol
-    import shadowprice.execution.supervision.files
-    import shadowprice.execution.supervision.processes
-
-    return (
-        sys.modules[__name__],
-        shadowprice.errors,
-        shadowprice.execution.real.lease_files,
-        shadowprice.execution.real.lease_records,
-        shadowprice.execution.real.protocol,
-        shadowprice.execution.supervision.files,
-        shadowprice.execution.supervision.processes,
-    )
 
 
 def visible_device() -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import shadowprice
 from shadowprice.errors import HostError
 from shadowprice.execution.real.hosts import ray_agent
 from shadowprice.execution.real.hosts.ray_nodes import Member
@@ -63,8 +64,7 @@ class Claims:
         self._groups: Any = import_module("ray.util.placement_group")
         self._strategies: Any = import_module("ray.util.scheduling_strategies")
         self._run, self._state = run, state
-        for module in ray_agent.carried_modules():
-            ray.cloudpickle.register_pickle_by_value(module)
+        ray.cloudpickle.register_pickle_by_value(shadowprice)  # nodes need not have it
         self._actor = ray.remote(ray_agent.Agent)
         # A worker that had a GPU is used again: the task only reads a variable.
         self._reader = ray.remote(num_cpus=0, num_gpus=1, max_calls=0)(ray_agent.visible_device)
