@@ -160,6 +160,13 @@ class HostCase:
             assert time.monotonic() < until, f"{text!r} not in {output(order)!r}"
             time.sleep(0.005)
 
+    def wait_living(self, order: Order, count: int) -> None:
+        """Wait until a lease has that many processes: those that are just made bear no tag yet."""
+        until = time.monotonic() + self.start_s
+        while len(living(str(order.directory))) < count:
+            assert time.monotonic() < until
+            time.sleep(0.005)
+
     def clean_up(self) -> None:
         """End everything that was started, by the host and then by hand."""
         keys = [order.key for order in self.orders]
@@ -312,7 +319,7 @@ class HostConformance:
             shell("sleep 600 & setsid sleep 600 & (setsid sleep 600 &) ; echo up; wait")
         )
         case.wait_output(order, "up")
-        assert len(living(str(order.directory))) >= 4
+        case.wait_living(order, 4)
         case.host.stop([order.key], 1.0, "round over")
         case.ended(order)  # asserts that none is left
 
@@ -424,7 +431,7 @@ class HostConformance:
         order = case.start(shell("setsid sleep 600 & (setsid sleep 600 &) ; echo up; sleep 600"))
         case.wait_output(order, "up")
         case.wait(order, Phase.RUNNING)
-        assert len(living(str(order.directory))) >= 4
+        case.wait_living(order, 4)
         os.kill(record(order)["pid"], signal.SIGKILL)
         found = case.ended(order)
         assert found.code == -9

@@ -7,7 +7,14 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from host_conformance import HostCase, living
+
+from shadowprice.execution.real.hosts.ray import RayHost
+from shadowprice.execution.real.hosts.registry import open_host
+from shadowprice.execution.real.protocol import Exit, Host, Order, Phase
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -133,3 +140,48 @@ def wait_until(condition: Any, timeout_s: float = 30.0, *, what: str = "") -> fl
         assert time.monotonic() - began < timeout_s, what or "not within the time"
         time.sleep(0.05)
     return time.monotonic() - began
+
+
+def open_ray(cluster: RayCluster, state: Path) -> RayHost:
+    host = open_host(f"ray:{cluster.address}", state, f"test-{state.parent.name}")
+    assert isinstance(host, RayHost)
+    return host
+
+
+def drop_driver() -> None:
+    """What becomes of a driver's connection when it is killed."""
+    import ray
+
+    ray.shutdown()
+
+
+def gone(case: HostCase, order: Order) -> Exit:
+    """How a lease of a lost node ended; nothing is left of it."""
+    wait_until(lambda: case.seen(order).phase is Phase.ENDED, 20.0)
+    found = case.seen(order).exit
+    assert found is not None
+    assert not living(str(order.directory))
+    return found
+
+
+class Kept(RayHost):
+    """Leaves its devices to the next test: actors take a second each to start."""
+
+    def close(self) -> None:
+        pass
+
+
+class Keeper:
+    """Devices and actors that many tests use, one after another."""
+
+    def __init__(self, cluster: RayCluster, state: Path) -> None:
+        self.cluster, self.state = cluster, state
+        self.opened = open_ray(cluster, state)
+
+    def host(self) -> Host:
+        return Kept(self.opened._calls, self.opened._fleet, ours=False)
+
+    def reopen(self, host: Host) -> Host:
+        drop_driver()
+        self.opened = open_ray(self.cluster, self.state)
+        return self.host()

@@ -323,7 +323,7 @@ class TestJobsThatMisbehave:
 def test_a_job_without_a_lease_is_preempted_and_goes_on(make: Callable[..., Case]) -> None:
     arguments = ["--checkpoints", "{checkpoint_dir}", "--steps", "150"]
     command = ["{python}", str(UNAWARE), *arguments]
-    case = make(job("one", command, 150), job("two", command, 150), policy="las")
+    case = make(job("one", command, 150), job("two", command, 150), policy="las:quantum_s=0.5")
     case.settings = replace(case.settings, hosts="local:1", round_s=1.0)
     summary = case.execute()
     assert summary.all_finished
@@ -344,7 +344,7 @@ def test_a_job_without_a_lease_is_preempted_and_goes_on(make: Callable[..., Case
 
 
 def test_rounds_without_a_change_restart_nothing(make: Callable[..., Case]) -> None:
-    case = make(job("one", counts(), 250), job("two", counts(), 250), policy="las")
+    case = make(job("one", counts(), 250), job("two", counts(), 250), policy="las:quantum_s=0.5")
     # A time to live that is over many times, were leases not renewed.
     limits = replace(LIMITS, ttl_s=1.0)
     case.settings = replace(case.settings, round_s=0.25, limits=limits)

@@ -155,10 +155,10 @@ def drift(
     return Drift(frame, outcome.policy, dict(assumed or {}), tuple(left_out), notes)
 
 
-def replay(run: MeasuredRun, *, placement: str | None = None) -> Drift:
+def replay(run: MeasuredRun) -> Drift:
     """Simulate a real run with what was measured in it, and compare.
 
-    Same policy, cluster, jobs and rounds; rates alone, beside others and when spread, and charges, as
+    Same policy, placement, cluster, jobs and rounds; rates alone, beside others and when spread, and charges, as
     they were measured.
 
     Raises
@@ -168,7 +168,7 @@ def replay(run: MeasuredRun, *, placement: str | None = None) -> Drift:
     """
     speeds: ModelSkews = spread_speeds(run.observations)
     semantics = Semantics(
-        placement=placement,
+        placement=run.placement,
         round_s=run.round_s,
         first_round_s=0.0,
         overheads=run.overheads,

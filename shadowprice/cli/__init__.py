@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from shadowprice.analysis.compare import compare
+from shadowprice.analysis.execution_results import is_state_directory
 from shadowprice.analysis.fork_settings import FORKING
 from shadowprice.analysis.run_directory import load as load_run
 from shadowprice.cli.adversary import adversary_command
@@ -18,6 +19,7 @@ from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.execute import execute_command
 from shadowprice.cli.execution_commands import cancel_command, report_command, status_command
+from shadowprice.cli.execution_results import print_verified
 from shadowprice.cli.options import JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
@@ -85,10 +87,15 @@ def demo(
 
 @app.command()
 def verify(
-    run_directory: Annotated[Path, typer.Argument(help="Written by `simulate -o`.")],
+    run_directory: Annotated[
+        Path, typer.Argument(help="Written by `simulate -o`, or the --state of `execute`.")
+    ],
     as_json: JsonOption = False,
 ) -> None:
-    """Check a run directory again: its schedule against its instance, its metrics against both."""
+    """Check a run directory again: its schedule and metrics, or the log of a real run."""
+    if is_state_directory(run_directory):
+        print_verified(run_directory, as_json)
+        return
     print_summary(load_run(run_directory), as_json)
 
 

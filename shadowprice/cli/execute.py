@@ -15,6 +15,7 @@ from shadowprice.analysis.execution_run import RunReader
 from shadowprice.analysis.execution_status import status_record
 from shadowprice.cli.execution_live import Following
 from shadowprice.cli.execution_plan import print_plan
+from shadowprice.cli.execution_results import print_results
 from shadowprice.cli.options import JsonOption, ThroughputsOption
 from shadowprice.cli.show import console, stderr
 from shadowprice.execution.real.driver import Summary, execute
@@ -120,6 +121,8 @@ def _say_how_it_ended(settings: Settings, summary: Summary, as_json: bool) -> No
             f"{len(summary.jobs)} jobs: {states}; `shadowprice report {settings.state}` draws them",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
+        if not summary.interrupted:
+            print_results(settings.state)
     if summary.interrupted:
         stderr.print(
             f"stopped: everything is kept in {settings.state}, the same command goes on with it",

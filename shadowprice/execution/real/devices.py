@@ -41,6 +41,10 @@ class Devices:
         free = [device for device in found.devices if self._free(device)][:count]
         return tuple(free) if len(free) == count else ()
 
+    def joinable(self, devices: Iterable[Device]) -> bool:
+        """Whether nothing but a running lease may be left on these devices."""
+        return not any(self._written_off[device.uuid] for device in devices)
+
     def hold(self, devices: Iterable[Device], holder: Holder) -> None:
         """Hold these devices, beside others that do."""
         for device in devices:

@@ -76,7 +76,7 @@ class Grants:
         devices = self.run.devices
         other = None if partner == ALONE else self.run.tracked[partner].lease
         if other is not None:
-            return other.devices
+            return other.devices if devices.joinable(other.devices) else ()
         found = [devices.find(node, count) for node, count in pieces]
         return tuple(device for part in found for device in part) if all(found) else ()
 

@@ -75,6 +75,7 @@ class MeasuredRun:
     observations: tuple[Observation, ...]
     overheads: Overheads
     notes: tuple[str, ...] = ()
+    placement: str = "count"
 
 
 def measured_run(ledger: Ledger) -> MeasuredRun:
@@ -105,6 +106,7 @@ def measured_run(ledger: Ledger) -> MeasuredRun:
         str(ledger.value("policy")), float(ledger.value("round_s")), cluster,
         tuple(_real_job(row) for row in rows), workload, table, observations,
         measured_overheads(leases, rates, type_of), tuple(notes),
+        str(ledger.value("placement", "count")),
     )  # fmt: skip
 
 
@@ -207,7 +209,7 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
     write_cluster(run.cluster, cluster)
     words = [
         "shadowprice", "simulate", str(jobs), "--cluster", str(cluster),
-        "--policy", run.policy, "--round", repr(run.round_s),
+        "--policy", run.policy, "--round", repr(run.round_s), "--placement", run.placement,
         "--start-cost", repr(run.overheads.start_s), "--restart-cost", repr(run.overheads.restart_s),
     ]  # fmt: skip
     if run.table.alone:
