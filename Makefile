@@ -7,7 +7,7 @@ export MPLBACKEND := Agg
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format nightly bench figures theorems notebooks dist clean
+.PHONY: help demo test engines check format nightly bench figures theorems notebooks dist clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
@@ -16,7 +16,10 @@ demo: $(VENV)/.installed  ## compare four policies with what was possible, on a 
 	$(BIN)/shadowprice demo
 
 test: $(VENV)/.installed-test  ## fast tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m 'not (slow or gpu or ray or slurm)'
+
+engines: $(VENV)/.installed-test  ## tests on real Ray and Slurm clusters of this machine, one after another
+	$(BIN)/python -m pytest -m '(ray or slurm) and not slow'
 
 check: $(VENV)/.installed-dev  ## lint, format, types, layers
 	$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 
 ``engines.py install`` puts Slurm on this machine (root and apt-get) and Ray and PyTorch into
 ``.venv``. What cannot be installed is one line of output, never a failure: the tests that need it
-are then skipped. ``engines.py report TESTS.xml`` prints how many tests ran for each engine and
+are then skipped. ``engines.py report TESTS.xml ...`` prints how many tests ran for each engine and
 why others were skipped; it fails if an engine is there and its tests were skipped all the same.
 """
 
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree
+from collections.abc import Iterator
 from pathlib import Path
 
 PYTHON = Path(".venv/bin/python")
@@ -102,11 +103,11 @@ def install_module(name: str) -> None:
     carry_out(f"{name}: pip install", *pip, WHEELS[name])
 
 
-def report(tests: Path) -> int:
+def report(*tests: Path) -> int:
     """Counts by engine; 1 if tests of an engine that is here were skipped for want of it."""
     ran = dict.fromkeys(TESTS, 0)
     skipped: dict[str, dict[str, int]] = {engine: {} for engine in TESTS}
-    for case in xml.etree.ElementTree.parse(tests).iter("testcase"):
+    for case in (case for path in tests for case in _cases(path)):
         module = case.get("classname", "").partition(".Test")[0]
         reason = case.find("skipped")
         for engine, (files, lacks) in TESTS.items():
@@ -127,6 +128,10 @@ def report(tests: Path) -> int:
     return int(failed)
 
 
+def _cases(path: Path) -> Iterator[xml.etree.ElementTree.Element]:
+    return xml.etree.ElementTree.parse(path).iter("testcase")
+
+
 def main() -> int:
     """Install, or report."""
     if sys.argv[1:] == ["install"]:
@@ -134,9 +139,9 @@ def main() -> int:
         for name in WHEELS:
             install_module(name)
         return 0
-    if len(sys.argv) == 3 and sys.argv[1] == "report":
-        return report(Path(sys.argv[2]))
-    say("usage: engines.py install | report TESTS.xml")
+    if len(sys.argv) >= 3 and sys.argv[1] == "report":
+        return report(*map(Path, sys.argv[2:]))
+    say("usage: engines.py install | report TESTS.xml ...")
     return 2
 
 

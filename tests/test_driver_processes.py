@@ -321,10 +321,10 @@ class TestJobsThatMisbehave:
 
 
 def test_a_job_without_a_lease_is_preempted_and_goes_on(make: Callable[..., Case]) -> None:
-    arguments = ["--checkpoints", "{checkpoint_dir}", "--steps", "150"]
+    arguments = ["--checkpoints", "{checkpoint_dir}", "--steps", "200"]
     command = ["{python}", str(UNAWARE), *arguments]
-    case = make(job("one", command, 150), job("two", command, 150), policy="las:quantum_s=0.5")
-    case.settings = replace(case.settings, hosts="local:1", round_s=1.0)
+    case = make(job("one", command, 200), job("two", command, 200), policy="las:quantum_s=0.25")
+    case.settings = replace(case.settings, hosts="local:1", round_s=0.5)
     summary = case.execute()
     assert summary.all_finished
     assert not case.events("failed")
@@ -332,7 +332,7 @@ def test_a_job_without_a_lease_is_preempted_and_goes_on(make: Callable[..., Case
     assert min(epochs.values()) >= 2
     alone = case.folder / "alone"
     subprocess.run(
-        [sys.executable, str(UNAWARE), "--checkpoints", str(alone), "--steps", "150", "--step-ms=0"],
+        [sys.executable, str(UNAWARE), "--checkpoints", str(alone), "--steps", "200", "--step-ms=0"],
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     for name, epoch in epochs.items():
@@ -344,7 +344,9 @@ def test_a_job_without_a_lease_is_preempted_and_goes_on(make: Callable[..., Case
 
 
 def test_rounds_without_a_change_restart_nothing(make: Callable[..., Case]) -> None:
-    case = make(job("one", counts(), 250), job("two", counts(), 250), policy="las:quantum_s=0.5")
+    # The third job waits, so that every round decides again.
+    jobs = [job("one", counts(), 250), job("two", counts(), 250), job("three", counts("pass"), 5)]
+    case = make(*jobs, policy="synergy-greedy:round_s=0.25")
     # A time to live that is over many times, were leases not renewed.
     limits = replace(LIMITS, ttl_s=1.0)
     case.settings = replace(case.settings, round_s=0.25, limits=limits)
@@ -360,10 +362,14 @@ def test_rounds_without_a_change_restart_nothing(make: Callable[..., Case]) -> N
                 serials[name].add(lease["serial"])
 
     assert case.execute(tick).all_finished
+    ledger = Ledger.open(case.state / "run.db", readonly=True)
+    turns = [call for call, _ in ledger.answers()].count("turn")
+    ledger.close()
+    assert turns >= 8  # 2.5 s of rounds of 0.25 s
     for name in pids:
         assert len(pids[name]) == 1
         assert len(serials[name]) >= 6
         assert len(case.events("granted", name)) == len(case.events("running", name)) == 1
         assert not case.events("stop-asked", name)
         assert case.total(name) == (250, sum(range(250)))
-    assert len(case.events("decided")) == 1
+    assert len(case.events("decided")) == 2  # what it leads to, not each time

@@ -13,15 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from host_conformance import (
-    HostCase,
-    HostConformance,
-    living,
-    output,
-    python,
-    record,
-    shell,
-)
+from host_conformance import HostCase, HostConformance, living, output, python, record, shell
 from ray_cluster import Keeper, RayCluster, drop_driver, gone, open_ray, running_cluster, wait_until
 
 from shadowprice.errors import HostError
