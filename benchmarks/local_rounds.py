@@ -26,6 +26,7 @@ from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
 
 TARGET_MS = 50.0
+STARTED = "a lease: granted -> its command started"
 JOB = """
 import sys, time
 sys.path.insert(0, {folder!r})
@@ -119,7 +120,10 @@ def _round(events: list[dict[str, Any]], state: Path, began: float, times: Times
         epoch = next(e["epoch"] for e in events if (e["kind"], e["job"]) == ("released", job))
         report = read_report(state / "jobs" / job / "leases" / f"e{epoch}-r0")
         own_s = float(report.get("saving_s", 0.0))
-        times.add("a lease: asked to stop -> released, less its checkpoint", at["released", job] - at["stop-asked", job] - own_s)
+        times.add(
+            "a lease: asked to stop -> released, less its checkpoint",
+            at["released", job] - at["stop-asked", job] - own_s,
+        )
         saving_s = max(saving_s, own_s)
     starts = []
     for job in data["starts"]:
@@ -130,13 +134,16 @@ def _round(events: list[dict[str, Any]], state: Path, began: float, times: Times
         if not file.exists():
             return
         starts.append(file.stat().st_mtime - began)
-        times.add("a lease: granted -> its command started", starts[-1] - at["granted", job])
+        times.add(STARTED, starts[-1] - at["granted", job])
     released_s = max(at["released", job] for job in data["stops"])
     granted_s = max(at["granted", job] for job in data["starts"])
     times.add("a round: decided -> all released", released_s - decided_s)
     times.add("a round: all released -> all granted", granted_s - released_s)
     times.add("a round: its longest checkpoint", saving_s)
-    times.add("a round: decided -> all commands started, less that", max(starts) - decided_s - saving_s)
+    times.add(
+        "overhead of a round: decided -> all commands started, less that",
+        max(starts) - decided_s - saving_s,
+    )
 
 
 def told(what: str, ms: list[float], target_ms: float | None = None) -> None:
@@ -145,10 +152,10 @@ def told(what: str, ms: list[float], target_ms: float | None = None) -> None:
     verdict = ""
     if target_ms is not None:
         verdict = f"  (target {target_ms:g}: {'met' if median(ms) < target_ms else 'missed'} in the median)"
-    print(f"  {what:58} {median(ms):8.1f} {tail:8.1f} {len(ms):5}{verdict}", flush=True)
+    print(f"  {what:66} {median(ms):8.1f} {tail:8.1f} {len(ms):5}{verdict}", flush=True)
 
 
-def changed(leases: int, rounds: int, folder: Path) -> None:
+def changed(leases: int, rounds: int, folder: Path, look_ms: float) -> None:
     """Rounds in which every lease is handed over."""
     round_s = 1.0 if leases < 32 else 4.0
     with tempfile.TemporaryDirectory(dir=folder) as place:
@@ -156,29 +163,31 @@ def changed(leases: int, rounds: int, folder: Path) -> None:
         times = run(Path(place), leases, 2 * leases, policy, round_s, rounds * round_s)
         found = hand_overs(Path(place) / "state").ms
     for what in sorted(found):
-        told(what, found[what], TARGET_MS if "started, less" in what else None)
-    cpu_ms = times.ms["driver"][0]
-    told("driver's processor time a second, all in all", [cpu_ms / (rounds * round_s)])
+        told(what, found[what], TARGET_MS if what.startswith("overhead") else None)
+    if found:
+        cpu_ms = max(times.ms["driver"][0] - look_ms * times.looks, 0.0)
+        over = len(found[STARTED])
+        told("driver's processor time for a lease that is handed over", [cpu_ms / over])
 
 
-def unchanged(leases: int, rounds: int, folder: Path) -> None:
-    """Rounds in which nothing changes, though a job waits."""
-    costs = []
-    for round_s, policy in ((0.25, "synergy-greedy:round_s=0.25"), (1e4, "synergy-greedy:round_s=10000")):
+def unchanged(leases: int, rounds: int, folder: Path) -> float:
+    """Rounds in which nothing changes, though a job waits; returns the cost of a look [ms]."""
+    costs, looks, again, count = [], 0, 0, max(rounds, 16)
+    for round_s in (0.25, 1e4):
         with tempfile.TemporaryDirectory(dir=folder) as place:
-            last_s = 0.25 * max(rounds, 16)
-            times = run(Path(place), leases, leases + 1, policy, round_s, last_s)
+            policy = f"synergy-greedy:round_s={round_s:g}"
+            times = run(Path(place), leases, leases + 1, policy, round_s, 0.25 * count)
             costs.append(times.ms["driver"][0])
+            looks = times.looks
             ledger = Ledger.open(Path(place) / "state" / "run.db", readonly=True)
-            events = ledger.events()
-            turns = [call for call, _ in ledger.answers()].count("turn")
+            again += sum(event["kind"] == "granted" for event in ledger.events()) - leases
             ledger.close()
-            again = sum(event["kind"] == "granted" for event in events) - leases
     # The second run looks at its leases as often, but has no rounds.
-    looks_ms = costs[1] / times.looks
-    told("driver's processor time for a look at all leases", [looks_ms])
-    told("and for a round without a change", [max(costs[0] - costs[1], 0.0) / max(rounds, 16)], TARGET_MS)
-    print(f"  leases started again in {turns} turns: {again}")
+    told("driver's processor time for a look at all leases", [costs[1] / looks])
+    cost_ms = max(costs[0] - costs[1], 0.0) / count
+    told("overhead of a round without a change, processor time", [cost_ms], TARGET_MS)
+    print(f"  leases started again in {count} such rounds: {again}")
+    return costs[1] / looks
 
 
 def main() -> None:
@@ -188,11 +197,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     given = parser.parse_args()
     load = "/".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"{os.cpu_count()} cores, load {load}, Python {sys.version.split()[0]}; ms: median, p95, count")
+    print(
+        f"{os.cpu_count()} cores, load {load}, Python {sys.version.split()[0]}; ms: median, p95, count"
+    )
     for leases in map(int, given.leases.split(",")):
         print(f"{leases} leases")
-        changed(leases, given.rounds, given.folder)
-        unchanged(leases, given.rounds, given.folder)
+        look_ms = unchanged(leases, given.rounds, given.folder)
+        changed(leases, given.rounds, given.folder, look_ms)
     print("load now " + "/".join(f"{each:.1f}" for each in os.getloadavg()))
 
 

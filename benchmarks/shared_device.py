@@ -109,23 +109,27 @@ def report(found: dict[str, tuple[Path, Results]], args: argparse.Namespace) -> 
     return "\n".join(lines)
 
 
+def _length_s(state: Path) -> float:
+    with RunReader(state) as run:
+        return run.now_s
+
+
 def draw(found: dict[str, tuple[Path, Results]], path: Path) -> None:
     """Who held the device when, one axis a policy, all with the same time."""
     figure, axes = plt.subplots(len(found), 1, figsize=(9.0, 1.9 * len(found)), sharex=True)
+    until_s = max(_length_s(state) for state, _ in found.values())
     for axis, (title, (state, result)) in zip(axes, found.items(), strict=True):
         drift = result.drift
         assert drift is not None
         assert drift.relative_error is not None
         with RunReader(state) as run:
             execution_gantt(
-                run, axis,
+                run, axis, until_s=until_s,
                 title=f"{title} ({drift.policy}): mean JCT {drift.real_mean_s:.0f} s, simulated "
                 f"{drift.simulated_mean_s:.0f} s ({100 * drift.relative_error:+.1f} %)",
             )  # fmt: skip
         if axis is not axes[-1]:
             axis.set_xlabel("")
-    longest = max(axis.get_xlim()[1] for axis in axes)
-    axes[0].set_xlim(0, longest)
     figure.tight_layout()
     figure.savefig(path, dpi=150)
 

@@ -5,6 +5,7 @@ As a program it executes the settings that a JSON file gives: ``python driver_pr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -74,6 +75,10 @@ class Driver:
     def runs(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    def finished(self) -> bool:
+        """Whether it left because all jobs are finished."""
+        return self.process is not None and self.process.poll() == 0
+
     def send(self, number: int) -> None:
         assert self.process is not None
         self.process.send_signal(number)
@@ -100,10 +105,8 @@ class Driver:
 
 def with_number(pid: int, number: int) -> None:
     """Signal a process if it lives."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def left_over(state: Path) -> list[int]:
@@ -132,9 +135,7 @@ def kill_left_over(state: Path) -> None:
         time.sleep(0.02)
 
 
-def wait_until(
-    condition: Callable[[], Any], within_s: float = 30.0, every_s: float = 0.02
-) -> Any:
+def wait_until(condition: Callable[[], Any], within_s: float = 30.0, every_s: float = 0.02) -> Any:
     """What a condition gives once it is true."""
     until = time.monotonic() + within_s
     while not (found := condition()):

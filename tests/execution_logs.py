@@ -172,7 +172,13 @@ class Miniature:
             self.release(lease, 0, 0)
             self.event("finished", name, lease.epoch, step=self.step[name], at_s=self.time_s)
         else:
-            self.step[name] = rng.randint(self.step[name], self.iterations[name] - 1)
+            if self.step[name] and rng.random() < 0.3:
+                # It found its checkpoint damaged, and commits nothing later than that.
+                step = rng.randint(max(self.step[name] - ROUND_STEPS, 0), self.step[name] - 1)
+                self.event("damaged", name, lease.epoch, step=step)
+                self.step[name] = step
+            else:
+                self.step[name] = rng.randint(self.step[name], self.iterations[name] - 1)
             self.release(lease, 75 if how == "leave" else 1, rng.randint(0, ROUND_STEPS))
             if how == "leave":
                 self.waiting.append(name)

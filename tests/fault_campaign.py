@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 from driver_process import REPOSITORY, Driver, left_over, wait_until, write_jobs
-from fault_kinds import KINDS, Scene
+from fault_kinds import KINDS
+from fault_scene import Scene
 
 from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.ledger import Ledger
@@ -48,16 +49,24 @@ class Campaign:
     slots: int = 4
     round_s: float = 2.0
     every_s: float = 2.0
-    policy: str = "las"
+    policy: str = "las:quantum_s=1.5"
     mounted: bool = False
     kinds: tuple[str, ...] = tuple(KINDS)
+    hang_s: float = 5.0
+    grace_s: float = 3.0
 
     @property
     def limits(self) -> dict[str, float]:
         """Short enough that every time-out is met."""
         return {
-            **{"poll_s": 0.05, "ttl_s": 8.0, "grace_s": 3.0, "confirm_s": 1.0, "hang_s": 5.0},
-            **{"start_s": 60.0, "retries": 1000, "back_off_s": 0.2, "back_off_max_s": 1.0},
+            **{"poll_s": 0.05, "ttl_s": 8.0, "grace_s": self.grace_s, "confirm_s": 1.0},
+            **{
+                "hang_s": self.hang_s,
+                "start_s": 60.0,
+                "retries": 1000,
+                "back_off_s": 0.2,
+                "back_off_max_s": 1.0,
+            },
         }
 
     def job(self, k: int) -> dict[str, object]:
@@ -91,10 +100,14 @@ class Outcome:
     recoveries: Counter[str] = field(default_factory=Counter)
     stale: int = 0
     fenced: int = 0
-    seconds_lost: float = 0.0
+    left: int = 0
+    double: int = 0
+    same: int = 0
 
 
-def run_campaign(campaign: Campaign, folder: Path, within_s: float, verbose: bool = False) -> Outcome:
+def run_campaign(
+    campaign: Campaign, folder: Path, within_s: float, verbose: bool = False
+) -> Outcome:
     """Run, throw faults, and check everything that is promised.
 
     Raises
@@ -124,9 +137,7 @@ def run_campaign(campaign: Campaign, folder: Path, within_s: float, verbose: boo
     return outcome
 
 
-def _throw(
-    campaign: Campaign, scene: Scene, outcome: Outcome, until: float, verbose: bool
-) -> None:
+def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float, verbose: bool) -> None:
     """Faults at random times, until all are thrown and all jobs are over."""
     draw = random.Random(f"times {campaign.seed}")
     kinds = [kind for kind in campaign.kinds if campaign.mounted or kind != "full disk"]
@@ -137,11 +148,11 @@ def _throw(
     draw.shuffle(waiting)
     wait_until(scene.targets, 60.0)
     next_s = time.monotonic() + campaign.every_s
-    while waiting or scene.later or scene.driver.runs():
+    while waiting or scene.later or not scene.driver.finished():
         assert time.monotonic() < until, f"too slow: {len(waiting)} faults left\n{_tail(scene)}"
         scene.tend()
         _look_after_driver(scene)
-        over = not scene.driver.runs() and not scene.later
+        over = scene.driver.finished()
         assert not (over and waiting), f"all jobs are over, {len(waiting)} faults are left"
         if waiting and time.monotonic() >= next_s:
             # One for which there is no target now may have one later.
@@ -152,7 +163,7 @@ def _throw(
                     if verbose:
                         print(f"{time.strftime('%X')} {kind}", flush=True)
                     break
-            next_s += draw.expovariate(1.0 / campaign.every_s)
+            next_s = time.monotonic() + draw.expovariate(1.0 / campaign.every_s)
         time.sleep(0.02)
 
 
@@ -164,7 +175,7 @@ def _look_after_driver(scene: Scene) -> None:
         return
     full = scene.full_until > time.monotonic()
     refused = scene.driver.said().rstrip().rpartition("\n")[2].startswith("refused: HostError")
-    assert full and refused, f"the driver left with {code}\n{_tail(scene)}"
+    assert (full, refused) == (True, True), f"the driver left with {code}\n{_tail(scene)}"
     scene.driver.process = None
 
     def again() -> bool:
@@ -180,8 +191,10 @@ def _tail(scene: Scene) -> str:
 
 def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> None:
     """Everything that is promised."""
-    assert left_over(state) == []
-    assert list(folder.glob("double-*")) == [], "two processes held a device at the same time"
+    outcome.left = len(left_over(state))
+    outcome.double = len(list(folder.glob("double-*")))
+    assert outcome.left == 0
+    assert outcome.double == 0, "two processes held a device at the same time"
     ledger = Ledger.open(state / "run.db", readonly=True)
     states = {row["name"]: row["state"] for row in ledger.jobs()}
     events = ledger.events()
@@ -195,14 +208,20 @@ def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> No
     for kind in ("failed", "quarantined", "damaged"):
         outcome.recoveries[kind] = sum(event["kind"] == kind for event in events)
     outcome.counts = verify_ledger(state / "run.db", allowed_loss=campaign.allowed_loss)
-    outcome.seconds_lost = outcome.counts["steps_lost"] * campaign.step_ms / 1e3
-    training = _load(folder / "mlp.py")
+    training = load_module(folder / "mlp.py")
     for k in range(campaign.jobs):
-        _same_as_undisturbed(campaign, state / "jobs" / f"job-{k}", training, k)
+        same_as_undisturbed(campaign, state / "jobs" / f"job-{k}", training, k)
+        outcome.same += 1
 
 
-def _same_as_undisturbed(campaign: Campaign, job: Path, training: Any, k: int) -> None:
-    """Bit for bit: parameters, momentum, random numbers, and the loss of every step."""
+def same_as_undisturbed(campaign: Campaign, job: Path, training: Any, k: int) -> None:
+    """Bit for bit: parameters, momentum, random numbers, and the loss of every step.
+
+    Parameters
+    ----------
+    training
+        The module of the example.
+    """
     undisturbed = training.Training(k, 8 + 4 * k)
     for _ in range(campaign.iterations_of(k)):
         undisturbed.step()
@@ -228,7 +247,7 @@ def _copy_programs(folder: Path) -> None:
     (folder / "mlp.py").write_text(text.replace(ours, copied))
 
 
-def _load(path: Path) -> Any:
+def load_module(path: Path) -> Any:
     """A module by its path, beside which its own imports are found."""
     spec = importlib.util.spec_from_file_location(f"{path.stem}_{path.parent.name}", path)
     assert spec is not None

@@ -1,109 +1,21 @@
-"""Faults for real runs on this machine: what can be killed, stopped, filled and torn."""
+"""Faults for real runs on this machine: what can be killed, stopped, filled and torn.
+
+Each says whether it was done; not if there is nothing now that it could be done to.
+"""
 
 from __future__ import annotations
 
 import errno
-import json
-import os
-import random
-import shutil
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from driver_process import Driver, left_over, wait_until, with_number
+from driver_process import left_over, with_number
+from fault_scene import Scene
 
 from shadowprice.execution.real.fence import read_fence
-from shadowprice.execution.real.lease_files import read_exit, read_report, read_supervisor
-from shadowprice.execution.supervision.processes import process
-
-
-@dataclass(frozen=True)
-class Target:
-    """A lease whose command lives."""
-
-    job: Path
-    epoch: int
-    directory: Path
-    supervisor: int
-    command: int
-
-    def signal(self, number: int, *, supervisor: bool = False, command: bool = False) -> None:
-        for wanted, pid in ((supervisor, self.supervisor), (command, self.command)):
-            if wanted:
-                with_number(pid, number)
-
-    def lives(self) -> bool:
-        return process(self.command) is not None
-
-
-@dataclass
-class Scene:
-    """A run and what is being done to it.
-
-    Parameters
-    ----------
-    mounted
-        Whether the state directory is a small file system of its own, which can be filled.
-    away_s
-        Longer than leases live without a driver [s].
-
-    Attributes
-    ----------
-    later
-        What is due at which time of the monotonic clock.
-    stopped
-        Epochs that are stopped, by job: nothing else is done to them.
-    full_until
-        Until when the state directory is full.
-    fenced
-        Commits of stale workers that were refused.
-    """
-
-    driver: Driver
-    draw: random.Random
-    away_s: float
-    mounted: bool = False
-    later: list[tuple[float, Callable[[], bool]]] = field(default_factory=list)
-    stopped: set[Path] = field(default_factory=set)
-    full_until: float = 0.0
-    fenced: int = 0
-    stale: int = 0
-
-    @property
-    def state(self) -> Path:
-        return self.driver.state
-
-    def targets(self) -> list[Target]:
-        """Leases whose command and supervisor live, and that nothing was done to."""
-        found = []
-        for directory in sorted(self.state.glob("jobs/*/leases/*")):
-            recorded = None if read_exit(directory) else read_supervisor(directory)
-            if recorded is None or directory in self.stopped:
-                continue
-            pids = recorded["pid"], recorded["command_pid"]
-            if all(process(pid) is not None for pid in pids):
-                epoch = int(directory.name[1:].partition("-")[0])
-                found.append(Target(directory.parents[1], epoch, directory, *pids))
-        return found
-
-    def target(self) -> Target | None:
-        found = self.targets()
-        return self.draw.choice(found) if found else None
-
-    def after(self, wait_s: float, what: Callable[[], bool]) -> None:
-        """Do something later; again and again until it says that it is done."""
-        self.later.append((time.monotonic() + wait_s, what))
-
-    def tend(self) -> None:
-        """Do what is due."""
-        due = [each for each in self.later if each[0] <= time.monotonic()]
-        for each in due:
-            self.later.remove(each)
-            if not each[1]():
-                self.after(0.1, each[1])
+from shadowprice.execution.real.lease_files import read_report
 
 
 def kill_command(scene: Scene) -> bool:
@@ -128,11 +40,12 @@ def kill_job(scene: Scene) -> bool:
 
 
 def kill_driver(scene: Scene) -> bool:
-    return _lose_driver(scene, scene.draw.uniform(0.0, 1.5))
+    """While it drives; that of the whole node strikes at any time."""
+    return scene.driving() and _lose_driver(scene, scene.draw.uniform(0.0, 1.5))
 
 
 def driver_away(scene: Scene) -> bool:
-    return _lose_driver(scene, scene.away_s)
+    return scene.driving() and _lose_driver(scene, scene.away_s)
 
 
 def stop_driver(scene: Scene) -> bool:
@@ -156,7 +69,7 @@ def kill_node(scene: Scene) -> bool:
     """All there is, at once."""
     if not scene.driver.runs():
         return False
-    pids = [pid for pid in left_over(scene.state)]
+    pids = left_over(scene.state)
     done = _lose_driver(scene, scene.draw.uniform(0.0, 1.5))
     for pid in pids:
         with_number(pid, signal.SIGKILL)
@@ -197,18 +110,24 @@ def stale_worker(scene: Scene) -> bool:
     patience = time.monotonic() + 60.0
 
     def wake() -> bool:
-        if read_fence(target.job) <= target.epoch and time.monotonic() < patience:
-            return False
         superseded = read_fence(target.job) > target.epoch
-        scene.stale += superseded and target.lives()
+        if not superseded and time.monotonic() < patience:
+            return False
+        told = superseded and target.lives()
+        scene.stale += told
         target.signal(signal.SIGCONT, command=True)
-        try:
-            wait_until(lambda: not target.lives(), 8.0)
-        except AssertionError:
-            pass  # it makes no checkpoint now: its supervisor is to end it
-        scene.fenced += superseded and read_report(target.directory).get("state") == "fenced"
-        target.signal(signal.SIGCONT, supervisor=True)
-        scene.stopped.discard(target.directory)
+        limit = time.monotonic() + 8.0
+
+        def finish() -> bool:
+            # Its supervisor, which would end it, sleeps on until it has tried to commit.
+            if target.lives() and time.monotonic() < limit:
+                return False
+            scene.fenced += told and read_report(target.directory).get("state") == "fenced"
+            target.signal(signal.SIGCONT, supervisor=True)
+            scene.stopped.discard(target.directory)
+            return True
+
+        scene.after(0.0, finish)
         return True
 
     scene.after(0.5, wake)
@@ -226,13 +145,14 @@ def full_folder(scene: Scene) -> bool:
         (target.job / "full").unlink(missing_ok=True)
         return True
 
-    scene.after(scene.draw.uniform(0.5, 2.0), free)
+    scene.after(scene.draw.uniform(0.3, 1.0), free)
     return True
 
 
 def full_disk(scene: Scene) -> bool:
     """Nothing of the run finds room: ledger, leases, reports, checkpoints."""
-    if not scene.mounted or scene.full_until > time.monotonic():
+    due = scene.mounted and scene.driver.runs() and scene.full_until < time.monotonic()
+    if not due or not scene.targets():
         return False
     filler = scene.state / "filler"
 
@@ -242,14 +162,15 @@ def full_disk(scene: Scene) -> bool:
                 while file.write(bytes(1 << 12)):
                     pass
         except OSError as error:
-            assert error.errno == errno.ENOSPC
+            if error.errno != errno.ENOSPC:
+                raise
         return time.monotonic() > until and free()
 
     def free() -> bool:
         filler.unlink()
         return True
 
-    until = time.monotonic() + scene.draw.uniform(0.3, 1.5)
+    until = time.monotonic() + scene.draw.uniform(0.5, 2.0)
     scene.full_until = until + 3.0
     if not refill():
         scene.after(0.05, refill)

@@ -52,16 +52,22 @@ def load(folder):
     total = json.loads((folder / "total.json").read_text())
 with Lease() as lease:
     lease.restore(load)
-    lease.checkpoints(save)
+    lease.checkpoints(save, every_steps={every})
     for step in lease.steps():
         total += step
         {step}
 """
 
 
-def counts(step: str = "time.sleep(0.01)") -> list[str]:
+def counts(step: str = "time.sleep(0.01)", every: int = 10**9) -> list[str]:
     """A job that adds up its steps, and does something in each."""
-    return ["{python}", "-I", "-S", "-c", COUNTS.format(folder=str(JOB_FILE.parent), step=step)]
+    return [
+        "{python}",
+        "-I",
+        "-S",
+        "-c",
+        COUNTS.format(folder=str(JOB_FILE.parent), step=step, every=every),
+    ]
 
 
 def plain(code: str) -> list[str]:
@@ -195,11 +201,29 @@ def test_interrupted_in_this_process_then_resumed_with_other_settings(
     assert len(case.events("granted")) == 2
 
 
+def test_a_damaged_checkpoint_is_told_and_the_one_before_taken(make: Callable[..., Case]) -> None:
+    case = make(job("one", counts(every=10), 200))
+    case.execute(
+        once(lambda: reported(case.lease("one"), 35), lambda: os.kill(os.getpid(), signal.SIGINT))
+    )
+    step, _ = case.total("one")
+    checkpoints = case.state / "jobs" / "one" / "checkpoints"
+    (checkpoints / (checkpoints / "LATEST").read_text().strip() / "total.json").write_text("7")
+    assert case.total("one")[0] < step
+    assert case.execute().all_finished
+    assert case.total("one") == (200, sum(range(200)))
+    (damaged,) = case.events("damaged")
+    before = damaged["data"]["step"]
+    assert before == (step - 1) // 10 * 10
+    counted = verify_ledger(case.state / "run.db", allowed_loss={"one": 10})
+    assert counted["steps_lost"] == step - before
+
+
 def test_the_mode_of_the_state_directory(make: Callable[..., Case]) -> None:
     case = make(job("one", counts("pass"), 5))
     case.state.mkdir()
     case.state.chmod(0o777)
-    with pytest.raises(InputError, match="others may write to it, expected .* mode 0700"):
+    with pytest.raises(InputError, match=r"others may write to it, expected .* mode 0700"):
         case.execute()
     case.state.chmod(0o755)
     assert case.execute().all_finished
@@ -262,9 +286,9 @@ def motley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
     )
 
     def cancel(ledger: Ledger) -> None:
-        if (case.lease("deaf") / "output.log").exists() and not ledger.cancelled():
-            if (case.lease("deaf") / "output.log").read_bytes() == b"up\n":
-                ledger.update_job("deaf", cancel=1)
+        said = case.lease("deaf") / "output.log"
+        if not ledger.cancelled() and said.exists() and said.read_bytes() == b"up\n":
+            ledger.update_job("deaf", cancel=1)
 
     case.summary = case.execute(cancel)  # type: ignore[attr-defined]
     yield case

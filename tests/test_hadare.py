@@ -316,7 +316,7 @@ def test_a_node_that_a_job_could_do_without_goes_to_the_next() -> None:
         np.array([0, 1]),
         lambda position: range(2),
         lambda position, node, several: rooms[position, node],
-        2,
+        lambda position: 2,
     )
     assert [(grant.position, grant.nodes) for grant in grants] == [(0, [1]), (1, [0])]
 

@@ -274,7 +274,8 @@ def test_what_a_command_inherits(rank: Callable[..., Rank]) -> None:
     assert run.output() == "[0, 1, 2] '' 0o77 0 True\n[13, 25]\n"
     bare = rank(("grep", "SigIgn", "/proc/self/status"), state=run.state / "bare").start()
     assert bare.ended().code == 0
-    assert int(bare.output().split()[1], 16) == 0
+    # Those above 31 belong to the C library, and are as whoever runs the tests left them.
+    assert int(bare.output().split()[1], 16) & 0x7FFFFFFF == 0
 
 
 def test_output_that_is_closed_or_binary(rank: Callable[..., Rank]) -> None:

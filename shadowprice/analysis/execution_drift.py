@@ -9,11 +9,13 @@ from html import escape
 
 import pandas as pd
 
+from shadowprice.analysis.fork_outcome import ForkOutcome
 from shadowprice.analysis.metrics import mean
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.simulate import simulate, simulate_policy
 from shadowprice.errors import InputError
+from shadowprice.execution.real.forks_policy import simulated_as
 from shadowprice.execution.real.measured_run import MeasuredRun, RealJob
 from shadowprice.instances.model_skew import ModelSkews
 from shadowprice.instances.throughput_files import spread_speeds
@@ -121,7 +123,7 @@ class Drift:
 
 def drift(
     jobs: Iterable[RealJob],
-    outcome: Outcome,
+    outcome: Outcome | ForkOutcome,
     *,
     assumed: Mapping[str, float] | None = None,
     notes: tuple[str, ...] = (),
@@ -159,13 +161,19 @@ def replay(run: MeasuredRun) -> Drift:
     """Simulate a real run with what was measured in it, and compare.
 
     Same policy, placement, cluster, jobs and rounds; rates alone, beside others and when spread, and charges, as
-    they were measured.
+    they were measured. Copies of a forked job are charged for a restart in each round with several,
+    and for nothing when alone; all may have several in their first round, which real ones may not.
 
     Raises
     ------
     InputError, PolicyError
         As of ``simulate``.
     """
+    forked = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
+    if forked is not None:
+        charges = {"aggregation_s": run.overheads.restart_s, "round_s": run.round_s}
+        copies = simulate(run.workload, run.cluster, forked)
+        return drift(run.jobs, copies, assumed=charges, notes=run.notes)
     speeds: ModelSkews = spread_speeds(run.observations)
     semantics = Semantics(
         placement=run.placement,

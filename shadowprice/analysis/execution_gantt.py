@@ -17,13 +17,24 @@ _HATCHES = {RUNNING: "", STARTING: "////", UNCONFIRMED: "xxxx"}
 _SAID = {STARTING: "hatched: starting", UNCONFIRMED: "crossed: end not confirmed"}
 
 
-def execution_gantt(run: RunReader, axes: Axes | None = None, *, title: str = "") -> Axes:
+def execution_gantt(
+    run: RunReader,
+    axes: Axes | None = None,
+    *,
+    title: str = "",
+    until_s: float | None = None,
+) -> Axes:
     """Draw devices against time, one colour a job; O(L log L) for L leases times devices.
 
     A bar is hatched until its command runs; jobs that share a device have a part of its height
     each; grey behind a device: its node does not answer; a cross: a job failed.
+
+    Parameters
+    ----------
+    until_s : float, optional
+        End of the time axis [s], for runs one above the other; that of the run if not given.
     """
-    until_s = max(run.now_s, 1.0)
+    until_s = max(run.now_s, 1.0) if until_s is None else until_s
     unit_s, unit = time_unit(until_s)
     lanes = {device.uuid: k for k, device in enumerate(run.devices)}
     if axes is None:

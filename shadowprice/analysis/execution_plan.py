@@ -9,16 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shadowprice.analysis.fork_outcome import ForkOutcome
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.simulate import simulate, simulate_policy
 from shadowprice.execution.real.assemble import instance_of
+from shadowprice.execution.real.forks_policy import (
+    expect_forkable,
+    fork_policy,
+    simulated_as,
+)
 from shadowprice.execution.real.hosts.registry import open_host
 from shadowprice.execution.real.job_file import JobFile, load_job_file
 from shadowprice.execution.real.job_spec import Job
 from shadowprice.execution.real.plain_checkpoints import folder_of
 from shadowprice.execution.real.protocol import FoundNode
 from shadowprice.execution.real.settings import Settings
+from shadowprice.instances.forks import Forks
+from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.registry import policy as find_policy
 
 _HELD_AT_ONCE_S = 1e-6
@@ -40,18 +48,24 @@ class Plan:
     job_file: JobFile
     nodes: tuple[FoundNode, ...]
     notes: tuple[str, ...]
-    outcome: Outcome
+    outcome: Outcome | ForkOutcome
 
     def argv(self, job: Job) -> tuple[str, ...]:
         """The command of a job as its first lease would run it."""
         folder = folder_of(self.settings.state.absolute() / "jobs" / job.name, 1)
         return job.argv(sys.executable, str(folder))
 
+    @property
+    def rows(self) -> Schedule | Forks:
+        """Which job, or copy of one, would hold what when."""
+        outcome = self.outcome
+        return outcome.record if isinstance(outcome, ForkOutcome) else outcome.schedule
+
     def runs(self) -> dict[str, list[tuple[float, float]]]:
         """When each job would hold GPUs [s]."""
         names = self.outcome.instance.workload.id
         spans: dict[str, list[tuple[float, float]]] = {str(name): [] for name in names}
-        rows = self.outcome.schedule
+        rows = self.rows
         for job, start_s, end_s in zip(
             rows.job.tolist(), rows.start_s.tolist(), rows.end_s.tolist(), strict=True
         ):
@@ -60,9 +74,10 @@ class Plan:
 
     def first(self) -> list[tuple[str, str, int]]:
         """Job, node and GPUs of what the first decision that starts something would start."""
-        if not len(self.outcome.schedule):
+        rows = self.rows
+        if not len(rows.job):
             return []
-        rows, names = self.outcome.schedule, self.outcome.instance.workload.id
+        names = self.outcome.instance.workload.id
         at_s = float(rows.start_s.min())
         chosen = [k for k, start_s in enumerate(rows.start_s.tolist()) if start_s == at_s]
         return [
@@ -108,13 +123,21 @@ def plan(settings: Settings) -> Plan:
         If the hosts cannot be reached or have nothing free.
     """
     job_file = load_job_file(settings.jobs)
-    find_policy(settings.policy)
+    forked = simulated_as(settings.policy, settings.round_s)
+    if fork_policy(settings) is None:
+        find_policy(settings.policy)
+    else:
+        expect_forkable(job_file.jobs)
     nodes, left_out = discovered(settings.hosts)
     instance, assumed = instance_of(settings, job_file, nodes)
     semantics = Semantics(
         placement=settings.placement, round_s=settings.round_s, together=instance.together
     )
-    outcome = simulate_policy(instance.workload, instance.cluster, settings.policy, semantics)
+    outcome = (
+        simulate_policy(instance.workload, instance.cluster, settings.policy, semantics)
+        if forked is None
+        else simulate(instance.workload, instance.cluster, forked)
+    )
     return Plan(settings, job_file, nodes, (*left_out, *assumed), outcome)
 
 

@@ -74,6 +74,7 @@ def _other(run: RunReader, kind: str, subject: str, data: Row) -> str:
         "driver-started": "the driver goes on" if data.get("resumed") else "the driver begins",
         "driver-ended": "the driver ended",
         "arrived": f"{subject} arrives",
+        "damaged": f"{subject} found its checkpoint damaged, goes on at step {data.get('step') or 0:,}",
         "failed": f"{subject} failed",
         "finished": f"{subject} finished at step {data.get('step') or 0:,}",
         "gave-up": f"{subject} is given up after {data.get('tries')} tries",

@@ -6,20 +6,13 @@ Guarantee: no node is idle while a job is unfinished, with as many copies as nod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shadowprice.errors import InputError
 from shadowprice.execution.hadare import CopyWidth, HadarE
-from shadowprice.solvers.hadare import FirstCome, Order, Payoff, ShortestFirst
+from shadowprice.solvers.hadare import ORDERS
 from shadowprice.solvers.registry import chosen
-
-ORDERS: Mapping[str, Callable[[], Order]] = {
-    "payoff": Payoff,
-    "shortest": ShortestFirst,
-    "first-come": FirstCome,
-}
-"""Which job is served first: Hadar's payoff over price, least remaining time, arrival."""
 
 
 @dataclass(frozen=True)

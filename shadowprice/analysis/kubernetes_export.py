@@ -72,11 +72,11 @@ def _orders(plan: Plan, wanted: set[str], python: str) -> Sequence[Order]:
     book = OrderBook(
         settings.state, plan.nodes, settings.limits, settings.checkpoint_s, python=python
     )
-    rows, names = plan.outcome.schedule, plan.outcome.instance.workload.id
+    rows, names = plan.rows, plan.outcome.instance.workload.id
     row_of = {job.name: job for job in plan.job_file.jobs}
     orders: list[Order] = []
     for name in sorted(wanted):
-        mine = [k for k in range(len(rows)) if str(names[rows.job[k]]) == name]
+        mine = [k for k in range(len(rows.job)) if str(names[rows.job[k]]) == name]
         first_s = min(float(rows.start_s[k]) for k in mine)
         devices = [
             device

@@ -34,7 +34,11 @@ def execute_command(
         str, typer.Option("--policy", help="Name[:parameter=value,...]; see `policies`.")
     ],
     hosts: Annotated[
-        str, typer.Option("--hosts", help="local, local:SLOTS, ray[:ADDRESS], slurm[:PARTITION].")
+        str,
+        typer.Option(
+            "--hosts",
+            help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:PARTITION].",
+        ),
     ] = "local",
     round_s: Annotated[
         float, typer.Option("--round", help="Seconds between decisions; 0: at every event.")

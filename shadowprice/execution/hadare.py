@@ -212,7 +212,7 @@ class _Loop:
             return self._preferred(jobs[position])
 
         for grant in assign(
-            view, self.options.order, self.class_of_node, prefer, room, self.copies
+            view, self.options.order, self.class_of_node, prefer, room, lambda _: self.copies
         ):
             self._train(number, now, jobs[grant.position], grant)
         self.active = self.active[self.left[self.active] > 0]

@@ -9,10 +9,10 @@ The log is what the driver wrote down before it acted. Rules, each event against
 ``decision``    a lease follows a decision that starts its job; every decision accounts for every job
 ``epoch``       epochs of a job increase; only copies of a fork, numbered differently, have the same
 ``lease``       a job has one lease at a time; only leases that are held run, stop, or are released
-``gang``        a lease holds the job's gang: devices that exist, each once, on the nodes it says
+``gang``        a lease holds the job's gang, a copy a whole node: devices that exist, each once, there
 ``double``      nobody else holds its devices, but one partner, the very same: both name each other
 ``aside``       no device is on a lost node or kept aside; it is kept until its lease is released
-``progress``    a lease goes on from the last committed step, which never decreases
+``progress``    a lease goes on from the last committed step, which decreases by damage only
 ``loss``        steps done after it are told in full, and no more than allowed
 ``over``        a job finishes with all steps, without a lease; what is over gets no other end
 ``end``         after the last event of a run that ended every job is over and every lease released
@@ -28,7 +28,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from shadowprice.proofs.execution_log_devices import Broken, Devices, Key, Lease, need
+from shadowprice.proofs.execution_log_devices import Broken, Devices, Key, Lease, need, whole
 
 Event = Mapping[str, Any]
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
@@ -189,7 +189,7 @@ class _Log:
         goes_on = step == before or (step > before and name in self.unsure)
         need(goes_on, "progress", f"{name} goes on from step {step}, committed is {before}")
         size = None if self.gpus is None else self.gpus[name]
-        self.devices.gang(data["devices"], data["node_of"], data["ranks"], size)
+        self.devices.gang(data, size)
         lease = Lease(key, frozenset(data["devices"]), data["partner"])
         self.devices.hold(lease)
         self.leases[key], self.state[name] = lease, "arrived"
@@ -210,21 +210,22 @@ class _Log:
         devices = sorted(lease.devices)
         need(sorted(data["devices"]) == devices, "lease", f"{key} holds {devices}, not these")
         step, committed, lost = (whole(data[k]) for k in ("step", "checkpoint_step", "lost_steps"))
-        least = self.step[name]
-        total = committed if self.iterations is None else self.iterations[name]
-        fine = least <= committed <= total
-        need(fine, "progress", f"{name} has {committed} steps of {total}, had {least}")
+        least, total = self.step[name], (self.iterations or {name: committed})[name]
+        need(least <= committed <= total, "progress", f"{committed} is not in {least}..{total}")
         need(lost >= step - committed, "loss", f"{lost} steps are told, of {step - committed}")
-        most = self.allowed_loss.get(name, lost)
-        need(lost <= most, "loss", f"{name} lost {lost} steps, {most} are allowed")
         self.step[name] = committed
-        self.counts["steps_lost"] += lost
-        self.counts["most_lost"] = max(self.counts["most_lost"], lost)
+        self.lose(name, lost)
         self.devices.let_go(self.leases.pop(key))
 
+    def damaged(self, key: Key, data: Event) -> None:
+        """A lease did not find the last checkpoint whole, and went on from the one before."""
+        name, step = self.held(key).key[0], whole(data["step"])
+        need(step < self.step[name], "progress", f"{name} goes back to {step}")
+        self.lose(name, self.step[name] - step)
+        self.step[name] = step
+
     def quarantined(self, key: Key, data: Event) -> None:
-        lease = self.held(key) if key[0] else None
-        self.devices.put_aside(data["device"], key, lease)
+        self.devices.put_aside(data["device"], key, self.held(key) if key[0] else None)
         self.unsure.add(key[0])
 
     def unquarantined(self, key: Key, data: Event) -> None:
@@ -276,6 +277,12 @@ class _Log:
         need(key in self.leases, "lease", f"{key} holds nothing")
         return self.leases[key]
 
+    def lose(self, name: str, steps: int) -> None:
+        most = self.allowed_loss.get(name, steps)
+        need(steps <= most, "loss", f"{name} lost {steps} steps, {most} are allowed")
+        self.counts["steps_lost"] += steps
+        self.counts["most_lost"] = max(self.counts["most_lost"], steps)
+
     def end(self) -> None:
         """Nothing is left."""
         for name in self.state if self.gpus is None else self.gpus:
@@ -286,15 +293,8 @@ class _Log:
 
 
 KINDS = (
-    "driver-started driver-ended note arrived decided granted partner released quarantined "
+    "driver-started driver-ended note arrived decided granted partner released damaged quarantined "
     "unquarantined node-lost node-back failed finished gave-up cancelled"
 )
 HANDLERS = {kind: getattr(_Log, kind.replace("-", "_")) for kind in KINDS.split()}
 HANDLERS |= dict.fromkeys(("running", "stop-asked"), _Log.of_a_lease)
-
-
-def whole(value: object) -> int:
-    """A whole number >= 0."""
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no whole number >= 0")
-    return value

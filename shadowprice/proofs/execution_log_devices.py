@@ -21,6 +21,13 @@ def need(fine: object, rule: str, message: str) -> None:
         raise Broken(rule, message)
 
 
+def whole(value: object) -> int:
+    """A whole number >= 0."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no whole number >= 0")
+    return value
+
+
 @dataclass
 class Lease:
     """Devices that a job holds; ``aside`` are those of them whose release is not confirmed."""
@@ -51,15 +58,20 @@ class Devices:
         self._aside: dict[str, set[Key]] = defaultdict(set)
         self._lost: set[str] = set()
 
-    def gang(self, devices: list[str], told: object, ranks: object, size: int | None) -> None:
+    def gang(self, told: Mapping[str, Any], size: int | None) -> None:
         """Devices that exist, each once, on the nodes and in the number that are told."""
+        devices = told["devices"]
         strange = [device for device in devices if device not in self.node_of]
         need(devices and not strange, "gang", f"no such devices: {strange}")
         need(len(set(devices)) == len(devices), "gang", f"a device is there twice: {devices}")
         where = {device: self.node_of[device] for device in devices}
-        need(told == where, "gang", f"devices are on {where}, not {told}")
-        nodes = len(set(where.values()))
-        need(ranks == nodes, "gang", f"{ranks!r} ranks on {nodes} nodes")
+        need(told["node_of"] == where, "gang", f"devices are on {where}, not {told['node_of']}")
+        nodes = set(where.values())
+        fine = told["ranks"] == len(nodes)
+        need(fine, "gang", f"{told['ranks']!r} ranks on {len(nodes)} nodes")
+        if told.get("whole_node"):
+            need(len(nodes) == 1, "gang", f"a whole node is not {sorted(nodes)}")
+            size = sum(node in nodes for node in self.node_of.values())
         need(size in (None, len(devices)), "gang", f"{len(devices)} devices for a gang of {size}")
 
     def hold(self, lease: Lease) -> None:

@@ -71,7 +71,11 @@ class ExponentialPrices:
 
     def at(self, load: ArrayLike) -> NDArray[np.float64]:
         """Prices by load [GPUs], shape (..., nodes); monotone in it, and exact at both ends."""
-        share = np.minimum(np.asarray(load) / self.full_at, 1.0)
+        load = np.asarray(load, dtype=np.float64)
+        # A real node that does not answer has no GPUs: it is full.
+        share = np.ones(np.broadcast_shapes(load.shape, self.full_at.shape))
+        np.divide(load, self.full_at, out=share, where=self.full_at > 0)
+        share = np.minimum(share, 1.0)
         grown = self.lowest * (self.highest / self.lowest) ** share
         return np.where(share == 1.0, self.highest, np.minimum(grown, self.highest))
 

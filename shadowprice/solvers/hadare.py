@@ -21,7 +21,7 @@ O(s J C + n log n) a round for J jobs, C classes, n nodes and s jobs served.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -170,7 +170,7 @@ def assign(
     class_of_node: NDArray[np.int64],
     prefer: Callable[[int], Sequence[int]],
     room: Room,
-    max_copies: int,
+    max_copies: Callable[[int], int],
 ) -> list[Grant]:
     """Give the nodes of a round to jobs, in the order in which they are served.
 
@@ -182,8 +182,8 @@ def assign(
         Nodes from the most to the least wanted for a job, by position, among equal classes.
     room : callable
         See :data:`Room`.
-    max_copies : int
-        Largest number of copies of a job, at least 1.
+    max_copies : callable
+        Largest number of copies of a job, by position, at least 1.
 
     Raises
     ------
@@ -194,13 +194,14 @@ def assign(
     grants: list[Grant] = []
     wishes: list[list[int]] = []
     for position, wished in _served(view, order, class_of_node, prefer, free):
-        nodes = [node for node in wished if node in free][:max_copies]
+        nodes = [node for node in wished if node in free][: max_copies(position)]
         nodes = _enough(int(view.remaining_steps[position]), nodes, position, room)
         free -= set(nodes)
         grants.append(Grant(position, nodes))
         wishes.append(wished)
     for grant, wished in zip(grants, wishes, strict=True):
-        more = [node for node in wished if node in free][: max_copies - len(grant.nodes)]
+        room_left = max_copies(grant.position) - len(grant.nodes)
+        more = [node for node in wished if node in free][:room_left]
         grant.nodes.extend(more)
         free -= set(more)
     return grants
@@ -277,3 +278,11 @@ def _enough(remaining: int, nodes: list[int], position: int, room: Room) -> list
         else:
             kept.append(node)
     return kept[::-1]
+
+
+ORDERS: Mapping[str, Callable[[], Order]] = {
+    "payoff": Payoff,
+    "shortest": ShortestFirst,
+    "first-come": FirstCome,
+}
+"""Which job is served first: Hadar's payoff over price, least remaining time, arrival."""

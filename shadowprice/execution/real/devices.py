@@ -26,7 +26,7 @@ class Devices:
     """
 
     def __init__(self, nodes: Sequence[FoundNode], missing: Collection[str] = ()) -> None:
-        self._missing = frozenset(missing)
+        self.missing = frozenset(missing)
         self.nodes = tuple(nodes)
         self.lost: set[str] = set()
         self._running: dict[str, set[Holder]] = defaultdict(set)
@@ -81,4 +81,4 @@ class Devices:
         return not self._running[device.uuid] and self._usable(device)
 
     def _usable(self, device: Device) -> bool:
-        return not self._written_off[device.uuid] and device.uuid not in self._missing
+        return not self._written_off[device.uuid] and device.uuid not in self.missing

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.real.assemble import assemble
 from shadowprice.execution.real.clock import WallClock
 from shadowprice.execution.real.engine import RealEngine
+from shadowprice.execution.real.forks import ForkEngine
+from shadowprice.execution.real.forks_policy import expect_forkable, fork_policy
 from shadowprice.execution.real.hosts.registry import open_host
 from shadowprice.execution.real.job_file import JobFile, load_job_file
 from shadowprice.execution.real.ledger import Ledger
@@ -68,13 +72,17 @@ def execute(settings: Settings, on_tick: Callable[[Ledger], None] | None = None)
     InputError
         If a name, file or setting is wrong, or the state directory is of another run.
     HostError
-        If hosts cannot be used, or another driver has the state directory.
+        If hosts cannot be used, another driver has the state directory, or it cannot be written:
+        the disk is full.
     PolicyError
         If the policy decides something impossible, or leaves jobs waiting for ever.
     """
     job_file = load_job_file(settings.jobs)
-    find_policy(settings.policy), find_placement(settings.placement)
-    with locked(settings.state):
+    if fork_policy(settings) is None:
+        find_policy(settings.policy), find_placement(settings.placement)
+    else:
+        expect_forkable(job_file.jobs)
+    with _told(settings), locked(settings.state):
         ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
         try:
             ended = bool(ledger.value("ended"))
@@ -83,6 +91,17 @@ def execute(settings: Settings, on_tick: Callable[[Ledger], None] | None = None)
             return Summary(states, interrupted, resumed)
         finally:
             ledger.close()
+
+
+@contextmanager
+def _told(settings: Settings) -> Iterator[None]:
+    """Trouble with the disk as an error that says what to do; what was written down is whole."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise HostError(
+            f"state directory {settings.state}: {error}; once that is mended, the same command goes on"
+        ) from error
 
 
 def _drive(
@@ -108,12 +127,7 @@ def _drive(
             run.record.note("driver-started", pid=os.getpid(), resumed=resumed)
             for text in getattr(host, "notes", ()):
                 run.record.note("note", text=text)
-            engine = RealEngine(
-                run,
-                find_policy(settings.policy),
-                find_placement(settings.placement),
-                Rounds(settings.round_s),
-            )
+            engine = _engine(settings, run)
             try:
                 engine.loop()
             except Interrupted:
@@ -128,6 +142,19 @@ def _drive(
         host.close()
 
 
+def _engine(settings: Settings, run: Run) -> RealEngine | ForkEngine:
+    """The loop: of gangs, or of jobs that run as several copies."""
+    forks = fork_policy(settings)
+    if forks is not None:
+        return ForkEngine(run, forks, settings.round_s)
+    return RealEngine(
+        run,
+        find_policy(settings.policy),
+        find_placement(settings.placement),
+        Rounds(settings.round_s),
+    )
+
+
 def _wind_down(run: Run) -> None:
     """Let all leases make a checkpoint and end; who resumes the run finds them ended."""
     leases = run.leases()
@@ -138,7 +165,7 @@ def _wind_down(run: Run) -> None:
     except Interrupted:
         return
     with run.ledger.transaction():
-        for lease in leases:
+        for lease in run.held():
             run.record.paused(lease)
 
 

@@ -75,7 +75,8 @@ class RealEngine(Engine):
         state = self.state
         del state.waiting[job]
         state.waiting_gpus -= state.gang[job]
-        state.forget(job, now_s)
+        # It made no progress since it began to wait.
+        state.forget(job, -math.inf)
         state.finished.append(job)
 
     def _keep_aside(self) -> None:

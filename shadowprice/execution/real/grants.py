@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 
 from shadowprice.errors import HostError
@@ -45,12 +46,14 @@ class Grants:
         """Book a lease that was granted."""
         run = self.run
         devices = run.devices.named(uuids)
+        # Later than the end of the round, if there was much to do at it.
+        granted_s = max(now_s, run.clock.now_s())
         lease = Lease(
             tracked.row, epoch, pieces, devices,
             self._orders(tracked, epoch, devices, partner),
-            from_step=tracked.step, target=tracked.job.iterations, granted_s=now_s,
+            from_step=tracked.step, target=tracked.job.iterations, granted_s=granted_s,
             rate=run.measuring.prior_rate(tracked.row, pieces, partner),
-            partner=partner, synced_s=now_s, moved_s=now_s, step=tracked.step,
+            partner=partner, synced_s=now_s, moved_s=granted_s, step=tracked.step,
         )  # fmt: skip
         run.devices.hold(devices, (tracked.job.name, epoch))
         tracked.lease = lease
@@ -68,8 +71,14 @@ class Grants:
             run.record.note("note", text=str(error))
             run.watch.host.adopt(lease.orders)
             return
-        if tracked.job.keeps_checkpoints:
-            plain_checkpoints.prepare(directory, lease.epoch)
+        try:
+            if tracked.job.keeps_checkpoints:
+                plain_checkpoints.prepare(directory, lease.epoch)
+        except shutil.Error as error:
+            # What the command left cannot be copied, a pipe for instance: its failure, not the run's.
+            lease.stop_why = f"failed: its checkpoints cannot be copied: {error}"
+            run.watch.host.adopt(lease.orders)
+            return
         run.watch.host.start(lease.orders)
 
     def _find(self, pieces: Pieces, partner: int) -> tuple[Device, ...]:
@@ -78,7 +87,12 @@ class Grants:
         if other is not None:
             return other.devices if devices.joinable(other.devices) else ()
         found = [devices.find(node, count) for node, count in pieces]
-        return tuple(device for part in found for device in part) if all(found) else ()
+        if not all(found):
+            return ()
+        devices_found = tuple(device for part in found for device in part)
+        # The books are told in the next turn only.
+        missing = self.run.watch.missing
+        return () if any(device.uuid in missing for device in devices_found) else devices_found
 
     def _orders(
         self, tracked: Tracked, epoch: int, devices: Sequence[Device], partner: int

@@ -8,7 +8,6 @@ decides the same, and goes on with real ones where the record ends.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from shadowprice.errors import PolicyError
@@ -26,12 +25,13 @@ class Journal:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._recorded = deque(ledger.answers())
+        self._recorded = ledger.answers()
+        self._ahead = next(self._recorded, None)
 
     @property
     def replaying(self) -> bool:
         """Whether there are recorded answers left."""
-        return bool(self._recorded)
+        return self._ahead is not None
 
     def next(self, call: str) -> Any:
         """The recorded answer to a call.
@@ -41,7 +41,9 @@ class Journal:
         PolicyError
             If another call was recorded: the policy does not decide as it did.
         """
-        recorded, data = self._recorded.popleft()
+        assert self._ahead is not None
+        recorded, data = self._ahead
+        self._ahead = next(self._recorded, None)
         if recorded != call:
             raise PolicyError(
                 f"{self._ledger.path}: the record says {recorded!r}, but the policy now leads to {call!r}; "

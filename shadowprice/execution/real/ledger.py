@@ -10,6 +10,7 @@ driver brings the policy back to where it was (:mod:`shadowprice.execution.real.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -71,11 +72,20 @@ class Ledger:
     @classmethod
     def create(cls, path: Path) -> Ledger:
         """A new ledger, readable and writable by its owner only."""
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        ledger = cls(sqlite3.connect(path, isolation_level=None, timeout=10.0), path)
-        ledger._settle()
-        ledger._db.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
-        return ledger
+        # Under another name until it is whole: a driver may be killed, or the disk be full.
+        made = path.with_name(f"{path.name}.new")
+        for suffix in ("", "-journal"):
+            made.with_name(made.name + suffix).unlink(missing_ok=True)
+        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(made, isolation_level=None, timeout=10.0)
+        try:
+            connection.executescript(
+                f"BEGIN;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
+            )
+        finally:
+            connection.close()
+        made.rename(path)
+        return cls.open(path)
 
     @classmethod
     def open(cls, path: Path, *, readonly: bool = False) -> Ledger:
@@ -127,7 +137,9 @@ class Ledger:
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
-            raise HostError(f"{self.path}: cannot be written: {error}") from error
+            raise HostError(
+                f"{self.path}: cannot be written: {error}; once that is mended, the same command goes on"
+            ) from error
         except BaseException:
             self._roll_back()
             raise
@@ -218,18 +230,28 @@ class Ledger:
         return self._rows("SELECT * FROM observations ORDER BY job, gpu_type, nodes, co_runner")
 
     def last_s(self) -> float:
-        """Time of the last event [s], 0 before the first."""
-        row = self._db.execute("SELECT MAX(time_s) FROM events").fetchone()
-        return float(row[0] or 0.0)
+        """The latest time that was written down [s], 0 before the first."""
+        answers = (
+            "SELECT data FROM journal WHERE call IN ('await', 'time') ORDER BY seq DESC LIMIT 2"
+        )
+        told = [json.loads(row["data"]) for row in self._rows(answers)]
+        for table in ("events", "samples"):
+            last = self._rows(f"SELECT time_s FROM {table} ORDER BY rowid DESC LIMIT 1")
+            told += [row["time_s"] for row in last]
+        return max((float(time_s) for time_s in told if time_s < math.inf), default=0.0)
 
     def answer(self, call: str, data: object) -> None:
         """Append to what hosts answered to the engine."""
         self._write("INSERT INTO journal (call, data) VALUES (?, ?)", (call, json.dumps(data)))
 
-    def answers(self) -> list[tuple[str, Any]]:
-        """What hosts answered, in order."""
-        rows = self._rows("SELECT call, data FROM journal ORDER BY seq")
-        return [(row["call"], json.loads(row["data"])) for row in rows]
+    def answers(self) -> Iterator[tuple[str, Any]]:
+        """What hosts answered, in order; read as it is asked for, since of weeks it is much."""
+        seq = 0
+        some = "SELECT seq, call, data FROM journal WHERE seq > ? ORDER BY seq LIMIT 100"
+        while rows := self._rows(some, (seq,)):
+            for row in rows:
+                yield row["call"], json.loads(row["data"])
+            seq = rows[-1]["seq"]
 
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
         with self.transaction():

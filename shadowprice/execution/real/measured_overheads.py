@@ -63,12 +63,13 @@ class _Open:
 
 def lease_times(events: Iterable[Event]) -> list[LeaseTime]:
     """Leases that finished their job or were stopped by the policy, and were never shared; O(n)."""
-    leases: dict[tuple[str, int], _Open] = {}
+    leases: dict[tuple[str, int, int], _Open] = {}
     begun: set[str] = set()
-    shared: set[tuple[str, int]] = set()
+    shared: set[tuple[str, int, int]] = set()
     found = []
     for event in events:
-        key, kind, data = (event["job"], event["epoch"]), event["kind"], event["data"]
+        kind, data = event["kind"], event["data"]
+        key = (event["job"], event["epoch"], data.get("copy", 0))
         if kind in ("granted", "partner") and data.get("partner"):
             shared |= {key} | {other for other in leases if other[0] == data["partner"]}
         if kind == "driver-started":
@@ -81,7 +82,11 @@ def lease_times(events: Iterable[Event]) -> list[LeaseTime]:
             leases[key] = replace(leases[key], stopped=True)
         elif kind == "released" and key in leases:
             lease = leases.pop(key)
-            steps = data["checkpoint_step"] - lease.from_step
+            # A copy is told with what its job has then; what it did itself is another number.
+            reached = (
+                data["step"] - data["lost_steps"] if "copy" in data else data["checkpoint_step"]
+            )
+            steps = reached - lease.from_step
             ended = replace(lease, released_s=event["time_s"], steps=steps)
             if key not in shared and data["code"] == 0:
                 leases[key] = ended

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
+from shadowprice.execution.real.forks_policy import simulated_as
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.measured_overheads import LeaseTime, lease_times, measured_overheads
 from shadowprice.instances.cluster import Cluster, Node
@@ -207,19 +208,26 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
     table, jobs, cluster = (directory / n for n in ("throughputs.json", "jobs.csv", "cluster.toml"))
     write_workload(run.workload, jobs)
     write_cluster(run.cluster, cluster)
-    words = [
-        "shadowprice", "simulate", str(jobs), "--cluster", str(cluster),
-        "--policy", run.policy, "--round", repr(run.round_s), "--placement", run.placement,
-        "--start-cost", repr(run.overheads.start_s), "--restart-cost", repr(run.overheads.restart_s),
-    ]  # fmt: skip
+    words = ["shadowprice", "simulate", str(jobs), "--cluster", str(cluster), *_switches(run)]
     if run.table.alone:
         write_throughputs(run.table, table)
         words += ["--throughputs", str(table)]
     speeds = spread_speeds(run.observations)
-    if speeds.models:
+    if speeds.models and "--placement" in words:
         write_spread(speeds, directory / "spread.json")
         words += ["--spread", str(directory / "spread.json")]
     return shlex.join(words)
+
+
+def _switches(run: MeasuredRun) -> list[str]:
+    """How the command line is told of the policy, rounds and charges of a run."""
+    forked = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
+    if forked is not None:
+        return ["--policy", forked]
+    return [
+        "--policy", run.policy, "--round", repr(run.round_s), "--placement", run.placement,
+        "--start-cost", repr(run.overheads.start_s), "--restart-cost", repr(run.overheads.restart_s),
+    ]  # fmt: skip
 
 
 def write_cluster(cluster: Cluster, path: Path) -> None:

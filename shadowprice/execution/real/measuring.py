@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -85,11 +86,20 @@ class Measuring:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self._sums: dict[Conditions, tuple[int, float]] = {}
+        workload = instance.workload
+        self._kinds: list[Kind] = [
+            (str(model), int(gpus))
+            for model, gpus in zip(workload.model, workload.gpus, strict=True)
+        ]
+        self._rows: dict[Kind, list[int]] = defaultdict(list)
+        for row, kind in enumerate(self._kinds):
+            self._rows[kind].append(row)
 
     def progress(self, tracked: Tracked, lease: Lease, now_s: float) -> Progress:
         """Progress of a lease since the engine was told last."""
         row, report = lease.row, lease.report
-        ran_s = max(now_s - max(lease.synced_s, lease.stepping_s), 0.0)
+        until_s = min(now_s, lease.ended_s)
+        ran_s = max(until_s - max(lease.synced_s, lease.stepping_s), 0.0)
         steps, seconds = timed(report)
         rate = self._window_rate(lease, steps, seconds)
         shortest_s = float(self.instance.shortest_s[row])
@@ -154,7 +164,7 @@ class Measuring:
         table, changed = workload.throughput.copy(), False
         alone, pairs = self._rates()
         for (kind, gpu_type), rate in alone.items():
-            rows = [row for row in range(len(workload)) if self._kind(row) == kind]
+            rows = self._rows[kind]
             before = float(table[rows[0], columns[gpu_type]])
             if abs(rate - before) > _CHANGE * before and before > 0:
                 table[rows, columns[gpu_type]] = rate
@@ -170,8 +180,8 @@ class Measuring:
     ) -> tuple[Throughputs | None, bool]:
         """Rates of pairs with those measured, and whether any changed."""
         known = self.instance.together
-        if known is None:
-            return None, False
+        if known is None or not pairs:
+            return known, False
         table, changed = dict(known.together), False
         for (gpu_type, kind, other), rate in pairs.items():
             name = self.instance.cluster.gpu_types[gpu_type]
@@ -189,22 +199,18 @@ class Measuring:
         fewest: dict[tuple[Kind, int], int] = {}
         for found in self._sums:
             if found.co_row == ALONE:
-                key = (self._kind(found.row), found.gpu_type)
+                key = (self._kinds[found.row], found.gpu_type)
                 fewest[key] = min(fewest.get(key, found.nodes), found.nodes)
         alone: dict[tuple[Kind, int], tuple[int, float]] = {}
         pairs: dict[tuple[int, Kind, Kind], tuple[int, float]] = {}
         for found, sums in self._sums.items():
-            kind = self._kind(found.row)
+            kind = self._kinds[found.row]
             if found.co_row != ALONE:
-                pair = (found.gpu_type, kind, self._kind(found.co_row))
+                pair = (found.gpu_type, kind, self._kinds[found.co_row])
                 pairs[pair] = _add(pairs.get(pair), sums)
             elif found.nodes == fewest[kind, found.gpu_type]:
                 alone[kind, found.gpu_type] = _add(alone.get((kind, found.gpu_type)), sums)
         return _well_measured(alone), _well_measured(pairs)
-
-    def _kind(self, row: int) -> Kind:
-        workload = self.instance.workload
-        return str(workload.model[row]), int(workload.gpus[row])
 
     def _window_rate(self, lease: Lease, steps: float, seconds: float) -> float:
         """Rate since the engine was told last, against the fastest type."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +79,7 @@ class OrderBook:
             "SHADOWPRICE_CHECKPOINT_S": repr(self.checkpoint_s),
             "SHADOWPRICE_RANKS": str(len(by_node)),
             "MASTER_ADDR": addresses[devices[0].node],
-            "MASTER_PORT": str(_FIRST_PORT + (131 * devices[0].index + 17 * epoch) % _PORTS),
+            "MASTER_PORT": str(_port(job.name, devices[0].index, epoch)),
         }
         if stop_at is not None:
             common["SHADOWPRICE_STOP_AT"] = str(stop_at)
@@ -98,6 +99,11 @@ class OrderBook:
                 )
             )  # fmt: skip
         return tuple(made)
+
+
+def _port(job: str, index: int, epoch: int) -> int:
+    """Where a gang meets: jobs that share a device differ, and so do attempts of one."""
+    return _FIRST_PORT + (zlib.crc32(job.encode()) + 131 * index + 17 * epoch) % _PORTS
 
 
 def _devices(held: Sequence[Device]) -> dict[str, str]:

@@ -33,8 +33,13 @@ def prepare(job_directory: Path, epoch: int) -> None:
 
 
 def adopt(job_directory: Path, epoch: int) -> None:
-    """Let later epochs continue from this one's folder, and remove the older ones."""
+    """Let later epochs continue from this one's folder, and remove the older ones.
+
+    A folder that the command removed is not adopted.
+    """
     parent = job_directory / _FOLDER
+    if not folder_of(job_directory, epoch).is_dir():
+        return
     temporary = parent / f".{_ADOPTED}"
     with temporary.open("w", encoding="utf-8") as file:
         file.write(f"e{epoch}\n")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from shadowprice.execution.real.clock import Clock
+from shadowprice.execution.real.commits import damaged_before, reported_commit
 from shadowprice.execution.real.conclusion import CANCELLED, FAILED, FINISHED, Conclusion
 from shadowprice.execution.real.endings import Ending, Kind
 from shadowprice.execution.real.ledger import Ledger
@@ -17,18 +16,10 @@ from shadowprice.execution.real.protocol import Device
 from shadowprice.execution.real.tracked import Lease, Tracked
 from shadowprice.instances.schedule import ALONE
 
-_CHECKPOINT = re.compile(r"step-([0-9]{1,15})\.epoch-[0-9]{1,15}")
 
-
-def committed_step(job_directory: Path) -> int:
-    """Step of a job's last committed checkpoint, 0 if there is none."""
-    try:
-        with (job_directory / "checkpoints" / "LATEST").open("rb") as file:
-            name = file.read(200).decode("ascii", "replace").strip()
-    except OSError:
-        return 0
-    found = _CHECKPOINT.fullmatch(name)
-    return int(found[1]) if found else 0
+def copy_of(lease: Lease) -> dict[str, int]:
+    """What events say of a lease that is a copy of a forked job."""
+    return {} if lease.copy is None else {"copy": lease.copy}
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,7 @@ class Record:
         """Its command was seen to run, for the first time."""
         name = self._name(lease.row)
         after_s = lease.running_s - lease.granted_s
-        self._event("running", name, lease.epoch, after_s=after_s)
+        self._event("running", name, lease.epoch, after_s=after_s, **copy_of(lease))
 
     def partner(self, lease: Lease, partner: int) -> None:
         """A running lease shares its devices with another job from now on, or with nobody."""
@@ -70,11 +61,14 @@ class Record:
 
     def stop_asked(self, lease: Lease) -> None:
         """It was asked to stop."""
-        self._event("stop-asked", self._name(lease.row), lease.epoch, why=lease.stop_why)
+        name = self._name(lease.row)
+        self._event("stop-asked", name, lease.epoch, why=lease.stop_why, **copy_of(lease))
 
     def ended(self, lease: Lease, end: Ending | None, what: Conclusion, now_s: float) -> None:
         """A lease is over: its devices are free, or kept aside until that is confirmed."""
-        tracked = self.tracked[lease.row]
+        tracked, step = self.tracked[lease.row], damaged_before(lease)
+        if step is not None:
+            self._event("damaged", tracked.job.name, lease.epoch, step=step)
         if end is None or not what.confirmed:
             for device in lease.devices:
                 why = "its node does not answer" if lease.lost else "its processes may be left"
@@ -82,27 +76,27 @@ class Record:
                     "quarantined", tracked.job.name, lease.epoch, device=device.uuid, why=why
                 )
         else:
-            self.released(lease, end, what.step)
-        self._follow(tracked, lease, end, what, now_s)
+            self.released(lease, end, what.step, what.step)
+        self.follow(tracked, lease, end, what, now_s)
 
     def paused(self, lease: Lease) -> None:
         """The driver ends, and with it this lease; its end is written down by who resumes."""
         name = self._name(lease.row)
-        self._event("stop-asked", name, lease.epoch, why=lease.stop_why)
+        self._event("stop-asked", name, lease.epoch, why=lease.stop_why, **copy_of(lease))
         self.ledger.update_job(name, state="waiting", why="the driver ended; resume the run")
 
-    def released(self, lease: Lease, end: Ending, step: int) -> None:
-        """Its processes are confirmed gone."""
+    def released(self, lease: Lease, end: Ending, step: int, own_step: int) -> None:
+        """Its processes are confirmed gone; it left its own steps, the job may have more."""
         self._event(
             "released", self._name(lease.row), lease.epoch,
             devices=[device.uuid for device in lease.devices], code=end.code, reason=end.reason,
             forced=end.forced, step=lease.step, checkpoint_step=step,
-            lost_steps=max(lease.step - step, 0), detail=end.why[-2000:],
+            lost_steps=max(lease.step - own_step, 0), detail=end.why[-2000:],
         )  # fmt: skip
 
     def confirmed(self, lease: Lease, end: Ending, step: int) -> None:
         """What was kept aside is free again."""
-        self.released(lease, end, step)
+        self.released(lease, end, step, reported_commit(lease))
         for device in lease.devices:
             self._event("unquarantined", self._name(lease.row), lease.epoch, device=device.uuid)
 
@@ -112,6 +106,15 @@ class Record:
             self._event("node-lost", node=node)
         for node in sorted(before - now):
             self._event("node-back", node=node)
+
+    def missing(self, before: frozenset[str], now: frozenset[str]) -> None:
+        """Devices that were not found again, or are back."""
+        if now - before:
+            self._event(
+                "note", text=f"not found again, kept aside: {', '.join(sorted(now - before))}"
+            )
+        if before - now:
+            self._event("note", text=f"found again: {', '.join(sorted(before - now))}")
 
     def cancelled(self, tracked: Tracked, now_s: float) -> None:
         """A job that held nothing is cancelled."""
@@ -188,7 +191,7 @@ class Record:
         """Something about the run as a whole."""
         self._event(kind, **data)
 
-    def _follow(
+    def follow(
         self, tracked: Tracked, lease: Lease, end: Ending | None, what: Conclusion, now_s: float
     ) -> None:
         """What becomes of the job."""

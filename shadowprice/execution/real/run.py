@@ -37,5 +37,11 @@ class Run:
 
     def leases(self) -> list[Lease]:
         """All leases whose end is not confirmed."""
+        lost = [lease for tracked in self.tracked for lease in tracked.written_off]
+        return self.held() + lost
+
+    def held(self) -> list[Lease]:
+        """Those that were not written off."""
         running = [tracked.lease for tracked in self.tracked if tracked.lease is not None]
-        return running + [lease for tracked in self.tracked for lease in tracked.written_off]
+        copies = [lease for tracked in self.tracked for lease in tracked.copies]
+        return running + copies

@@ -42,6 +42,8 @@ class RealHosts:
         self.run = run
         self.journal = Journal(run.ledger)
         self.sensing = Sensing(run)
+        # A turn tells the books what is missing: a policy that decides again did not know it then.
+        run.watch.missing, run.devices.missing = run.devices.missing, frozenset()
         self.grants = Grants(run)
         self._live = False
         self._why: dict[str, str] = {}
@@ -122,6 +124,8 @@ class RealHosts:
             epoch, uuids = self.journal.next(call)
         else:
             self._go_live()
+            # Starting many takes long.
+            run.watch.renew(run.leases())
             with run.ledger.transaction():
                 epoch, uuids, orders = self.grants.grant(tracked, pieces, partner)
                 self.journal.record(call, [epoch, uuids])
@@ -153,7 +157,8 @@ class RealHosts:
             self._book(lease, Progress(*data["progress"]), now_s)
             ran_s = data["progress"][1]
             self._conclude(Conclusion(**data["conclusion"]))
-        tracked.view = WAITING
+        # For the policy it waits from now on, whatever became of the lease.
+        tracked.view, tracked.return_s = WAITING, math.inf
         return ran_s, self.left_s(tracked), 0.0
 
     def go_on(self, job: int, partner: int, at_s: float) -> tuple[float, float, float, float]:
@@ -208,7 +213,7 @@ class RealHosts:
         if lease is None:
             return None
         progress = self.sensing.measure(tracked, lease, now_s)
-        conclusion = self.sensing.conclude(tracked, lease, now_s)
+        conclusion = self.sensing.conclude(tracked, lease, now_s, at_once=True)
         return {"progress": astuple(progress), "conclusion": asdict(conclusion)}
 
     def _went_on(
@@ -228,6 +233,9 @@ class RealHosts:
             lease = run.tracked[progress.row].lease
             assert lease is not None
             self._book(lease, progress, now_s)
+        # As it was written down: before what is told of later leases of the same jobs.
+        for row, epoch, step in turn.confirmed:
+            self._confirm(run.tracked[row], epoch, step)
         for what in turn.ended:
             conclusion = Conclusion(*what)
             self._conclude(conclusion)
@@ -236,11 +244,9 @@ class RealHosts:
             run.tracked[row].view = ABSENT
         for row in turn.cancelled:
             run.tracked[row].over, run.tracked[row].return_s = CANCELLED, math.inf
-        for row, epoch in turn.confirmed:
-            self._confirm(run.tracked[row], epoch)
         for row in turn.returned:
             run.tracked[row].view, run.tracked[row].return_s = WAITING, math.inf
-        run.devices.lost = set(turn.lost)
+        run.devices.lost, run.devices.missing = set(turn.lost), frozenset(turn.missing)
 
     def _book(self, lease: Lease, progress: Progress, now_s: float) -> None:
         """The engine was told of this progress."""
@@ -263,12 +269,14 @@ class RealHosts:
         else:
             self.run.devices.write_off(lease.devices, holder)
             tracked.written_off.append(lease)
+            lease.given_up = True
         tracked.lease = None
         tracked.step, tracked.tries, tracked.over = what.step, what.tries, what.over
         tracked.return_s = what.return_s
 
-    def _confirm(self, tracked: Tracked, epoch: int) -> None:
+    def _confirm(self, tracked: Tracked, epoch: int, step: int) -> None:
         """The processes of a lease that was written off are gone."""
+        tracked.step = step
         for lease in [lease for lease in tracked.written_off if lease.epoch == epoch]:
             tracked.written_off.remove(lease)
             self.run.devices.free(lease.devices, (tracked.job.name, epoch))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 from shadowprice.errors import HostError
 from shadowprice.execution.real import plain_checkpoints
+from shadowprice.execution.real.commits import committed_by, reported_commit
 from shadowprice.execution.real.conclusion import Conclusion, conclude
 from shadowprice.execution.real.endings import Ending, Kind, ending
 from shadowprice.execution.real.measuring import Progress
-from shadowprice.execution.real.record import committed_step
 from shadowprice.execution.real.run import Run
 from shadowprice.execution.real.tracked import ABSENT, RUNNING, WAITING, Lease, Tracked
 from shadowprice.execution.real.turn import Turn
@@ -31,6 +31,7 @@ class Sensing:
         self._announced: set[tuple[int, int]] = set()
         self._stepped_s = self._sampled_s = -math.inf
         self._stuck_s = math.inf
+        self._turned_s = -math.inf
 
     def take_over(self) -> None:
         """Adopt what another driver may have started."""
@@ -65,7 +66,11 @@ class Sensing:
     def collect(self, now_s: float) -> Turn:
         """Put what happened into a turn, and write it down."""
         run = self.run
+        self._turned_s = run.clock.now_s()
         run.record.nodes(run.devices.lost, run.watch.lost)
+        run.record.missing(run.devices.missing, run.watch.missing)
+        # First, for what follows tells of later leases of the same jobs.
+        confirmed = self._confirmed()
         progress, ended = [], []
         for tracked in run.tracked:
             lease = tracked.lease
@@ -92,11 +97,12 @@ class Sensing:
             progress=progress,
             ended=[astuple(what) for what in ended],
             unplaced=unplaced,
-            confirmed=self._confirmed(),
+            confirmed=confirmed,
             withdrawn=withdrawn,
             cancelled=cancelled,
             returned=self._returned(ended, set(unplaced) - set(cancelled), now_s),
             lost=sorted(run.watch.lost),
+            missing=sorted(run.watch.missing),
         )
 
     def measure(self, tracked: Tracked, lease: Lease, now_s: float) -> Progress:
@@ -106,12 +112,22 @@ class Sensing:
         run.record.progress(lease, progress, run.measuring, now_s)
         return progress
 
-    def conclude(self, tracked: Tracked, lease: Lease, now_s: float) -> Conclusion:
-        """What follows from a lease that is over, written down."""
+    def conclude(
+        self, tracked: Tracked, lease: Lease, now_s: float, *, at_once: bool = False
+    ) -> Conclusion:
+        """What follows from a lease that is over, written down.
+
+        Parameters
+        ----------
+        at_once : bool
+            Whether the job, unless it is over, waits from now on even if it failed.
+        """
         run = self.run
         end = self._ending(tracked, lease) if lease.gone else None
         step = self._committed(tracked, lease, end)
         what = conclude(tracked, lease, end, step, now_s, run.limits)
+        if at_once and not what.over:
+            what = replace(what, return_s=now_s)
         run.record.ended(lease, end, what, now_s)
         return what
 
@@ -125,10 +141,10 @@ class Sensing:
                 run.record.running(lease)
         if now_s - self._stepped_s >= _STEPS_S:
             self._stepped_s = now_s
-            run.record.steps(leases)
+            run.record.steps(run.held())
         if now_s - self._sampled_s >= max(run.orders.checkpoint_s, _SAMPLE_S):
             self._sampled_s = now_s
-            run.record.samples(leases, run.measuring, now_s)
+            run.record.samples(run.held(), run.measuring, now_s)
         wanted = set(run.ledger.cancelled())
         for tracked in run.tracked:
             if tracked.job.name in wanted and not tracked.over and not tracked.cancel:
@@ -138,22 +154,29 @@ class Sensing:
         return now_s
 
     def _sleep(self, now_s: float, until_s: float) -> None:
-        back_s = min((tracked.return_s for tracked in self.run.tracked), default=math.inf)
-        wait_s = min(self.run.limits.poll_s, until_s - now_s, max(back_s - now_s, 0.001))
+        wait_s = min(self.run.limits.poll_s, until_s - now_s)
+        for tracked in self.run.tracked:
+            # Who has come back already waits for the end of the round, as everybody does.
+            if now_s < tracked.return_s < now_s + wait_s:
+                wait_s = max(tracked.return_s - now_s, 0.001)
         self.run.clock.sleep(wait_s)
 
     def _happened(self, now_s: float) -> bool:
         """Whether there is something for a turn."""
         run = self.run
-        if run.watch.lost != run.devices.lost:
+        if run.watch.lost != run.devices.lost or run.watch.missing != run.devices.missing:
             return True
         return any(self._news(tracked, now_s) for tracked in run.tracked)
 
     def _news(self, tracked: Tracked, now_s: float) -> bool:
         if any(lease.gone for lease in tracked.written_off):
             return True
+        if tracked.view == RUNNING and tracked.lease is None:
+            # It got no devices: the policy may want the same again and again.
+            limits = self.run.limits
+            return now_s >= self._turned_s + max(limits.back_off_s, limits.poll_s)
         if tracked.view == RUNNING:
-            return tracked.lease is None or self.run.watch.over(tracked.lease)
+            return tracked.lease is not None and self.run.watch.over(tracked.lease)
         if tracked.view == WAITING:
             return bool(tracked.over) or tracked.cancel
         return tracked.return_s <= now_s
@@ -161,15 +184,22 @@ class Sensing:
     def _expected(self) -> bool:
         """Whether anything can still happen by itself."""
         tracked = self.run.tracked
+        if all(one.over for one in tracked):
+            return False
         if self.run.leases() or any(one.return_s < math.inf for one in tracked):
+            return True
+        if any(one.view == RUNNING for one in tracked):
             return True
         return bool(self.run.watch.lost) and any(one.view == WAITING for one in tracked)
 
     def _mind_standstill(self, now_s: float, until_s: float) -> None:
         """Give up when jobs wait for nodes that do not come back."""
         tracked = self.run.tracked
-        stuck = until_s == math.inf and all(one.lease is None for one in tracked)
+        aside = bool(self.run.watch.lost) or any(one.written_off for one in tracked)
+        stuck = (until_s == math.inf or aside) and all(one.lease is None for one in tracked)
         stuck = stuck and all(one.return_s == math.inf for one in tracked)
+        # Neither is anybody still to arrive.
+        stuck = stuck and all(one.over or one.view != ABSENT for one in tracked)
         self._stuck_s = min(self._stuck_s, now_s) if stuck else math.inf
         if now_s - self._stuck_s > self.run.limits.node_s:
             waiting = sum(one.view == WAITING for one in tracked)
@@ -191,17 +221,20 @@ class Sensing:
             plain_checkpoints.adopt(directory, lease.epoch)
         if end is not None and end.kind is Kind.FINISHED:
             return lease.target
-        return committed_step(directory)
+        return committed_by(lease, directory)
 
-    def _confirmed(self) -> list[tuple[int, int]]:
-        """Leases that were written off and are gone now."""
+    def _confirmed(self) -> list[tuple[int, int, int]]:
+        """Leases that were written off and are gone now, and the step from which their jobs go on."""
         found = []
         for tracked in self.run.tracked:
+            step = tracked.step
             for lease in tracked.written_off:
                 if lease.gone:
                     end = self._ending(tracked, lease)
-                    self.run.record.confirmed(lease, end, tracked.step)
-                    found.append((tracked.row, lease.epoch))
+                    # Until another lease was granted, it could still commit.
+                    step = max(step, reported_commit(lease))
+                    self.run.record.confirmed(lease, end, step)
+                    found.append((tracked.row, lease.epoch, step))
         return found
 
     def _returned(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,14 +58,29 @@ class Settings:
             raise InputError(f"share is {self.share!r}, expected a number above 0, at most 1")
         object.__setattr__(self, "round_s", float(to_grid(self.round_s)))
 
+    def _throughputs_sha256(self) -> str | None:
+        if self.throughputs is None:
+            return None
+        try:
+            return hashlib.sha256(self.throughputs.read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(f"{self.throughputs}: cannot be read: {error.strerror}") from error
+
     @property
     def checkpoint_s(self) -> float:
         """How often jobs should make checkpoints [s]: once a round, at least once a minute."""
         return min(self.round_s or math.inf, 60.0)
 
     def identity(self, jobs_sha256: str) -> Mapping[str, object]:
-        """What must be the same when a run is resumed."""
+        """What must be the same when a run is resumed.
+
+        Raises
+        ------
+        InputError
+            If the table of rates cannot be read.
+        """
         return {
+            "throughputs_sha256": self._throughputs_sha256(),
             "jobs_sha256": jobs_sha256,
             "policy": self.policy,
             "hosts": self.hosts,

@@ -84,11 +84,12 @@ def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[Ledger, bo
 
 
 def _check_identity(ledger: Ledger, identity: Mapping[str, object], state: Path) -> None:
+    files = {"jobs_sha256": "the job file", "throughputs_sha256": "the table of throughputs"}
     for key, value in identity.items():
         before = ledger.value(key)
         if before != value:
-            what = "the job file has changed" if key == "jobs_sha256" else f"{key} is {value!r}"
-            was = "" if key == "jobs_sha256" else f" with {before!r}"
+            what = f"{files[key]} has changed" if key in files else f"{key} is {value!r}"
+            was = "" if key in files else f" with {before!r}"
             raise InputError(
                 f"state directory {state}: {what}, but its run was begun{was or ' with another'}; "
                 "resume it as it was begun, or choose another directory with --state"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from shadowprice.execution.real.job_spec import Job
@@ -46,6 +47,12 @@ class Lease:
         When the step last changed [s].
     counted : (int, float)
         Timed steps and their seconds that are already among the observations.
+    copy : int or None
+        Number of the copy of a forked job, whose copies have an epoch in common.
+    given_up : bool
+        Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
+    ask_s : float
+        When it is asked again [s].
     """
 
     row: int
@@ -69,8 +76,11 @@ class Lease:
     stop_why: str = ""
     stop_by_s: float = math.inf
     seen: dict[LeaseKey, Seen] = field(default_factory=dict)
+    copy: int | None = None
+    given_up: bool = False
+    ask_s: float = -math.inf
 
-    @property
+    @cached_property
     def keys(self) -> tuple[LeaseKey, ...]:
         """Its ranks."""
         return tuple(order.key for order in self.orders)
@@ -95,6 +105,14 @@ class Lease:
     def runs(self) -> bool:
         """Whether no rank is still starting."""
         return all(self._phase(key) is not Phase.STARTING for key in self.keys)
+
+    @property
+    def began(self) -> bool:
+        """Whether all ranks run, or ran."""
+        return self.runs and not any(
+            seen.phase is Phase.LOST or (seen.exit is not None and seen.exit.reason == "void")
+            for seen in self.seen.values()
+        )
 
     @property
     def report(self) -> Mapping[str, Any]:
@@ -130,6 +148,8 @@ class Tracked:
         When it comes back after a failure [s], infinity if it does not wait for that.
     cancel : bool
         Whether somebody wants it to be cancelled.
+    copies : list of Lease
+        Its leases while it runs as several copies (then ``lease`` is not used).
     """
 
     row: int
@@ -144,4 +164,5 @@ class Tracked:
     return_s: float = math.inf
     cancel: bool = False
     lease: Lease | None = None
+    copies: list[Lease] = field(default_factory=list)
     written_off: list[Lease] = field(default_factory=list)

@@ -19,8 +19,9 @@ class Turn:
         Fields of :class:`Conclusion` of leases that are over.
     unplaced : list of int
         Rows that the policy started, but that got no devices.
-    confirmed : list of (int, int)
-        Row and epoch of leases that were over before, and whose processes are gone now.
+    confirmed : list of (int, int, int)
+        Row and epoch of leases that were over before, and whose processes are gone now; the step
+        that their job has committed.
     withdrawn : list of int
         Rows of waiting jobs that are over: cancelled, or finished while they were being stopped.
     cancelled : list of int
@@ -29,6 +30,8 @@ class Turn:
         Rows that may run again.
     lost : list of str
         Nodes that do not answer.
+    missing : list of str
+        Uuids of devices that were not found again when the run was resumed.
     """
 
     progress: list[Any]
@@ -39,6 +42,7 @@ class Turn:
     cancelled: list[int]
     returned: list[int]
     lost: list[str]
+    missing: list[str]
 
     @classmethod
     def from_record(cls, data: Mapping[str, Any]) -> Turn:

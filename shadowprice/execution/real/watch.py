@@ -31,6 +31,8 @@ class Watch:
     ----------
     lost : frozenset of str
         Nodes that do not answer.
+    missing : frozenset of str
+        Uuids of devices that were there when the run began, and were not found again.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Watch:
     ) -> None:
         self.host, self.clock, self.limits = host, clock, limits
         self.lost = gone
+        self.missing: frozenset[str] = frozenset()
         self._gone = gone
         self._on_tick = on_tick
         self._renew_s = self._lost_s = -math.inf
@@ -51,10 +54,7 @@ class Watch:
         """Look at all leases once; returns the time [s]."""
         now_s = self.clock.now_s()
         keys = [key for lease in leases for key in lease.keys]
-        if now_s >= self._renew_s:
-            # Those that were asked to stop are renewed too: their end must be theirs, not the TTL's.
-            self.host.renew(keys)
-            self._renew_s = now_s + self.limits.ttl_s / 4.0
+        self.renew(leases)
         if now_s >= self._lost_s:
             self.lost = self.host.lost_nodes() | self._gone
             self._lost_s = now_s + _LOST_NODES_S
@@ -65,6 +65,14 @@ class Watch:
             self._mind(lease, now_s)
         self._on_tick()
         return now_s
+
+    def renew(self, leases: Sequence[Lease]) -> None:
+        """Let leases go on if that is due."""
+        now_s = self.clock.now_s()
+        if now_s >= self._renew_s:
+            # Those that were asked to stop are renewed too: their end must be theirs, not the TTL's.
+            self.host.renew([key for lease in leases if not lease.given_up for key in lease.keys])
+            self._renew_s = now_s + self.limits.ttl_s / 4.0
 
     def stop(self, leases: Collection[Lease], why: str) -> None:
         """Ask leases to end; those that were asked before are not asked again."""
@@ -84,14 +92,14 @@ class Watch:
     def wait_for(self, lease: Lease, leases: Sequence[Lease]) -> None:
         """Wait until a lease that was asked to stop is over, looking after all the others."""
         while not self.over(lease):
-            self.clock.sleep(min(self.limits.poll_s, 0.02))
+            self.clock.sleep(min(self.limits.poll_s, 0.01))
             self.look(leases)
 
     def _note(self, lease: Lease, now_s: float) -> None:
         """What a look at a lease tells."""
         if lease.gone:
             lease.ended_s = min(lease.ended_s, now_s)
-        if lease.runs and lease.running_s == math.inf:
+        if lease.running_s == math.inf and lease.began:
             lease.running_s = lease.moved_s = now_s
         step = int(number(lease.report, "step", lease.step))
         if step != lease.step:
@@ -108,7 +116,9 @@ class Watch:
     def _mind(self, lease: Lease, now_s: float) -> None:
         """Stop what does not start, does not go on, or has lost a part of its gang."""
         limits = self.limits
-        if lease.stop_why or lease.gone:
+        if lease.given_up:
+            self._mind_given_up(lease, now_s)
+        if lease.given_up or lease.stop_why or lease.gone:
             return
         if lease.broken:
             self._mind_gang(lease, now_s)
@@ -116,6 +126,12 @@ class Watch:
             self.stop([lease], f"failed: did not start within {limits.start_s:g} s")
         elif "step" in lease.report and now_s - lease.moved_s > limits.hang_s:
             self.stop([lease], f"failed: made no step for {limits.hang_s:g} s")
+
+    def _mind_given_up(self, lease: Lease, now_s: float) -> None:
+        """Its node is back, say; what it was asked before may not have reached it."""
+        if not lease.gone and not lease.lost and now_s >= lease.ask_s:
+            lease.ask_s = now_s + self.limits.grace_s + self.limits.confirm_s
+            self.host.stop(lease.keys, self.limits.grace_s, lease.stop_why or "it was given up")
 
     def _mind_gang(self, lease: Lease, now_s: float) -> None:
         """A rank has ended before the others: at once if it failed, else after the grace."""

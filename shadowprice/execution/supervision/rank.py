@@ -59,6 +59,7 @@ class Supervisor:
 
     def _told(self, number: int, frame: FrameType | None) -> None:
         self.told = True
+        self.look_at = 0.0
 
     def run(self) -> None:
         """Start the command, watch it, write how it ended."""

@@ -126,8 +126,7 @@ def manifests(
             documents.append(secret)
         documents.append(_job_set(name, ranks, gpu_types[ranks[0].node], options, bool(secret)))
     return HEADER + "".join(
-        "---\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
-        for document in documents
+        "---\n" + yaml.safe_dump(document, sort_keys=False, width=1000) for document in documents
     )
 
 

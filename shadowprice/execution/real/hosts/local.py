@@ -7,6 +7,8 @@ operating system shares out anyway; they are not claimed.
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -26,25 +28,33 @@ from shadowprice.execution.real.protocol import (
     Phase,
     Seen,
 )
-from shadowprice.execution.supervision.processes import TAG
+from shadowprice.execution.supervision.processes import TAG, send
 
 NAME = "local"
+
+_ADDRESS = re.compile(r"|((?P<nodes>[1-9][0-9]{0,3})x)?(?P<slots>[1-9][0-9]{0,3})")
 
 
 def open_host(address: str, state: Path, run_id: str) -> LocalHost:
     """The driver's machine; the address is a number of CPU slots to use instead of GPUs.
 
+    ``2x1`` makes two nodes of one slot each out of the machine, for what needs several nodes.
+
     Raises
     ------
     InputError
-        If the address is no number from 1.
+        If the address is neither a number from 1 nor two of them.
     HostError
         If the state directory cannot be written.
     """
-    if address and not (address.isascii() and address.isdigit() and int(address) > 0):
-        raise InputError(f"hosts local:{address}: expected a number of CPU slots, from 1")
-    slots = int(address) if address else None
-    return LocalHost(state, run_id, slots, nvml=load_nvml(), claims=claims_folder())
+    found = _ADDRESS.fullmatch(address)
+    if found is None:
+        raise InputError(
+            f"hosts local:{address}: expected a number of CPU slots, from 1, or NODESxSLOTS"
+        )
+    slots = int(found["slots"]) if address else None
+    nodes = int(found["nodes"] or 1)
+    return LocalHost(state, run_id, slots, nodes, nvml=load_nvml(), claims=claims_folder())
 
 
 class LocalHost:
@@ -57,7 +67,9 @@ class LocalHost:
     run_id : str
         Its name, for claims on GPUs.
     slots : int or None
-        CPU slots to use; None for GPUs, or one slot a core where there is none.
+        CPU slots of a node to use; None for GPUs, or one slot a core where there is none.
+    nodes : int
+        Nodes to make of CPU slots.
     nvml
         The module ``pynvml``, or None.
     claims : Path
@@ -78,6 +90,7 @@ class LocalHost:
         state: Path,
         run_id: str,
         slots: int | None,
+        nodes: int = 1,
         *,
         nvml: ModuleType | None,
         claims: Path,
@@ -85,7 +98,7 @@ class LocalHost:
     ) -> None:
         self.notes: tuple[str, ...] = ()
         self._state = state.resolve()
-        self._slots = slots
+        self._slots, self._nodes = slots, nodes
         self._nvml = nvml
         self._smi = smi
         self._claims = Claims(claims, run_id)
@@ -106,7 +119,11 @@ class LocalHost:
         found = () if self._slots else find_gpus(self._nvml, self._smi)
         if not found:
             cores = len(os.sched_getaffinity(0))
-            return (_node("localhost", "cpu", _slots(self._slots or cores), 1.0),)
+            count = self._slots or cores
+            return tuple(
+                _node(name, "cpu", _slots(name, count), 1.0 / self._nodes)
+                for name in map(_name, range(self._nodes))
+            )
         notes = {gpu.uuid: self._taken(gpu) for gpu in found}
         self.notes = tuple(note for note in notes.values() if note)
         free = [gpu for gpu in found if not notes[gpu.uuid]]
@@ -115,7 +132,7 @@ class LocalHost:
         self._claimed = frozenset(gpu.uuid for gpu in free)
         nodes = []
         for k, gpu_type in enumerate(dict.fromkeys(gpu.gpu_type for gpu in free)):
-            name = f"localhost-{k + 1}" if k else "localhost"
+            name = _name(k)
             uuids = [gpu.uuid for gpu in free if gpu.gpu_type == gpu_type]
             devices = tuple(Device(name, index, uuid) for index, uuid in enumerate(uuids))
             nodes.append(_node(name, gpu_type, devices, len(uuids) / len(free)))
@@ -192,9 +209,13 @@ class LocalHost:
             lease_files.renew(self._reader(key).directory)
 
     def stop(self, keys: Collection[LeaseKey], grace_s: float, reason: str) -> None:
-        """Write the wish for each."""
+        """Write the wish for each, and wake the supervisors that are children."""
         for key in keys:
-            lease_files.ask_stop(self._reader(key).directory, grace_s, reason)
+            directory = self._reader(key).directory
+            lease_files.ask_stop(directory, grace_s, reason)
+            # Once it has written its record it takes SIGTERM for a wish, and looks for ours.
+            if key in self._supervisors and os.path.lexists(directory / "supervisor.json"):
+                send(self._supervisors[key], signal.SIGTERM)
 
     def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, Seen]:
         """Read the files of those that changed."""
@@ -240,8 +261,12 @@ class LocalHost:
         self._claims.release_all()
 
 
-def _slots(count: int) -> tuple[Device, ...]:
-    return tuple(Device("localhost", k, f"localhost/cpu:{k}") for k in range(count))
+def _name(k: int) -> str:
+    return f"localhost-{k + 1}" if k else "localhost"
+
+
+def _slots(name: str, count: int) -> tuple[Device, ...]:
+    return tuple(Device(name, k, f"{name}/cpu:{k}") for k in range(count))
 
 
 def _node(name: str, gpu_type: str, devices: tuple[Device, ...], share: float) -> FoundNode:

@@ -1,0 +1,81 @@
+"""Twenty real jobs on this machine, and 200 faults; what was lost, and that nothing else was.
+
+``python benchmarks/fault_campaign.py [--jobs 20] [--faults 200] [--seed 1]``, some ten minutes. As
+root the state directory is a small file system of its own, so that it can be full; else it is on
+the disk, and only the checkpoints of a job find no room. Exit code 1 if a promise was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+# First: this file's own name is that of the harness.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from fault_campaign import Campaign, Outcome, run_campaign
+
+
+def told(campaign: Campaign, outcome: Outcome) -> None:
+    """The table."""
+    counts, allowed = outcome.counts, campaign.allowed_loss["job-0"]
+    print(f"\n{'fault':36} thrown")
+    for kind, count in sorted(outcome.faults.items()):
+        print(f"{kind:36} {count:6}")
+    print(f"{'all':36} {sum(outcome.faults.values()):6}\n")
+    for what, number in (
+        ("jobs finished, of " + str(campaign.jobs), counts["jobs"]),
+        ("  equal bit for bit to a run without faults", outcome.same),
+        ("leases", counts["leases"]),
+        ("drivers that took over", counts["drivers"] - 1),
+        ("double allocations, by log and by locks", outcome.double),
+        ("stale workers that went on, and were refused", f"{outcome.stale}, {outcome.fenced}"),
+        ("processes left", outcome.left),
+        ("steps of all jobs", sum(map(campaign.iterations_of, range(campaign.jobs)))),
+        ("steps lost", counts["steps_lost"]),
+        (f"  most at once (allowed {allowed})", counts["most_lost"]),
+        ("wall time [s]", f"{outcome.wall_s:.0f}"),
+    ):
+        print(f"{what:48} {number}")
+    print("\nhow leases ended, and what followed")
+    for what, number in sorted(outcome.recoveries.items()):
+        print(f"{what:48} {number}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=20)
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--iterations", type=int, default=1400, help="of a job, on average")
+    parser.add_argument("--within-s", type=float, default=2400.0)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    given = parser.parse_args()
+    campaign = Campaign(
+        given.jobs,
+        given.faults,
+        given.seed,
+        given.iterations,
+        every_s=1.6,
+        mounted=os.geteuid() == 0,
+    )
+    load = "/".join(f"{each:.1f}" for each in os.getloadavg())
+    print(f"{os.cpu_count()} cores, load {load}, Python {sys.version.split()[0]}")
+    print(
+        f"{campaign.jobs} jobs on {campaign.slots} CPU slots, policy {campaign.policy}, rounds of "
+        f"{campaign.round_s:g} s, a step takes {campaign.step_ms:g} ms, seed {campaign.seed}",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        try:
+            told(campaign, run_campaign(campaign, Path(folder), given.within_s))
+        except AssertionError as error:
+            print(f"a promise was broken: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

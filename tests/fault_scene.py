@@ -1,0 +1,114 @@
+"""A real run that faults are thrown at: which of its leases live, and what is due when."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from driver_process import Driver, with_number
+
+from shadowprice.execution.real.lease_files import read_exit, read_supervisor
+from shadowprice.execution.supervision.processes import process
+
+
+@dataclass(frozen=True)
+class Target:
+    """A lease whose command lives."""
+
+    job: Path
+    epoch: int
+    directory: Path
+    supervisor: int
+    command: int
+
+    def signal(self, number: int, *, supervisor: bool = False, command: bool = False) -> None:
+        for wanted, pid in ((supervisor, self.supervisor), (command, self.command)):
+            if wanted:
+                with_number(pid, number)
+
+    def lives(self) -> bool:
+        return process(self.command) is not None
+
+
+@dataclass
+class Scene:
+    """A run and what is being done to it.
+
+    Parameters
+    ----------
+    mounted
+        Whether the state directory is a small file system of its own, which can be filled.
+    away_s
+        Longer than leases live without a driver [s].
+
+    Attributes
+    ----------
+    later
+        What is due at which time of the monotonic clock.
+    stopped
+        Epochs that are stopped, by job: nothing else is done to them.
+    full_until
+        Until when the state directory is full.
+    fenced
+        Commits of stale workers that were refused.
+    """
+
+    driver: Driver
+    draw: random.Random
+    away_s: float
+    mounted: bool = False
+    later: list[tuple[float, Callable[[], bool]]] = field(default_factory=list)
+    stopped: set[Path] = field(default_factory=set)
+    full_until: float = 0.0
+    fenced: int = 0
+    stale: int = 0
+
+    @property
+    def state(self) -> Path:
+        return self.driver.state
+
+    def targets(self) -> list[Target]:
+        """Leases whose command and supervisor live, and that nothing was done to."""
+        found = []
+        for directory in sorted(self.state.glob("jobs/*/leases/*")):
+            recorded = None if read_exit(directory) else read_supervisor(directory)
+            if recorded is None or directory in self.stopped:
+                continue
+            pids = recorded["pid"], recorded["command_pid"]
+            if all(process(pid) is not None for pid in pids):
+                epoch = int(directory.name[1:].partition("-")[0])
+                found.append(Target(directory.parents[1], epoch, directory, *pids))
+        return found
+
+    def driving(self) -> bool:
+        """Whether the driver has taken the run over, and is not still being started."""
+        ledger = self.state / "run.db"
+        if not self.driver.runs() or not ledger.exists():
+            return False
+        assert self.driver.process is not None
+        with closing(sqlite3.connect(f"{ledger.resolve().as_uri()}?mode=ro", uri=True)) as db:
+            last = "SELECT data FROM events WHERE kind = 'driver-started' ORDER BY seq DESC LIMIT 1"
+            row = db.execute(last).fetchone()
+        return row is not None and json.loads(row[0])["pid"] == self.driver.process.pid
+
+    def target(self) -> Target | None:
+        found = self.targets()
+        return self.draw.choice(found) if found else None
+
+    def after(self, wait_s: float, what: Callable[[], bool]) -> None:
+        """Do something later; again and again until it says that it is done."""
+        self.later.append((time.monotonic() + wait_s, what))
+
+    def tend(self) -> None:
+        """Do what is due."""
+        due = [each for each in self.later if each[0] <= time.monotonic()]
+        for each in due:
+            self.later.remove(each)
+            if not each[1]():
+                self.after(0.1, each[1])
