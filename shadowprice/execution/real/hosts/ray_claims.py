@@ -9,13 +9,13 @@ detached: they outlive a driver that is killed, and the next one finds them by n
 from __future__ import annotations
 
 import secrets
+import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-import shadowprice
 from shadowprice.errors import HostError
 from shadowprice.execution.real.hosts import ray_agent
 from shadowprice.execution.real.hosts.ray_nodes import Member
@@ -64,7 +64,9 @@ class Claims:
         self._groups: Any = import_module("ray.util.placement_group")
         self._strategies: Any = import_module("ray.util.scheduling_strategies")
         self._run, self._state = run, state
-        ray.cloudpickle.register_pickle_by_value(shadowprice)  # nodes need not have it
+        # The whole package travels by value: nodes need not have it.
+        package = sys.modules[__name__.partition(".")[0]]
+        ray.cloudpickle.register_pickle_by_value(package)
         self._actor = ray.remote(ray_agent.Agent)
         # A worker that had a GPU is used again: the task only reads a variable.
         self._reader = ray.remote(num_cpus=0, num_gpus=1, max_calls=0)(ray_agent.visible_device)
