@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shadowprice.analysis import hadar_metrics
@@ -104,6 +104,17 @@ def test_no_step_is_lost_and_every_record_is_accepted(instance: Instance, option
     assert hadare_work.check(instance, record)
 
 
+TAKEN_OVER = Instance(
+    Cluster.parse("1x1:v100,1x1:k80"),
+    Workload.from_columns(
+        arrival_s=[0, 0, 1], gpus=[1, 1, 1], work=[1, 1, 1], gpu_types=TYPES,
+        throughput=[[0, 0, 0.3], [0, 0, 0.3], [0.3, 0, 1]],
+    ),
+)  # fmt: skip
+"""A further copy could do all steps of a job, and leave the node it was served with idle."""
+
+
+@example(instance=TAKEN_OVER, options=HadarE(round_s=20.0, restart_s=10.0))
 @given(instance=mixed(), options=switches())
 def test_no_node_is_idle_while_work_remains(instance: Instance, options: HadarE) -> None:
     """With k = n, said again without the theorem's file: by round, node and job."""

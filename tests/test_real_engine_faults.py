@@ -441,3 +441,32 @@ def test_another_table_of_rates_does_not_resume_a_run(tmp_path: Path) -> None:
     assert made.identity("0") != before
     with pytest.raises(InputError, match=r"rates\.json"):
         replace(made, throughputs=tmp_path / "none" / "rates.json").identity("0")
+
+
+def test_leases_are_renewed_while_a_long_record_is_replayed(tmp_path: Path) -> None:
+    class SlowToDecide:
+        name, knows, preemptive = "slow", frozenset[Any](), False
+        clock: Any = None
+
+        def decide(self, state: Any) -> Any:
+            if self.clock is not None:
+                self.clock.time_s += 3.0  # longer than a quarter of the TTL, which is 8 s
+            return state.decision().start_all()
+
+    policy = SlowToDecide()
+    jobs = [job("long", 3000)] + [job(f"j{k}", 10, arrival_s=4.0 * k) for k in range(8)]
+    run = FakeRun(tmp_path / "run", jobs, policy, kill_at_s=[40.0])  # type: ignore[arg-type]
+    with pytest.raises(KilledDriver):
+        run.drive()
+    renewed: list[tuple[float, set[str]]] = []
+    renew = run.host.renew
+    run.host.renew = lambda keys: (  # type: ignore[method-assign]
+        renewed.append((run.clock.time_s, {key.job for key in keys})),
+        renew(keys),
+    )[1]
+    policy.clock, began_s = run.clock, run.clock.time_s
+    run.drive().close()
+    times = [at_s for at_s, names in renewed if "long" in names and at_s < began_s + 24.0]
+    assert len(times) > 4
+    assert max(b - a for a, b in zip([began_s, *times[:-1]], times, strict=True)) <= 3.0
+    assert len([1 for _, order in run.host.starts if order.key.job == "long"]) == 1

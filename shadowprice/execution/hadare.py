@@ -267,7 +267,8 @@ class _Loop:
             if all(steps):
                 break
             # Copies without a step are not made, and one copy alone needs no averaging.
-            nodes = [node for node, count in zip(nodes, steps, strict=True) if count]
+            some = [node for node, count in zip(nodes, steps, strict=True) if count]
+            nodes = some if all(steps[: grant.needed]) else nodes[: grant.needed]
         busy = 0
         for node, copy, count, lost in zip(
             nodes, self._copy_numbers(job, nodes), steps, owed, strict=True

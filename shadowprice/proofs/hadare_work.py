@@ -24,7 +24,8 @@ Proof.
    every free node it can run on; h was free then, since nodes once taken do a step and so are busy,
    and :math:`k \ge n` never limits: h would hold j. If j was not served, serving stopped with no
    free node on which an unserved job can run, so h was taken, by a job whose nodes all do a step.
-   Nodes given out afterwards as further copies go to jobs that end in this round. Q.E.D.
+   Nodes given out afterwards as further copies go to jobs that end in this round, and are not used
+   if with them a node would be left without a step that the job was served with. Q.E.D.
 
 The check of records shares nothing with what made them: it reads the instance and the record, in
 whole ticks and exact rationals.

@@ -154,10 +154,15 @@ class FirstCome:
 
 @dataclass(frozen=True)
 class Grant:
-    """Nodes of one job in a round: position in the view, and nodes in the order of its choice."""
+    """Nodes of one job in a round: position in the view, and nodes in the order of its choice.
+
+    The first ``needed`` are those it was served with; others were left over, and are for its copies
+    only as long as these keep a step each: else one of them idles that somebody else could use.
+    """
 
     position: int
     nodes: list[int]
+    needed: int
 
 
 Room = Callable[[int, int, bool], int]
@@ -197,7 +202,7 @@ def assign(
         nodes = [node for node in wished if node in free][: max_copies(position)]
         nodes = _enough(int(view.remaining_steps[position]), nodes, position, room)
         free -= set(nodes)
-        grants.append(Grant(position, nodes))
+        grants.append(Grant(position, nodes, len(nodes)))
         wishes.append(wished)
     for grant, wished in zip(grants, wishes, strict=True):
         room_left = max_copies(grant.position) - len(grant.nodes)

@@ -70,6 +70,10 @@ class RealEngine(Engine):
         for row in turn.returned:
             state.readmit(row, self.real.left_s(self.run.tracked[row]))
 
+    def _apply(self, decision: Decision, now_s: float) -> None:
+        with self.real.applying(decision.stops):
+            super()._apply(decision, now_s)
+
     def _withdraw(self, job: int, now_s: float) -> None:
         """A waiting job leaves: it was cancelled, or finished while it was being stopped."""
         state = self.state

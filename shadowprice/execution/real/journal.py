@@ -8,6 +8,7 @@ decides the same, and goes on with real ones where the record ends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from shadowprice.errors import PolicyError
@@ -21,10 +22,13 @@ class Journal:
     ----------
     ledger : Ledger
         Where answers are kept.
+    on_read : callable
+        Called before every recorded answer is given: a long record takes long.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, on_read: Callable[[], None] = lambda: None) -> None:
         self._ledger = ledger
+        self._on_read = on_read
         self._recorded = ledger.answers()
         self._ahead = next(self._recorded, None)
 
@@ -42,6 +46,7 @@ class Journal:
             If another call was recorded: the policy does not decide as it did.
         """
         assert self._ahead is not None
+        self._on_read()
         recorded, data = self._ahead
         self._ahead = next(self._recorded, None)
         if recorded != call:

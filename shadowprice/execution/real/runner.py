@@ -8,14 +8,17 @@ over has the books of the one before it where the record ends.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, astuple
 from typing import Any
 
 from shadowprice.execution.real.conclusion import CANCELLED, Conclusion
+from shadowprice.execution.real.decisions import told
 from shadowprice.execution.real.grants import Grants
 from shadowprice.execution.real.journal import Journal
 from shadowprice.execution.real.measuring import Progress
+from shadowprice.execution.real.resuming import Resuming
 from shadowprice.execution.real.run import Run
 from shadowprice.execution.real.sensing import Sensing
 from shadowprice.execution.real.tracked import ABSENT, RUNNING, WAITING, Lease, Tracked
@@ -40,13 +43,14 @@ class RealHosts:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.journal = Journal(run.ledger)
+        self.journal = Journal(run.ledger, Resuming(run).keep)
         self.sensing = Sensing(run)
         # A turn tells the books what is missing: a policy that decides again did not know it then.
         run.watch.missing, run.devices.missing = run.devices.missing, frozenset()
         self.grants = Grants(run)
         self._live = False
         self._why: dict[str, str] = {}
+        self._granted: list[Lease] = []
 
     def await_event(self, until_s: float) -> float:
         """Wait until something happens, at the latest until a time; infinity if nothing will."""
@@ -89,18 +93,7 @@ class RealHosts:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
         if self.journal.replaying:
             return
-        names = [tracked.job.name for tracked in self.run.tracked]
-        starting = {job for job, _ in decision.starts}
-        why = {
-            names[job]: _reason(state.gang[job], decision.free_gpus)
-            for job in (*state.waiting, *decision.stops)
-            if job not in starting
-        }
-        data: dict[str, Any] = {
-            "starts": {names[job]: list(map(list, pieces)) for job, pieces in decision.starts},
-            "stops": [names[job] for job in decision.stops],
-            "cpu_s": cpu_s,
-        }
+        data, why = told(self.run.tracked, state, decision, cpu_s)
         if data["starts"] or data["stops"] or why != self._why:
             self._why = why
             self.run.record.decided(data, why)
@@ -113,6 +106,28 @@ class RealHosts:
         leases = [lease for row in stops if (lease := self.run.tracked[row].lease) is not None]
         self._ask(leases)
 
+    @contextmanager
+    def applying(self, stops: Sequence[int]) -> Iterator[None]:
+        """Write down at once all that a decision changes; carry its starts out after that.
+
+        Where a record ends in the middle of a decision, what it lacks is written one by one.
+        """
+        run = self.run
+        if self.journal.replaying:
+            yield
+        else:
+            self._go_live()
+            for lease in [run.tracked[row].lease for row in stops]:
+                if lease is not None:
+                    run.watch.wait_for(lease, run.leases())
+            with run.ledger.transaction():
+                yield
+        granted, self._granted = self._granted, []
+        for lease in granted:
+            # Starting many takes long.
+            run.watch.renew(run.leases())
+            self.grants.start(lease)
+
     def start(
         self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
     ) -> tuple[float, float]:
@@ -124,8 +139,6 @@ class RealHosts:
             epoch, uuids = self.journal.next(call)
         else:
             self._go_live()
-            # Starting many takes long.
-            run.watch.renew(run.leases())
             with run.ledger.transaction():
                 epoch, uuids, orders = self.grants.grant(tracked, pieces, partner)
                 self.journal.record(call, [epoch, uuids])
@@ -134,7 +147,7 @@ class RealHosts:
             return now_s, 1.0
         lease = self.grants.lease(tracked, epoch, uuids, pieces, partner, now_s)
         if orders is not None:
-            self.grants.start(lease)
+            self._granted.append(lease)
         return now_s, lease.rate
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
@@ -280,11 +293,3 @@ class RealHosts:
         for lease in [lease for lease in tracked.written_off if lease.epoch == epoch]:
             tracked.written_off.remove(lease)
             self.run.devices.free(lease.devices, (tracked.job.name, epoch))
-
-
-def _reason(gpus: int, free: int) -> str:
-    """Why a job waits, as far as numbers tell."""
-    numbers = f"needs {gpus} GPU{'s' * (gpus > 1)}, {free} free"
-    if gpus > free:
-        return numbers
-    return f"{numbers}: the policy lets it wait, or they are badly spread"

@@ -47,7 +47,7 @@ class Watch:
         self.lost = gone
         self.missing: frozenset[str] = frozenset()
         self._gone = gone
-        self._on_tick = on_tick
+        self.on_tick = on_tick
         self._renew_s = self._lost_s = -math.inf
 
     def look(self, leases: Sequence[Lease]) -> float:
@@ -63,7 +63,7 @@ class Watch:
             lease.seen = {key: seen[key] for key in lease.keys if key in seen}
             self._note(lease, now_s)
             self._mind(lease, now_s)
-        self._on_tick()
+        self.on_tick()
         return now_s
 
     def renew(self, leases: Sequence[Lease]) -> None:
