@@ -12,7 +12,9 @@ from shadowprice.analysis.execution_plan import Plan, bar
 from shadowprice.analysis.execution_status import printable
 from shadowprice.cli.show import console
 
-_CELLS = 40
+_CELLS, _FEWEST_CELLS = 40, 12
+_FRAME = 19
+"""Characters of a row of six columns that are its frame."""
 
 
 def print_plan(plan: Plan, as_json: bool) -> None:
@@ -70,8 +72,12 @@ def _predicted(plan: Plan) -> Table:
     for column in table.columns[1:]:
         column.justify = "right"
     table.add_column(f"0 to {until_s:,.0f} s", no_wrap=True)
-    for row in jobs.to_dict(orient="records"):
+    rows = jobs.to_dict(orient="records")
+    # Names and numbers are worth more than a long bar.
+    taken = max(len(str(row["id"])) for row in rows) + 4 * len("arrival [s]") + _FRAME
+    cells = min(max(console.width - taken, _FEWEST_CELLS), _CELLS)
+    for row in rows:
         numbers = (row[key] for key in ("arrival_s", "first_start_s", "end_s", "jct_s"))
-        drawn = Text(bar(runs[str(row["id"])], until_s, _CELLS))
+        drawn = Text(bar(runs[str(row["id"])], until_s, cells))
         table.add_row(Text(str(row["id"])), *(f"{value:,.1f}" for value in numbers), drawn)
     return table
