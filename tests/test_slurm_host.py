@@ -308,7 +308,10 @@ def test_cancelled_by_somebody_else(slurm: SlurmCluster, state: Path) -> None:
     output(one)
     slurm.run("scancel", "--user=root")
     exit = ended(host, one.key)
-    assert (exit.code, exit.reason) == (143, "stopped")
+    assert exit.reason == "stopped"
+    # Slurm signals the supervisor and the command, and the supervisor hands the signal on: a second
+    # SIGTERM may meet an interpreter that ends already and has put the default action back.
+    assert exit.code in (143, -15)
     assert "cancelled by somebody" in exit.detail
 
 
