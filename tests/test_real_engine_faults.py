@@ -470,3 +470,11 @@ def test_leases_are_renewed_while_a_long_record_is_replayed(tmp_path: Path) -> N
     assert len(times) > 4
     assert max(b - a for a, b in zip([began_s, *times[:-1]], times, strict=True)) <= 3.0
     assert len([1 for _, order in run.host.starts if order.key.job == "long"]) == 1
+
+
+def test_a_lease_is_seen_to_run_once_however_many_drivers_look(tmp_path: Path) -> None:
+    run = FakeRun(tmp_path / "run", [job("a", 400), job("b", 400)], kill_at_s=[5.0, 9.0, 20.0])
+    ledger = run.execute()
+    leases = [(row["job"], row["epoch"]) for row in events(ledger, "running")]
+    assert sorted(leases) == [("a", 1), ("b", 1)]
+    ledger.close()

@@ -41,6 +41,12 @@ class Sensing:
         for lease in leases:
             # What the driver before saw of it is not known: patience begins again.
             lease.moved_s = now_s
+        told = run.ledger.leases_with("running")
+        self._announced = {
+            (lease.row, lease.epoch)
+            for lease in leases
+            if (run.tracked[lease.row].job.name, lease.epoch) in told
+        }
         run.watch.host.adopt([order for lease in leases for order in lease.orders])
         run.watch.look(leases)
 
