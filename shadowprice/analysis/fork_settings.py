@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shadowprice.errors import InputError
 from shadowprice.execution.hadare import CopyWidth, HadarE
+from shadowprice.execution.real.forks_policy import check_switches
 from shadowprice.solvers.hadare import ORDERS
 from shadowprice.solvers.registry import chosen
 
@@ -45,20 +45,7 @@ class ForkSettings:
     name: str = "hadare"
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise InputError(
-                f"{self.name}: order is {self.order!r}, expected one of {', '.join(ORDERS)}"
-            )
-        widths = [width.value for width in CopyWidth]
-        if self.width not in widths:
-            raise InputError(
-                f"{self.name}: width is {self.width!r}, expected one of {', '.join(widths)}"
-            )
-        if self.max_copies < 0:
-            raise InputError(
-                f"{self.name}: max_copies is {self.max_copies!r}, expected at least 1, or 0 for the "
-                "number of nodes"
-            )
+        check_switches(self.name, self.order, self.max_copies, self.width)
         self.options()
 
     def options(self, *, local_sgd: bool = False, seed: int = 0) -> HadarE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from shadowprice.execution.real.endings import Ending, Kind
+from shadowprice.execution.real.endings import Ending, Kind, ending
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.tracked import Lease, Tracked
 
@@ -41,6 +41,12 @@ class Conclusion:
     over: str
     return_s: float
     confirmed: bool
+
+
+def lease_ending(lease: Lease) -> Ending:
+    """How a lease ended whose processes are gone."""
+    exits = [seen.exit for seen in lease.seen.values() if seen.exit is not None]
+    return ending(exits, lease.report, lease.target, lease.stop_why)
 
 
 def conclude(

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import math
 
-from shadowprice.execution.real.conclusion import CANCELLED, FAILED, FINISHED, Conclusion
-from shadowprice.execution.real.endings import Ending, Kind, ending
+from shadowprice.execution.real.conclusion import (
+    CANCELLED,
+    FAILED,
+    FINISHED,
+    Conclusion,
+    lease_ending,
+)
+from shadowprice.execution.real.endings import Ending, Kind
 from shadowprice.execution.real.forks_books import Fork
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.tracked import Lease, Tracked
@@ -18,10 +24,7 @@ _GOOD = frozenset({Kind.FINISHED, Kind.PREEMPTED})
 
 def copy_ending(lease: Lease) -> Ending | None:
     """How a copy ended; None if its processes may be left."""
-    if not lease.gone:
-        return None
-    exits = [seen.exit for seen in lease.seen.values() if seen.exit is not None]
-    return ending(exits, lease.report, lease.target, lease.stop_why)
+    return lease_ending(lease) if lease.gone else None
 
 
 def contributes(end: Ending | None) -> bool:

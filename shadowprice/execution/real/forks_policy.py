@@ -45,20 +45,7 @@ class ForkPolicy:
     name: str = NAME
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise InputError(
-                f"{self.name}: order is {self.order!r}, expected one of {', '.join(ORDERS)}"
-            )
-        widths = [width.value for width in CopyWidth]
-        if self.width not in widths:
-            raise InputError(
-                f"{self.name}: width is {self.width!r}, expected one of {', '.join(widths)}"
-            )
-        if self.max_copies < 0:
-            raise InputError(
-                f"{self.name}: max_copies is {self.max_copies!r}, expected at least 1, or 0 for the "
-                "number of nodes"
-            )
+        check_switches(self.name, self.order, self.max_copies, self.width)
 
     def scores(self) -> Order:
         """The order in which jobs are served."""
@@ -67,6 +54,26 @@ class ForkPolicy:
     def gpus(self, gang: int, room: int) -> int:
         """GPUs a copy is given of a node that has so many."""
         return min(gang, room) if self.width == CopyWidth.GANG.value else room
+
+
+def check_switches(name: str, order: str, max_copies: int, width: str) -> None:
+    """Refuse what no forking policy knows, simulated or real.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or a number out of range.
+    """
+    if order not in ORDERS:
+        raise InputError(f"{name}: order is {order!r}, expected one of {', '.join(ORDERS)}")
+    widths = [width.value for width in CopyWidth]
+    if width not in widths:
+        raise InputError(f"{name}: width is {width!r}, expected one of {', '.join(widths)}")
+    if max_copies < 0:
+        raise InputError(
+            f"{name}: max_copies is {max_copies!r}, expected at least 1, or 0 for the "
+            "number of nodes"
+        )
 
 
 def fork_policy(settings: Settings) -> ForkPolicy | None:

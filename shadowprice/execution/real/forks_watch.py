@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from shadowprice.execution.real.forks_books import ARRIVED, CONFIRMED, NODES, WITHDRAWN, Books
 from shadowprice.execution.real.forks_conclusion import copy_ending
 from shadowprice.execution.real.forks_record import ForkRecord
+from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
 from shadowprice.execution.real.run import Run
 from shadowprice.execution.real.tracked import Lease
-
-_STEPS_S, _SAMPLE_S = 2.0, 5.0
-"""For people who look: between two notes of the steps of jobs, and of their rates [s]."""
 
 
 class ForkWatch:
@@ -54,12 +52,12 @@ class ForkWatch:
     def _measure(self, now_s: float) -> None:
         """For people who look."""
         forks, ledger = list(self.books.forks.values()), self.run.ledger
-        if now_s - self._stepped_s >= _STEPS_S:
+        if now_s - self._stepped_s >= STEPS_S:
             self._stepped_s = now_s
             with ledger.transaction():
                 for fork in forks:
                     self.record.step(fork)
-        if now_s - self._sampled_s >= max(self.run.orders.checkpoint_s, _SAMPLE_S):
+        if now_s - self._sampled_s >= max(self.run.orders.checkpoint_s, SAMPLE_S):
             self._sampled_s = now_s
             with ledger.transaction():
                 for fork in forks:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields
 
 from shadowprice.errors import InputError
 
+STEPS_S, SAMPLE_S = 2.0, 5.0
+"""For people who look: between two notes of the steps of running jobs, and of their rates [s]."""
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -9,8 +9,9 @@ from dataclasses import astuple, replace
 from shadowprice.errors import HostError
 from shadowprice.execution.real import plain_checkpoints
 from shadowprice.execution.real.commits import committed_by, reported_commit
-from shadowprice.execution.real.conclusion import Conclusion, conclude
-from shadowprice.execution.real.endings import Ending, Kind, ending
+from shadowprice.execution.real.conclusion import Conclusion, conclude, lease_ending
+from shadowprice.execution.real.endings import Ending, Kind
+from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
 from shadowprice.execution.real.measuring import Progress
 from shadowprice.execution.real.run import Run
 from shadowprice.execution.real.tracked import ABSENT, RUNNING, WAITING, Lease, Tracked
@@ -18,9 +19,6 @@ from shadowprice.execution.real.turn import Turn
 
 _CLEAN = frozenset({0, 75, 143, -15})
 """Exit codes after which a command's own checkpoint folder is taken for whole."""
-
-_STEPS_S, _SAMPLE_S = 2.0, 5.0
-"""For people who look: between two notes of the steps of running jobs, and of their rates [s]."""
 
 
 class Sensing:
@@ -129,7 +127,7 @@ class Sensing:
             Whether the job, unless it is over, waits from now on even if it failed.
         """
         run = self.run
-        end = self._ending(tracked, lease) if lease.gone else None
+        end = lease_ending(lease) if lease.gone else None
         step = self._committed(tracked, lease, end)
         what = conclude(tracked, lease, end, step, now_s, run.limits)
         if at_once and not what.over:
@@ -145,10 +143,10 @@ class Sensing:
             if lease.running_s < math.inf and (lease.row, lease.epoch) not in self._announced:
                 self._announced.add((lease.row, lease.epoch))
                 run.record.running(lease)
-        if now_s - self._stepped_s >= _STEPS_S:
+        if now_s - self._stepped_s >= STEPS_S:
             self._stepped_s = now_s
             run.record.steps(run.held())
-        if now_s - self._sampled_s >= max(run.orders.checkpoint_s, _SAMPLE_S):
+        if now_s - self._sampled_s >= max(run.orders.checkpoint_s, SAMPLE_S):
             self._sampled_s = now_s
             run.record.samples(run.held(), run.measuring, now_s)
         wanted = set(run.ledger.cancelled())
@@ -215,10 +213,6 @@ class Sensing:
                 "run the same command again"
             )
 
-    def _ending(self, tracked: Tracked, lease: Lease) -> Ending:
-        exits = [seen.exit for seen in lease.seen.values() if seen.exit is not None]
-        return ending(exits, lease.report, lease.target, lease.stop_why)
-
     def _committed(self, tracked: Tracked, lease: Lease, end: Ending | None) -> int:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
         directory = self.run.orders.job_directory(tracked.job.name)
@@ -236,7 +230,7 @@ class Sensing:
             step = tracked.step
             for lease in tracked.written_off:
                 if lease.gone:
-                    end = self._ending(tracked, lease)
+                    end = lease_ending(lease)
                     # Until another lease was granted, it could still commit.
                     step = max(step, reported_commit(lease))
                     self.run.record.confirmed(lease, end, step)

@@ -74,16 +74,23 @@ def take_lock(directory: str, wait_s: float = 0.0) -> int | None:
     """Descriptor of the lease's lock, or None while another holds it."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(f"{directory}/lock", flags, 0o600)
+    if lock_within(descriptor, wait_s):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def lock_within(descriptor: int, wait_s: float) -> bool:
+    """Whether an open file could be locked for oneself within some time."""
     until = time.monotonic() + wait_s
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return descriptor
+            return True
         except OSError:
             if time.monotonic() >= until:
-                os.close(descriptor)
-                return None
-        time.sleep(0.01)
+                return False
+        time.sleep(0.005)
 
 
 def ending(code: int, reason: str, *, forced: bool = False, detail: str = "") -> dict[str, Any]:

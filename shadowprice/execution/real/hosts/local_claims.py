@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import stat
@@ -10,6 +9,7 @@ import time
 from pathlib import Path
 
 from shadowprice.errors import HostError
+from shadowprice.execution.supervision.files import lock_within
 
 
 def claims_folder() -> Path:
@@ -65,16 +65,9 @@ class Claims:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise HostError(f"claim on device {uuid}: {path}: {error.strerror}") from None
-        until = time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if time.monotonic() >= until:
-                    os.close(descriptor)
-                    return None
-            time.sleep(0.005)
+        if not lock_within(descriptor, wait_s):
+            os.close(descriptor)
+            return None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, self.run_id.encode(), 0)
         self._held[uuid] = descriptor
