@@ -272,7 +272,3 @@ def test_the_checker_is_a_single_file(tmp_path):
         node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in imports
     }
     assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names)
-
-
-def test_the_checker_is_short():
-    assert len(CHECKER.read_text().splitlines()) <= 300

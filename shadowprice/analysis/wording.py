@@ -1,0 +1,37 @@
+"""How a proven ratio is written: as a factor, rounded so that the sentence stays true."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
+
+
+def at_most(ratio: Fraction | float) -> str:
+    """A ratio that is an upper limit, as ``2.079x``: four significant digits, rounded up.
+
+    Rounded to nearest, the printed number could be smaller than what was proven. From 1,000 on all
+    digits before the point are printed, from a million on an exponent (``1.000E+310x``): ratios may
+    be beyond the range of floats.
+
+    Raises
+    ------
+    ValueError
+        If the ratio is not a number.
+
+    Examples
+    --------
+    >>> at_most(Fraction(20781, 10000)), at_most(1), at_most(float("inf"))
+    ('2.079x', '1x', 'infx')
+    """
+    if ratio == float("inf"):
+        return "infx"
+    exact = Fraction(ratio)
+    if exact.denominator == 1 and exact < 1_000_000:
+        return f"{exact.numerator}x"
+    if 1_000 < exact < 1_000_000:
+        return f"{math.ceil(exact)}x"
+    quotient = _FOUR_DIGITS.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{quotient}x"
