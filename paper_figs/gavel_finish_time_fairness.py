@@ -14,6 +14,7 @@ from _gavel import COLOURS, Scale, arguments, cluster, lines, published, save, t
 from matplotlib.figure import Figure
 
 import shadowprice as sp
+from shadowprice.analysis.hadar_metrics import finish_time_fairness
 
 POLICIES = {
     "FTF, agnostic": "gavel:finish_time_fairness",
@@ -29,17 +30,7 @@ SCALES = {
 
 def rho(outcome: sp.Outcome) -> np.ndarray:
     """Finish-time fairness of every job, shape (jobs,)."""
-    instance, jobs = outcome.instance, outcome.instance.workload
-    capacity = instance.cluster.gpus_per_type
-    columns = [jobs.gpu_types.index(name) for name in instance.cluster.gpu_types]
-    # Jobs present, integrated over the stay of each, by sorted arrivals and completions.
-    start, end = jobs.arrival_s, outcome.end_s
-    overlap = np.minimum(end[:, None], end[None, :]) - np.maximum(start[:, None], start[None, :])
-    present = np.maximum(overlap, 0.0).sum(axis=1) / (end - start)
-    share = capacity[None, :] / present[:, None] / jobs.gpus[:, None]
-    share /= np.maximum(share.sum(axis=1, keepdims=True), 1.0)
-    isolated_s = jobs.work / (jobs.throughput[:, columns] * share).sum(axis=1)
-    return outcome.jct_s / isolated_s
+    return finish_time_fairness(outcome.instance, outcome.jct_s)
 
 
 if __name__ == "__main__":

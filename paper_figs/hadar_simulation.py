@@ -55,7 +55,7 @@ PANELS = {
     "mean_jct_h": ("mean JCT [h]", ".1f"),
     "cru": ("CRU [share of GPU time; HadarE: of nodes]", ".2f"),
     "mean_queueing_h": ("mean queueing delay [h]", ".1f"),
-    "mean_ftf": ("mean FTF: JCT over that in an n-th share, n jobs", ".2f"),
+    "mean_ftf": ("mean FTF: JCT over that in an n-th share, n jobs present", ".2f"),
 }
 
 

@@ -541,7 +541,8 @@ def test_metrics_of_forks_by_hand() -> None:
     assert (found.mean_jct_s, found.median_jct_s) == (20.0, 20.0)
     assert found.mean_queueing_s == 15.0 / 2
     assert found.mean_first_wait_s == 15.0 / 2
-    # Half of each type in isolation: 1.5 steps/s, 40 s and 10 s.
+    # 1.75 jobs are present while either is: more than half of each type, scaled down to all the
+    # time, half of it on each type: 1.5 steps/s, 40 s and 10 s.
     assert found.mean_ftf == pytest.approx((20 / 40 + 20 / 10) / 2)
     assert found.max_ftf == pytest.approx(2.0)
     three = hadar_metrics.of_forks(instance, record, sharing=3)
@@ -560,8 +561,8 @@ def test_metrics_of_a_schedule_by_hand() -> None:
     assert (found.ttd_s, found.cru) == (14.0, 18 / 28)
     assert (found.mean_jct_s, found.mean_queueing_s, found.mean_first_wait_s) == (10.0, 3.0, 3.0)
     assert found.p95_jct_s == 10.0
-    # One GPU each: 10 s, and half of the two-GPU job's time, 8 s.
-    assert found.mean_ftf == pytest.approx((10 / 10 + 10 / 8) / 2)
+    # 1.6 jobs present: all the time of the one GPU, 10 s, and 1 / 1.6 of the two-GPU job's, 6.4 s.
+    assert found.mean_ftf == pytest.approx((10 / 10 + 10 / 6.4) / 2)
 
 
 def test_a_job_waits_for_no_copy_that_ended_before_the_others() -> None:

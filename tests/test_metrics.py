@@ -75,7 +75,7 @@ def test_the_summary_by_hand_has_exactly_the_promised_keys() -> None:
         "policy": "hand", "jobs": 2, "completed": 2, "avg_jct_s": 8.0, "p50_jct_s": 8.0,
         "p95_jct_s": 12.5, "p99_jct_s": 12.9, "makespan_s": 13.0, "utilization": 29 / 52,
         "preemptions": 1, "verified": True, "cpu_s": 0.5,
-        # On a half of the cluster a takes 10 s, b, three GPUs wide, 3 s x 3 / 2.
+        # On its share, with 16 / 13 jobs present, a takes 10 s; b, three GPUs wide, on a half 3 s x 3 / 2.
         "cru": 29 / 52, "ttd_s": 13.0, "mean_queueing_s": 1.5,
         "mean_ftf": (13 / 10 + 3 / 4.5) / 2, "max_ftf": 1.3,
     }  # fmt: skip

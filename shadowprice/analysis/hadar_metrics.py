@@ -9,12 +9,16 @@ JCT                 completion minus arrival
 queueing delay      time before completion without any GPU; and, apart, the time to the first start.
                     The paper leaves open which (derived): both are given.
 FTF                 finish-time fairness :math:`\rho_j` = JCT over that in an isolated n-th of the
-                    cluster (Themis, NSDI 2020): the fraction :math:`c_r / (n g_j)` of the time on
-                    every type r of c_r GPUs, scaled down to 1 in all, as in Gavel's code.
+                    cluster: the fraction :math:`c_r / (n g_j)` of the time on every type r of c_r
+                    GPUs, scaled down to 1 in all, as in Gavel's code (read).
 ==================  ============================================================================
 
-n is the number of jobs unless given: jobs there at one time in the published setting. Everything is
-O(n types + R log R) for R rows.
+n is the number of jobs present, averaged over the job's stay
+(:func:`shadowprice.analysis.metrics.jobs_present`): Themis (NSDI 2020; recalled) multiplies the time on
+the whole cluster by the average contention while the job was there, and Gavel's programme (read)
+takes the jobs present at each of its calls. One share for the whole stay, at the average, is
+Themis' way. Hadar's own n is recalled as the number of jobs, all there at once: give it as ``sharing``. Everything is
+O(n types + n log n + R log R) for R rows.
 """
 
 from __future__ import annotations
@@ -80,7 +84,8 @@ def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:
     Parameters
     ----------
     sharing : int, optional
-        n of finish-time fairness, at least 1; the number of jobs if not given.
+        n of finish-time fairness, at least 1; the jobs present, on average over each job's stay,
+        if not given.
     """
     instance, schedule = outcome.instance, outcome.schedule
     span = (
@@ -137,8 +142,13 @@ def _held_s(record: Forks, jobs: int) -> Times:
     return held
 
 
-def isolated_s(instance: Instance, sharing: int | None = None) -> Times:
+def isolated_s(instance: Instance, sharing: int | Times) -> Times:
     """Run time of every job [s] in an isolated share of one n-th of the cluster, shape (n,).
+
+    Parameters
+    ----------
+    sharing : int or ndarray, shape (n,)
+        n, of every job if it is an array; at least 1.
 
     Raises
     ------
@@ -146,14 +156,35 @@ def isolated_s(instance: Instance, sharing: int | None = None) -> Times:
         If ``sharing`` is below 1.
     """
     workload, cluster = instance.workload, instance.cluster
-    if sharing is not None and sharing < 1:
+    n = np.broadcast_to(np.asarray(sharing, dtype=np.float64), len(workload))
+    if not (n >= 1).all():
         raise InputError(f"finish-time fairness: sharing is {sharing!r}, expected at least 1")
-    n = sharing or max(len(workload), 1)
     # Types on which a gang cannot run are of no use to it; those it can run on give their part.
-    parts = cluster.gpus_per_type / n / workload.gpus[:, None]
+    parts = cluster.gpus_per_type / (n * workload.gpus)[:, None]
     parts = parts / np.maximum(parts.sum(axis=1, keepdims=True), 1.0)
     progress: Times = (parts / instance.processing_s).sum(axis=1)
     return 1.0 / progress
+
+
+def finish_time_fairness(instance: Instance, jct_s: Times, sharing: int | None = None) -> Times:
+    """FTF of every job, shape (n,); below 1 is better than an isolated share.
+
+    Parameters
+    ----------
+    jct_s : ndarray, shape (n,)
+        Completion minus arrival [s].
+    sharing : int, optional
+        n for all jobs; the jobs present, on average over each job's stay, if not given.
+
+    Raises
+    ------
+    InputError
+        If ``sharing`` is below 1.
+    """
+    arrival_s = instance.workload.arrival_s
+    present = metrics.jobs_present(arrival_s, arrival_s + jct_s) if sharing is None else sharing
+    fairness: Times = jct_s / isolated_s(instance, present)
+    return fairness
 
 
 def _metrics(
@@ -168,7 +199,7 @@ def _metrics(
     begin, end = span
     ttd_s = float(end - begin) if end > begin else 0.0
     median, p95 = metrics.percentiles(jct, (50, 95))
-    fairness = jct / isolated_s(instance, sharing)
+    fairness = finish_time_fairness(instance, jct, sharing)
     return HadarMetrics(
         cru=busy_s / ttd_s if ttd_s else 0.0,
         ttd_s=ttd_s,

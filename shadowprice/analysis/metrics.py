@@ -8,10 +8,13 @@ queueing delay     the part of the job completion time in which the job holds no
 preemptions        runs of a job beyond its first
 makespan           last completion minus first arrival
 utilization        GPU time held, overheads included, over (GPUs x makespan)
+jobs present       jobs that have arrived and are not complete, itself among them, on average
+                   over a job's time from arrival to completion: the contention of finish-time
+                   fairness (Themis, NSDI'20; recalled)
 =================  =============================================================================
 
 Everything is O(n + R) for n jobs and R rows, except where :attr:`Schedule.runs` sorts the rows
-once. Sums are correctly rounded (:func:`math.fsum`), so that the same schedule has the same
+once, and for the jobs present, O(n log n). Sums are correctly rounded (:func:`math.fsum`), so that the same schedule has the same
 metrics, to the last bit, on every machine.
 """
 
@@ -23,6 +26,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.instances.grid import TICK_S, TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
@@ -78,6 +82,37 @@ def queueing_delay_s(instance: Instance, schedule: Schedule) -> NDArray[np.float
     ran = np.bincount(schedule.job[runs], weights=lengths, minlength=len(instance.workload))
     delay: NDArray[np.float64] = jct_s(instance, schedule) - ran
     return delay
+
+
+def jobs_present(
+    arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    r"""Number of jobs present, averaged over each job's stay, shape (n,); at least 1.
+
+    .. math:: \bar n_j = \frac{1}{C_j - r_j} \int_{r_j}^{C_j} |\{i : r_i \le t < C_i\}| \, dt
+
+    Parameters
+    ----------
+    arrival_s, end_s : ndarray, shape (n,)
+        r_j and C_j [s], C_j > r_j, multiples of a tick.
+
+    Notes
+    -----
+    Sums of whole seconds and of ticks are kept apart, so that they are exact in 64 bits however
+    long the trace is: a job of a second among years of others has its own average.
+    """
+    moments, position = np.unique(np.concatenate((arrival_s, end_s)), return_inverse=True)
+    jobs = len(arrival_s)
+    arrived, left = position[:jobs], position[jobs:]
+    here = np.cumsum(
+        np.bincount(arrived, minlength=len(moments)) - np.bincount(left, minlength=len(moments))
+    )
+    whole, ticks = np.divmod(np.diff(to_ticks(moments)), TICKS_PER_S)
+    stay_s = np.zeros(jobs)
+    for lengths, unit_s in ((whole, 1.0), (ticks, TICK_S)):
+        until = np.concatenate(([0], np.cumsum(here[:-1] * lengths)))
+        stay_s += (until[left] - until[arrived]) * unit_s
+    return stay_s / (end_s - arrival_s)
 
 
 def makespan_s(instance: Instance, rows: Rows) -> float:
