@@ -307,28 +307,62 @@ def test_slos_are_kept_or_named(problem: AllocationProblem, tight: list[float]) 
             assert np.isnan(limits.best(value, one_more * (1 + 1e-6)))
 
 
+EXTREME = (1e-3, 1.0, 1e3)
+
+
+def least_rho(problem: AllocationProblem, variant: str, *, weighted: bool) -> float:
+    """The definition: least max_m (t_m + u_m steps_m / throughput) / due_m, by bisection over R."""
+    view = seen(problem, variant)
+    limits = plain(view, variant)
+    due = problem.steps / (view.throughput * isolated_shares(problem)).sum(axis=1)
+    work = problem.steps * (problem.weight if weighted else 1.0)
+
+    def excess(ratio: float) -> float:
+        return limits.level(work / (ratio * due - problem.elapsed_s)) - 1.0
+
+    low = float((problem.elapsed_s / due).max()) * (1 + 1e-9) + 1e-9
+    slow = due * len(problem) * work / problem.steps
+    high = 10 * float(((problem.elapsed_s + slow) / due).max())
+    return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-12))
+
+
+@pytest.mark.parametrize("weighted", [None, False, True])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_finish_time_fairness_is_the_plain_optimum(variant: str) -> None:
+def test_finish_time_fairness_is_the_plain_optimum(variant: str, weighted: bool | None) -> None:
+    """Under its name as in Gavel, whose packed programme alone has weights, and with either switch."""
+    name = f"finish_time_fairness{variant}"
+    counts = "packed" in variant if weighted is None else weighted
+    policy = allocation(name if weighted is None else f"{name}:weighted={str(weighted).lower()}")
+
     @few
-    @given(problems(zeros=False))
-    def law(problem: AllocationProblem) -> None:
-        view = seen(problem, variant)
-        found = allocated(f"finish_time_fairness{variant}", problem)
-        limits = plain(view, variant)
-        due = problem.steps / (view.throughput * isolated_shares(problem)).sum(axis=1)
-
-        def excess(ratio: float) -> float:
-            return limits.level(problem.steps / (ratio * due - problem.elapsed_s)) - 1.0
-
-        low = float((problem.elapsed_s / due).max()) * (1 + 1e-9) + 1e-9
-        high = 10 * float(((problem.elapsed_s + due * len(problem)) / due).max())
-        best = brentq(excess, low, high, xtol=1e-12, rtol=1e-12)
+    @given(problems(zeros=False, weights=EXTREME), st.booleans())
+    def law(problem: AllocationProblem, structured: bool) -> None:
+        workspace = Workspace(structured_rows=0 if structured else 10**9)
+        found = policy.allocate(problem, workspace)
+        found.verify()
+        best = least_rho(problem, variant, weighted=counts)
         assert found.objective == pytest.approx(best, rel=2e-6)
         assert found.bound <= best * (1 + 1e-6)
-        if not problem.elapsed_s.any() and variant == "_perf":
+        assert bool(found.notes) == (not counts and (problem.weight != 1).any())
+        if not problem.elapsed_s.any() and variant == "_perf" and not counts:
             assert found.objective <= 1 + 1e-6  # Sharing incentive.
 
     law()
+
+
+def test_weights_of_packed_finish_time_fairness_by_hand() -> None:
+    """One GPU, steps 1 each, at the rate 1, weights 1 and 3: a quarter and three of the time.
+
+    Alone on their halves they would take 2 s: rho = 1 / (1 / 4) / 2 = 3 / (3 / 4) / 2 = 2.
+    """
+    problem = AllocationProblem.from_columns(
+        gpu_types=["a"], capacity=[1], throughput=[[1.0], [1.0]], weight=[1.0, 3.0]
+    )
+    found = allocated("finish_time_fairness_packed", problem)
+    assert found.objective == pytest.approx(2.0)
+    assert found.alone[:, 0].tolist() == pytest.approx([0.25, 0.75])
+    ignoring = allocated("finish_time_fairness_perf", problem)
+    assert ignoring.alone[:, 0].tolist() == pytest.approx([0.5, 0.5])
 
 
 def can_rise(limits: Plain, levels: Any, norm: Any, job: int) -> bool:
@@ -566,8 +600,10 @@ def test_another_gpu_never_hurts(problem: AllocationProblem, where: int) -> None
 @few
 @given(problem=problems(pairs=True, zeros=False))
 def test_colocation_never_hurts(family: str, problem: AllocationProblem) -> None:
-    apart = allocated(f"{family}_perf" if family != "min_cost" else "min_cost_perf", problem)
-    packed = allocated(f"{family}_packed", problem)
+    # Gavel's finish-time fairness has weights only where jobs share: with the same ones in both.
+    alike = ":weighted=true" if family == "finish_time_fairness" else ""
+    apart = allocation(f"{family}_perf{alike}").allocate(problem, Workspace())
+    packed = allocation(f"{family}_packed{alike}").allocate(problem, Workspace())
     sign = -1 if family in FAIR[1:] else 1
     assert sign * packed.objective >= sign * apart.objective - 1e-6 * abs(apart.objective)
 

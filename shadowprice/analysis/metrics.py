@@ -84,9 +84,7 @@ def queueing_delay_s(instance: Instance, schedule: Schedule) -> NDArray[np.float
     return delay
 
 
-def jobs_present(
-    arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""Number of jobs present, averaged over each job's stay, shape (n,); at least 1.
 
     .. math:: \bar n_j = \frac{1}{C_j - r_j} \int_{r_j}^{C_j} |\{i : r_i \le t < C_i\}| \, dt
