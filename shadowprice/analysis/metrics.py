@@ -14,8 +14,8 @@ jobs present       jobs that have arrived and are not complete, itself among the
 =================  =============================================================================
 
 Everything is O(n + R) for n jobs and R rows, except where :attr:`Schedule.runs` sorts the rows
-once, and for the jobs present, O(n log n). Sums are correctly rounded (:func:`math.fsum`), so that the same schedule has the same
-metrics, to the last bit, on every machine.
+once, and for the jobs present, O(n log n). Sums are correctly rounded (:func:`math.fsum`), so that
+the same schedule has the same metrics, to the last bit, on every machine.
 """
 
 from __future__ import annotations
