@@ -120,23 +120,25 @@ def test_a_file(tmp_path: Path, mark: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "at least one"),
+        ("", "is empty"),
+        ("[[node]]\ngpus = 4", "unknown key 'node'; did you mean 'nodes'"),
         ("nodes = 3", "at least one"),
-        ("nodes = [1]", "table 1: expected a table"),
+        ("nodes = [1]", "table 1: is 1, expected a mapping with gpus"),
         ("[nodes]\ngpus = 4", "at least one"),
-        ("[[nodes]]", r"table 1: expected a table with gpus"),
+        ("[[nodes]]", r"table 1: has no gpus"),
         ("[[nodes]]\ngpus = true", "gpus is True"),
         ("[[nodes]]\ngpus = 1.5", "gpus is 1.5"),
         ("[[nodes]]\ngpus = 99999999999999999999", "gpus is 99999999999999999999"),
         ("[[nodes]]\ngpus = 4\ncount = 0", "count is 0"),
         ("[[nodes]]\ngpus = 4\ncount = true", "count is True"),
-        ("[[nodes]]\ngpus = 4\nfoo = 1", "unknown key 'foo'"),
+        ("[[nodes]]\ngpus = 4\nfoo = 1", "unknown key 'foo'; expected count, gpus, gpu_type"),
         ("[[nodes]]\ngpus = 4\n[[nodes]]\ngpus = 4\ngpu_type = 5", "table 2: node: gpu_type is 5"),
         ("[[nodes]]\ngpus = 4\ncpus = nan", "cpus is nan"),
         ("[[nodes]]\ngpus = 4\ncpus = inf", "cpus is inf"),
         ("[[nodes]]\ngpus = 4\nprice_per_hour = -1", "price_per_hour is -1"),
         ("[[nodes]\n", "is not TOML"),
-        (b"\xff\xfe", "is not TOML"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+        ('[[nodes]]\ngpus = 4\ngpu_type = "a\\nb"', "expected text on one line"),
     ],
 )
 def test_a_file_that_is_wrong_is_named(tmp_path: Path, text: str | bytes, message: str) -> None:
@@ -147,8 +149,8 @@ def test_a_file_that_is_wrong_is_named(tmp_path: Path, text: str | bytes, messag
 
 def test_missing_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "folder.toml").mkdir()
-    for name in ("none.toml", "folder.toml"):
-        with pytest.raises(InputError, match="cannot be read"):
+    for name, message in (("none.toml", "no such file"), ("folder.toml", "is a directory")):
+        with pytest.raises(InputError, match=message):
             Cluster.load(tmp_path / name)
 
 

@@ -26,7 +26,9 @@ from shadowprice.instances.throughput_files import (
 from shadowprice.instances.throughputs import Throughputs, load_throughputs
 
 RATES = st.floats(0, 1e300, allow_nan=False)
-NAMES = st.text(max_size=6) | st.sampled_from(
+TURNS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+LETTERS = st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"], exclude_characters=TURNS)
+NAMES = st.text(LETTERS, max_size=6) | st.sampled_from(
     ["it's", 'a"b', "a\\'b", "\\", "', 1)", "('x', 2)", ""]
 )
 KINDS = st.tuples(NAMES, st.integers(0, 10**9 - 1))

@@ -42,7 +42,11 @@ BAD: list[tuple[str, str, list[Any]]] = [
     ("id", "a name that is not empty", ["", None, NAN, pd.NA]),
     ("id", "text", [("a",), b"a", [1], {"a": 1}]),
     ("tenant", "text", [("a",), b"a"]),
-    ("model", "valid Unicode", ["a\0b", "a\ud800"]),
+    (
+        "model",
+        "text on one line",
+        ["a\0b", "a\ud800", "a\nb", "a\rb", "a\x1b[2K", "a\u2028b", "a\u202eb"],
+    ),
 ]
 BAD_VALUES = [
     pytest.param(column, bad, expected, id=f"{column}-{number}-{place}")

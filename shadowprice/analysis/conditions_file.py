@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import known_keys
 from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.elasticity import Elasticity
+from shadowprice.instances.files import parse_json
 from shadowprice.instances.locality import Locality
 from shadowprice.instances.profile import Profile
 from shadowprice.instances.sensitivity import Sensitivity
 
+_CONDITIONS = ("sensitivity", "locality", "elasticity")
 _TABLES = ("cpus_per_gpu", "memory_gb_per_gpu", "speed")
 
 
@@ -51,10 +54,7 @@ def from_json(text: str, *, path: str) -> Conditions:
         If it is not JSON of this form, or describes no conditions.
     """
     try:
-        described = json.loads(text)
-        unknown = set(described) - {"sensitivity", "locality", "elasticity"}
-        if unknown:
-            raise InputError(f"has {min(unknown)!r}, which is no condition of runs")
+        described = known_keys(parse_json(text, path), path, _CONDITIONS)
         return Conditions(
             _sensitivity(described["sensitivity"]) if "sensitivity" in described else None,
             Locality(_reals(described["locality"]["spread_speed"]))
@@ -63,7 +63,8 @@ def from_json(text: str, *, path: str) -> Conditions:
             _elasticity(described["elasticity"]) if "elasticity" in described else None,
         )
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        message = str(error)
+        raise error if message.startswith(path) else InputError(f"{path}: {message}") from error
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: are not conditions of runs as saved: {error}") from error
 

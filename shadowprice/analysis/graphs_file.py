@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import known_keys
+from shadowprice.instances.files import parse_json
 from shadowprice.instances.iteration_time import Network
 from shadowprice.instances.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.job_graphs import JobGraphs
+
+_KEYS = ("network", "graphs", "of")
 
 
 def to_json(graphs: JobGraphs) -> str:
@@ -34,13 +38,14 @@ def from_json(text: str, *, path: str) -> JobGraphs:
         If it is not JSON of this form, or describes no graphs or network.
     """
     try:
-        described = json.loads(text)
+        described = known_keys(parse_json(text, path), path, _KEYS, _KEYS)
         graphs = tuple(_graph(each) for each in described["graphs"])
         of = [_index(each) for each in described["of"]]
         network = Network(**described["network"])
         return JobGraphs(graphs, np.array(of, dtype=np.int64), network)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        message = str(error)
+        raise error if message.startswith(path) else InputError(f"{path}: {message}") from error
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: are not job graphs as saved: {error}") from error
 

@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
+from shadowprice.instances.checks import known_keys, shown
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.files import read_bytes, read_text
+from shadowprice.instances.files import read_bytes
+from shadowprice.instances.files import read_json as read_json_file
 
 T = TypeVar("T")
 Description = dict[str, Any]
@@ -21,6 +23,11 @@ Description = dict[str, Any]
 FORMAT = 1
 RUN, WORKLOAD, SCHEDULE, FORKS = "run.json", "workload.parquet", "schedule.parquet", "forks.parquet"
 TOGETHER, GRAPHS, CONDITIONS = "together.parquet", "graphs.json", "conditions.json"
+KEYS = (
+    "format", "kind", "policy", "settings", "decisions", "cpu_s", "verify_cpu_s", "cluster", "overheads",
+    "metrics", "sha256", "together", "graphs", "conditions", "forks",
+)  # fmt: skip
+"""Entries of ``run.json``, of either kind of run."""
 DATA = (WORKLOAD, SCHEDULE, FORKS, TOGETHER, GRAPHS, CONDITIONS)
 _PARTIAL = ".partial-"
 
@@ -152,16 +159,11 @@ def read_json(path: Path) -> Description:
     InputError
         If it is anything else.
     """
-    try:
-        described = json.loads(read_text(path))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: is not JSON: {error}") from error
-    if not isinstance(described, dict) or described.get("format") != FORMAT:
-        found = described.get("format") if isinstance(described, dict) else described
-        raise InputError(f"{path}: format is {found!r}, expected a run of format {FORMAT}")
-    return described
+    described = read_json_file(path)
+    found = described.get("format") if isinstance(described, dict) else described
+    if not isinstance(described, dict) or type(found) is not int or found != FORMAT:
+        raise InputError(f"{path}: format is {shown(found)}, expected a run of format {FORMAT}")
+    return known_keys(described, str(path), KEYS)
 
 
 def check_kinds(
@@ -189,6 +191,12 @@ def described_cluster(cluster: Cluster) -> list[Description]:
     return [{"count": count, **asdict(node)} for count, node in cluster.groups()]
 
 
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not whole")
+    return value
+
+
 def read_cluster(groups: list[Any], path: Path) -> Cluster:
     """Inverse of :func:`described_cluster`.
 
@@ -199,7 +207,7 @@ def read_cluster(groups: list[Any], path: Path) -> Cluster:
     """
     try:
         nodes = [
-            (int(group["count"]), Node(**{k: v for k, v in group.items() if k != "count"}))
+            (_whole(group["count"]), Node(**{k: v for k, v in group.items() if k != "count"}))
             for group in groups
         ]
         return Cluster(tuple(node for count, node in nodes for _ in range(count)))

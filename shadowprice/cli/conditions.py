@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import is_number
 from shadowprice.instances.elasticity import Growth
-from shadowprice.instances.files import read_text
+from shadowprice.instances.files import read_json
 from shadowprice.instances.interference import Interference
 from shadowprice.instances.model_skew import ModelSkews, published_skews
 from shadowprice.instances.profiles import Profiles
@@ -47,13 +47,8 @@ def _interference(text: str) -> Interference:
     if text == PUBLISHED:
         return Interference()
     path = Path(text)
-    try:
-        given = json.loads(read_text(path))
-    except ValueError as error:
-        raise InputError(f"{path}: is not JSON: {error}") from error
-    good = isinstance(given, dict) and all(
-        isinstance(u, int | float) and not isinstance(u, bool) for u in given.values()
-    )
+    given = read_json(path)
+    good = isinstance(given, dict) and all(map(is_number, given.values()))
     if not good:
         raise InputError(f"{path}: expected an object of models and their GPU utilisations")
     try:

@@ -12,12 +12,12 @@ type names), and optionally
 ``prices``      GPU type to dollars per GPU and hour; public ones for known names, else 1
 ==============  =====================================================================================
 
-and for each job ``id``, ``slo_s`` (seconds from now), ``isolated_s``, ``entity``.
+and for each job ``id``, ``slo_s`` (seconds from now, null for none), ``isolated_s``, ``entity``.
+Other entries are errors; so is text where a number is expected.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
-from shadowprice.instances.files import read_text
+from shadowprice.instances.checks import is_number, known_keys, shown
+from shadowprice.instances.files import read_json
 from shadowprice.instances.prices import PRICES_PER_GPU_H
 from shadowprice.instances.throughputs import Throughputs
 
@@ -39,7 +40,10 @@ _JOB_COLUMNS = {
     "slo_s": ("slo_s", float("inf")),
     "entity": ("entity", ""),
 }
-_KNOWN = {"cluster", "jobs", "pairs", "placements", "prices"}
+_NUMBERS = frozenset(_JOB_COLUMNS) - {"entity"}
+_KNOWN = ("cluster", "jobs", "pairs", "placements", "prices")
+_JOB = ("id", "type", "tput", *_JOB_COLUMNS)
+_PAIR = ("jobs", "tput")
 
 
 def load_allocation_problem(
@@ -57,34 +61,28 @@ def load_allocation_problem(
     InputError
         Naming the file, the entry, its value and what was expected.
     """
-    source = str(path)
-    try:
-        data = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{source}: is not JSON: {error}") from error
-    return problem_of(data, throughputs, source)
+    return problem_of(read_json(path), throughputs, str(path))
 
 
 def problem_of(
     data: object, throughputs: Throughputs | None = None, source: str = "problem"
 ) -> AllocationProblem:
     """The problem of a parsed JSON object."""
-    if not isinstance(data, dict) or not {"cluster", "jobs"} <= data.keys():
-        raise InputError(f"{source}: expected an object with cluster and jobs")
-    unknown = sorted(data.keys() - _KNOWN)
-    if unknown:
-        raise InputError(
-            f"{source}: entry {unknown[0]!r}, expected one of {', '.join(sorted(_KNOWN))}"
-        )
+    data = known_keys(data, source, _KNOWN, ("cluster", "jobs"))
     cluster = _numbers(data["cluster"], f"{source}: cluster")
+    for name, gpus in cluster.items():
+        if gpus != int(gpus):
+            raise InputError(f"{source}: cluster: {shown(name)} is {gpus!r}, expected whole GPUs")
     placements = _names(data.get("placements"), cluster, f"{source}: placements")
     types = sorted({*cluster, *placements})
     accelerators = sorted(cluster)
-    jobs = data["jobs"]
-    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
-        raise InputError(f"{source}: jobs is no list of objects")
+    if not isinstance(data["jobs"], list):
+        raise InputError(f"{source}: jobs is {shown(data['jobs'])}, expected a list of objects")
+    jobs = [_job(job, f"{source}: job {k}") for k, job in enumerate(data["jobs"])]
     prices = {name: PRICES_PER_GPU_H.get(name, 1.0) for name in cluster}
-    prices |= _numbers(data.get("prices") or {}, f"{source}: prices")
+    prices |= _numbers(
+        known_keys(data.get("prices") or {}, f"{source}: prices", cluster), f"{source}: prices"
+    )
     columns: dict[str, Any] = {
         ours: [job.get(theirs, default) for job in jobs]
         for theirs, (ours, default) in _JOB_COLUMNS.items()
@@ -103,6 +101,19 @@ def problem_of(
     return _with_pairs(problem, data.get("pairs"), jobs, throughputs)
 
 
+def _job(entry: object, where: str) -> dict[str, Any]:
+    """One job, its numbers being numbers."""
+    ours = {column: key for key, (column, _) in _JOB_COLUMNS.items()}
+    job = known_keys(entry, where, _JOB, ("tput",), ours)
+    for key in _NUMBERS & job.keys():
+        if not is_number(job[key]) and not (key == "slo_s" and job[key] is None):
+            raise InputError(f"{where}: {key} is {shown(job[key])}, expected a number")
+    for key in ("id", "type", "entity"):
+        if key in job and not isinstance(job[key], str) and type(job[key]) is not int:
+            raise InputError(f"{where}: {key} is {shown(job[key])}, expected a name")
+    return job
+
+
 def _with_pairs(
     problem: AllocationProblem,
     pairs: object,
@@ -113,7 +124,7 @@ def _with_pairs(
     if isinstance(pairs, list):
         return problem.with_pairs(_listed(pairs, len(problem.gpu_types), source))
     if pairs not in (None, "lookup"):
-        raise InputError(f'{source}: pairs is {pairs!r}, expected null, "lookup" or a list')
+        raise InputError(f'{source}: pairs is {shown(pairs)}, expected null, "lookup" or a list')
     if throughputs is None:
         return problem
     models = [str(job.get("type", "")) for job in jobs]
@@ -154,13 +165,15 @@ def _listed(pairs: list[Any], types: int, source: str) -> Pairs:
     first, second, rates = [], [], []
     for k, pair in enumerate(pairs):
         where = f"{source}: pair {k}"
-        try:
-            a, b = (int(job) for job in pair["jobs"])
-            both = np.array(pair["tput"], dtype=np.float64).reshape(types, 2)
-        except (KeyError, TypeError, ValueError) as error:
+        known_keys(pair, where, _PAIR, _PAIR)
+        jobs, rows = pair["jobs"], pair["tput"]
+        if not isinstance(jobs, list) or [type(job) for job in jobs] != [int, int]:
+            raise InputError(f"{where}: jobs is {shown(jobs)}, expected two positions of jobs")
+        if not isinstance(rows, list) or len(rows) != types or not all(map(_two, rows)):
             raise InputError(
-                f"{where}: expected two jobs and, for each of {types} types, two rates: {error}"
-            ) from error
+                f"{where}: tput is {shown(rows)}, expected two rates for each of {types} types"
+            )
+        (a, b), both = jobs, np.array(rows, dtype=np.float64)
         swap = a > b
         first.append(min(a, b))
         second.append(max(a, b))
@@ -172,21 +185,25 @@ def _listed(pairs: list[Any], types: int, source: str) -> Pairs:
     )  # fmt: skip
 
 
+def _two(rates: object) -> bool:
+    return isinstance(rates, list) and len(rates) == 2 and all(map(is_number, rates))
+
+
 def _rates(job: Mapping[str, Any], types: int, where: str) -> list[float]:
     rates = job.get("tput")
-    if not isinstance(rates, list) or len(rates) != types:
+    if not isinstance(rates, list) or len(rates) != types or not all(map(is_number, rates)):
         raise InputError(
-            f"{where}: tput is {rates!r}, expected {types} rates, in order of type names"
+            f"{where}: tput is {shown(rates)}, expected {types} rates, in order of type names"
         )
     return rates
 
 
 def _numbers(given: object, where: str) -> dict[str, float]:
     if not isinstance(given, dict):
-        raise InputError(f"{where} is {given!r}, expected an object of numbers")
+        raise InputError(f"{where} is {shown(given)}, expected an object of numbers")
     for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:
-            raise InputError(f"{where}: {name} is {value!r}, expected a number >= 0")
+        if not is_number(value) or value < 0:
+            raise InputError(f"{where}: {shown(name)} is {shown(value)}, expected a number >= 0")
     return dict(given)
 
 
@@ -194,5 +211,5 @@ def _names(given: object, cluster: Mapping[str, float], where: str) -> dict[str,
     if given is None:
         return {}
     if not isinstance(given, dict) or not all(name in cluster for name in given.values()):
-        raise InputError(f"{where} is {given!r}, expected an object of types of the cluster")
+        raise InputError(f"{where} is {shown(given)}, expected an object of types of the cluster")
     return dict(given)

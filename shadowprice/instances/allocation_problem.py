@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import LARGEST, ColumnChecks
+from shadowprice.instances.checks import LARGEST, ColumnChecks, on_one_line
 
 MAX_GANG = 10_000_000
 
@@ -135,8 +135,10 @@ class AllocationProblem:
             Naming source, row, column, value and expectation of the first bad value.
         """
         types = tuple(gpu_types)
-        if not types or len(set(types)) != len(types):
-            raise InputError(f"{source}: gpu_types {types!r}, expected different names")
+        if not types or len(set(types)) != len(types) or not all(map(on_one_line, types)):
+            raise InputError(
+                f"{source}: gpu_types {types!r}, expected different names, each on one line"
+            )
         draws_on = tuple(range(len(types))) if accelerators is None else tuple(accelerators)
         if len(draws_on) != len(types) or set(draws_on) != set(range(len(set(draws_on)))):
             raise InputError(

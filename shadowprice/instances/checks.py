@@ -1,12 +1,15 @@
-"""Checks of columns from outside, with errors that name what they refuse."""
+"""Checks of columns, names and entries from outside, with errors that name what they refuse."""
 
 from __future__ import annotations
 
+import difflib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -16,6 +19,9 @@ from shadowprice.errors import InputError
 
 THROUGHPUT_PREFIX = "throughput:"
 """What columns of throughputs are called in frames: the prefix and the GPU type."""
+
+MAX_WHOLE = 2**53
+"""Up to which whole numbers are exact in float64."""
 
 LARGEST = float(np.finfo(np.float64).max)
 """Largest finite number."""
@@ -52,7 +58,7 @@ class ColumnChecks:
             value = values[k].item() if isinstance(values[k], np.generic) else values[k]
             raise InputError(
                 f"{self.source}: row {self.rows[k]}, column {self.names.get(column, column)!r}: "
-                f"got {_shown(value)}, expected {expected}"
+                f"got {shown(value)}, expected {expected}"
             )
 
     def column(self, column: str, values: ArrayLike) -> NDArray[Any]:
@@ -103,21 +109,19 @@ class ColumnChecks:
         return numbers.astype(np.int64)
 
     def texts(self, column: str, values: ArrayLike, *, required: bool) -> NDArray[np.object_]:
-        """Strings; numbers become text, missing values the empty string unless required."""
+        """Strings on one line; numbers become text, missing values the empty string unless required."""
         given = self.column(column, values).astype(object)
         texts = given
         if not all(type(value) is str for value in given.tolist()):
             missing = np.asarray(pd.isna(given), dtype=bool)
-            odd = np.array(
-                [not isinstance(each, str | Real) for each in given.tolist()], dtype=bool
-            )
+            odd = np.array([not _is_text(each) for each in given.tolist()], dtype=bool)
             self.holds(column, given, ~odd | missing, "text")
             texts = np.where(missing, "", np.array([str(each) for each in given], dtype=object))
         if required:
             self.holds(column, given, texts != "", "a name that is not empty")
-        if not _writable("".join(texts.tolist())):
-            fine = np.array([_writable(text) for text in texts.tolist()], dtype=bool)
-            self.holds(column, texts, fine, "valid Unicode without null characters")
+        if not on_one_line("".join(texts.tolist())):
+            fine = np.array([on_one_line(text) for text in texts.tolist()], dtype=bool)
+            self.holds(column, texts, fine, ONE_LINE)
         return texts
 
     def unique(self, column: str, names: NDArray[np.object_]) -> None:
@@ -135,11 +139,11 @@ class ColumnChecks:
             raise InputError(ragged) from error
         given = given.reshape(n, len(gpu_types)) if given.size == n == 0 else given
         names = [] if isinstance(gpu_types, str) else list(gpu_types)
-        if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(
-            names
-        ):
+        good = all(isinstance(name, str) and name and on_one_line(name) for name in names)
+        if not good or len(set(names)) < len(names):
             raise InputError(
-                f"{self.source}: gpu_types are {gpu_types!r}, expected different names of GPU types"
+                f"{self.source}: gpu_types are {gpu_types!r}, expected different names of GPU types, "
+                "each on one line"
             )
         if given.shape != (n, len(names)) or not names:
             raise InputError(
@@ -168,19 +172,78 @@ def _float(value: object) -> float:
         return float("nan")
 
 
-def _writable(text: str) -> bool:
-    return text.isprintable() or ("\0" not in text and not _has_surrogates(text))
+def known_keys(
+    entry: object,
+    where: str,
+    known: Sequence[str],
+    required: Sequence[str] = (),
+    meant: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """A mapping with these keys and no others, as it is.
+
+    Parameters
+    ----------
+    where : str
+        File and place in it, for messages.
+    known : sequence of str
+        All keys there may be.
+    required : sequence of str
+        Those that there must be.
+    meant : mapping of str to str
+        Known keys by what else one might call them, for messages.
+
+    Raises
+    ------
+    InputError
+        If it is no mapping, or naming the first unknown key and the known one nearest to it, or
+        the first that is missing.
+    """
+    if not isinstance(entry, dict):
+        expected = ", ".join(required or known)
+        raise InputError(f"{where}: is {shown(entry)}, expected a mapping with {expected}")
+    for key in entry:
+        if key not in known:
+            name = str(key)[:100]
+            near = [meant[name]] if name in meant else difflib.get_close_matches(name, known, 1)
+            guess = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
+            raise InputError(f"{where}: unknown key {shown(key)}; {guess}")
+    for key in required:
+        if key not in entry:
+            raise InputError(f"{where}: has no {key}, expected {', '.join(required)}")
+    return entry
 
 
-def _has_surrogates(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value of JSON or TOML is a number that a float can hold; truth values are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -LARGEST <= value <= LARGEST
+
+
+ONE_LINE = "text on one line, without control characters"
+
+_LINES = frozenset(("Cc", "Cs", "Zl", "Zp"))
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def on_one_line(text: str) -> bool:
+    """Whether a name can be printed without ending a line, moving a cursor or turning text around.
+
+    Whoever can name a job could otherwise have us print a line of his own.
+    """
+    if text.isprintable():
         return True
-    return False
+    return all(
+        unicodedata.category(letter) not in _LINES and letter not in _DIRECTIONS for letter in text
+    )
 
 
-def _shown(value: object) -> str:
+def _is_text(value: object) -> bool:
+    return isinstance(value, str | Real) and not isinstance(value, bool | np.bool_)
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: on one line, not long."""
     # A number of four thousand digits cannot be converted to text, and nobody would read it.
     try:
         text = repr(value)

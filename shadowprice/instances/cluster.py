@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -14,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import ONE_LINE, is_number, known_keys, on_one_line
+from shadowprice.instances.files import parse_toml, read_text
 
 ANY_TYPE = "gpu"
 """GPU type of a node whose type was not given."""
@@ -64,13 +65,11 @@ class Node:
             )
         if not isinstance(self.gpu_type, str) or not self.gpu_type:
             raise InputError(f"node: gpu_type is {self.gpu_type!r}, expected a non-empty name")
+        if not on_one_line(self.gpu_type):
+            raise InputError(f"node: gpu_type is {self.gpu_type!r}, expected {ONE_LINE}")
         for field in fields(self)[2:]:
             value = getattr(self, field.name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not 0 <= value < float("inf")
-            ):
+            if not is_number(value) or value < 0:
                 raise InputError(f"node: {field.name} is {value!r}, expected a finite number >= 0")
 
 
@@ -132,13 +131,8 @@ class Cluster:
     @classmethod
     def from_toml(cls, path: str | Path) -> Cluster:
         """Read a file of ``[[nodes]]`` tables: a ``count`` and the fields of :class:`Node`."""
-        path = Path(path)
-        try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("nodes")
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: is not TOML: {error}") from error
+        given = parse_toml(read_text(path), str(path))
+        tables = known_keys(given, str(path), ("nodes",)).get("nodes")
         if not isinstance(tables, list) or not tables:
             raise InputError(f"{path}: expected at least one [[nodes]] table with gpus = ...")
         return cls(
@@ -207,14 +201,8 @@ def _shortest(value: float) -> str:
 
 
 def _group(table: object, where: str) -> Iterable[Node]:
-    known = {field.name for field in fields(Node)}
-    if not isinstance(table, dict) or "gpus" not in table:
-        raise InputError(f"{where}: expected a table with gpus = <integer>")
-    unknown = set(table) - known - {"count"}
-    if unknown:
-        raise InputError(
-            f"{where}: unknown key {min(unknown)!r}, expected count or one of {', '.join(sorted(known))}"
-        )
+    known = ("count", *(field.name for field in fields(Node)))
+    table = known_keys(table, where, known, ("gpus",))
     count = table.get("count", 1)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_NODES:
         raise InputError(f"{where}: count is {count!r}, expected an integer from 1 to {MAX_NODES}")

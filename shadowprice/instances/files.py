@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
+import math
+import tomllib
 import zlib
+from collections import Counter
 from pathlib import Path
+from typing import Any, NoReturn
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import shown
 
 MAX_BYTES = 4 * 2**30
 """Largest file read, after decompression."""
@@ -70,3 +76,62 @@ def read_text(path: str | Path, *, keep_line_ends: bool = False) -> str:
     if not text.strip():
         raise InputError(f"{path}: is empty")
     return text if keep_line_ends else text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    """What a JSON file holds; see :func:`parse_json` and :func:`read_bytes`.
+
+    Raises
+    ------
+    InputError
+        Naming the file and what is wrong with it.
+    """
+    return parse_json(read_text(path), str(path))
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """What TOML holds.
+
+    Raises
+    ------
+    InputError
+        Naming the source and what is wrong with the text.
+    """
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise InputError(f"{source}: is not TOML: {error}") from error
+
+
+def parse_json(text: str, source: str) -> Any:
+    """What JSON holds, as the standard has it: NaN, infinities and repeated keys are refused.
+
+    Raises
+    ------
+    InputError
+        Naming the source and what is wrong with the text.
+    """
+
+    def refuse(constant: str) -> NoReturn:
+        raise InputError(f"{source}: is not JSON: {constant} is no number of it")
+
+    def real(digits: str) -> float:
+        value = float(digits)
+        if math.isinf(value):
+            raise InputError(f"{source}: {shown(digits)}, expected a number below 1.8e308")
+        return value
+
+    def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            raise InputError(f"{source}: entry {shown(twice)} is there twice, expected it once")
+        return found
+
+    try:
+        return json.loads(text, parse_constant=refuse, parse_float=real, object_pairs_hook=entries)
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        # ValueError: also whole numbers of thousands of digits.
+        raise InputError(f"{source}: is not JSON: {error}") from error

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import MAX_WHOLE, ColumnChecks, is_number, known_keys, shown
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload import Workload
 
@@ -92,20 +93,27 @@ class Forks:
         InputError
             If a column or a setting is missing or is no number.
         """
+        check = ColumnChecks(source, np.arange(len(frame)))
         columns: dict[str, Any] = {}
         for name in cls.columns():
             if name not in frame:
                 raise InputError(f"{source}: column {name!r} is missing")
-            kind = np.float64 if name.endswith("_s") else np.int64
-            try:
-                columns[name] = frame[name].to_numpy(dtype=kind).copy()
-            except (ValueError, TypeError) as error:
-                raise InputError(f"{source}: column {name!r} is not numeric: {error}") from error
+            given = frame[name].to_numpy()
+            columns[name] = (
+                check.numbers(name, given, -np.inf, np.inf, "a number")
+                if name.endswith("_s")
+                else check.integers(name, given, -MAX_WHOLE, MAX_WHOLE)
+            ).copy()
         missing = [name for name in _SETTINGS if name not in settings]
         if missing:
             raise InputError(f"{source}: setting {missing[0]!r} is missing")
-        given: dict[str, Any] = {name: float(settings[name]) for name in _SETTINGS[:-1]}
-        return cls(**columns, **given, max_copies=int(settings["max_copies"]))
+        known_keys(dict(settings), source, _SETTINGS)
+        for name in _SETTINGS:
+            value = settings[name]
+            if not is_number(value) or (name == "max_copies" and value != int(value)):
+                raise InputError(f"{source}: setting {name!r} is {shown(value)}, expected a number")
+        times: dict[str, Any] = {name: float(settings[name]) for name in _SETTINGS[:-1]}
+        return cls(**columns, **times, max_copies=int(settings["max_copies"]))
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a pandas frame."""

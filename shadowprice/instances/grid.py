@@ -22,6 +22,9 @@ TICK_S = 1.0 / TICKS_PER_S
 MAX_TIME_S = float(2**32)
 """Largest time accepted [s], about 136 years; sums of two such times are still exact."""
 
+MAX_TOTAL_S = float(2**42)
+"""Most GPU-seconds of all jobs of an instance together, 139,000 GPU-years: sums of ticks are 64-bit."""
+
 
 def to_grid(times_s: ArrayLike) -> NDArray[np.float64]:
     """Round times [s] to the nearest grid point."""

@@ -36,8 +36,9 @@ import numpy as np
 import pandas as pd
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import ONE_LINE, is_number, known_keys, on_one_line, shown
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.files import read_text
+from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
@@ -46,6 +47,10 @@ from shadowprice.instances.workload import Workload
 FORMAT = 1
 _JOB = ("id", "arrival_s", "gpus", "work_s")
 _RUN = ("job", "node", "gpus", "start_s", "end_s")
+_RECORD = (
+    "format", "name", "policy", "predictor", "objective", "cluster", "jobs", "witness",
+    "policy_cost_s", "witness_cost_s", "ratio", "witness_is", "provenance",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +114,9 @@ def parse_hard(text: str, source: str) -> HardInstance:
         If it is not of the format; whether what it claims is true is for others to check.
     """
     try:
-        record = json.loads(text)
-        if record["format"] != FORMAT:
-            raise InputError(f"{source}: format is {record['format']!r}, expected {FORMAT}")
+        record = known_keys(parse_json(text, source), source, _RECORD, _RECORD)
+        if type(record["format"]) is not int or record["format"] != FORMAT:
+            raise InputError(f"{source}: format is {shown(record['format'])}, expected {FORMAT}")
         return _of_record(record, source)
     except InputError:
         raise
@@ -122,6 +127,20 @@ def parse_hard(text: str, source: str) -> HardInstance:
 
 
 def _of_record(record: Mapping[str, Any], source: str) -> HardInstance:
+    for part, keys in (("jobs", _JOB), ("witness", _RUN)):
+        for k, entry in enumerate(record[part]):
+            known_keys(entry, f"{source}: {part}[{k}]", keys, keys)
+            for key in set(keys) - {"id"}:
+                if not is_number(entry[key]):
+                    raise InputError(
+                        f"{source}: {part}[{k}]: {key} is {shown(entry[key])}, expected a number"
+                    )
+    for key in ("policy_cost_s", "witness_cost_s"):
+        if not is_number(record[key]):
+            raise InputError(f"{source}: {key} is {shown(record[key])}, expected a number")
+    for key in ("name", "policy", "objective", "cluster", "ratio", "witness_is"):
+        if not isinstance(record[key], str) or not on_one_line(record[key]):
+            raise InputError(f"{source}: {key} is {shown(record[key])}, expected {ONE_LINE}")
     columns = {key: [job[key] for job in record["jobs"]] for key in _JOB}
     jobs = Workload.from_columns(
         id=columns["id"], arrival_s=columns["arrival_s"], gpus=columns["gpus"],
@@ -129,8 +148,8 @@ def _of_record(record: Mapping[str, Any], source: str) -> HardInstance:
     )  # fmt: skip
     runs = pd.DataFrame(record["witness"], columns=list(_RUN)).assign(overhead_s=0.0)
     predictor = record["predictor"]
-    if predictor is not None and not isinstance(predictor, str):
-        raise InputError(f"{source}: predictor is {predictor!r}, expected text or null")
+    if predictor is not None and not (isinstance(predictor, str) and on_one_line(predictor)):
+        raise InputError(f"{source}: predictor is {shown(predictor)}, expected text or null")
     return HardInstance(
         name=str(record["name"]),
         policy=str(record["policy"]),

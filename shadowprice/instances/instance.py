@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.conditions import Conditions
-from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, ceil_time, up_to_grid
+from shadowprice.instances.grid import (
+    MAX_TIME_S,
+    MAX_TOTAL_S,
+    TICK_S,
+    TICKS_PER_S,
+    ceil_time,
+    up_to_grid,
+)
 from shadowprice.instances.job_graphs import JobGraphs
 from shadowprice.instances.pools import Pools
 from shadowprice.instances.throughputs import Kind, Throughputs
@@ -126,6 +133,14 @@ class Instance:
                 f"{self.workload.source}: job {self.workload.id[job]!r} needs {self.workload.gpus[job]} GPUs "
                 f"of one type on which it can run, cluster {self.cluster} has no such type{more}; "
                 "use a larger cluster or drop infeasible jobs"
+            )
+        held_s = np.cumsum(self.workload.gpus * self.shortest_s)
+        if not (held_s <= MAX_TOTAL_S).all():
+            job = int((held_s > MAX_TOTAL_S).argmax())
+            raise InputError(
+                f"{self.workload.source}: job {self.workload.id[job]!r} takes {self.shortest_s[job]!r} s on "
+                f"{self.workload.gpus[job]} GPUs, with those before it {held_s[job]:.10g} GPU-seconds, "
+                f"expected at most {MAX_TOTAL_S:.10g} of all jobs together"
             )
 
     def _only(self, fine: bool, one: str, other: str) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +11,7 @@ import pyarrow.parquet as pq
 from shadowprice.errors import InputError
 from shadowprice.instances.delimited import read_table
 from shadowprice.instances.files import read_bytes
-from shadowprice.instances.workload import TEXT_COLUMNS, Workload
+from shadowprice.instances.workload import Workload
 
 
 def write_workload(workload: Workload, path: str | Path) -> None:
@@ -30,11 +28,7 @@ def write_workload(workload: Workload, path: str | Path) -> None:
         if path.suffix == ".parquet":
             pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
         elif path.suffix == ".csv":
-            # A carriage return ends a line unless quoted, and is not quoted unless asked for.
-            texts = [name for name in TEXT_COLUMNS if name in frame]
-            returns = any("\r" in text for name in texts for text in frame[name].tolist())
-            quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
-            frame.to_csv(path, index=False, lineterminator="\n", quoting=quoting, encoding="utf-8")
+            frame.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
         else:
             raise InputError(f"{path}: expected a name that ends with .parquet or .csv")
     except OSError as error:

@@ -22,9 +22,9 @@ a link between parts of one step. A model may have ``data``, ``pipeline``, ``ten
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,17 @@ import yaml
 from yaml.constructor import ConstructorError
 
 from shadowprice.errors import InputError
-from shadowprice.instances.files import read_text
+from shadowprice.instances.checks import ONE_LINE, known_keys, on_one_line, shown
+from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.job_graph_models import Device, Parallelism, model_job_graph
 
-_GRAPH = {"name", "microbatches", "stages", "links"}
-_STAGE = {"name", "replicas", "forward_s", "backward_s", "parameter_bytes"}
-_LINK = {"from", "to", "bytes_per_replica", "exchange"}
-_SPLIT = {"data", "pipeline", "tensor", "microbatches"}
-_DEVICE = {"flop_per_s", "efficiency"}
-_MODEL = {"name", "batch", "bytes_per_number", "tokens"} | _SPLIT | _DEVICE
+_GRAPH = ("name", "microbatches", "stages", "links")
+_STAGE = ("name", "replicas", "forward_s", "backward_s", "parameter_bytes")
+_LINK = ("from", "to", "bytes_per_replica", "exchange")
+_SPLIT = ("data", "pipeline", "tensor", "microbatches")
+_DEVICE = ("flop_per_s", "efficiency")
+_MODEL = ("name", "batch", "bytes_per_number", "tokens", *_SPLIT, *_DEVICE)
 
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """What PyYAML raises where a value is not what its tag says, such as the 45th of a month."""
@@ -57,15 +58,14 @@ def load_job_graph(path: str | Path) -> JobGraph:
     """
     source = str(path)
     text = read_text(path)
-    kind, parse = ("JSON", _json) if Path(path).suffix.lower() == ".json" else ("YAML", _yaml)
+    if Path(path).suffix.lower() == ".json":
+        return job_graph_of(parse_json(text, source), source)
     try:
-        data = parse(text)
-    except (json.JSONDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"{source}: is not {kind}: {' '.join(str(error).split())}") from error
+        data = yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError(f"{source}: is not YAML: {' '.join(str(error).split())}") from error
     except _Repeated as error:
         raise InputError(f"{source}: {error}") from error
-    except ValueError as error:  # a number in JSON of thousands of digits
-        raise InputError(f"{source}: is not {kind}: {error}") from error
     return job_graph_of(data, source)
 
 
@@ -78,11 +78,11 @@ def job_graph_of(data: object, source: str = "job graph") -> JobGraph:
         As for ``load_job_graph``.
     """
     if not isinstance(data, dict):
-        raise InputError(f"{source}: is {_shown(data)}, expected name, stages and links, or model")
+        raise InputError(f"{source}: is {shown(data)}, expected name, stages and links, or model")
     try:
         if "model" in data:
-            return _of_model(_entries(data, source, {"name", "model"}, ("model",)), source)
-        return _of_stages(_entries(data, source, _GRAPH, ("name", "stages")), source)
+            return _of_model(known_keys(data, source, ("name", "model"), ("model",)), source)
+        return _of_stages(known_keys(data, source, _GRAPH, ("name", "stages")), source)
     except InputError as error:
         # Errors of the graph itself know the job and its stages, but not the file.
         message = str(error)
@@ -98,7 +98,7 @@ def _of_stages(data: Mapping[str, Any], source: str) -> JobGraph:
     for s, stage in enumerate(stages):
         if stage.name in position:
             raise InputError(
-                f"{source}: stages[{s}]: name is {_shown(stage.name)}, as of "
+                f"{source}: stages[{s}]: name is {shown(stage.name)}, as of "
                 f"stages[{position[stage.name]}], expected different names"
             )
         position[stage.name] = s
@@ -120,7 +120,7 @@ def _of_stages(data: Mapping[str, Any], source: str) -> JobGraph:
 
 
 def _stage(entry: object, where: str) -> Stage:
-    given = _entries(entry, where, _STAGE, ("name", "replicas", "forward_s", "backward_s"))
+    given = known_keys(entry, where, _STAGE, ("name", "replicas", "forward_s", "backward_s"))
     name = _text(given["name"], f"{where}: name")
     where = f"{where} ({name!r})"
     replicas = _integer(given["replicas"], f"{where}: replicas")
@@ -134,36 +134,37 @@ def _stage(entry: object, where: str) -> Stage:
 
 
 def _link(entry: object, where: str, position: Mapping[str, int]) -> Link:
-    given = _entries(entry, where, _LINK, ("from", "to", "bytes_per_replica"))
+    given = known_keys(entry, where, _LINK, ("from", "to", "bytes_per_replica"))
     ends = []
     for key in ("from", "to"):
         name = _text(given[key], f"{where}: {key}")
         if name not in position:
             raise InputError(
-                f"{where}: {key} is {_shown(name)}, expected a stage: {_some(position)}"
+                f"{where}: {key} is {shown(name)}, expected a stage: {_some(position)}"
             )
         ends.append(position[name])
     exchange = given.get("exchange", False)
     if not isinstance(exchange, bool):
-        raise InputError(f"{where}: exchange is {_shown(exchange)}, expected true or false")
+        raise InputError(f"{where}: exchange is {shown(exchange)}, expected true or false")
     sent = _number(given["bytes_per_replica"], f"{where}: bytes_per_replica")
     return Link(ends[0], ends[1], sent, exchange)
 
 
 def _of_model(data: Mapping[str, Any], source: str) -> JobGraph:
     where = f"{source}: model"
-    given = _entries(data["model"], where, _MODEL, ("name", "batch", "flop_per_s"))
+    given = known_keys(data["model"], where, _MODEL, ("name", "batch", "flop_per_s"))
     model = _text(given["name"], f"{where}: name")
     whole = {
         key: _integer(given[key], f"{where}: {key}")
-        for key in sorted((_SPLIT | {"batch", "tokens"}) & given.keys())
+        for key in (*_SPLIT, "batch", "tokens")
+        if key in given
     }
     device = Device(
-        **{key: _number(given[key], f"{where}: {key}") for key in sorted(_DEVICE & given.keys())}
+        **{key: _number(given[key], f"{where}: {key}") for key in _DEVICE if key in given}
     )
     graph = model_job_graph(
         model,
-        Parallelism(**{key: whole[key] for key in sorted(_SPLIT & whole.keys())}),
+        Parallelism(**{key: whole[key] for key in _SPLIT if key in whole}),
         whole["batch"],
         device,
         bytes_per_number=_number(given.get("bytes_per_number", 4.0), f"{where}: bytes_per_number"),
@@ -173,39 +174,24 @@ def _of_model(data: Mapping[str, Any], source: str) -> JobGraph:
     return JobGraph(name, graph.stages, graph.links, graph.microbatches)
 
 
-def _entries(
-    entry: object, where: str, known: set[str], required: tuple[str, ...]
-) -> dict[str, Any]:
-    """A mapping with these keys and no others."""
-    if not isinstance(entry, dict):
-        raise InputError(f"{where}: is {_shown(entry)}, expected entries {', '.join(required)}")
-    for key in entry:
-        if key not in known:
-            raise InputError(
-                f"{where}: entry {_shown(key)} is unknown, expected one of {', '.join(sorted(known))}"
-            )
-    for key in required:
-        if key not in entry:
-            raise InputError(f"{where}: has no {key}, expected {', '.join(required)}")
-    return entry
-
-
 def _list(value: object, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise InputError(f"{where}: is {_shown(value)}, expected a list")
+        raise InputError(f"{where}: is {shown(value)}, expected a list")
     return value
 
 
 def _text(value: object, where: str) -> str:
     # A name written as a number, 1 or 2.5, is a name all the same; true and null are slips.
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise InputError(f"{where} is {_shown(value)}, expected a name that is not empty")
+        raise InputError(f"{where} is {shown(value)}, expected a name that is not empty")
+    if not on_one_line(str(value)):
+        raise InputError(f"{where} is {shown(value)}, expected {ONE_LINE}")
     return str(value)
 
 
 def _integer(value: object, where: str) -> int:
     if type(value) is not int:
-        raise InputError(f"{where} is {_shown(value)}, expected an integer")
+        raise InputError(f"{where} is {shown(value)}, expected an integer")
     return value
 
 
@@ -214,8 +200,8 @@ def _number(value: object, where: str) -> float:
     if isinstance(value, str) and "_" not in value:
         with suppress(ValueError):
             value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise InputError(f"{where} is {_shown(value)}, expected a number >= 0")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+        raise InputError(f"{where} is {shown(value)}, expected a number >= 0")
     return value
 
 
@@ -224,37 +210,11 @@ def _some(names: Mapping[str, int]) -> str:
     return shown if len(names) <= 8 else f"{shown}, ..."
 
 
-def _shown(value: object) -> str:
-    # A number of thousands of digits cannot be converted to text.
-    try:
-        text = repr(value)
-    except ValueError:
-        return "a very long number"
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 class _Repeated(Exception):
     """A key is there twice, of which readers of YAML and JSON silently keep the last."""
 
     def __init__(self, key: object, where: str = "") -> None:
-        super().__init__(f"entry {_shown(key)} is there twice{where}, expected it once")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in entries:
-            raise _Repeated(key)
-        entries[key] = value
-    return entries
-
-
-def _json(text: str) -> object:
-    return json.loads(text, object_pairs_hook=_object)
-
-
-def _yaml(text: str) -> object:
-    return yaml.load(text, Loader=_Loader)
+        super().__init__(f"entry {shown(key)} is there twice{where}, expected it once")
 
 
 class _Loader(yaml.SafeLoader):
@@ -264,7 +224,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except _UNREADABLE as error:
-            problem = f"{_shown(node.value)} is no {node.tag.removeprefix('tag:yaml.org,2002:')}"
+            problem = f"{shown(node.value)} is no {node.tag.removeprefix('tag:yaml.org,2002:')}"
             raise ConstructorError(None, None, problem, node.start_mark) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

@@ -17,8 +17,6 @@ Names match whatever their case, hyphens and underscores: ``VGG19`` is ``vgg-19`
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -28,6 +26,8 @@ from typing import Any
 import numpy as np
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import is_number, known_keys, shown
+from shadowprice.instances.files import parse_json, parse_toml
 from shadowprice.instances.locality import Locality
 from shadowprice.instances.plain_names import plain_name
 from shadowprice.instances.workload import Workload
@@ -113,21 +113,20 @@ class ModelSkews:
             raise InputError(f"{file}: ends in {file.suffix!r}, expected .json or .toml")
         try:
             text = file.read_text(encoding="utf-8")
-            given = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+            json_or_toml = parse_json if file.suffix == ".json" else parse_toml
+            given = json_or_toml(text, str(file))
         except OSError as error:
             raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-        except (ValueError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"{file}: {error}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{file}: is not text: {error}") from error
         return cls.of_mapping(given, str(file))
 
     @classmethod
     def of_mapping(cls, given: Any, source: str) -> ModelSkews:
         """The same from what such a file holds."""
-        if not isinstance(given, dict) or not isinstance(given.get("models"), dict):
+        known_keys(given, source, ("models", "default"), ("models",))
+        if not isinstance(given["models"], dict):
             raise InputError(f"{source}: expected a table 'models' of models by name")
-        other = sorted(given.keys() - {"models", "default"})
-        if other:
-            raise InputError(f"{source}: {other[0]!r}, expected only 'models' and 'default'")
         models = {name: _read(row, source, name) for name, row in given["models"].items()}
         default = given.get("default")
         return cls(models, None if default is None else _read(default, source, "default"), source)
@@ -184,11 +183,10 @@ def locality_of(workload: Workload, skews: ModelSkews | None = None) -> Locality
 
 def _read(row: Any, source: str, name: str) -> ModelSkew:
     where = f"{source}: model {name!r}"
-    if not isinstance(row, dict) or row.keys() != {"skew", "spread_speed"}:
-        raise InputError(f"{where}: {row!r}, expected 'skew' and 'spread_speed'")
+    known_keys(row, where, ("skew", "spread_speed"), ("skew", "spread_speed"))
     for key, value in row.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"{where}: {key} is {value!r}, expected a number")
+        if not is_number(value):
+            raise InputError(f"{where}: {key} is {shown(value)}, expected a number")
     try:
         return ModelSkew(float(row["skew"]), float(row["spread_speed"]))
     except InputError as error:

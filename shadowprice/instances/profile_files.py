@@ -17,8 +17,6 @@ and by gang with the speeds under ``tput``, and the axes once, for each GPU::
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,8 +24,10 @@ from typing import Any
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.instances.files import read_text
+from shadowprice.instances.checks import is_number, known_keys, on_one_line, shown
+from shadowprice.instances.files import read_json
 from shadowprice.instances.profile import Profile
+from shadowprice.instances.throughputs import SYNERGY_TABLE
 
 ANY_GANG = 0
 """Gang size of tables that hold for all gangs."""
@@ -47,14 +47,15 @@ def read_profiles(path: str | Path) -> dict[ProfileKey, Profile]:
     InputError
         Naming the file, the model and the cell.
     """
-    try:
-        data = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON: {error}") from error
+    data = read_json(path)
     entries = data.get("profiles") if isinstance(data, dict) else None
     if not isinstance(entries, list | dict) or not entries:
         raise InputError(f"{path}: expected an object with profiles, a non-empty list of tables")
-    rows = _ours(entries, path) if isinstance(entries, list) else _synergy(entries, data, path)
+    if isinstance(entries, list):
+        known_keys(data, str(path), ("profiles",))
+        rows = _ours(entries, path)
+    else:
+        rows = _synergy(entries, data, path)
     tables: dict[ProfileKey, Profile] = {}
     for key, profile in rows:
         if key in tables:
@@ -79,14 +80,10 @@ def table_entry(model: str, gpus: int, profile: Profile, measured: object = None
 def _ours(entries: list[Any], path: str | Path) -> Iterator[tuple[ProfileKey, Profile]]:
     for position, entry in enumerate(entries, 1):
         where = f"{path}: table {position}"
-        if not isinstance(entry, dict) or not set(_NEEDED) <= set(entry) <= set(_KNOWN):
-            found = ", ".join(map(str, entry)) if isinstance(entry, dict) else repr(entry)
-            raise InputError(
-                f"{where}: has {found:.200}, expected {', '.join(_NEEDED)} and perhaps gpus, measured"
-            )
+        known_keys(entry, where, _KNOWN, _NEEDED)
         model, gpus = entry["model"], entry.get("gpus", ANY_GANG)
-        if not isinstance(model, str) or not model:
-            raise InputError(f"{where}: model is {model!r:.80}, expected a name")
+        if not isinstance(model, str) or not model or not on_one_line(model):
+            raise InputError(f"{where}: model is {shown(model)}, expected a name on one line")
         if type(gpus) is not int or gpus < (0 if "gpus" not in entry else 1):
             raise InputError(f"{where}: gpus is {gpus!r:.80}, expected an integer >= 1")
         yield (model, gpus), _profile(entry, f"{path}: model {model!r}{_on(gpus)}")
@@ -95,14 +92,17 @@ def _ours(entries: list[Any], path: str | Path) -> Iterator[tuple[ProfileKey, Pr
 def _synergy(
     entries: Mapping[str, Any], data: Mapping[str, Any], path: str | Path
 ) -> Iterator[tuple[ProfileKey, Profile]]:
-    axes = data.get("profile_axes")
-    if not isinstance(axes, dict) or not {"cpu_rows", "mem_cols_gb"} <= set(axes):
-        raise InputError(f"{path}: expected profile_axes with cpu_rows and mem_cols_gb")
+    # The tables come within the record of a run, whose other entries are not about them.
+    known = ("cpu_rows", "mem_cols_gb")
+    axes = known_keys(data.get("profile_axes"), f"{path}: profile_axes", known, known)
     for model, gangs in entries.items():
+        if not on_one_line(model):
+            raise InputError(f"{path}: model {shown(model)}, expected a name on one line")
         for size, table in gangs.items() if isinstance(gangs, dict) else [("", None)]:
             where = f"{path}: model {model!r}"
             if not (size.isdecimal() and size.isascii() and isinstance(table, dict)):
                 raise InputError(f"{where}: expected objects with tput by gang size")
+            known_keys(table, f"{where}{_on(int(size))}", SYNERGY_TABLE)
             one = {
                 "cpus_per_gpu": axes["cpu_rows"],
                 "memory_gb_per_gpu": axes["mem_cols_gb"],
@@ -139,7 +139,7 @@ def _profile(entry: Mapping[str, Any], name: str) -> Profile:
 
 
 def _speed(cell: object, where: str) -> float:
-    if not _is_number(cell) or not cell > 0:  # type: ignore[operator]
+    if not is_number(cell) or not cell > 0:  # type: ignore[operator]
         what = "missing" if cell is None else repr(cell)[:80]
         raise InputError(
             f"{where} for each GPU is {what}, expected a number > 0; leave out amounts with which "
@@ -149,13 +149,6 @@ def _speed(cell: object, where: str) -> float:
 
 
 def _numbers(values: object, where: str) -> list[float]:
-    if not isinstance(values, list) or not values or not all(map(_is_number, values)):
+    if not isinstance(values, list) or not values or not all(map(is_number, values)):
         raise InputError(f"{where} is {values!r:.80}, expected a list of numbers")
     return [float(value) for value in values]
-
-
-def _is_number(value: object) -> bool:
-    """Whether a value of JSON is a number that a float can hold."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) < 1e300 and math.isfinite(value)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.files import read_text
+from shadowprice.instances.checks import ColumnChecks, is_number, known_keys, shown
+from shadowprice.instances.files import parse_json, read_text
 
 
 def load_samples(path: str | Path) -> NDArray[np.float64]:
@@ -26,23 +26,20 @@ def load_samples(path: str | Path) -> NDArray[np.float64]:
         If there are none, or one is not a positive number.
     """
     text = read_text(path)
-    try:
-        data = json.loads(text)
-        values = data.get("samples") if isinstance(data, dict) else data
-        values = values if isinstance(values, list) else [values]
-    except json.JSONDecodeError:
+    if text.lstrip()[0] in "[{":
+        data = parse_json(text, str(path))
+        if isinstance(data, dict):
+            data = known_keys(data, str(path), ("samples",), ("samples",))["samples"]
+        values = data if isinstance(data, list) else [data]
+        numbers = [float(value) if is_number(value) else float("nan") for value in values]
+    else:
         values = [word.strip().rstrip(",") for word in text.splitlines() if word.strip()]
-    samples = []
-    for position, value in enumerate(values, 1):
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = float("nan")
+        numbers = ColumnChecks.floats(np.array(values, dtype=object)).tolist()
+    for position, (value, number) in enumerate(zip(values, numbers, strict=True), 1):
         if not 0 < number < float("inf"):
             raise InputError(
-                f"{path}: sample {position}: got {value!r}, expected a number of GPU-seconds > 0"
+                f"{path}: sample {position}: got {shown(value)}, expected a number of GPU-seconds > 0"
             )
-        samples.append(number)
-    if not samples:
+    if not numbers:
         raise InputError(f"{path}: has no samples")
-    return np.sort(np.array(samples))
+    return np.sort(np.array(numbers))

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import MAX_WHOLE, ColumnChecks
 
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
@@ -80,6 +81,7 @@ class Schedule:
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, source: str = "schedule") -> Schedule:
         """Inverse of :meth:`to_frame`; without a column ``partner`` nobody shares."""
+        check = ColumnChecks(source, np.arange(len(frame)))
         columns: dict[str, NDArray[Any]] = {}
         if "stages" in frame:
             columns["stages"] = _tuples(frame["stages"], source)
@@ -90,13 +92,12 @@ class Schedule:
                 if column.name in _OPTIONAL:
                     continue
                 raise InputError(f"{source}: column {column.name!r} is missing")
-            kind = np.float64 if column.name in _REAL else np.int64
-            try:
-                columns[column.name] = frame[column.name].to_numpy(dtype=kind).copy()
-            except (ValueError, TypeError) as error:
-                raise InputError(
-                    f"{source}: column {column.name!r} is not numeric: {error}"
-                ) from error
+            given = frame[column.name].to_numpy()
+            columns[column.name] = (
+                check.numbers(column.name, given, -np.inf, np.inf, "a number")
+                if column.name in _REAL
+                else check.integers(column.name, given, -MAX_WHOLE, MAX_WHOLE)
+            ).copy()
         return cls(**columns)
 
     def to_frame(self) -> pd.DataFrame:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import ONE_LINE, on_one_line, shown
 from shadowprice.instances.model_skew import LARGEST_GAIN, MOST_SKEWED, ModelSkew, ModelSkews
 from shadowprice.instances.observations import Observation
 from shadowprice.instances.plain_names import plain_name
@@ -215,6 +216,10 @@ def _check(table: Throughputs) -> None:
             f"{table.source}: GPU types are {', '.join(map(repr, types))}, expected different names, "
             f"none of them {RESERVED!r}"
         )
+    names = (name for kind in table.alone for name in kind[:1])
+    for name in (*types, *names):
+        if not on_one_line(name):
+            raise InputError(f"{table.source}: name {shown(name)}, expected {ONE_LINE}")
     for kind, row in table.alone.items():
         if not 0 <= kind[1] <= MAX_GANG:
             raise InputError(f"{table.source}: {kind!r}, expected a gang of at most {MAX_GANG}")

@@ -9,7 +9,6 @@ name is in double quotes, as a string of JSON) and Synergy's profiles (model, th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import LARGEST
+from shadowprice.instances.checks import ONE_LINE, is_number, known_keys, on_one_line, shown
 from shadowprice.instances.cluster import ANY_TYPE
-from shadowprice.instances.files import read_text
+from shadowprice.instances.files import parse_json, read_json
 
 Kind = tuple[str, int]
 """Job kind: model name and gang size [GPUs]."""
@@ -28,6 +27,12 @@ _GANG = re.compile(r"[1-9][0-9]{0,8}")
 _KIND = re.compile(
     r"""\((?:'(?P<model>[^']+)'|(?P<quoted>"(?:[^"\\]|\\.)*")), (?P<gpus>[0-9]{1,9})\)""", re.DOTALL
 )
+
+
+SYNERGY_TABLE = (
+    "iter_time_s", "tput", "best_cpus_per_gpu", "best_mem_gb_per_gpu", "best_speedup", "placement_penalty",
+)  # fmt: skip
+"""Entries of one gang of one model in Synergy's recorded tables."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,7 @@ def load_throughputs(path: str | Path) -> Throughputs:
     InputError
         If the file is not JSON or has neither form, naming the entry.
     """
-    try:
-        data = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON: {error}") from error
+    data = read_json(path)
     if isinstance(data, dict) and isinstance(data.get("profiles"), dict):
         data = data["profiles"]
     if (
@@ -89,6 +91,7 @@ def _gavel(data: dict[str, Any], source: str) -> Throughputs:
     alone: dict[Kind, list[float]] = {}
     together: dict[tuple[str, Kind, Kind], tuple[float, float]] = {}
     for column, (gpu_type, kinds) in enumerate(data.items()):
+        _on_one_line(gpu_type, source)
         for name, rates in kinds.items():
             kind = _kind(name, f"{source}: {gpu_type}")
             where = f"{source}: {gpu_type} {name}"
@@ -109,14 +112,12 @@ def _gavel(data: dict[str, Any], source: str) -> Throughputs:
 def _synergy(data: dict[str, Any], source: str) -> Throughputs:
     alone: dict[Kind, tuple[float, ...]] = {}
     for model, gangs in data.items():
+        _on_one_line(model, source)
         for gpus, profile in gangs.items():
-            where = f"{source}: {model} on {gpus} GPUs"
-            if (
-                not _GANG.fullmatch(gpus)
-                or not isinstance(profile, dict)
-                or "iter_time_s" not in profile
-            ):
+            where = f"{source}: {shown(model)} on {shown(gpus)} GPUs"
+            if not _GANG.fullmatch(gpus):
                 raise InputError(f"{where}: expected a gang size and an object with iter_time_s")
+            known_keys(profile, where, SYNERGY_TABLE, ("iter_time_s",))
             seconds = _rate(profile["iter_time_s"], where)
             if seconds <= 0:
                 raise InputError(f"{where}: iter_time_s is {seconds}, expected seconds > 0")
@@ -131,15 +132,21 @@ def _kind(text: str, where: str) -> Kind:
     model = match["model"]
     if model is None:
         try:
-            model = str(json.loads(match["quoted"]))
-        except json.JSONDecodeError as error:
+            model = str(parse_json(match["quoted"], where))
+        except InputError as error:
             raise InputError(
                 f'{where}: key {text!r}, expected ("MODEL", GPUS) with MODEL quoted as in JSON'
             ) from error
+    _on_one_line(model, where)
     return model, int(match["gpus"])
 
 
+def _on_one_line(name: str, where: str) -> None:
+    if not on_one_line(name):
+        raise InputError(f"{where}: name {shown(name)}, expected {ONE_LINE}")
+
+
 def _rate(value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
-        raise InputError(f"{where}: got {value!r}, expected a finite rate >= 0")
+    if not is_number(value) or value < 0:
+        raise InputError(f"{where}: got {shown(value)}, expected a finite rate >= 0")
     return float(value)

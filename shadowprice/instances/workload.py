@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.checks import THROUGHPUT_PREFIX, ColumnChecks
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_grid, up_to_grid
+from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, to_grid, up_to_grid
 
 MAX_GANG = 10_000_000
 MAX_ITERATIONS = 1e18
@@ -132,6 +132,9 @@ class Workload:
         amount = check.positive("work", work, MAX_TIME_S if throughput is None else MAX_ITERATIONS)
         if throughput is None:
             amount = np.maximum(to_grid(amount), TICK_S)
+            total = np.cumsum(gang * amount) <= MAX_TOTAL_S
+            expected = f"at most {MAX_TOTAL_S:.10g} GPU-seconds of all jobs together"
+            check.holds("work", amount, total, expected)
         ids = check.texts("id", np.arange(n) if id is None else id, required=True)
         check.unique("id", ids)
         no_deadline = np.inf if deadline_s is None else deadline_s

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from shadowprice.errors import InputError
 from shadowprice.execution.real.job_spec import Job
 from shadowprice.execution.real.job_yaml import Tree, shown
-from shadowprice.instances.checks import LARGEST
+from shadowprice.instances.checks import LARGEST, ONE_LINE, on_one_line
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.observations import JOB_PREFIX
 from shadowprice.instances.workload import MAX_GANG
@@ -64,27 +63,9 @@ def job_of(entry: Mapping[str, Tree], where: str, folder: Path) -> Job:
         arrival_s=read.number("arrival_s", MAX_TIME_S, default=0.0),
         deadline_s=read.number("deadline_s", MAX_TIME_S, default=math.inf),
         model=read.model(),
-        tenant=read.text("tenant", default=""),
+        tenant=read.line("tenant"),
         throughput=read.throughput(),
     )
-
-
-def known_keys(entry: object, where: str, known: Collection[str]) -> dict[str, Tree]:
-    """A mapping with these keys only.
-
-    Raises
-    ------
-    InputError
-        Naming the first other key, and the known one that is nearest to it.
-    """
-    if not isinstance(entry, dict):
-        raise InputError(f"{where}: is {shown(entry)}, expected a mapping of keys to values")
-    for key in entry:
-        if key not in known:
-            near = difflib.get_close_matches(key[:100], known, 1)
-            guess = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
-            raise InputError(f"{where}: unknown key {shown(key)}; {guess}")
-    return entry
 
 
 class _Reader:
@@ -116,8 +97,15 @@ class _Reader:
             raise self.wrong(key, value, "text")
         return value
 
+    def line(self, key: str) -> str:
+        """Text that may be printed as part of a line."""
+        value = self.text(key, default="")
+        if not on_one_line(value):
+            raise self.wrong(key, value, ONE_LINE)
+        return value
+
     def model(self) -> str:
-        value = self.text("model", default="")
+        value = self.line("model")
         if value.startswith(JOB_PREFIX):
             raise self.wrong("model", value, f"a name that does not begin with {JOB_PREFIX!r}")
         return value
@@ -190,7 +178,7 @@ class _Reader:
             raise self.wrong(key, value, "a list of GPU types, [v100, k80]")
         found = []
         for each in value or []:
-            if not isinstance(each, str) or not each:
+            if not isinstance(each, str) or not each or not on_one_line(each):
                 raise self.wrong(key, value, "a list of GPU types, [v100, k80]")
             found.append(each)
         return tuple(dict.fromkeys(found))

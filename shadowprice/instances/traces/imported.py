@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shadowprice.instances.checks import on_one_line
 from shadowprice.instances.workload import Workload
 
 
@@ -29,7 +30,9 @@ class Finding:
     example: str
 
     def __str__(self) -> str:
-        return f"{self.action} {self.count} rows: {self.why} (first: {self.example})"
+        # The example is of the file, and may hold line ends within quotes.
+        first = self.example if on_one_line(self.example) else repr(self.example)
+        return f"{self.action} {self.count} rows: {self.why} (first: {first})"
 
 
 @dataclass(frozen=True)
