@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import known_keys
+from shadowprice.instances.checks import is_number, known_keys
 from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.elasticity import Elasticity
 from shadowprice.instances.files import parse_json
@@ -57,9 +57,7 @@ def from_json(text: str, *, path: str) -> Conditions:
         described = known_keys(parse_json(text, path), path, _CONDITIONS)
         return Conditions(
             _sensitivity(described["sensitivity"]) if "sensitivity" in described else None,
-            Locality(_reals(described["locality"]["spread_speed"]))
-            if "locality" in described
-            else None,
+            _locality(described["locality"]) if "locality" in described else None,
             _elasticity(described["elasticity"]) if "elasticity" in described else None,
         )
     except InputError as error:
@@ -69,7 +67,10 @@ def from_json(text: str, *, path: str) -> Conditions:
         raise InputError(f"{path}: are not conditions of runs as saved: {error}") from error
 
 
-def _sensitivity(described: dict[str, Any]) -> Sensitivity:
+def _sensitivity(described: Any) -> Sensitivity:
+    known_keys(described, "sensitivity", ("profiles", "of"), ("profiles", "of"))
+    for each in described["profiles"]:
+        known_keys(each, "profiles", ("name", *_TABLES), ("name", *_TABLES))
     profiles = tuple(
         Profile(
             _reals(each["cpus_per_gpu"]),
@@ -82,11 +83,20 @@ def _sensitivity(described: dict[str, Any]) -> Sensitivity:
     return Sensitivity(profiles, _integers(described["of"]))
 
 
-def _elasticity(described: dict[str, Any]) -> Elasticity:
+def _locality(described: Any) -> Locality:
+    known_keys(described, "locality", ("spread_speed",), ("spread_speed",))
+    return Locality(_reals(described["spread_speed"]))
+
+
+def _elasticity(described: Any) -> Elasticity:
+    known_keys(described, "elasticity", ("widest", "efficiency"), ("widest", "efficiency"))
     return Elasticity(_integers(described["widest"]), _reals(described["efficiency"]))
 
 
 def _reals(values: Any) -> NDArray[np.float64]:
+    rows = values if values and isinstance(values[0], list) else [values]
+    if not all(is_number(value) for row in rows for value in row):
+        raise ValueError("a value is no number")
     return np.array(values, dtype=np.float64)
 
 

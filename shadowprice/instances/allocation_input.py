@@ -26,7 +26,7 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
-from shadowprice.instances.checks import is_number, known_keys, shown
+from shadowprice.instances.checks import ONE_LINE, is_number, known_keys, on_one_line, shown
 from shadowprice.instances.files import read_json
 from shadowprice.instances.prices import PRICES_PER_GPU_H
 from shadowprice.instances.throughputs import Throughputs
@@ -109,8 +109,9 @@ def _job(entry: object, where: str) -> dict[str, Any]:
         if not is_number(job[key]) and not (key == "slo_s" and job[key] is None):
             raise InputError(f"{where}: {key} is {shown(job[key])}, expected a number")
     for key in ("id", "type", "entity"):
-        if key in job and not isinstance(job[key], str) and type(job[key]) is not int:
-            raise InputError(f"{where}: {key} is {shown(job[key])}, expected a name")
+        name = job.get(key, "")
+        if type(name) is not int and not (isinstance(name, str) and on_one_line(name)):
+            raise InputError(f"{where}: {key} is {shown(name)}, expected {ONE_LINE}")
     return job
 
 
@@ -122,7 +123,7 @@ def _with_pairs(
 ) -> AllocationProblem:
     source = problem.source
     if isinstance(pairs, list):
-        return problem.with_pairs(_listed(pairs, len(problem.gpu_types), source))
+        return problem.with_pairs(_listed(pairs, len(problem), len(problem.gpu_types), source))
     if pairs not in (None, "lookup"):
         raise InputError(f'{source}: pairs is {shown(pairs)}, expected null, "lookup" or a list')
     if throughputs is None:
@@ -161,14 +162,17 @@ def looked_up_pairs(
     )
 
 
-def _listed(pairs: list[Any], types: int, source: str) -> Pairs:
+def _listed(pairs: list[Any], count: int, types: int, source: str) -> Pairs:
     first, second, rates = [], [], []
     for k, pair in enumerate(pairs):
         where = f"{source}: pair {k}"
         known_keys(pair, where, _PAIR, _PAIR)
         jobs, rows = pair["jobs"], pair["tput"]
-        if not isinstance(jobs, list) or [type(job) for job in jobs] != [int, int]:
-            raise InputError(f"{where}: jobs is {shown(jobs)}, expected two positions of jobs")
+        some = isinstance(jobs, list) and [type(job) for job in jobs] == [int, int]
+        if not some or not all(0 <= job < count for job in jobs):
+            raise InputError(
+                f"{where}: jobs is {shown(jobs)}, expected two positions from 0 to {count - 1}"
+            )
         if not isinstance(rows, list) or len(rows) != types or not all(map(_two, rows)):
             raise InputError(
                 f"{where}: tput is {shown(rows)}, expected two rates for each of {types} types"

@@ -138,7 +138,7 @@ class Instance:
         if not (held_s <= MAX_TOTAL_S).all():
             job = int((held_s > MAX_TOTAL_S).argmax())
             raise InputError(
-                f"{self.workload.source}: job {self.workload.id[job]!r} takes {self.shortest_s[job]!r} s on "
+                f"{self.workload.source}: job {self.workload.id[job]!r} takes {float(self.shortest_s[job])!r} s on "
                 f"{self.workload.gpus[job]} GPUs, with those before it {held_s[job]:.10g} GPU-seconds, "
                 f"expected at most {MAX_TOTAL_S:.10g} of all jobs together"
             )

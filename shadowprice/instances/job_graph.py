@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import ONE_LINE, on_one_line, shown
 from shadowprice.instances.link_ends import LinkEnds
 
 StageMapping = tuple[tuple[int, tuple[int, ...]], ...]
@@ -119,6 +120,9 @@ class JobGraph:
         if not self.stages:
             raise InputError(f"job graph {self.name!r}: has no stages")
         names = [stage.name for stage in self.stages]
+        for name in (self.name, *names):
+            if not isinstance(name, str) or not on_one_line(name):
+                raise InputError(f"job graph: name is {shown(name)}, expected {ONE_LINE}")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise InputError(f"job graph {self.name!r}: two stages are called {twice!r}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import MAX_WHOLE, shown
 from shadowprice.instances.job_graph import LARGEST_AMOUNT
 
 SHARINGS = ("per-gpu", "per-job")
@@ -54,8 +55,11 @@ class Network:
                     f"expected a number from {LEAST_BYTES_PER_S} to {LARGEST_AMOUNT}"
                 )
         gpus = self.gpus_per_node
-        if isinstance(gpus, bool) or not isinstance(gpus, int | np.integer) or gpus < 1:
-            raise InputError(f"network: gpus_per_node is {gpus!r:.80}, expected an integer >= 1")
+        whole = isinstance(gpus, int | np.integer) and not isinstance(gpus, bool)
+        if not whole or not 1 <= gpus <= MAX_WHOLE:
+            raise InputError(
+                f"network: gpus_per_node is {shown(gpus)}, expected an integer from 1 to {MAX_WHOLE}"
+            )
         if self.sharing not in SHARINGS:
             raise InputError(
                 f"network: sharing is {self.sharing!r}, expected one of {', '.join(SHARINGS)}"

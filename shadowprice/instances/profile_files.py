@@ -28,6 +28,7 @@ from shadowprice.instances.checks import is_number, known_keys, on_one_line, sho
 from shadowprice.instances.files import read_json
 from shadowprice.instances.profile import Profile
 from shadowprice.instances.throughputs import SYNERGY_TABLE
+from shadowprice.instances.workload import MAX_GANG
 
 ANY_GANG = 0
 """Gang size of tables that hold for all gangs."""
@@ -84,8 +85,9 @@ def _ours(entries: list[Any], path: str | Path) -> Iterator[tuple[ProfileKey, Pr
         model, gpus = entry["model"], entry.get("gpus", ANY_GANG)
         if not isinstance(model, str) or not model or not on_one_line(model):
             raise InputError(f"{where}: model is {shown(model)}, expected a name on one line")
-        if type(gpus) is not int or gpus < (0 if "gpus" not in entry else 1):
-            raise InputError(f"{where}: gpus is {gpus!r:.80}, expected an integer >= 1")
+        least = 1 if "gpus" in entry else ANY_GANG
+        if type(gpus) is not int or not least <= gpus <= MAX_GANG:
+            raise InputError(f"{where}: gpus is {shown(gpus)}, expected an integer >= 1")
         yield (model, gpus), _profile(entry, f"{path}: model {model!r}{_on(gpus)}")
 
 

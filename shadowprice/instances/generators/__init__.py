@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from shadowprice.errors import InputError
+from shadowprice.instances.checks import known_keys
 from shadowprice.instances.workload import Workload
 
 __all__ = ["generate", "generators"]
@@ -37,10 +38,6 @@ def generate(name: str, **parameters: Any) -> Workload:
     if name not in known:
         raise InputError(f"generator {name!r}: expected one of {', '.join(sorted(known))}")
     accepted = inspect.signature(known[name].generate).parameters
-    for parameter in parameters:
-        if parameter not in accepted:
-            raise InputError(
-                f"generator {name!r}: parameter {parameter!r}, expected one of {', '.join(accepted)}"
-            )
+    known_keys(parameters, f"generator {name!r}", tuple(accepted))
     workload: Workload = known[name].generate(**parameters)
     return workload
