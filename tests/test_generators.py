@@ -186,7 +186,7 @@ def test_the_load_is_what_was_asked_for(name: str) -> None:
     ("name", "parameters", "message"),
     [
         ("poisson", {}, "expected one of "),
-        ("gavel", {"rate": 3}, "parameter 'rate'"),
+        ("gavel", {"rate": 3}, "unknown key 'rate'"),
         ("gavel", {"jobs": 0}, "expected an integer from 1"),
         ("gavel", {"load": -1.0}, "expected a number > 0"),
         ("lognormal", {"gpus_total": 0}, "expected an integer from 1"),

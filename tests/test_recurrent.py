@@ -132,7 +132,7 @@ def test_gangs_wider_than_the_cluster_are_left_out() -> None:
         ({"kinds": {("bert", 0): 1.0}}, "gang size of kind 'bert' is 0"),
         ({"kinds": {("bert", 1): 0.0}}, "seconds per iteration of kind 'bert' is 0.0"),
         ({"load": 0.5, "jobs_per_hour": 3.0}, "expected one of them"),
-        ({"group": 3}, "parameter 'group', expected one of jobs, seed"),
+        ({"group": 3}, "unknown key 'group'; expected jobs, seed"),
     ],
 )
 def test_parameters_out_of_range_are_named(parameters: dict[str, Any], expected: str) -> None:

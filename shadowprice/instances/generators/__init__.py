@@ -38,6 +38,6 @@ def generate(name: str, **parameters: Any) -> Workload:
     if name not in known:
         raise InputError(f"generator {name!r}: expected one of {', '.join(sorted(known))}")
     accepted = inspect.signature(known[name].generate).parameters
-    known_keys(parameters, f"generator {name!r}", tuple(accepted))
+    known_keys(parameters, f"generator {name!r}: parameters", tuple(accepted))
     workload: Workload = known[name].generate(**parameters)
     return workload
