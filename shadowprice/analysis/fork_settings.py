@@ -1,7 +1,8 @@
 """HadarE by name: its switches as plain values, as policies have them.
 
 Source: Sultana et al., HadarE, arXiv 2503.10918 (recalled).
-Guarantee: no node is idle while a job is unfinished, with as many copies as nodes (HADARE-n); none for times.
+Guarantee: with as many copies as nodes, no node is idle in a round while a job is unfinished that could do
+a step there and does not end in this very round (HADARE-n); none for times.
 """
 
 from __future__ import annotations

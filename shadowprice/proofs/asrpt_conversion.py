@@ -1,9 +1,10 @@
 r"""ASRPT-conv: from the virtual machine back to the cluster, job by job.
 
-Statement. m GPUs in one pool, any of which will do for a gang; job j has release r_j, gang g_j <= m,
-shortest run p_j and longest run :math:`P_j \le \rho p_j` over all placements. V is one machine of
-speed 1 with work :math:`v_j = g_j q_j / m` for given numbers q_j > 0, under preemptive SRPT; C_j^V is
-its completion time and i < j means that V completes i before j. The cluster starts jobs
+Statement. m GPUs in one pool, any of which will do for a gang; nobody shares GPUs, a run costs nothing but
+its time, and the scheduler is asked at every event, not in rounds. Job j has release r_j, gang
+g_j <= m, shortest run p_j and longest run :math:`P_j \le \rho p_j` over all placements and
+conditions. V is one machine of speed 1 with work :math:`v_j = g_j q_j / m` for given numbers q_j > 0,
+under preemptive SRPT; C_j^V is its completion time and i < j means that V completes i before j. The cluster starts jobs
 strictly in the order of V: job j at the first moment S_j at or after C_j^V at which all i < j have
 been started and g_j GPUs are free. It runs without interruption for some :math:`a_j \le P_j`. Then,
 with :math:`\gamma_j = \max_{i \le j} g_i` and :math:`\gamma = \max_j g_j`,

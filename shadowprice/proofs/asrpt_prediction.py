@@ -5,7 +5,8 @@ Statement. Hypotheses and notation of ASRPT-conv; no job is held back on purpose
 .. math:: K = \frac{m}{m - \max_j g_j + 1}, \quad \rho = \max_j P_j / p_j, \quad
    \Lambda = \max(1, \max_j q_j / p_j), \quad \kappa = \max_j P_j / q_j.
 
-Then, against every offline schedule, preemptive or not,
+Then, for the unweighted sum and against every offline schedule in which nobody shares GPUs, preemptive
+or not,
 
 .. math:: \sum_j C_j \le \bigl(\Lambda (1 + \kappa K) + \rho\bigr)\, OPT .
 

@@ -1,4 +1,4 @@
-r"""ASRPT-sharper: a smaller factor for A-SRPT, the best possible one on a single GPU.
+r"""ASRPT-sharper: a smaller factor for A-SRPT, which it attains on a single GPU.
 
 Statement. Hypotheses and notation of ASRPT-conv and ASRPT-pred, no job held back on purpose. Let B be
 the least sum of gangs of some of the jobs that is at least :math:`m - \max_j g_j + 1` and at most m. If
@@ -12,8 +12,11 @@ there is none, nobody ever waits after C_j^V. Otherwise
 With exact predictions and rho = 1:
 
 * gangs that all take the whole cluster, one GPU among them: B = m and the factor is 2 instead of
-  2 + m. A single job attains it, and no online algorithm without preemption has a smaller one on one
-  machine (Hoogeveen and Vestjens, IPCO 1996; recalled);
+  2 + m. A single job attains it. On one machine no *deterministic* online algorithm without preemption
+  has a smaller one, against the optimum without preemption either (Hoogeveen and Vestjens, IPCO 1996;
+  recalled, derived again in step 6). Randomised ones have: starting jobs at random alpha-points
+  has e / (e - 1) = 1.582 in expectation, against the preemptive optimum (Chekuri, Motwani, Natarajan,
+  Stein, below), which is best possible for them (Stougie and Vestjens, OR Letters 30, 2002; both recalled);
 * jobs of one GPU each, more than m: B = m and the factor is 3 - 1/m instead of 3;
 * gangs that are multiples of d, and so is m: B is at least :math:`m - \max_j g_j + d`. Powers of two
   from 2 to m: the factor is at most 1 + m / 2 instead of 2 + m.
@@ -38,6 +41,11 @@ Proof.
    is :math:`C_j \le C_j^V + P_j`.
 5. Sum as in ASRPT-pred: :math:`\sum_j C_j^V \le \Lambda\, OPT`, and
    :math:`\sum_j P_j (1 - g_j / B) \le \max(0, 1 - \min_j g_j / B) \rho \sum_j p_j`. Q.E.D.
+6. Nothing below 2 for a deterministic algorithm A. One GPU, one job of length 1 at 0; A starts it at some
+   time t, known beforehand. If t >= 1 the ratio is t + 1 >= 2. Otherwise n jobs of length d and release
+   t + e follow. A ends none of them before t + 1, so it costs at least (n + 1)(t + 1), while serving
+   them first costs at most n (t + e + n d) + t + e + n d + 1. As e and then d go to 0 and n to
+   infinity, the quotient tends to (t + 1) / t > 2 (to infinity for t = 0). A random t escapes.
 
 Search. 210,000 random instances with m up to 8, up to 9 jobs, gangs of all kinds above, rho up to 10 and
 q_j off by factors up to 8: no job above its bound, no total above the factor times the lower bounds

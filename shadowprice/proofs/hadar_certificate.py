@@ -8,8 +8,8 @@ not be served. For any prices :math:`k_h(t) \ge 0` and :math:`\mu_j \ge 0` with
           \text{ of } j,
    \qquad D = \sum_j \mu_j + \sum_{t,h} c_h k_h(t),
 
-no schedule of all jobs has a total utility above D. Hence a run that earned P is within D / P of the
-optimum.
+no schedule of all jobs in whole rounds, in which nobody shares GPUs, has a total utility above D. Hence a
+run that earned P is within D / P of the offline optimum of such schedules.
 
 Status. Ours; weak duality of the published programme over schedules.
 

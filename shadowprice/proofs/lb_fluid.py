@@ -1,15 +1,20 @@
 r"""LB-fluid: a cluster is no faster than one machine with all its GPUs.
 
-Statement. m GPUs, rigid gangs g_j, processing times at least p_j, release dates r_j; any schedule,
-preemptive or not, any placement, any overheads. Then :math:`\sum_j C_j` is at least the SRPT value
+Statement. m GPUs, rigid gangs g_j, processing times at least p_j, release dates r_j; any schedule in which
+nobody shares GPUs, preemptive or not, any placement, any overheads. Then :math:`\sum_j C_j` is at least the SRPT value
 of the one-machine instance with releases r_j and work :math:`v_j = g_j p_j / m`.
+
+With one GPU, and no charges or conditions, the bound is the preemptive optimum (SRPT-1); with charges no
+schedule may attain it. Two jobs that share a GPU may both be done before it: three quarters of their
+speed each are 1.5 GPUs' worth of work.
 
 Status. Ours/folklore.
 
 Proof.
 
 1. Given a schedule on the cluster, let the machine process j at rate :math:`g_j / m` whenever the
-   cluster runs j. At any moment running gangs hold at most m GPUs, so rates sum to at most 1.
+   cluster runs j. At any moment running gangs hold at most m GPUs, none of them twice, so rates sum to
+   at most 1.
 2. j runs for at least p_j, so the machine gives it at least :math:`v_j` by its completion C_j on the
    cluster; it gives nothing before r_j.
 3. A processor-sharing schedule of one machine is turned into one without sharing, no completion

@@ -1,7 +1,8 @@
 r"""LB-lp: any prices give a bound.
 
-Statement. For the time-indexed programme of ``models.time_indexed`` and every
-:math:`\beta \ge 0`, no schedule costs less than
+Statement. For the time-indexed programme of ``models.time_indexed``, whose schedules start every job once,
+at a slot, run it without a break and let nobody share GPUs, and every :math:`\beta \ge 0`, no such
+schedule has a total weighted completion time below
 
 .. math:: L(\beta) = \sum_j \min_{t \ge r_j} \Bigl( w_j (t + p_j) + g_j \sum_{s=t}^{t+p_j-1} \beta_s \Bigr)
           - G \sum_t \beta_t .

@@ -1,13 +1,15 @@
 r"""TIR-las: least attained service, continuous and in queues.
 
-Notation. m GPUs, job j has gang g_j, run time p_j, service :math:`v_j = g_j p_j`. Continuous LAS
-shares the GPUs equally among the jobs of least attained service, each at rate at most 1.
+Notation. m GPUs of one speed, job j has gang g_j, run time p_j, service :math:`v_j = g_j p_j`. Continuous LAS
+shares the GPUs equally among the jobs of least attained service, each at rate at most 1. Weights are
+equal, nothing is charged, decisions fall at every event; OPT is the least total completion time of
+any offline schedule, preemptive ones included, in which nobody shares GPUs (at a moment).
 
 **(a) Single GPUs, all released at 0.** Continuous LAS has
 
 .. math:: \sum C_j \le 2\,\mathrm{OPT} - \tfrac1m \sum p_j,
 
-OPT over all schedules, preemptive ones included. Re-deciding every q instead of continuously,
+Re-deciding every q instead of continuously,
 
 .. math:: C_j \le \frac1m \sum_i \min(p_i, p_j + q [i \ne j]) + \Bigl(1 - \frac1m\Bigr) p_j .
 

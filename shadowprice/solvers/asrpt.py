@@ -21,12 +21,15 @@ cluster can run them: under load they pile up in the queue, whose order is final
 stay where the order still adapts. ``overtake`` lets jobs pass those that do not fit or are held
 back, and early starts then need no empty queue.
 
-Guarantee: ASRPT-conv, ASRPT-ratio and ASRPT-pred for total completion time with delta = 0 and
-without early starts (a delay adds the largest tau); ASRPT-early for ``work_conserving`` with a finite
-guard, no constant without; none with ``overtake``. A stretch c is a prediction c times too long:
-where the ratio says Lambda (1 + kappa K) + rho it becomes c Lambda + Lambda kappa K + rho. None ever for
-flow time. Never preempts. Knows: what its predictor does. Cost: O(log n + d) a job for d gang
-sizes, beside predictor and placement; a job that is held back is placed again at every event.
+Guarantee: for unweighted total completion time against every offline schedule in which nobody shares
+GPUs, where placement is by count in one pool and there are no rounds, charges, held-back or early
+starts, with rho over all placements and conditions: ASRPT-sharper, ASRPT-ratio and ASRPT-pred; nothing
+is claimed elsewhere. ASRPT-conv is about single jobs, and there a delay adds the largest tau.
+ASRPT-early for ``work_conserving`` with a finite guard, no constant without; none with ``overtake``. A
+stretch c is a prediction c times too long: where the ratio says Lambda (1 + kappa K) + rho it becomes c
+Lambda + Lambda kappa K + rho. None ever for flow time (ASRPT-ratio has a family). Never preempts.
+Knows: what its predictor does. Cost: O(log n + d) a job for d gang sizes, beside predictor and
+placement; a job that is held back is placed again at every event.
 """
 
 from __future__ import annotations

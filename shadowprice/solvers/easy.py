@@ -3,9 +3,10 @@
 Source: Lifka, The ANL/IBM SP scheduling system, JSSPP 1995; Mu'alem and Feitelson, IEEE TPDS
 12(6), 2001, section 2. With exact run times.
 
-Guarantee: the head starts no later than when the jobs running now would have freed its GPUs;
-none on sums. Never preempts. Knows: durations. Cost per decision: O(R log R + W) for R running
-and W waiting jobs.
+Guarantee: with exact run times, placement by count, no rounds, charges or unequal speeds, the head
+starts no later than when the jobs that ran as it became the head would have freed its GPUs; none on
+sums. Never preempts. Knows: durations. Cost per decision: O(R log R + W) for R running and W waiting
+jobs.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ baseline by Tiresias (NSDI'19, section 6). Four public simulators mean four diff
 FIFO: Tiresias' ``fifo`` and Helios' ``fifo`` block at the head, Tiresias' ``fjf`` and PAI's
 ``FIFO`` skip what does not fit.
 
-Guarantee: none for sum C_j or flow time (a long gang at the head delays all others without
+Guarantee: none for total completion or flow time (a long job at the head delays all others without
 bound); neither ever preempts. Knows: nothing but arrivals and gang sizes.
 Cost per decision: ``fifo`` O(jobs started), ``fifo-skip`` O(jobs waiting).
 """

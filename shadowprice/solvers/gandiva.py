@@ -9,8 +9,9 @@ servers. ``gandiva`` adds packing, defragmentation and grow-shrink. Whatever is 
 quantum and judged by the measured rates alone; the policy never sees what sharing, spreading or widths
 do to rates before.
 
-Guarantee: what is kept after a trial makes at least as much of its GPUs as turns would
-(``proofs/gandiva_matching.py``). None on completion times. Knows: nothing. Preempts.
+Guarantee: while rates do not change and overheads are left aside, a pair that is kept after its trial
+makes at least as much of its GPUs, in normalised throughput, as turns on them would (GAN-match,
+``proofs/gandiva_matching.py``). None on completion times. Knows: nothing. Preempts.
 """
 
 from __future__ import annotations

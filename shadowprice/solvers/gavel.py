@@ -1,7 +1,8 @@
 """Gavel's rounds: an allocation policy turned into an online scheduler.
 
 Source: Narayanan et al., Gavel, OSDI'20, section 5.
-Guarantee: that of the allocation's programme, which rounds track; none is proven of the rounds.
+Guarantee: none of the rounds; what the allocation's programme proves is about its fractions of time,
+which rounds follow (GAVEL-round says how closely on one GPU with fixed fractions).
 
 The allocation says which fraction of time every job, or pair of jobs, should get on every GPU
 type. It is computed again as soon as jobs come or go. At the end of every round those that are

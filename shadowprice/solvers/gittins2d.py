@@ -15,7 +15,9 @@ in this run, each with the GPUs x time it was measured to hold, overheads left o
 has completed all indices are 0, and a queue is in order of first start: 2D-LAS. So are jobs that
 have attained more than any sample.
 
-Guarantee: as 2D-LAS, none with fixed thresholds; see ``proofs/tiresias_gittins.py`` for the index.
+Guarantee: no constant ratio for total completion time with fixed thresholds, even on one GPU with all
+jobs released at 0 (the instance of TIR-las (d)); TIR-las (b) bounds each job; see
+``proofs/tiresias_gittins.py`` for the index.
 Knows: the distribution of service over the workload, but not whose is which; nothing if the
 distribution is a sample given or learned. Preempts.
 Cost per decision: O(L log n) for L live jobs and n samples, after one sort.

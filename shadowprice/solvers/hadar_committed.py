@@ -5,10 +5,12 @@ given the schedule of largest payoff over the rounds to come, see solvers.hadar_
 slots are never taken away. A job refused by the prices earns nothing in the theorem; here it has to
 run all the same, in rounds and on GPUs that nobody has bought, and gives way where they are.
 
-Guarantee: HADAR-2a (proofs.hadar_competitive), where u_min and u_max hold for all jobs and there are
-no overheads; with bounds estimated from the jobs seen so far, none but that of the run's own
-duals. Every round of a schedule is taken to lose a start, a restart and a migration, so that it
-suffices whatever is charged. Knows: processing times. Preempts.
+Guarantee: HADAR-2a (proofs.hadar_competitive) for total utility against offline schedules of whole
+rounds, where u_min and u_max hold for all jobs, ``largest_gang`` is that of all jobs and there are no
+overheads; a job refused counts nothing there; its factor 2 alpha is vast for wide gangs. With bounds
+estimated from the jobs seen so far, none but that of the run's own duals. Every round of a schedule is
+taken to lose a start, a restart and a migration, so that it suffices whatever is charged. Knows:
+processing times. Preempts.
 Cost: an arrival O(rounds sold) comparisons, O(rounds changed x kinds of node x loads) and
 O(rounds bought x nodes), and a search (solvers.hadar_search); a burst of n jobs grows as n^1.0 to n^1.3
 (measured, benchmarks/hadar_decisions.py). A round O(jobs that run and wait + nodes).

@@ -4,7 +4,8 @@ Source: Kleinrock, Queueing Systems vol. 2, 1976 (foreground-background); Nuyens
 Performance Evaluation 65, 2008. True LAS shares the GPUs among equals without end; this one
 re-decides every ``quantum_s`` while jobs wait, as every implementation does.
 
-Guarantee: for quantum -> 0, one GPU a job and all released at 0, sum C_j <= 2 OPT (classic).
+Guarantee: for quantum -> 0, one GPU a job, all released at 0 and no charges, rounds or unequal speeds,
+sum C_j <= 2 OPT against preemptive offline schedules in which nobody shares (TIR-las (a); classic).
 Knows: nothing. Preempts. Cost per decision: O(L log L) for L live jobs.
 """
 

@@ -11,8 +11,9 @@ crossing (theirs checks at now + (threshold - executed seconds) / gpus, which mi
 GPU-seconds), and the order inside a queue is by first start as the paper says, not by the
 history of a list. The preset ``tiresias`` has theirs.
 
-Guarantee: no constant ratio with fixed thresholds; a bound for every instance and thresholds, see
-``proofs/tiresias_las.py``. Knows: nothing. Preempts.
+Guarantee: no constant ratio for total completion time with fixed thresholds, even on one GPU with all
+jobs released at 0 (TIR-las (d)); without charges, rounds, placement or promotion a bound for every job,
+thresholds and gangs, TIR-las (b), ``proofs/tiresias_las.py``. Knows: nothing. Preempts.
 Cost per decision: O(L log L) for L live jobs; O(w log w) for w waiting ones while all live jobs
 fit by number of GPUs.
 """

@@ -3,8 +3,9 @@
 Source: Smith, Naval Research Logistics Quarterly 3, 1956 (SPT, all released at 0). In Tiresias'
 simulator ``sjf`` means fewest GPUs first; here it is the shortest duration.
 
-Guarantee: optimal for sum C_j on one GPU when all jobs are released at 0; none with release
-dates. Never preempts; the shortest job blocks those behind it. Knows: durations.
+Guarantee: optimal for unweighted sum C_j, among all offline schedules, on one GPU without charges or
+conditions when all jobs are released at 0; none with release dates. Never preempts; the shortest job
+blocks those behind it. Knows: durations.
 Cost per decision: O(W log W) for W waiting jobs when something can start.
 """
 

@@ -3,9 +3,12 @@
 Source: Schrage, Operations Research 16(3), 1968 (SRPT on one machine); SRSF is remaining time
 times GPUs, Tiresias (NSDI'19), section 2.
 
-Guarantee: with one GPU, SRTF minimises sum C_j and sum (C_j - r_j) (Schrage). On several it is
-Theta(min(log(n/m), log Delta))-competitive for flow time with single-GPU jobs (Leonardi and
-Raz, STOC 1997; recalled), and has no constant ratio with gangs. Knows: durations. Preempts.
+Guarantee: with one GPU, and no rounds, charges or conditions, SRTF minimises sum C_j and sum (C_j -
+r_j) among all offline schedules (Schrage). On several, with single-GPU jobs of equal speed, it is
+Theta(log min(n/m, Delta))-competitive for total flow time against the preemptive optimum (Leonardi and
+Raz, STOC 1997; recalled); with gangs it has no constant ratio for total flow time, on two GPUs already
+(derived: a gang waits for as long as single-GPU jobs that are a little shorter keep coming). Knows:
+durations. Preempts.
 Cost per decision: O(L log L) for L live jobs, O(1) a job when all fit.
 """
 

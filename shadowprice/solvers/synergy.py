@@ -20,8 +20,9 @@ could change is not waited for: a job that comes after it starts the next one.
 Without profiles jobs run in their order by GPUs alone, on the GPUs the placement gives them. With them
 servers are chosen by the mechanism; that a spread gang may be slower is not looked at, as published.
 
-Guarantee: none for times; TUNE and OPT place every job chosen and none below its GPU-proportional speed
-(``proofs/synergy_floor.py``). Knows: what its order needs. Preempts between rounds.
+Guarantee: none for times; under the hypotheses of SYN-floor (equal shares on all servers, among others)
+TUNE places every job chosen and none below its GPU-proportional speed (``proofs/synergy_floor.py``).
+Knows: what its order needs. Preempts between rounds.
 """
 
 from __future__ import annotations
