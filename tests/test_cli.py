@@ -99,7 +99,7 @@ def test_policies_and_generate(tmp_path: Path) -> None:
         (("--cluster", "4x4", "--policy", "fifo", "--placement", "scatter"), "expected one of"),
         (("--cluster", "1x4", "--policy", "fifo"), "GPUs of one type"),
         (("--cluster", "4x4", "--policy", "fifo", "--round", "-5"), "expected seconds >= 0"),
-        (("--cluster", "none.toml", "--policy", "fifo"), "cannot be read"),
+        (("--cluster", "none.toml", "--policy", "fifo"), "no such file"),
         (("--cluster", "4x4", "--policy", "fifo", "--throughputs", "none.json"), "no such file"),
         (
             ("--cluster", "4x4", "--policy", "dlas-gpu-gittins", "--preset", "tiresias"),

@@ -24,8 +24,8 @@ from shadowprice.cli.conditions import read_conditions
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.instances.allocation_input import load_allocation_problem
-from shadowprice.instances.checks import known_keys, on_one_line
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.entries import known_keys, on_one_line
 from shadowprice.instances.forks import Forks
 from shadowprice.instances.hard_instances import read_hard
 from shadowprice.instances.job_graph_yaml import load_job_graph

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import is_number, known_keys
 from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.elasticity import Elasticity
+from shadowprice.instances.entries import is_number, known_keys
 from shadowprice.instances.files import parse_json
 from shadowprice.instances.locality import Locality
 from shadowprice.instances.profile import Profile

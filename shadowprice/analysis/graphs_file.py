@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import known_keys
+from shadowprice.instances.entries import known_keys
 from shadowprice.instances.files import parse_json
 from shadowprice.instances.iteration_time import Network
 from shadowprice.instances.job_graph import JobGraph, Link, Stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import LARGEST
+from shadowprice.instances.entries import LARGEST
 from shadowprice.instances.throughputs import Kind, Throughputs
 
 _COLUMNS = {

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
-from shadowprice.instances.checks import known_keys, shown
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.entries import known_keys, shown
 from shadowprice.instances.files import read_bytes
 from shadowprice.instances.files import read_json as read_json_file
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import is_number
 from shadowprice.instances.elasticity import Growth
+from shadowprice.instances.entries import is_number
 from shadowprice.instances.files import read_json
 from shadowprice.instances.interference import Interference
 from shadowprice.instances.model_skew import ModelSkews, published_skews

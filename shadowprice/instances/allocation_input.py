@@ -26,7 +26,7 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
-from shadowprice.instances.checks import ONE_LINE, is_number, known_keys, on_one_line, shown
+from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line, shown
 from shadowprice.instances.files import read_json
 from shadowprice.instances.prices import PRICES_PER_GPU_H
 from shadowprice.instances.throughputs import Throughputs
@@ -81,7 +81,8 @@ def problem_of(
     jobs = [_job(job, f"{source}: job {k}") for k, job in enumerate(data["jobs"])]
     prices = {name: PRICES_PER_GPU_H.get(name, 1.0) for name in cluster}
     prices |= _numbers(
-        known_keys(data.get("prices") or {}, f"{source}: prices", cluster), f"{source}: prices"
+        known_keys(data.get("prices") or {}, f"{source}: prices", tuple(cluster)),
+        f"{source}: prices",
     )
     columns: dict[str, Any] = {
         ours: [job.get(theirs, default) for job in jobs]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ONE_LINE, is_number, known_keys, on_one_line
+from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line
 from shadowprice.instances.files import parse_toml, read_text
 
 ANY_TYPE = "gpu"

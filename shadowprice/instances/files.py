@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import shown
+from shadowprice.instances.entries import shown
 
 MAX_BYTES = 4 * 2**30
 """Largest file read, after decompression."""

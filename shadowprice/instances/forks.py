@@ -17,7 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import MAX_WHOLE, ColumnChecks, is_number, known_keys, shown
+from shadowprice.instances.checks import ColumnChecks
+from shadowprice.instances.entries import MAX_WHOLE, is_number, known_keys, shown
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload import Workload
 

@@ -36,8 +36,8 @@ import numpy as np
 import pandas as pd
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ONE_LINE, is_number, known_keys, on_one_line, shown
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line, shown
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective

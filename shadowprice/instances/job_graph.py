@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ONE_LINE, on_one_line, shown
+from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
 from shadowprice.instances.link_ends import LinkEnds
 
 StageMapping = tuple[tuple[int, tuple[int, ...]], ...]

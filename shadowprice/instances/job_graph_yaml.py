@@ -32,7 +32,7 @@ import yaml
 from yaml.constructor import ConstructorError
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ONE_LINE, known_keys, on_one_line, shown
+from shadowprice.instances.entries import ONE_LINE, known_keys, on_one_line, shown
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.job_graph_models import Device, Parallelism, model_job_graph

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import is_number, known_keys, shown
+from shadowprice.instances.entries import is_number, known_keys, shown
 from shadowprice.instances.files import parse_json, parse_toml
 from shadowprice.instances.locality import Locality
 from shadowprice.instances.plain_names import plain_name

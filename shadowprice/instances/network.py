@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import MAX_WHOLE, shown
+from shadowprice.instances.entries import MAX_WHOLE, shown
 from shadowprice.instances.job_graph import LARGEST_AMOUNT
 
 SHARINGS = ("per-gpu", "per-job")

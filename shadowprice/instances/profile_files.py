@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import is_number, known_keys, on_one_line, shown
+from shadowprice.instances.entries import is_number, known_keys, on_one_line, shown
 from shadowprice.instances.files import read_json
 from shadowprice.instances.profile import Profile
 from shadowprice.instances.throughputs import SYNERGY_TABLE
@@ -141,13 +141,13 @@ def _profile(entry: Mapping[str, Any], name: str) -> Profile:
 
 
 def _speed(cell: object, where: str) -> float:
-    if not is_number(cell) or not cell > 0:  # type: ignore[operator]
+    if not is_number(cell) or not cell > 0:
         what = "missing" if cell is None else repr(cell)[:80]
         raise InputError(
             f"{where} for each GPU is {what}, expected a number > 0; leave out amounts with which "
             "the model does not run"
         )
-    return float(cell)  # type: ignore[arg-type]
+    return float(cell)
 
 
 def _numbers(values: object, where: str) -> list[float]:

@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import MAX_WHOLE, ColumnChecks
+from shadowprice.instances.checks import ColumnChecks
+from shadowprice.instances.entries import MAX_WHOLE
 
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ONE_LINE, on_one_line, shown
+from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
 from shadowprice.instances.model_skew import LARGEST_GAIN, MOST_SKEWED, ModelSkew, ModelSkews
 from shadowprice.instances.observations import Observation
 from shadowprice.instances.plain_names import plain_name

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ONE_LINE, is_number, known_keys, on_one_line, shown
 from shadowprice.instances.cluster import ANY_TYPE
+from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line, shown
 from shadowprice.instances.files import parse_json, read_json
 
 Kind = tuple[str, int]

@@ -10,7 +10,7 @@ from pathlib import Path
 from shadowprice.errors import InputError
 from shadowprice.execution.real.job_spec import Job
 from shadowprice.execution.real.job_yaml import Tree, shown
-from shadowprice.instances.checks import LARGEST, ONE_LINE, on_one_line
+from shadowprice.instances.entries import LARGEST, ONE_LINE, on_one_line
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.observations import JOB_PREFIX
 from shadowprice.instances.workload import MAX_GANG

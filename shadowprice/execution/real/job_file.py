@@ -34,8 +34,8 @@ from shadowprice.execution.real.job_entry import KEYS, NAME, job_of
 from shadowprice.execution.real.job_spec import Job
 from shadowprice.execution.real.job_yaml import Tree, parse, read_small, shown
 from shadowprice.execution.real.protocol import FoundNode
-from shadowprice.instances.checks import known_keys
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.entries import known_keys
 from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import known_keys
+from shadowprice.instances.entries import known_keys
 from shadowprice.instances.workload import Workload
 
 __all__ = ["generate", "generators"]

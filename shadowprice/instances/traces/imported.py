@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shadowprice.instances.checks import on_one_line
+from shadowprice.instances.entries import on_one_line
 from shadowprice.instances.workload import Workload
 
 

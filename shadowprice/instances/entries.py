@@ -1,0 +1,94 @@
+"""Checks of names, numbers and keys from outside: of everything that JSON, TOML and YAML can hold."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import unicodedata
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeGuard
+
+from shadowprice.errors import InputError
+
+MAX_WHOLE = 2**53
+"""Up to which whole numbers are exact in float64."""
+
+LARGEST = sys.float_info.max
+"""Largest finite number."""
+
+
+def known_keys(
+    entry: object,
+    where: str,
+    known: Sequence[str],
+    required: Sequence[str] = (),
+    meant: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """A mapping with these keys and no others, as it is.
+
+    Parameters
+    ----------
+    where : str
+        File and place in it, for messages.
+    known : sequence of str
+        All keys there may be.
+    required : sequence of str
+        Those that there must be.
+    meant : mapping of str to str
+        Known keys by what else one might call them, for messages.
+
+    Raises
+    ------
+    InputError
+        If it is no mapping, or naming the first unknown key and the known one nearest to it, or
+        the first that is missing.
+    """
+    if not isinstance(entry, dict):
+        expected = ", ".join(required or known)
+        raise InputError(f"{where}: is {shown(entry)}, expected a mapping with {expected}")
+    for key in entry:
+        if key not in known:
+            name = str(key)[:100]
+            near = [meant[name]] if name in meant else difflib.get_close_matches(name, known, 1)
+            guess = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
+            raise InputError(f"{where}: unknown key {shown(key)}; {guess}")
+    for key in required:
+        if key not in entry:
+            raise InputError(f"{where}: has no {key}, expected {', '.join(required)}")
+    return entry
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value of JSON or TOML is a number that a float can hold; truth values are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -LARGEST <= value <= LARGEST
+
+
+ONE_LINE = "text on one line, without control characters"
+
+_LINES = frozenset(("Cc", "Cs", "Zl", "Zp"))
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def on_one_line(text: str) -> bool:
+    """Whether a name can be printed without ending a line, moving a cursor or turning text around.
+
+    Whoever can name a job could otherwise have us print a line of his own.
+    """
+    if text.isprintable():
+        return True
+    return all(
+        unicodedata.category(letter) not in _LINES and letter not in _DIRECTIONS for letter in text
+    )
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: on one line, not long."""
+    # A number of four thousand digits cannot be converted to text, and nobody would read it.
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a very long number"
+    return text if len(text) <= 80 else text[:77] + "..."
