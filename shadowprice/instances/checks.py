@@ -86,6 +86,12 @@ class ColumnChecks:
             self.holds(column, given, (numbers >= low) & (numbers <= high), expected)
         return numbers
 
+    def reals(self, column: str, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Numbers, also those that are none if they are given as such: who reads them looks at them."""
+        if values.dtype.kind == "f":
+            return values.astype(np.float64)
+        return self.numbers(column, values, -np.inf, np.inf, "a number")
+
     def positive(self, column: str, values: ArrayLike, high: float) -> NDArray[np.float64]:
         """Numbers above 0, at most high."""
         expected = f"a number > 0, at most {high:.10g}"

@@ -101,7 +101,7 @@ class Forks:
                 raise InputError(f"{source}: column {name!r} is missing")
             given = frame[name].to_numpy()
             columns[name] = (
-                check.numbers(name, given, -np.inf, np.inf, "a number")
+                check.reals(name, given)
                 if name.endswith("_s")
                 else check.integers(name, given, -MAX_WHOLE, MAX_WHOLE)
             ).copy()

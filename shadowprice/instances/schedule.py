@@ -95,7 +95,7 @@ class Schedule:
                 raise InputError(f"{source}: column {column.name!r} is missing")
             given = frame[column.name].to_numpy()
             columns[column.name] = (
-                check.numbers(column.name, given, -np.inf, np.inf, "a number")
+                check.reals(column.name, given)
                 if column.name in _REAL
                 else check.integers(column.name, given, -MAX_WHOLE, MAX_WHOLE)
             ).copy()
