@@ -157,7 +157,7 @@ class Neighbours:
         left_out = whole.binary()
         whole.row(dict.fromkeys([*completes.values(), left_out], 1), low=1, high=1)
         programme.completes[job] = completes
-        programme.value |= {done: int(self._worth[job, t]) for t, done in completes.items()}
+        programme.value.update({done: int(self._worth[job, t]) for t, done in completes.items()})
         weights, enough = self.deadlines.weights(job)
         work: list[tuple[int, int, int]] = []
         for t in range(int(self.jobs.first[job]), max(completes, default=-1) + 1):

@@ -39,7 +39,7 @@ from shadowprice.solvers.linear_program import LinearProgram, Numbers
 from shadowprice.solvers.programs import cp_sat
 from shadowprice.solvers.programs.exact import Least, implied, violation, whole_point
 from shadowprice.solvers.programs.highs import Highs
-from shadowprice.solvers.programs.proof_tree import prove
+from shadowprice.solvers.programs.proof_tree import Tree, prove
 from shadowprice.solvers.programs.whole import Effort, Said, WholeAnswer, WholeProgram
 from shadowprice.solvers.solution import (
     Infeasible,
@@ -221,12 +221,33 @@ class _Mixed:
             return self._none(error)
         point = self._point(first.primal)
         if point is None and first.status is Status.OPTIMAL:
-            again = self._without_presolve(start)
-            point = None if again is None else self._point(again.primal)
-            first = replace(first, status=Status.FOUND)
+            point = self._elsewhere(start)
+            nothing = math.inf if self.program.maximise else -math.inf
+            first = replace(first, bound=nothing)
         if point is None:
-            return replace(first, objective=math.nan, primal=np.zeros(0), standing=Standing.NOTHING)
+            status = Status.FOUND if first.status is Status.OPTIMAL else first.status
+            return replace(
+                first,
+                status=status,
+                objective=math.nan,
+                primal=np.zeros(0),
+                standing=Standing.NOTHING,
+            )
         return self.examined(first, point)
+
+    def _elsewhere(self, start: Mapping[int, float] | None) -> Numbers | None:
+        """A point that holds where HiGHS's did not: without its presolve, or of a tree."""
+        again = self._without_presolve(start)
+        point = None if again is None else self._point(again.primal)
+        return self._tree(None, 0.0).better if point is None else point
+
+    def _tree(self, known: Fraction | None, gap: float) -> Tree:
+        """A tree, open if HiGHS fails in it."""
+        try:
+            work = self.options.proof_work
+            return prove(self.least, known, gap, work=work, until=self.until)
+        except Exception:  # What HiGHS threw says nothing.
+            return Tree(-math.inf, None, 0)
 
     def examined(self, first: Solution, point: Numbers) -> Solution:
         """What is known of a point that holds, or of better ones found on the way."""
@@ -258,14 +279,10 @@ class _Mixed:
     def _standing(self, value: Fraction) -> tuple[Standing, float | None, Numbers | None]:
         """What supports that no point is better, the bound it gives, and a better point if there is one."""
         gap = max(self.options.absolute_gap, self.options.relative_gap * abs(float(value)))
-        work = self.options.proof_work
-        try:
-            tree = prove(self.least, value, gap, work=work, until=self.until)
-        except SolverError:
-            tree = None
-        if tree is not None and tree.better is not None:
+        tree = self._tree(value, gap)
+        if tree.better is not None:
             return Standing.FOUND, None, tree.better
-        if tree is not None and math.isfinite(tree.bound):
+        if math.isfinite(tree.bound):
             return Standing.PROVEN, self.least.shown(tree.bound), None
         left = self.until - time.monotonic()
         if left <= 0:
@@ -336,8 +353,7 @@ class _Mixed:
         """A programme said to have no point: whether that can be shown, or a point after all."""
         if error.rows:  # The relaxation has none, solved a second time without presolve.
             raise error
-        limit = self.options
-        tree = prove(self.least, None, 0.0, work=limit.proof_work, until=self.until)
+        tree = self._tree(None, 0.0)
         if tree.bound == math.inf:
             raise error
         point = tree.better
