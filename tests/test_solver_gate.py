@@ -344,9 +344,12 @@ def test_points_are_evaluated_exactly() -> None:
     )  # fmt: skip
     assert violation(Least.of(whole), np.array([2.0**40 - 1])) == INF
     assert violation(Least.of(whole), np.array([2.0**40])) == 0.0
-    loose = replace(whole, integer=np.array([False]))
-    assert violation(Least.of(loose), np.array([2.0**40 * (1 - FEASIBLE / 2)])) <= 1.0
-    assert violation(Least.of(loose), np.array([2.0**40 * (1 - 3 * FEASIBLE)])) > 1.0
+    loose = LinearProgram.of(
+        np.ones(1), np.zeros(1), np.array([9.0]), np.ones((1, 1)), np.array([2.0]), np.array([INF])
+    )
+    assert violation(Least.of(loose), np.array([2 - FEASIBLE / 2])) <= 1.0
+    assert violation(Least.of(loose), np.array([2 - 3 * FEASIBLE])) > 1.0
+    assert violation(Least.of(loose), np.array([9 + 3 * FEASIBLE])) > 1.0
     assert whole_point(whole, np.array([0.4])) is None
 
 

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from shadowprice.solvers.linear_program import LinearProgram, Numbers
 
 FEASIBLE = 1e-6
-"""Largest violation of a row with continuous columns, relative to 1 + |its bound|."""
+"""Largest violation of a row with continuous columns, and of their bounds, beside its rounding."""
 
 ROUNDING = 1e-9
-"""Largest violation of a row of whole columns whose data are not whole, relative to its terms."""
+"""Rounding of a row that is not whole, relative to the sum of its terms."""
 
 INTEGRAL = 1e-5
 """How far from a whole number a solver's value of an integer column may be."""
@@ -138,16 +138,11 @@ def violation(least: Least, point: Numbers) -> float:
     if np.any(point[p.integer] != np.round(point[p.integer])):
         return math.inf
     beyond = np.maximum(p.lower - point, point - p.upper)
-    allowed = np.where(p.integer, 0.0, FEASIBLE * (1.0 + np.abs(point)))
-    worst = _worst(beyond, allowed)
+    worst = _worst(beyond, np.where(p.integer, 0.0, FEASIBLE + ROUNDING * np.abs(point)))
     total, error = _activity(least, point)
     size = np.bincount(least.row, np.abs(p.value * point[p.index]), p.rows)
-    side = np.maximum(
-        *(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (p.row_lower, p.row_upper))
-    )
-    allowed = np.where(
-        least.whole, np.where(error > 0, ROUNDING * size, 0.0), FEASIBLE * (1.0 + side)
-    )
+    rounding = np.where(error > 0, ROUNDING * size, 0.0)
+    allowed = np.where(least.whole, rounding, FEASIBLE + rounding)
     beyond = np.maximum(p.row_lower - total, total - p.row_upper)
     # What the errors of the sums leave open is decided in rationals.
     open_ = np.flatnonzero((np.abs(beyond - allowed) <= error) & (error > 0))
@@ -226,6 +221,21 @@ def safe_bound(
         return -math.inf
     slack = 2 * _UNIT * math.fsum(np.abs(parts)) + _TINY
     return float(np.nextafter(math.fsum(parts) - slack, -math.inf))
+
+
+def blocked(least: Least, lower: Numbers, upper: Numbers) -> bool:
+    """Whether one row by itself shows that no point is within bounds of the columns."""
+    p = least.program
+    with np.errstate(invalid="ignore"):
+        ends = np.stack([p.value * lower[p.index], p.value * upper[p.index]])
+    ends = np.where(np.isnan(ends), 0.0, ends)
+    least_each, most_each = ends.min(axis=0), ends.max(axis=0)
+    with np.errstate(invalid="ignore"):
+        low = np.bincount(least.row, least_each, p.rows)
+        high = np.bincount(least.row, most_each, p.rows)
+        size = np.bincount(least.row, np.abs(ends).max(axis=0), p.rows)
+        error = _gamma(int(np.diff(p.start).max(initial=0))) * size
+        return bool(np.any(low - error > p.row_upper) or np.any(high + error < p.row_lower))
 
 
 def lifted(least: Least, bound: float) -> Fraction | float:

@@ -223,6 +223,8 @@ class Series:
     def relaxing(cls, program: LinearProgram) -> Series:
         """The linear relaxation of a programme."""
         series = cls()
+        # A big M turns the usual 1e-7 into a different programme.
+        _set(series._highs, primal_feasibility_tolerance=1e-9)
         relaxed = program.copy()
         relaxed.integer = np.zeros_like(program.integer)
         _pass(series._highs, relaxed)

@@ -21,6 +21,7 @@ from shadowprice.solvers.linear_program import Numbers
 from shadowprice.solvers.programs.exact import (
     INTEGRAL,
     Least,
+    blocked,
     implied,
     lifted,
     safe_bound,
@@ -111,7 +112,7 @@ def prove(least: Least, known: Fraction | None, gap: float, *, work: float, unti
 def _empty(least: Least, ray: Numbers, lower: Numbers, upper: Numbers) -> bool:
     """Whether multipliers show that a box holds no point."""
     if len(ray) != least.program.rows:
-        return False
+        return blocked(least, lower, upper)
     return any(safe_bound(least, y, lower, upper, farkas=True) > 0 for y in (ray, -ray))
 
 
