@@ -423,19 +423,18 @@ def test_an_optimum_with_start_charges_is_attained() -> None:
 def test_jobs_that_can_share_have_no_exact_optimum() -> None:
     """Two jobs that share are done after 200 s, alone one after the other after 300."""
     jobs = Workload.from_columns(
-        arrival_s=[0, 0], gpus=[1, 1], work=[100, 100], model=["vae", "vae"]
+        arrival_s=[0, 0], gpus=[2, 2], work=[100, 100], model=["vae", "vae"]
     )
-    kind = ("vae", 1)
+    kind, cluster = ("vae", 2), Cluster.parse("1x2")
     rates = Throughputs(("gpu",), {kind: (1.0,)}, {("gpu", kind, kind): (1.0, 1.0)})
-    cluster = Cluster.parse("1x1")
     with pytest.raises(InputError, match="share their GPUs"):
         optimum(Instance(cluster, jobs, together=rates))
     bounds = lower_bounds(
         Instance(cluster, jobs, together=rates), "completion", preemptive=False, budget_s=1.0
     )
     assert {"optimum", "milp", "cp-sat"}.isdisjoint(bound.kind for bound in bounds)
-    stranger = Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[100, 100])
-    assert optimum(Instance(cluster, stranger, together=rates)).upper_s == 300
+    strangers = Workload.from_columns(arrival_s=[0, 0], gpus=[2, 2], work=[100, 100])
+    assert optimum(Instance(cluster, strangers, together=rates)).upper_s == 300
 
 
 def test_conditions_have_no_exact_optimum() -> None:

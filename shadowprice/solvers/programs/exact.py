@@ -73,7 +73,7 @@ class Least:
     @classmethod
     def of(cls, program: LinearProgram) -> Least:
         """The view of a programme as it is now."""
-        row = np.repeat(np.arange(program.rows), np.diff(program.start))
+        row = rows_of_entries(program)
         cost = -program.cost if program.maximise else program.cost.copy()
         loose = np.bincount(row, ~program.integer[program.index], program.rows) > 0
         return cls(program, cost, row, _step(cost, program.integer), ~loose)
@@ -95,6 +95,11 @@ class Least:
         if not math.isfinite(cost):
             return float(sign * cost)
         return float(sign * Fraction(cost) + Fraction(self.program.offset))
+
+
+def rows_of_entries(program: LinearProgram) -> NDArray[np.int64]:
+    """The row of every entry."""
+    return np.repeat(np.arange(program.rows), np.diff(program.start))
 
 
 def _step(cost: Numbers, integer: NDArray[np.bool_]) -> Fraction | None:
@@ -121,7 +126,8 @@ def _activity(least: Least, point: Numbers) -> tuple[Numbers, Numbers]:
     fraction = (p.value != np.round(p.value)) | (point[p.index] != np.round(point[p.index]))
     inexact = np.bincount(least.row, fraction, p.rows) > 0
     error = _gamma(int(np.diff(p.start).max(initial=0))) * size + _TINY
-    return total, np.where(inexact | (size >= _WHOLE), error, 0.0)
+    exact = ~inexact & (size < _WHOLE)
+    return np.asarray(total, dtype=np.float64), np.where(exact, 0.0, error)
 
 
 def violation(least: Least, point: Numbers) -> float:

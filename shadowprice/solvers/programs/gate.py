@@ -33,11 +33,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.solvers.linear_program import LinearProgram, Numbers
 from shadowprice.solvers.programs import cp_sat
-from shadowprice.solvers.programs.exact import Least, implied, violation, whole_point
+from shadowprice.solvers.programs.exact import (
+    Least,
+    implied,
+    rows_of_entries,
+    violation,
+    whole_point,
+)
 from shadowprice.solvers.programs.highs import Highs
 from shadowprice.solvers.programs.proof_tree import Tree, prove
 from shadowprice.solvers.programs.whole import Effort, Said, WholeAnswer, WholeProgram
@@ -52,6 +59,8 @@ from shadowprice.solvers.solution import (
 
 CLOSE = 1e-5
 """Largest violation and gap of a linear programme's answer, relative to 1 + its size."""
+
+_NONE = np.zeros(0, dtype=np.int32)
 
 _LARGEST = 2**52
 """Largest sum of terms of a row that is handed to CP-SAT."""
@@ -71,6 +80,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._highs = Highs()
+        self._start, self._row = _NONE, _NONE.astype(np.int64)
 
     def solve(
         self,
@@ -105,7 +115,9 @@ class Gate:
         solution = self.attempt(program, options, start)
         if solution.status is not Status.OPTIMAL:
             return replace(solution, standing=_found(solution))
-        if meets(program, solution):
+        if self._start is not program.start:
+            self._start, self._row = program.start, rows_of_entries(program)
+        if meets(program, solution, self._row):
             return replace(solution, standing=Standing.PROVEN)
         other = replace(options, method="simplex")
         try:
@@ -163,41 +175,54 @@ def _found(solution: Solution) -> Standing:
     return Standing.FOUND if len(solution.primal) else Standing.NOTHING
 
 
-def meets(program: LinearProgram, solution: Solution) -> bool:
+def meets(program: LinearProgram, solution: Solution, row: NDArray[np.int64] | None = None) -> bool:
     """Whether the point of a linear programme holds and its multipliers prove it, to :data:`CLOSE`.
 
     O(entries), vectorised; rounding errors of the sums are far below the tolerance.
+
+    Parameters
+    ----------
+    row : ndarray of int, optional
+        The row of every entry, if it is known.
     """
     x, p = solution.primal, program
-    if len(x) != p.columns or len(solution.duals) != p.rows or not np.all(np.isfinite(x)):
+    if len(x) != p.columns or len(solution.duals) != p.rows:
         return p.rows == 0 and len(x) == p.columns
-    sign = -1.0 if p.maximise else 1.0
-    row = np.repeat(np.arange(p.rows), np.diff(p.start))
+    row = rows_of_entries(p) if row is None else row
     total = np.bincount(row, p.value * x[p.index], p.rows)
-    beyond = max(
-        float(np.max((p.row_lower - total) / (1.0 + np.abs(total)), initial=0.0)),
-        float(np.max((total - p.row_upper) / (1.0 + np.abs(total)), initial=0.0)),
-        float(np.max((p.lower - x) / (1.0 + np.abs(x)), initial=0.0)),
-        float(np.max((x - p.upper) / (1.0 + np.abs(x)), initial=0.0)),
-    )
-    if beyond > CLOSE:
+    if not (_within(total, p.row_lower, p.row_upper) and _within(x, p.lower, p.upper)):
         return False
-    y = sign * solution.duals
-    side = np.where(y > 0, p.row_lower, p.row_upper)
-    reduced = sign * p.cost - np.bincount(p.index, p.value * y[row], p.columns)
-    limit = np.where(reduced > 0, p.lower, p.upper)
+    sign = -1.0 if p.maximise else 1.0
+    y, cost = sign * solution.duals, sign * p.cost
+    reduced = cost - np.bincount(p.index, p.value * y[row], p.columns)
     # Multipliers of sides that are not there, and reduced costs without a bound, are errors.
-    scale = 1.0 + float(np.abs(p.cost).max(initial=0.0))
-    with np.errstate(invalid="ignore"):
-        parts = np.concatenate((y * side, reduced * limit))
-    free = ~np.isfinite(parts)
-    wrong = np.concatenate((y, reduced))[free]
-    if np.abs(wrong).max(initial=0.0) > CLOSE * scale:
-        return False
-    objective = sign * float(p.cost @ x)
-    bound = float(parts[~free].sum())
-    size = 1.0 + abs(objective) + float(np.abs(p.cost * x).max(initial=0.0))
-    return abs(objective - bound) <= CLOSE * size
+    allowed = CLOSE * (1.0 + float(np.abs(cost).max(initial=0.0)))
+    of_rows = _least(y, p.row_lower, p.row_upper, allowed)
+    of_columns = _least(reduced, p.lower, p.upper, allowed)
+    paid = cost * x
+    size = 1.0 + float(np.abs(paid).max(initial=0.0))
+    objective = float(paid.sum())
+    # A comparison with what is not a number says no.
+    return abs(objective - (of_rows + of_columns)) <= CLOSE * (size + abs(objective))
+
+
+def _within(values: Numbers, lower: Numbers, upper: Numbers) -> bool:
+    """Whether values are between their sides, to :data:`CLOSE` of 1 + their size."""
+    beyond = np.maximum(lower - values, values - upper)
+    worst = beyond.max(initial=0.0)
+    # Nearly always this decides; what is not a number does not pass.
+    return bool(worst <= CLOSE or np.all(beyond <= CLOSE * (1.0 + np.abs(values))))
+
+
+def _least(prices: Numbers, lower: Numbers, upper: Numbers, allowed: float) -> float:
+    """Sum of prices times the side that each asks for; -inf if such a side is not there."""
+    side = np.where(prices > 0, lower, upper)
+    missing = np.isinf(side)
+    if missing.any():
+        if np.abs(prices[missing]).max() > allowed:
+            return -math.inf
+        side[missing] = 0.0
+    return float(prices @ side)
 
 
 @dataclass
