@@ -363,7 +363,7 @@ def _branch(
 
     def second(value: Fraction, left_s: float) -> bool:
         return (agreed and value >= upper) or cp_sat.none_better(
-            jobs, value, span=span, budget_s=left_s
+            jobs, value, span=span, budget_s=left_s, hint=best
         )
 
     left = max(until - time.monotonic(), 0.1)

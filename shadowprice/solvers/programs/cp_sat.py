@@ -7,7 +7,7 @@ Values are checked against the programme in whole numbers; values that do not ho
 What is not caught: an assertion inside the library ends the process. CP-SAT is called in this process
 all the same. Searches here take milliseconds and come in hundreds, time is counted in CPU time of this
 process, and loading the library in a second process takes half a second of every run; in return, of
-tens of thousands of random programmes of the kinds that are asked here none ended the process.
+9,000 random programmes of the kinds that are asked here none ended the process (OR-Tools 9.15).
 """
 
 from __future__ import annotations
