@@ -189,7 +189,7 @@ def meets(program: LinearProgram, solution: Solution, row: NDArray[np.int64] | N
     if len(x) != p.columns or len(solution.duals) != p.rows:
         return p.rows == 0 and len(x) == p.columns
     row = rows_of_entries(p) if row is None else row
-    total = np.bincount(row, p.value * x[p.index], p.rows)
+    total: Numbers = np.asarray(np.bincount(row, p.value * x[p.index], p.rows), dtype=np.float64)
     if not (_within(total, p.row_lower, p.row_upper) and _within(x, p.lower, p.upper)):
         return False
     sign = -1.0 if p.maximise else 1.0
