@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from shadowprice.models.gavel import Shape, max_min
 from shadowprice.solvers.compile import CompiledModel, SolverOptions, compile_model
-from shadowprice.solvers.highs import SMALL_ROWS
+from shadowprice.solvers.programs.highs import SMALL_ROWS
 
 Numbers = NDArray[np.float64]
 TEMPLATES = 26

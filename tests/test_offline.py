@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 
@@ -15,19 +16,23 @@ from shadowprice.analysis.metrics import end_s
 from shadowprice.errors import InputError, SolverError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.conditions import Conditions
+from shadowprice.instances.elasticity import Elasticity
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.instance import Instance
+from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers import lagrangian, list_schedule
+from shadowprice.solvers import cp_sat, lagrangian, list_schedule
 from shadowprice.solvers.bounds import bound_of, simple_bounds
 from shadowprice.solvers.compile import SolverOptions, Status, compile_model
 from shadowprice.solvers.offline import Method, optimum
 from shadowprice.solvers.preemptive import slotted_preemptive_optimum
+from shadowprice.solvers.programs.highs import Series, Vertex
 from shadowprice.solvers.registry import policies
 from shadowprice.solvers.strongest import lower_bounds, strongest_bound
 
@@ -351,3 +356,149 @@ def test_simple_bounds_of_a_large_trace_are_quick_and_ordered() -> None:
     kinds = {bound.kind: bound.value_s for bound in simple_bounds(instance, Objective.FLOW)}
     assert set(kinds) == {"job", "fluid", "mean-busy-time"}
     assert kinds["job"] >= float(jobs.work.sum()) - 1e-3
+
+
+# Start charges, and what the models do not describe.
+
+
+def charged(instance: Instance, start_s: float) -> Instance:
+    return Instance(instance.cluster, instance.workload, Overheads(start_s=start_s))
+
+
+def best_of_all_orders(instance: Instance, objective: Objective) -> float:
+    """Every order, each job as early as it fits, by seconds and GPUs counted here."""
+    jobs, charge = instance.workload, instance.overheads.start_s
+    length = [int(p + charge) for p in instance.shortest_s.tolist()]
+    release, gpus = jobs.arrival_s.astype(int).tolist(), jobs.gpus.tolist()
+    best = float("inf")
+    for order in permutations(range(len(jobs))):
+        used: dict[int, int] = {}
+        ends = [0.0] * len(jobs)
+        for j in order:
+            start = release[j]
+            while any(
+                used.get(t, 0) + gpus[j] > instance.cluster.total_gpus
+                for t in range(start, start + length[j])
+            ):
+                start += 1
+            for t in range(start, start + length[j]):
+                used[t] = used.get(t, 0) + gpus[j]
+            ends[j] = float(start + length[j])
+        best = min(best, objective.cost_s(jobs, np.array(ends)))
+    return best
+
+
+@settings(max_examples=30)
+@given(
+    instance=instances(max_jobs=4, max_nodes=2, max_gpus=2, max_arrival_s=6, max_work_s=4),
+    start_s=st.sampled_from([1.0, 2.0, 5.0]),
+    objective=st.sampled_from(OBJECTIVES),
+    method=st.sampled_from(["milp", "cp-sat"]),
+)
+def test_every_job_pays_one_start_charge(
+    instance: Instance, start_s: float, objective: Objective, method: Method
+) -> None:
+    case = charged(instance, start_s)
+    found = optimum(case, objective, method=method, budget_s=20)
+    assert found.proven
+    assert found.lower_s == found.upper_s == best_of_all_orders(case, objective)
+    assert found.schedule is not None
+    verify(case, found.schedule)
+    assert objective.cost_s(case.workload, end_s(case, found.schedule)) == found.upper_s
+
+
+def test_an_optimum_with_start_charges_is_attained() -> None:
+    """One GPU, runs of 15, 8 and 6 s that each cost 5 s more: not 55 without, but what they take."""
+    jobs = Workload.from_columns(arrival_s=[0, 2, 4], gpus=[1, 1, 1], work=[15, 8, 6])
+    case = charged(Instance(Cluster.parse("1x1"), jobs), 5.0)
+    found = optimum(case)
+    assert found.schedule is not None
+    verify(case, found.schedule)
+    assert found.upper_s == best_of_all_orders(case, Objective.COMPLETION)
+    assert found.schedule.overhead_s.tolist() == [5.0] * 3
+    with pytest.raises(InputError, match="charged for"):
+        slotted_preemptive_optimum(case)
+
+
+def test_jobs_that_can_share_have_no_exact_optimum() -> None:
+    """Two jobs that share are done after 200 s, alone one after the other after 300."""
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0], gpus=[2, 2], work=[100, 100], model=["vae", "vae"]
+    )
+    kind, cluster = ("vae", 2), Cluster.parse("1x2")
+    rates = Throughputs(("gpu",), {kind: (1.0,)}, {("gpu", kind, kind): (1.0, 1.0)})
+    with pytest.raises(InputError, match="share their GPUs"):
+        optimum(Instance(cluster, jobs, together=rates))
+    bounds = lower_bounds(
+        Instance(cluster, jobs, together=rates), "completion", preemptive=False, budget_s=1.0
+    )
+    assert {"optimum", "milp", "cp-sat"}.isdisjoint(bound.kind for bound in bounds)
+    strangers = Workload.from_columns(arrival_s=[0, 0], gpus=[2, 2], work=[100, 100])
+    assert optimum(Instance(cluster, strangers, together=rates)).upper_s == 300
+
+
+def test_conditions_have_no_exact_optimum() -> None:
+    workload = Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[100, 100])
+    conditions = Conditions(elasticity=Elasticity(np.array([2, 2]), np.array([0.9, 0.9])))
+    instance = Instance(Cluster.parse("1x2"), workload, conditions=conditions)
+    for solve in (optimum, slotted_preemptive_optimum):
+        with pytest.raises(InputError, match="CPUs, memory, spread or width"):
+            solve(instance)
+
+
+# What a solver says.
+
+
+@settings(max_examples=15)
+@given(n=st.integers(3, 6), gap=st.integers(0, 5), gpus=st.integers(1, 2), first=st.booleans())
+def test_identical_jobs_are_no_trouble(n: int, gap: int, gpus: int, first: bool) -> None:
+    """CP-SAT 9.15 throws at 27 of 160 such batches."""
+    arrival = [0.0 if first else float(gap), *[float(gap)] * (n - 1)]
+    jobs = Workload.from_columns(arrival_s=arrival, gpus=[1] * n, work=[1.0] * n)
+    instance = Instance(Cluster.parse(f"1x{gpus}"), jobs)
+    found = optimum(instance, method="cp-sat", budget_s=10)
+    assert found.proven
+    assert found.upper_s == brute_force(instance, Objective.COMPLETION)
+
+
+@pytest.mark.parametrize("lie", [0.5, 2.0])
+def test_the_word_of_cp_sat_is_not_certified(lie: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that says any bound, and that its schedule is optimal, certifies and proves nothing."""
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0, 1, 2, 3], gpus=[2, 1, 3, 1, 2], work=[7, 5, 3, 9, 2]
+    )
+    instance = Instance(Cluster.parse("1x4"), jobs)
+    true = optimum(instance, budget_s=20)
+    assert true.proven
+    late = np.cumsum([0, 20, 20, 20, 20])
+
+    def says(slotted: Slotted, **how: object) -> cp_sat.Proof:
+        return cp_sat.Proof(late, lie * true.upper_s, True)
+
+    monkeypatch.setattr(cp_sat, "solve", says)
+    found = optimum(instance, method="cp-sat", budget_s=20)
+    assert found.upper_s == true.upper_s
+    assert found.certified_lower_s <= true.upper_s
+    if found.certified:
+        assert found.lower_s <= true.upper_s
+    assert not found.proven or found.lower_s == true.upper_s
+
+
+@settings(max_examples=20)
+@given(instance=SMALL, objective=st.sampled_from(OBJECTIVES), data=st.data())
+def test_what_is_certified_holds_whatever_the_solvers_say(
+    instance: Instance, objective: Objective, data: st.DataObject
+) -> None:
+    """Prices and schedules of solvers only propose: false ones make bounds weaker, never false."""
+    seed = data.draw(st.integers(0, 10**6))
+    rng = np.random.default_rng(seed)
+    honest = Series.solve
+
+    def other(self: Series, **how: object) -> Vertex:
+        vertex = honest(self, **how)  # type: ignore[arg-type]
+        return replace(vertex, duals=vertex.duals * rng.uniform(0.0, 2.0, len(vertex.duals)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Series, "solve", other)
+        found = optimum(instance, objective, method="cp-sat", budget_s=10)
+    assert found.certified_lower_s <= brute_force(instance, objective) <= found.upper_s

@@ -52,7 +52,8 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
     m.T = pyo.RangeSet(0, horizon - 1)
     m.JT = pyo.Set(dimen=2, initialize=[(j, t) for j in m.J for t in range(r[j], horizon)])
     m.y = pyo.Var(m.JT, domain=pyo.Binary)
-    m.C = pyo.Var(m.J, bounds=lambda m, j: (r[j] + p[j], horizon))
+    # Completions are whole by themselves; said, so that bounds may be rounded up to it.
+    m.C = pyo.Var(m.J, domain=pyo.Integers, bounds=lambda m, j: (r[j] + p[j], horizon))
 
     if not makespan:
 
@@ -83,7 +84,7 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
         )
 
     if makespan:
-        m.z = pyo.Var(bounds=(0, horizon))
+        m.z = pyo.Var(domain=pyo.Integers, bounds=(0, horizon))
 
         @m.Objective(doc="makespan [slots]")
         def span(m: Any) -> Any:

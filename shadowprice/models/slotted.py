@@ -21,7 +21,8 @@ class Slotted:
     Parameters
     ----------
     release, duration : ndarray of int, shape (n,)
-        r_j and p_j [slots], rounded down.
+        r_j and p_j [slots], rounded down; p_j is the processing time and one start charge, which
+        every job pays at least once, and a job that is not preempted exactly once.
     gpus : ndarray of int, shape (n,)
         g_j [GPUs].
     weight : ndarray, shape (n,)
@@ -57,7 +58,8 @@ class Slotted:
         a cluster of several types.
         """
         release = to_ticks(instance.workload.arrival_s)
-        duration = to_ticks(instance.shortest_s)
+        charge = int(to_ticks(np.array([instance.overheads.start_s]))[0])
+        duration = to_ticks(instance.shortest_s) + charge
         common = math.gcd(*release.tolist(), *duration.tolist()) or 1
         if slot_s is not None and not 2.0**-20 <= slot_s <= 2.0**40:
             raise InputError(f"slot_s is {slot_s!r}, expected seconds > 0")
@@ -91,6 +93,13 @@ class Slotted:
     def whole_weights(self) -> bool:
         """Whether all weights are whole, so that all costs in slots are."""
         return bool(np.all(self.weight == np.floor(self.weight)))
+
+    @property
+    def step(self) -> Fraction:
+        """What weighted total completion times, in slots, differ by multiples of: gcd of the weights."""
+        weight = [w for w in self.exact_weight if w]
+        whole = math.lcm(*(w.denominator for w in weight))
+        return Fraction(math.gcd(*(int(w * whole) for w in weight)), whole) or Fraction(1)
 
     @property
     def release_ticks(self) -> list[int]:

@@ -94,8 +94,10 @@ def build(
         return sum(g[j] * m.x[j, s] for j, s in running[t]) <= jobs.capacity
 
     if makespan:
+        # Whole by itself at whole starts; said, so that bounds may be rounded up to it.
         m.z = pyo.Var(
-            bounds=(max((r + d for r, d in zip(release, p, strict=True)), default=0), horizon)
+            domain=pyo.Reals if relaxed else pyo.Integers,
+            bounds=(max((r + d for r, d in zip(release, p, strict=True)), default=0), horizon),
         )
 
         @m.Objective(doc="makespan [slots]")

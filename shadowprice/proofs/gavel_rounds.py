@@ -48,11 +48,13 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from shadowprice.errors import InputError, SolverError
+from shadowprice.solvers.linear_program import LinearProgram
+from shadowprice.solvers.programs import gate
+from shadowprice.solvers.solution import Infeasible
 
 STATUS = "ours for the rule, classic for the rounding"
 
@@ -152,17 +154,19 @@ def _rounded(x: NDArray[np.float64], capacity: Table, rounds: int) -> Table:
     high = np.array([share.__ceil__() for share in exact], dtype=np.float64)
     sums = np.vstack((np.kron(np.eye(jobs), np.ones(types)), np.kron(np.ones(jobs), np.eye(types))))
     most = np.concatenate((np.full(jobs, rounds), capacity * rounds))
-    solution = milp(
-        -np.ones(jobs * types),
-        integrality=np.ones(jobs * types),
-        bounds=Bounds(low, high),
-        constraints=LinearConstraint(sums, ub=most),
+    none = np.full(len(most), -np.inf)
+    program = LinearProgram.of(
+        np.ones(jobs * types), low, high, sums, none, most, maximise=True, whole=True
     )
-    if solution.status == 2:
-        raise InputError(f"rounds: fractions {x.tolist()} are no allocation of {capacity.tolist()}")
-    if solution.status != 0:
-        raise SolverError(f"rounds: {solution.message}")
-    found: Table = np.rint(solution.x).astype(np.int64).reshape(jobs, types)
+    try:
+        solution = gate.solve(program)
+    except Infeasible:
+        raise InputError(
+            f"rounds: fractions {x.tolist()} are no allocation of {capacity.tolist()}"
+        ) from None
+    if not len(solution.primal):
+        raise SolverError("rounds: no rounding of the fractions was found")
+    found: Table = np.rint(solution.primal).astype(np.int64).reshape(jobs, types)
     return found
 
 

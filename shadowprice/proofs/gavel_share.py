@@ -45,11 +45,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.allocation.isolated import isolated_shares
+from shadowprice.solvers.linear_program import LinearProgram
+from shadowprice.solvers.programs import gate
 
 STATUS = "paper, with a hypothesis it needs; ours for gangs"
 
@@ -104,13 +105,14 @@ def pareto_gap(problem: AllocationProblem, alone: Numbers) -> float:
     gains = rows * rate.ravel()
     columns = np.hstack([gang * np.eye(types) for gang in problem.gpus.tolist()])
     now = levels(problem, alone)
-    found = linprog(
-        -rate.ravel(),
-        np.vstack((rows, columns, -gains)),
-        np.concatenate((np.ones(jobs), problem.type_capacity, -now * (1 - 1e-9))),
-        method="highs",
-    )
-    return float(-found.fun - now.sum())
+    table = np.vstack((rows, columns, gains))
+    high = np.concatenate((np.ones(jobs), problem.type_capacity, np.full(jobs, np.inf)))
+    low = np.concatenate((np.full(jobs + types, -np.inf), now * (1 - 1e-9)))
+    none, free = np.zeros(rate.size), np.full(rate.size, np.inf)
+    found = gate.solve(LinearProgram.of(rate.ravel(), none, free, table, low, high, maximise=True))
+    if not found.standing.optimal:
+        raise SolverError("sharing: how much levels can rise is not known")
+    return float(found.objective - now.sum())
 
 
 def check_filling(problem: AllocationProblem, alone: Numbers) -> bool:

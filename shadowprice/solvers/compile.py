@@ -1,4 +1,4 @@
-"""The one place a solver is called: Pyomo model -> arrays -> HiGHS.
+"""Pyomo model -> arrays -> the gate, which calls the solver and examines its answer.
 
 :func:`compile_model` translates a ConcreteModel. Rules traced while it was built (see
 :mod:`shadowprice.models.tracing`) are expanded with NumPy, and new data are filled into the same
@@ -18,15 +18,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.models.tracing import why_not_traced
-from shadowprice.solvers.highs import Highs
 from shadowprice.solvers.index_sets import NotTraceable
 from shadowprice.solvers.linear_program import LinearProgram
-from shadowprice.solvers.solution import Infeasible, Solution, SolverOptions, Status, Unbounded
+from shadowprice.solvers.programs.gate import Gate, Second, confirm
+from shadowprice.solvers.solution import (
+    Infeasible,
+    Solution,
+    SolverOptions,
+    Standing,
+    Status,
+    Unbounded,
+)
 from shadowprice.solvers.standard_form import StandardFormModel
 from shadowprice.solvers.traced_model import TracedModel
 
 __all__ = [
-    "CompiledModel", "Solution", "SolverOptions", "SolverWarning", "Status", "compile_model",
+    "CompiledModel", "Solution", "SolverOptions", "SolverWarning", "Standing", "Status",
+    "compile_model",
 ]  # fmt: skip
 
 
@@ -45,7 +53,7 @@ class CompiledModel:
 
     def __init__(self, translation: TracedModel | StandardFormModel) -> None:
         self._translation = translation
-        self._highs = Highs()
+        self._gate = Gate()
         self.traced = isinstance(translation, TracedModel)
 
     @property
@@ -79,9 +87,20 @@ class CompiledModel:
         self._translation.fill(data)
 
     def solve(
-        self, options: SolverOptions | None = None, start: Mapping[int, float] | None = None
+        self,
+        options: SolverOptions | None = None,
+        start: Mapping[int, float] | None = None,
+        *,
+        second: Second | None = None,
     ) -> Solution:
-        """Solve; ``start`` gives values of some columns of a feasible point, by position.
+        """Solve, and examine the answer; see :mod:`shadowprice.solvers.programs.gate`.
+
+        Parameters
+        ----------
+        start : mapping of int to float, optional
+            Values of some columns of a feasible point, by position.
+        second : callable, optional
+            A second opinion for a mixed-integer programme, instead of the general ones.
 
         Raises
         ------
@@ -90,7 +109,7 @@ class CompiledModel:
             unbounded, or HiGHS fails.
         """
         try:
-            return self._highs.solve(self.program, options or SolverOptions(), start)
+            return self._gate.solve(self.program, options, start, second=second)
         except Infeasible as error:
             raise Infeasible(self._infeasible(error), error.rows) from None
         except Unbounded:
@@ -99,6 +118,10 @@ class CompiledModel:
             raise Unbounded(
                 f"the model is unbounded; check the sense and bounds of {', '.join(names)}{more}"
             ) from None
+
+    def confirm(self, solution: Solution, options: SolverOptions | None = None) -> Solution:
+        """A solution that was asked for without confirmation, with it."""
+        return confirm(self.program, solution, options)
 
     def _infeasible(self, error: Infeasible) -> str:
         if not error.rows and self.program.mixed:

@@ -1,7 +1,7 @@
-"""The same optimum by constraint programming: an independent second opinion in integers.
+"""The non-preemptive optimum by constraint programming: a search that shares nothing with the MILP's.
 
-Source: intervals with a cumulative resource, Google OR-Tools' CP-SAT. CP-SAT reasons in whole
-numbers throughout, so what it proves does not rest on floating point.
+Source: intervals with a cumulative resource, Google OR-Tools' CP-SAT. It reasons in whole numbers,
+but what it says is its word: the bound it returns is a double that nobody has evaluated again.
 """
 
 from __future__ import annotations
@@ -11,14 +11,29 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.sat.python import cp_model
 
 from shadowprice.models.slotted import Slotted
+from shadowprice.solvers import list_schedule
+from shadowprice.solvers.programs.gate import ask_whole
+from shadowprice.solvers.programs.whole import Cumulative, Effort, Said, WholeProgram
+
+_LARGEST = 2**60
+"""Largest cost that CP-SAT is asked about, in its whole numbers."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What CP-SAT found: starts, if any, and whether they are optimal; a bound in any case."""
+    """What CP-SAT found.
+
+    Parameters
+    ----------
+    starts : ndarray of int or None
+        Start slots of a feasible schedule.
+    bound : float
+        Its bound of the cost [slots], its word alone.
+    proven : bool
+        Whether it says that the starts are optimal.
+    """
 
     starts: NDArray[np.int64] | None
     bound: float
@@ -36,33 +51,47 @@ def solve(
         Starts of a feasible schedule; its last end is the horizon for the makespan, and the
         search begins there.
     """
-    model = cp_model.CpModel()
-    horizon = int(jobs.release.max(initial=0) + jobs.duration.sum())
-    ends, intervals = [], []
-    for j in range(jobs.jobs):
-        start = model.new_int_var(int(jobs.release[j]), horizon, f"start_{j}")
-        length = int(jobs.duration[j])
-        ends.append(start + length)
-        intervals.append(model.new_fixed_size_interval_var(start, length, f"run_{j}"))
-        model.add_hint(start, int(hint[j]))
-    model.add_cumulative(intervals, jobs.gpus.tolist(), jobs.capacity)
-    scale = 1
-    if span:
-        last = model.new_int_var(0, horizon, "last")
-        for end in ends:
-            model.add(last >= end)
-        model.minimize(last)
-    else:
-        exact = [Fraction(w) for w in jobs.weight.tolist()]
-        scale = max((w.denominator for w in exact), default=1)
-        model.minimize(sum(int(w * scale) * end for w, end in zip(exact, ends, strict=True)))
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = max(budget_s, 0.01)
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = seed
-    status = solver.solve(model)
-    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    program, constant, scale = _program(jobs, span=span)
+    if program is None:
+        return Proof(None, 0.0, False)
+    program.hint = dict(enumerate(hint.tolist()))
+    answer = ask_whole(program, Effort(budget_s, seed=seed))
     starts = None
-    if found:
-        starts = np.array([solver.value(end) for end in ends], dtype=np.int64) - jobs.duration
-    return Proof(starts, solver.best_objective_bound / scale, status == cp_model.OPTIMAL)
+    if answer.values is not None:
+        starts = np.array(answer.values[: jobs.jobs], dtype=np.int64)
+    bound = (answer.bound + constant) / scale
+    return Proof(starts, bound, answer.said is Said.OPTIMAL)
+
+
+def none_better(
+    jobs: Slotted, cost: Fraction, *, span: bool, budget_s: float, hint: NDArray[np.int64]
+) -> bool:
+    """Whether CP-SAT says, in time, that no schedule costs less [slots].
+
+    It is asked for the best schedule: whether there is one below a cost took it five times as long.
+    """
+    proof = solve(jobs, span=span, budget_s=budget_s, hint=hint)
+    if proof.starts is None or not proof.proven:
+        return False
+    return list_schedule.exact_cost(jobs, proof.starts, span=span) >= cost
+
+
+def _program(jobs: Slotted, *, span: bool) -> tuple[WholeProgram | None, int, int]:
+    """The programme, what is to be added to its cost, and what the sum is to be divided by."""
+    program = WholeProgram()
+    horizon = list_schedule.safe_horizon(jobs)
+    starts = [program.variable(r, horizon) for r in jobs.release.tolist()]
+    lengths = jobs.duration.tolist()
+    program.cumulatives.append(Cumulative(starts, lengths, jobs.gpus.tolist(), jobs.capacity))
+    if span:
+        last = program.variable(0, horizon)
+        for start, length in zip(starts, lengths, strict=True):
+            program.row({last: 1, start: -1}, low=length)
+        program.cost = {last: 1}
+        return program, 0, 1
+    scale = max((w.denominator for w in jobs.exact_weight), default=1)
+    weight = [int(w * scale) for w in jobs.exact_weight]
+    if sum(weight) * horizon >= _LARGEST or horizon >= _LARGEST:
+        return None, 0, 1
+    program.cost = {start: w for start, w in zip(starts, weight, strict=True) if w}
+    return program, sum(w * p for w, p in zip(weight, lengths, strict=True)), scale

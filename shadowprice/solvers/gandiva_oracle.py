@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
+from shadowprice.errors import SolverError
 from shadowprice.models import gandiva
 from shadowprice.models.gandiva import Homes, Packings
-from shadowprice.solvers.compile import SolverOptions, compile_model
+from shadowprice.solvers.compile import CompiledModel, SolverOptions, Status, compile_model
 
 Gains = Mapping[tuple[int, int], float]
 """Gain over time slicing of two jobs that share GPUs, by pair of jobs."""
@@ -52,11 +55,17 @@ def total(gains: Gains, pairs: list[Pair]) -> float:
 
 
 def best_packing(packings: Packings, options: SolverOptions | None = None) -> list[tuple[int, ...]]:
-    """Disjoint sets of jobs of the largest total gain, by MILP; for sets of any size."""
+    """Disjoint sets of jobs of the largest total gain, by MILP; for sets of any size.
+
+    Raises
+    ------
+    SolverError
+        If none is shown to be the largest in time.
+    """
     if not packings.members:
         return []
     compiled = compile_model(gandiva.packing(packings))
-    chosen = compiled.solve(options or SolverOptions()).primal > 0.5
+    chosen = _best(compiled, options, "packing") > 0.5
     position = [variable.index() for variable in compiled.columns]
     picked = {position[column] for column in range(len(position)) if chosen[column]}
     return [members for s, members in enumerate(packings.members) if s in picked]
@@ -70,15 +79,23 @@ def fewest_migrations(
     Raises
     ------
     SolverError
-        If no placement fits all gangs and leaves no used server fragmented.
+        If no placement fits all gangs and leaves no used server fragmented, or none is shown to
+        take the fewest in time.
     """
     if not homes.gang:
         return ()
     compiled = compile_model(gandiva.defragmentation(homes, fragmented=fragmented))
-    primal = compiled.solve(options or SolverOptions()).primal
+    primal = _best(compiled, options, "placement")
     node = list(homes.node)
     for column, variable in enumerate(compiled.columns):
         if primal[column] > 0.5 and variable.parent_component().local_name == "y":
             job, where = variable.index()
             node[job] = where
     return tuple(node)
+
+
+def _best(compiled: CompiledModel, options: SolverOptions | None, what: str) -> NDArray[np.float64]:
+    solution = compiled.solve(options or SolverOptions())
+    if solution.status is not Status.OPTIMAL:
+        raise SolverError(f"Gandiva's exact {what}: none is shown to be best; allow more time")
+    return solution.primal

@@ -5,14 +5,15 @@ Rows are those of :mod:`hadar_offline_demand`, one a job, and the cuts of
 A job that is left out has the schedule that never runs, so every job has exactly one. Columns are
 only ever added, and allowed or forbidden by their upper bounds, so every solve starts from the
 last basis. ``models/hadar.py`` has the same programme in Pyomo; tests hold the two equal.
+
+Nothing rests on the solver's word: its prices are evaluated by the pricing (weak duality holds for
+any prices), and its shares only propose plans, which are checked.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,10 +21,9 @@ from shadowprice.errors import SolverError
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar_offline_demand import Demand
 from shadowprice.solvers.hadar_pricing import IDLE, Levels
+from shadowprice.solvers.programs.highs import Outcome, Series, Vertex
 
-_INFINITE = highspy.kHighsInf
-_PRIMAL, _DUAL = 4, 1
-"""HiGHS's numbers of simplex methods."""
+_INFINITE = float("inf")
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,11 @@ class Master:
         self._penalty = np.zeros(0)
         self._upper = np.zeros(0)
         self._grown = False
-        self._highs: Any = highspy.Highs()
-        for name, value in {"output_flag": False, "threads": 1, "presolve": "off"}.items():
-            self._highs.setOptionValue(name, value)
-        self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        self._series = Series(maximise=True)
         room = np.tile(self.demand.capacity, jobs.rounds)
         lower = np.concatenate((np.ones(jobs.jobs), np.full(len(room), -_INFINITE)))
         upper = np.concatenate((np.ones(jobs.jobs), room))
-        self._rows(lower, upper)
+        self._series.rows(lower, upper)
         # First a column for every job that has no schedule: forbidden, so at a penalty.
         self._columns(-np.ones(jobs.jobs), [np.array([j]) for j in range(jobs.jobs)],
                       [np.ones(1)] * jobs.jobs)  # fmt: skip
@@ -176,7 +173,7 @@ class Master:
         for own, limit in zip(entries, limits.tolist(), strict=True):
             index = np.flatnonzero(own)
             columns = (self.jobs.jobs + index).astype(np.int32)
-            self._highs.addRow(-_INFINITE, limit, len(index), columns, own[index])
+            self._series.row(-_INFINITE, limit, columns, own[index])
         self.weights = np.concatenate((self.weights, weights))
         self.running = np.concatenate((self.running, running))
         self.at = np.concatenate((self.at, at))
@@ -196,7 +193,7 @@ class Master:
         SolverError
             If HiGHS finds no optimum.
         """
-        n, highs = self.jobs.jobs, self._highs
+        n, series = self.jobs.jobs, self._series
         if not n:
             nothing = np.zeros((self.jobs.rounds, len(self.demand.capacity)))
             return Relaxed(0.0, np.zeros(0), 0.0, np.zeros(0), nothing, np.zeros(0))
@@ -204,40 +201,30 @@ class Master:
         changed = np.flatnonzero(upper != self._upper)
         if len(changed):
             index = (n + changed).astype(np.int32)
-            highs.changeColsBounds(len(index), index, np.zeros(len(index)), upper[changed])
+            series.bounds(index, np.zeros(len(index)), upper[changed])
             self._upper = upper
         costs = np.full(n, -penalty)
         if not np.array_equal(costs, self._penalty):
-            highs.changeColsCost(n, np.arange(n, dtype=np.int32), costs)
+            series.costs(np.arange(n, dtype=np.int32), costs)
             self._penalty = costs
         # After new columns the basis is primal feasible, after new bounds dual feasible.
         primal_first = self._grown and not len(changed)
         self._grown = False
-        self._run(_PRIMAL if primal_first else _DUAL)
-        found = highs.getSolution()
-        primal, duals = np.array(found.col_value), np.array(found.row_dual)
+        found = self._run(primal=primal_first)
+        primal, duals = found.primal, found.duals
         last = n + self.jobs.rounds * len(self.demand.capacity)
         price = np.maximum(duals[n:last], 0.0).reshape(self.jobs.rounds, -1)
         return Relaxed(
-            float(highs.getInfo().objective_function_value), primal[n:], float(primal[:n].sum()),
+            found.value, primal[n:], float(primal[:n].sum()),
             duals[:n], price, np.maximum(duals[last:], 0.0),
         )  # fmt: skip
 
-    def _run(self, simplex: int) -> None:
-        """Solve from the last basis, or, should that fail, from scratch."""
-        highs, optimal = self._highs, highspy.HighsModelStatus.kOptimal
-        highs.setOptionValue("simplex_strategy", simplex)
-        highs.run()
-        if highs.getModelStatus() != optimal:
-            highs.clearSolver()
-            highs.run()
-        status = highs.getModelStatus()
-        if status != optimal:
-            raise SolverError(f"HiGHS stopped: {highs.modelStatusToString(status)}")
-
-    def _rows(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> None:
-        empty, none = np.zeros(len(lower), dtype=np.int32), np.zeros(0, dtype=np.int32)
-        self._highs.addRows(len(lower), lower, upper, 0, empty, none, np.zeros(0))
+    def _run(self, *, primal: bool) -> Vertex:
+        """Solve from the last basis or, should that fail, from scratch."""
+        found = self._series.solve(primal=primal)
+        if found.outcome is not Outcome.OPTIMAL:
+            raise SolverError(f"Hadar's master programme is {found.outcome}, expected an optimum")
+        return found
 
     def _columns(
         self,
@@ -245,10 +232,4 @@ class Master:
         rows: list[NDArray[np.int64]],
         entries: list[NDArray[np.float64]],
     ) -> None:
-        lengths = np.array([len(part) for part in rows], dtype=np.int64)
-        start = np.cumsum([0, *lengths])[:-1].astype(np.int32)
-        self._highs.addCols(
-            len(costs), costs, np.zeros(len(costs)), np.full(len(costs), _INFINITE),
-            int(lengths.sum()), start, np.concatenate([*rows, np.zeros(0)]).astype(np.int32),
-            np.concatenate([*entries, np.zeros(0)]),
-        )  # fmt: skip
+        self._series.columns(costs, np.full(len(costs), _INFINITE), rows, entries)

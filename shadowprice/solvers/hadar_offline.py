@@ -74,7 +74,9 @@ class OfflineOptimum:
     bound : float
         No plan is worth more (float arithmetic, relative error 1e-7).
     proven : bool
-        Whether the two agree, to 1e-7 relative.
+        Whether the two agree, to 1e-7 relative. The bound evaluates a solver's prices in floats;
+        where completions that cannot be kept were cut off, it rests on CP-SAT's word that they
+        cannot. So this is no certificate.
     plan : Plan
     relaxation : float
         Bound of the root: that of the schedule form's relaxation or better.

@@ -2,7 +2,8 @@ r"""Whether jobs can all be complete by given rounds: the hard part that relaxat
 
 Given completions, Hadar's offline programme asks only whether they can be kept: a bin packing of
 gangs into rounds. Relaxed schedules often can where whole ones cannot, and branching on rounds is
-slow there because rounds are alike. CP-SAT decides it, in integers throughout. A job is complete
+slow there because rounds are alike. CP-SAT decides it, in integers throughout. Schedules that it finds
+are checked; that there are none is its word, which nothing else confirms. A job is complete
 by weights of its levels that are whole numbers and were checked to rank every combination of
 levels as exact fractions do.
 """
@@ -14,11 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.sat.python import cp_model
 
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar_offline_demand import Demand
 from shadowprice.solvers.hadar_pricing import IDLE, Levels, States
+from shadowprice.solvers.programs.gate import ask_whole
+from shadowprice.solvers.programs.whole import Effort, Said, WholeProgram
 
 _PATIENCE = 20.0
 """Most time by the clock, relative to the deterministic time."""
@@ -78,64 +80,53 @@ class Deadlines:
         """
         if not self.usable:
             return Verdict(False)
-        model = cp_model.CpModel()
-        runs: dict[tuple[int, int], list[cp_model.IntVar]] = {}
-        kept = {job: self._work(model, runs, job, end) for job, end in ends.items()}
-        self._capacity(model, runs)
-        model.add_assumptions(list(kept.values()))
-        solver = cp_model.CpSolver()
-        # Counted work, not the clock: the same on a busy machine.
-        solver.parameters.max_deterministic_time = max(time_limit_s, 0.001)
-        solver.parameters.max_time_in_seconds = _PATIENCE * max(time_limit_s, 0.01)
-        solver.parameters.num_workers = 1
-        # Bounds by linear programmes were measured to cost four times what they save here.
-        solver.parameters.linearization_level = 0
-        status = solver.solve(model)
-        if status == cp_model.INFEASIBLE:
-            names = {literal.index: job for job, literal in kept.items()}
-            found = solver.sufficient_assumptions_for_infeasibility()
-            return Verdict(True, core=tuple(names[k] for k in found) or tuple(ends))
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        program = WholeProgram()
+        runs: dict[tuple[int, int], list[int]] = {}
+        kept = {job: self._work(program, runs, job, end) for job, end in ends.items()}
+        self._capacity(program, runs)
+        program.assumed = list(kept.values())
+        # Counted work, not the clock: the same on a busy machine. Bounds by linear programmes were
+        # measured to cost four times what they save here.
+        patience_s = _PATIENCE * max(time_limit_s, 0.01)
+        answer = ask_whole(program, Effort(patience_s, time_limit_s, relaxations=False))
+        if answer.said is Said.INFEASIBLE:
+            names = {literal: job for job, literal in kept.items()}
+            return Verdict(True, core=tuple(names[k] for k in answer.core) or tuple(ends))
+        if answer.values is None:
             return Verdict(False)
         levels = {job: [IDLE] * (end + 1) for job, end in ends.items()}
         for (job, t), own in runs.items():
             for level, run in enumerate(own):
-                if solver.value(run):
+                if answer.values[run]:
                     levels[job][t] = level
         return Verdict(True, {job: self.until_complete(job, one) for job, one in levels.items()})
 
     def _work(
-        self,
-        model: cp_model.CpModel,
-        runs: dict[tuple[int, int], list[cp_model.IntVar]],
-        job: int,
-        end: int,
-    ) -> cp_model.IntVar:
+        self, program: WholeProgram, runs: dict[tuple[int, int], list[int]], job: int, end: int
+    ) -> int:
         """The rounds of a job up to a deadline; a literal that it is then complete."""
         weights, whole = self.weights(job)
-        work = []
+        work: dict[int, int] = {}
         for t in range(int(self.jobs.first[job]), end + 1):
-            own = runs[job, t] = [model.new_bool_var("") for _ in self.jobs.levels[job]]
-            model.add_at_most_one(own)
-            work += [w * run for w, run in zip(weights, own, strict=True)]
-        kept = model.new_bool_var("")
-        model.add(sum(work) >= whole).only_enforce_if(kept)
+            own = runs[job, t] = [program.binary() for _ in self.jobs.levels[job]]
+            program.single.append(own)
+            work |= dict(zip(own, weights, strict=True))
+        kept = program.binary()
+        program.row(work, low=whole, only_if=kept)
         return kept
 
-    def _capacity(
-        self, model: cp_model.CpModel, runs: Mapping[tuple[int, int], list[cp_model.IntVar]]
-    ) -> None:
+    def _capacity(self, program: WholeProgram, runs: Mapping[tuple[int, int], list[int]]) -> None:
         for t in range(self.jobs.rounds):
             here = [(job, runs[job, t]) for job in range(self.jobs.jobs) if (job, t) in runs]
             for row, room in enumerate(self.demand.capacity.tolist()):
-                terms = [
-                    int(self.demand.gpus[job][level, row]) * run
+                terms = {
+                    run: int(self.demand.gpus[job][level, row])
                     for job, own in here
                     for level, run in enumerate(own)
                     if self.demand.gpus[job][level, row]
-                ]
+                }
                 if terms:
-                    model.add(sum(terms) <= int(room))
+                    program.row(terms, high=int(room))
 
     def weights(self, job: int) -> tuple[list[int], int]:
         """Work of a round at each level of a job and of the whole job; only where usable."""

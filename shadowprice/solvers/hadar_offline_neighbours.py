@@ -12,15 +12,17 @@ Complexity: a try is a constraint programme with k jobs, exponential in k, cut o
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.sat.python import cp_model
 
 from shadowprice.solvers.hadar_offline_deadlines import Deadlines
 from shadowprice.solvers.hadar_offline_plans import Plans
 from shadowprice.solvers.hadar_pricing import IDLE, Levels
+from shadowprice.solvers.programs.gate import ask_whole
+from shadowprice.solvers.programs.whole import Effort, Said, WholeProgram
 
 _LEAST, _FIRST, _MOST = 3.0, 6.0, 12.0
 """Jobs planned afresh: at least, at first, at most."""
@@ -47,19 +49,19 @@ class _Programme:
 
     Parameters
     ----------
-    model : CpModel
+    whole : WholeProgram
     runs : dict
-        By job and round: literals by level, only of levels for which there is room.
+        By job and round: variables by level, only of levels for which there is room.
     completes : dict
-        By job: literals by round.
-    value : list
-        Terms of the objective.
+        By job: variables by round.
+    value : dict
+        Terms of the value.
     """
 
-    model: cp_model.CpModel
-    runs: dict[tuple[int, int], dict[int, cp_model.IntVar]]
-    completes: dict[int, dict[int, cp_model.IntVar]]
-    value: list[cp_model.LinearExpr]
+    whole: WholeProgram
+    runs: dict[tuple[int, int], dict[int, int]]
+    completes: dict[int, dict[int, int]]
+    value: dict[int, int]
 
 
 class Neighbours:
@@ -105,21 +107,17 @@ class Neighbours:
         began, before = time.process_time(), self.plans.value
         free = self._choose()
         room = self._room(free)
-        programme = _Programme(cp_model.CpModel(), {}, {}, [])
+        programme = _Programme(WholeProgram(), {}, {}, {})
         for job in free:
             self._job(programme, job, ends[job], room)
         self._capacity(programme, free, room)
-        solver = cp_model.CpSolver()
-        solver.parameters.max_deterministic_time = _TRY_S
-        solver.parameters.max_time_in_seconds = _PATIENCE * _TRY_S
-        solver.parameters.num_workers = 1
-        solver.parameters.linearization_level = 0
-        status = solver.solve(programme.model)
-        decided = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+        effort = Effort(_PATIENCE * _TRY_S, _TRY_S, relaxations=False)
+        answer = ask_whole(programme.whole, effort)
+        decided = answer.said in (Said.OPTIMAL, Said.INFEASIBLE)
         step = _GROW if decided else -_SHRINK
         self.size = float(np.clip(self.size + step, _LEAST, _MOST))
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            self._take(programme, free, solver)
+        if answer.values is not None:
+            self._take(programme, free, answer.values)
         self.cpu_s += time.process_time() - began
         return self.plans.value > before
 
@@ -154,29 +152,28 @@ class Neighbours:
         self, programme: _Programme, job: int, ends: NDArray[np.bool_], room: NDArray[np.float64]
     ) -> None:
         """Where a job runs and when it completes; nothing after that."""
-        model, asked = programme.model, self.plans.demand.gpus[job]
-        completes = {t: model.new_bool_var("") for t in np.flatnonzero(ends[:-1]).tolist()}
-        left_out = model.new_bool_var("")
-        model.add_exactly_one([*completes.values(), left_out])
+        whole, asked = programme.whole, self.plans.demand.gpus[job]
+        completes = {t: whole.binary() for t in np.flatnonzero(ends[:-1]).tolist()}
+        left_out = whole.binary()
+        whole.row(dict.fromkeys([*completes.values(), left_out], 1), low=1, high=1)
         programme.completes[job] = completes
-        programme.value.extend(int(self._worth[job, t]) * done for t, done in completes.items())
-        weights, whole = self.deadlines.weights(job)
-        work: list[tuple[int, cp_model.LinearExpr]] = []
+        programme.value.update({done: int(self._worth[job, t]) for t, done in completes.items()})
+        weights, enough = self.deadlines.weights(job)
+        work: list[tuple[int, int, int]] = []
         for t in range(int(self.jobs.first[job]), max(completes, default=-1) + 1):
             own = {
-                level: model.new_bool_var("")
-                for level, gpus in enumerate(asked)
-                if np.all(gpus <= room[t])
+                level: whole.binary() for level, gpus in enumerate(asked) if np.all(gpus <= room[t])
             }
             programme.runs[job, t] = own
             over = [done for u, done in completes.items() if u < t]
-            model.add_at_most_one([*own.values(), *over, left_out])
-            work += [(t, weights[level] * run) for level, run in own.items()]
+            whole.single.append([*own.values(), *over, left_out])
+            work += [(t, run, weights[level]) for level, run in own.items()]
         for end, done in completes.items():
-            model.add(sum(term for t, term in work if t <= end) >= whole).only_enforce_if(done)
+            terms = {run: weight for t, run, weight in work if t <= end}
+            whole.row(terms, low=enough, only_if=done)
 
     def _capacity(self, programme: _Programme, free: list[int], room: NDArray[np.float64]) -> None:
-        model, gpus = programme.model, self.plans.demand.gpus
+        whole, gpus = programme.whole, self.plans.demand.gpus
         for t, left in enumerate(room.tolist()):
             here = [
                 (gpus[job][level], run)
@@ -184,24 +181,25 @@ class Neighbours:
                 for level, run in programme.runs.get((job, t), {}).items()
             ]
             for row, most in enumerate(left):
-                terms = [int(asked[row]) * run for asked, run in here if asked[row]]
+                terms = {run: int(asked[row]) for asked, run in here if asked[row]}
                 if terms:
-                    model.add(sum(terms) <= int(most))
+                    whole.row(terms, high=int(most))
         ends = self._ends()
-        model.add(sum(programme.value) >= 1 + sum(int(self._worth[j, ends[j]]) for j in free))
-        model.maximize(sum(programme.value))
+        least = 1 + sum(int(self._worth[j, ends[j]]) for j in free)
+        whole.row(programme.value, low=least)
+        whole.cost = {variable: -worth for variable, worth in programme.value.items()}
 
-    def _take(self, programme: _Programme, free: list[int], solver: cp_model.CpSolver) -> None:
+    def _take(self, programme: _Programme, free: list[int], values: Sequence[int]) -> None:
         """Offer the plan that was found, with jobs that still find room."""
         chosen: dict[int, Levels] = {
             job: levels for job, levels in self.plans.chosen.items() if job not in free
         }
         for job in free:
-            for end in (t for t, done in programme.completes[job].items() if solver.value(done)):
+            for end in (t for t, done in programme.completes[job].items() if values[done]):
                 levels = [IDLE] * (end + 1)
                 for t in range(end + 1):
                     for level, run in programme.runs.get((job, t), {}).items():
-                        if solver.value(run):
+                        if values[run]:
                             levels[t] = level
                 chosen[job] = self.deadlines.until_complete(job, levels)
         self.plans.offer(self.plans.filled(chosen))

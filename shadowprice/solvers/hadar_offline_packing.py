@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.models.round_jobs import RoundJobs
+from shadowprice.solvers.programs.highs import Outcome, Series
 
 MAX_LEFT = 3000
 """Vectors of GPUs left, prod (c_r + 1), beyond which there are no such cuts."""
@@ -109,26 +109,23 @@ class Packing:
         support = [(int(job), int(level)) for job, level in np.argwhere(share > _SHARE)]
         if len(support) < 2:
             return None
-        highs: Any = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
-        highs.setOptionValue("presolve", "off")
-        highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        n, none = len(support), np.zeros(0, dtype=np.int32)
+        # The programme proposes weights; what a cut is worth is evaluated by `_lifted`.
+        series, n = Series(maximise=True), len(support)
         place = {pair: k for k, pair in enumerate(support)}
         values = np.array([share[pair] for pair in support])
-        highs.addCols(n, values, np.zeros(n), np.ones(n), 0, np.zeros(n, dtype=np.int32), none,
-                      np.zeros(0))  # fmt: skip
+        none = [np.zeros(0, dtype=np.int64)] * n
+        series.columns(values, np.ones(n), none, [np.zeros(0)] * n)
         weights = np.zeros(share.shape)
         for _ in range(_TIMES):
-            highs.run()
-            if highs.getInfo().objective_function_value <= 1.0 + _VIOLATION:
+            found = series.solve()
+            if found.outcome is not Outcome.OPTIMAL or found.value <= 1.0 + _VIOLATION:
                 return None
-            weights[tuple(np.array(support).T)] = np.maximum(highs.getSolution().col_value, 0.0)
+            weights[tuple(np.array(support).T)] = np.maximum(found.primal, 0.0)
             fits = self._heaviest(weights)
             if sum(weights[pair] for pair in fits) <= 1.0 + 1e-6:
                 break
             index = np.array([place[pair] for pair in fits], dtype=np.int32)
-            highs.addRow(-highspy.kHighsInf, 1.0, len(index), index, np.ones(len(index)))
+            series.row(-np.inf, 1.0, index, np.ones(len(index)))
         pattern = self._lifted(np.rint(weights * _UNIT), share)
         return pattern if _violation(pattern, share) > _VIOLATION else None
 

@@ -40,6 +40,27 @@ class LinearProgram:
     value: Numbers = field(repr=False)
     integer: NDArray[np.bool_] = field(repr=False)
 
+    @classmethod
+    def of(
+        cls, cost: Numbers, lower: Numbers, upper: Numbers, table: Numbers, row_lower: Numbers,
+        row_upper: Numbers, *, maximise: bool = False, whole: bool = False,
+    ) -> LinearProgram:  # fmt: skip
+        """A programme from a dense table of coefficients, shape (rows, columns).
+
+        Parameters
+        ----------
+        whole : bool
+            Whether all columns are integer.
+        """
+        row, column = np.nonzero(table)
+        start = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(table)))))
+        values = table[row, column].astype(np.float64)
+        return cls(
+            cost.astype(np.float64), 0.0, maximise, lower.astype(np.float64),
+            upper.astype(np.float64), row_lower.astype(np.float64), row_upper.astype(np.float64),
+            start.astype(np.int32), column.astype(np.int32), values, np.full(len(cost), whole),
+        )  # fmt: skip
+
     @property
     def columns(self) -> int:
         """Number of columns."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,15 @@ def total(jobs: Slotted, starts: NDArray[np.int64]) -> float:
 def makespan(jobs: Slotted, starts: NDArray[np.int64]) -> float:
     """Last completion [slots]."""
     return float((starts + jobs.duration).max(initial=0))
+
+
+def exact_cost(jobs: Slotted, starts: NDArray[np.int64], *, span: bool) -> Fraction:
+    """Weighted total completion time, or the last completion, exactly [slots]."""
+    ends = (starts + jobs.duration).tolist()
+    if span:
+        return Fraction(max(ends, default=0))
+    pairs = zip(jobs.exact_weight, ends, strict=True)
+    return sum((w * end for w, end in pairs), Fraction(0))
 
 
 def search(

@@ -13,8 +13,13 @@ from shadowprice.solvers.placement.protocol import Pieces
 
 
 def on_nodes(instance: Instance, start_s: NDArray[np.float64]) -> Schedule:
-    """A schedule from start times [s] of uninterrupted runs, nodes assigned by count."""
-    return runs_on_nodes(instance, np.arange(len(start_s)), start_s, start_s + instance.shortest_s)
+    """A schedule from start times [s] of uninterrupted runs, nodes assigned by count.
+
+    Every job pays the start charge of the instance first, and runs as long as on its fastest GPUs.
+    """
+    charge_s = instance.overheads.start_s
+    end_s = start_s + instance.shortest_s + charge_s
+    return runs_on_nodes(instance, np.arange(len(start_s)), start_s, end_s, charge_s)
 
 
 def runs_on_nodes(
@@ -22,8 +27,9 @@ def runs_on_nodes(
     job: NDArray[np.int64],
     start_s: NDArray[np.float64],
     end_s: NDArray[np.float64],
+    overhead_s: float = 0.0,
 ) -> Schedule:
-    """A schedule from runs of jobs, nodes assigned by count.
+    """A schedule from runs of jobs, nodes assigned by count; every run begins with the same overhead.
 
     Raises
     ------
@@ -46,7 +52,8 @@ def runs_on_nodes(
                 f"job {instance.workload.id[job[run]]!r} does not fit at {now} s: the runs are not feasible"
             )
         held[run] = pieces
-        rows += [(int(job[run]), node, part, now, float(end_s[run]), 0.0) for node, part in pieces]
+        end = float(end_s[run])
+        rows += [(int(job[run]), node, part, now, end, overhead_s) for node, part in pieces]
     columns = [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 6
     whole = [column.astype(np.int64) for column in columns[:3]]
     times = [column.astype(np.float64) for column in columns[3:]]

@@ -8,23 +8,29 @@ here, so the value is not used as a bound for other schedules.
 from __future__ import annotations
 
 import math
+import time
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.sat.python import cp_model
 
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.models import preemptive
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import list_schedule
-from shadowprice.solvers.bounds import offset_ticks
-from shadowprice.solvers.compile import SolverOptions, Status, compile_model
-from shadowprice.solvers.offline import MAX_COLUMNS, METHODS, Method, Optimum
+from shadowprice.solvers.bounds import bound_of, offset_ticks
+from shadowprice.solvers.compile import SolverOptions, Standing, compile_model
+from shadowprice.solvers.offline import MAX_COLUMNS, METHODS, Method, Optimum, require_exact
 from shadowprice.solvers.on_nodes import runs_on_nodes
+from shadowprice.solvers.programs.gate import ask_whole
+from shadowprice.solvers.programs.whole import Effort, Said, WholeAnswer, WholeProgram
+
+_LARGEST = 2**60
+"""Largest cost that CP-SAT is asked about, in its whole numbers."""
 
 Slots = NDArray[np.bool_]
 """Which job runs in which slot, shape (n, slots)."""
@@ -48,17 +54,21 @@ def slotted_preemptive_optimum(
     Raises
     ------
     InputError
-        If times are not whole slots, GPUs differ in speed, or the model would be too large.
+        If times are not whole slots, the models do not describe the instance (see
+        :func:`shadowprice.solvers.offline.why_not`), runs are charged for, or the model would be
+        too large.
     """
     goal = Objective(objective)
     if method not in METHODS:
         raise InputError(f"method {method!r}: expected milp or cp-sat")
-    if len(instance.workload) == 0:
-        return Optimum(0.0, 0.0, None, method, True, 1.0, True)
-    if not instance.equal_speeds:
+    require_exact(instance)
+    if not instance.overheads.free:
         raise InputError(
-            "the exact optimum is for GPUs of equal speed; bounds hold for mixed types"
+            f"{instance.workload.source}: runs are charged for; the exact preemptive optimum is for "
+            "instances without overheads"
         )
+    if len(instance.workload) == 0:
+        return Optimum(0.0, 0.0, None, method, True, 1.0, True, Standing.PROVEN, 0.0)
     jobs = Slotted.of(instance, slot_s)
     if not jobs.exact:
         raise InputError(f"slot_s is {slot_s!r}, expected a length that divides all times")
@@ -70,22 +80,29 @@ def slotted_preemptive_optimum(
     known = np.zeros((jobs.jobs, horizon), dtype=bool)
     for j, first in enumerate(start.tolist()):
         known[j, first : first + int(jobs.duration[j])] = True
-    solve = _milp if method == "milp" else _cp_sat
-    found, lower = solve(jobs, known, span=span, budget_s=budget_s)
-    if _cost(jobs, found, span) > _cost(jobs, known, span):
-        found = known
+    until = time.monotonic() + budget_s
+    if method == "milp":
+        found = _milp(jobs, known, span=span, until=until)
+    else:
+        found = _confirmed(jobs, known, span=span, until=until)
     shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
-    upper = Fraction(_cost(jobs, found, span)) * jobs.slot_ticks - shift
-    low = min(Fraction(lower) * jobs.slot_ticks - shift, upper)
+    upper = _cost(jobs, found.runs, span) * jobs.slot_ticks - shift
+    low = min(found.bound * jobs.slot_ticks - shift, upper)
+    certified = found.standing is Standing.PROVEN
+    least = bound_of(low, "optimum").value_s
     return Optimum(
-        float(low / TICKS_PER_S),
-        float(upper / TICKS_PER_S),
-        runs_on_nodes(instance, *_runs(jobs, found)),
-        method,
-        method == "cp-sat",
-        jobs.slot_s,
-        True,
-    )
+        least, float(upper / TICKS_PER_S), runs_on_nodes(instance, *_runs(jobs, found.runs)), method,
+        certified, jobs.slot_s, True, found.standing, least if certified else 0.0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Runs, a lower bound of the cost [slots], and what supports that the runs are optimal."""
+
+    runs: Slots
+    bound: Fraction
+    standing: Standing
 
 
 def _horizon(jobs: Slotted, start: NDArray[np.int64]) -> int:
@@ -97,61 +114,117 @@ def _horizon(jobs: Slotted, start: NDArray[np.int64]) -> int:
     return max(list_schedule.safe_horizon(jobs), int((start + jobs.duration).max()))
 
 
-def _cost(jobs: Slotted, runs: Slots, span: bool) -> float:
-    ends = runs.shape[1] - runs[:, ::-1].argmax(axis=1)
-    return float(ends.max()) if span else float(np.dot(jobs.weight, ends))
+def _cost(jobs: Slotted, runs: Slots, span: bool) -> Fraction:
+    ends = (runs.shape[1] - runs[:, ::-1].argmax(axis=1)).tolist()
+    if span:
+        return Fraction(max(ends))
+    pairs = zip(jobs.exact_weight, ends, strict=True)
+    return sum((w * end for w, end in pairs), Fraction(0))
 
 
-def _milp(jobs: Slotted, known: Slots, *, span: bool, budget_s: float) -> tuple[Slots, float]:
+def _milp(
+    jobs: Slotted, known: Slots, *, span: bool, until: float, agreed: Fraction | None = None
+) -> _Found:
+    """The MILP's answer.
+
+    Parameters
+    ----------
+    agreed : Fraction, optional
+        Cost that CP-SAT has said to be the least.
+    """
     compiled = compile_model(model := preemptive.build(jobs, known.shape[1], makespan=span))
-    whole = span or jobs.whole_weights
-    options = SolverOptions(time_limit_s=max(budget_s, 0.1), absolute_gap=0.99 if whole else 1e-6)
+    step = Fraction(1) if span else jobs.step
+    # Weights are the model's costs, so these are exact; a solver cannot see very small steps.
+    gap = max(0.99 * float(step), 1e-6)
+    left = max(until - time.monotonic(), 0.1)
     at = {
         column: float(known[variable.index()])
         for column, variable in enumerate(compiled.columns)
         if variable.parent_component() is model.y
     }
-    solution = compiled.solve(options, at)
-    found = known.copy()
+
+    def second(value: Fraction, left_s: float) -> bool:
+        if agreed is not None and value >= agreed:
+            return True
+        answer = _ask(jobs, known, span=span, below=value, budget_s=left_s)
+        return answer is not None and answer.said is Said.INFEASIBLE
+
+    try:
+        solution = compiled.solve(
+            SolverOptions(time_limit_s=left, absolute_gap=gap), at, second=second
+        )
+    except SolverError:  # It fails; what is known stays.
+        return _Found(known, Fraction(0), Standing.FOUND)
+    runs = known
     if len(solution.primal):
+        other = np.zeros_like(known)
         for column in at:
-            found[compiled.columns[column].index()] = solution.primal[column] > 0.5
-    if solution.status is Status.OPTIMAL:
-        return found, _cost(jobs, found, span) if whole else solution.bound
-    return found, float(math.ceil(solution.bound - 1e-6)) if whole else solution.bound
+            other[compiled.columns[column].index()] = solution.primal[column] > 0.5
+        runs = other if _cost(jobs, other, span) <= _cost(jobs, known, span) else known
+    cost = _cost(jobs, runs, span)
+    if solution.standing.optimal:
+        exact = solution.standing is not Standing.PROVEN or gap < step
+        return _Found(runs, cost, solution.standing if exact else Standing.CONFIRMED)
+    if not math.isfinite(solution.bound):
+        return _Found(runs, Fraction(0), Standing.FOUND)
+    word = Fraction(solution.bound) - Fraction(1, 10**6)
+    return _Found(runs, math.ceil(word / step) * step if gap < step else word, Standing.FOUND)
 
 
-def _cp_sat(jobs: Slotted, known: Slots, *, span: bool, budget_s: float) -> tuple[Slots, float]:
-    model = cp_model.CpModel()
+def _confirmed(jobs: Slotted, known: Slots, *, span: bool, until: float) -> _Found:
+    """CP-SAT's answer, which the MILP is asked to confirm."""
+    left = until - time.monotonic()
+    answer = _ask(jobs, known, span=span, below=None, budget_s=0.6 * left)
+    if answer is None:
+        return _milp(jobs, known, span=span, until=until)
+    runs = known
+    if answer.values is not None:
+        runs = np.array(answer.values[: known.size], dtype=bool).reshape(known.shape)
+        runs = runs if _cost(jobs, runs, span) <= _cost(jobs, known, span) else known
+    cost = _cost(jobs, runs, span)
+    if answer.said is not Said.OPTIMAL:
+        scale = 1 if span else max(w.denominator for w in jobs.exact_weight)
+        word = Fraction(answer.bound) / scale if math.isfinite(answer.bound) else Fraction(0)
+        return _Found(runs, word, Standing.FOUND)
+    found = _milp(jobs, runs, span=span, until=until, agreed=cost)
+    if found.standing.optimal:
+        return found
+    return _Found(found.runs, cost, Standing.FOUND)
+
+
+def _ask(
+    jobs: Slotted, known: Slots, *, span: bool, below: Fraction | None, budget_s: float
+) -> WholeAnswer | None:
+    """CP-SAT's answer to which runs cost least, or whether some cost less than a value."""
+    program = WholeProgram()
     n, horizon = known.shape
-    runs = [[model.new_bool_var(f"run_{j}_{t}") for t in range(horizon)] for j in range(n)]
-    ends = [model.new_int_var(0, horizon, f"end_{j}") for j in range(n)]
-    for j in range(n):
-        model.add(sum(runs[j]) == int(jobs.duration[j]))
-        for t in range(horizon):
-            model.add_hint(runs[j][t], int(known[j, t]))
-            if t < jobs.release[j]:
-                model.add(runs[j][t] == 0)
-            model.add(ends[j] >= t + 1).only_enforce_if(runs[j][t])
+    runs = [
+        [program.variable(0, int(t >= r)) for t in range(horizon)] for r in jobs.release.tolist()
+    ]
+    ends = [program.variable(0, horizon) for _ in range(n)]
+    for j, length in enumerate(jobs.duration.tolist()):
+        program.row(dict.fromkeys(runs[j], 1), low=length, high=length)
+        for t, run in enumerate(runs[j]):
+            program.hint[run] = int(known[j, t])
+            program.row({ends[j]: 1}, low=t + 1, only_if=run)
+    gpus = jobs.gpus.tolist()
     for t in range(horizon):
-        model.add(sum(int(jobs.gpus[j]) * runs[j][t] for j in range(n)) <= jobs.capacity)
-    weights = [Fraction(w) for w in jobs.weight.tolist()]
-    scale = 1 if span else max(w.denominator for w in weights)
+        program.row({runs[j][t]: gpus[j] for j in range(n)}, high=jobs.capacity)
+    scale = 1 if span else max(w.denominator for w in jobs.exact_weight)
     if span:
-        last = model.new_int_var(0, horizon, "last")
+        last = program.variable(0, horizon)
         for end in ends:
-            model.add(last >= end)
-        model.minimize(last)
+            program.row({last: 1, end: -1}, low=0)
+        program.cost = {last: 1}
     else:
-        model.minimize(sum(int(w * scale) * end for w, end in zip(weights, ends, strict=True)))
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = max(budget_s, 0.1)
-    solver.parameters.num_workers = 1
-    status = solver.solve(model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return known, solver.best_objective_bound / scale
-    found = np.array([[bool(solver.value(run)) for run in row] for row in runs])
-    return found, solver.best_objective_bound / scale
+        weights = [int(w * scale) for w in jobs.exact_weight]
+        if sum(weights) * horizon >= _LARGEST:
+            return None
+        program.cost = {end: w for end, w in zip(ends, weights, strict=True) if w}
+    if below is not None:
+        program.row(program.cost, high=math.ceil(below * scale) - 1)
+        program.cost, program.hint = {}, {}
+    return ask_whole(program, Effort(budget_s))
 
 
 def _runs(

@@ -17,7 +17,35 @@ class Status(StrEnum):
     """How a solve ended."""
 
     OPTIMAL = "optimal"
+    FOUND = "found, not shown to be optimal"
     TIME_LIMIT = "time limit"
+
+
+class Standing(StrEnum):
+    """What the claim that a point is optimal rests on; see :mod:`shadowprice.solvers.programs.gate`.
+
+    Attributes
+    ----------
+    PROVEN
+        A bound that was evaluated here, with rounding errors counted, meets the point's value.
+    CONFIRMED
+        Two searches that do not share the error agree: another solver, or the same one without
+        its presolve.
+    FOUND
+        The point holds, evaluated here; that none is better is one solver's word, or not known.
+    NOTHING
+        No point.
+    """
+
+    PROVEN = "proven"
+    CONFIRMED = "confirmed"
+    FOUND = "found"
+    NOTHING = "nothing"
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the point counts as optimal."""
+        return self in (Standing.PROVEN, Standing.CONFIRMED)
 
 
 @dataclass(frozen=True)
@@ -27,13 +55,19 @@ class SolverOptions:
     Parameters
     ----------
     time_limit_s : float
-        Wall time for HiGHS [s].
+        Wall time for a solve [s], its confirmation included.
     method : str
         For linear programmes: auto (by size, and simplex from a basis), simplex, ipm, pdlp.
     crossover : bool
         Whether interior point ends with a basis; without it values are 1e-8 off and interior.
     absolute_gap, relative_gap : float
-        When a mixed-integer search may stop.
+        When a mixed-integer search may stop; optimal then means that no point is better by more.
+    confirm : bool
+        Whether to look for what supports that the point of a mixed-integer programme is optimal;
+        without, it stands as found.
+    proof_work : float
+        Most work to prove the optimum of a mixed-integer programme with: simplex iterations
+        times the programme's entries, rows and columns.
     """
 
     time_limit_s: float = 60.0
@@ -41,6 +75,8 @@ class SolverOptions:
     crossover: bool = True
     absolute_gap: float = 1e-6
     relative_gap: float = 0.0
+    confirm: bool = True
+    proof_work: float = 2e7
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -54,10 +90,12 @@ class Solution:
     Parameters
     ----------
     status : Status
-        Optimal, or stopped at the time limit with what was found by then.
+        Optimal, and shown to be; found, where a solver says optimal and nothing else does; or
+        stopped at the time limit with what was found by then.
     objective, bound : float
         Value of the best point found, and what no point can beat; NaN and -inf (for
-        minimisation) where there is none.
+        minimisation) where there is none. The bound was evaluated here if ``standing`` is
+        ``PROVEN`` and is a solver's word otherwise.
     primal : ndarray, shape (columns,)
         Empty if no point was found.
     duals : ndarray, shape (rows,)
@@ -65,6 +103,8 @@ class Solution:
         ``<=`` rows, in a maximisation the other way round. Empty for integer programmes.
     iterations : int
         Iterations of whatever method ran.
+    standing : Standing
+        What the claim to be optimal rests on.
     """
 
     status: Status
@@ -73,6 +113,7 @@ class Solution:
     primal: NDArray[np.float64] = field(repr=False)
     duals: NDArray[np.float64] = field(repr=False)
     iterations: int = 0
+    standing: Standing = Standing.FOUND
 
     @property
     def gap(self) -> float:

@@ -24,7 +24,7 @@ from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import lagrangian
 from shadowprice.solvers.bounds import Bound, bound_of, offset_ticks, simple_bounds
 from shadowprice.solvers.compile import SolverOptions, compile_model
-from shadowprice.solvers.offline import Method, optimum
+from shadowprice.solvers.offline import Method, optimum, why_not
 from shadowprice.solvers.typed_bound import TypedJobs, typed_bound, typed_prices
 
 
@@ -56,7 +56,7 @@ def lower_bounds(
         yield bound
     if proven or len(instance.workload) == 0:
         return
-    if not preemptive and len(instance.workload) <= 100 and instance.equal_speeds:
+    if not preemptive and len(instance.workload) <= 100 and why_not(instance) is None:
         shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.9}
         for method, share in shares.items():
             left = until - time.monotonic()
@@ -69,6 +69,8 @@ def lower_bounds(
                 preemptive=False,
                 certified=found.certified,
             )
+            if found.certified_lower_s < found.lower_s:
+                yield Bound(found.certified_lower_s, "time-indexed-lp", False, True)
             if found.proven:
                 return
     left = until - time.monotonic()

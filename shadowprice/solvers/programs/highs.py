@@ -1,5 +1,8 @@
 """HiGHS driven by arrays: loaded once, brought up to date by differences, solved again warm.
 
+What it answers is its word alone; ``gate`` decides what that is worth. HiGHS is imported with the
+first programme, so that what solves nothing does not load it.
+
 What was measured decides how (``benchmarks/gavel_front_end.py``). Changing one coefficient makes
 HiGHS drop its factorisation and, with its default dual steepest-edge pricing, compute exact edge
 weights again, which costs up to a hundred times the pivots that follow; so a warm solve prices by
@@ -8,16 +11,25 @@ Devex, and only entries that really differ are sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
 from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.solvers.linear_program import LinearProgram
-from shadowprice.solvers.solution import Infeasible, Solution, SolverOptions, Status, Unbounded
+from shadowprice.solvers.linear_program import LinearProgram, Numbers
+from shadowprice.solvers.solution import (
+    Infeasible,
+    Solution,
+    SolverOptions,
+    Standing,
+    Status,
+    Unbounded,
+)
 
 SMALL_ROWS = 700
 """Up to so many rows simplex is faster than interior point from a cold start."""
@@ -27,6 +39,14 @@ MANY_CHANGES = 0.02
 
 _IRREDUCIBLE = 6
 """HiGHS's bits for an infeasible subset from the programme (2) from which no row can be spared (4)."""
+
+
+@cache
+def _library() -> Any:
+    """The solver's module, loaded when first needed."""
+    import highspy
+
+    return highspy
 
 
 class Highs:
@@ -41,8 +61,15 @@ class Highs:
         program: LinearProgram,
         options: SolverOptions,
         start: Mapping[int, float] | None = None,
+        *,
+        presolve: bool = True,
     ) -> Solution:
         """Solve the programme as it is now, from the last basis if there is one.
+
+        Parameters
+        ----------
+        presolve : bool
+            Whether HiGHS may simplify the programme first, as it does unless a basis is known.
 
         Raises
         ------
@@ -50,19 +77,19 @@ class Highs:
             Without a solution; an infeasible programme with rows that contradict each other.
         """
         if self._highs is None:
-            self._highs = highspy.Highs()
+            self._highs = _library().Highs()
             _set(self._highs, output_flag=False, threads=1)
             self._pass(program)
         else:
             self._update(program)
         warm = not program.mixed and bool(self._highs.getBasis().valid)
-        _configure(self._highs, program, options, warm=warm)
+        _configure(self._highs, program, options, warm=warm, presolve=presolve)
         if start:
             index = np.fromiter(start, dtype=np.int32, count=len(start))
             values = np.fromiter(start.values(), dtype=np.float64, count=len(start))
             self._highs.setSolution(len(index), index, values)
         self._highs.run()
-        if self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:
+        if self._highs.getModelStatus() == _library().HighsModelStatus.kUnknown:
             # Interior point stopped short of its tolerance; a basis from simplex is exact.
             _set(self._highs, solver="simplex")
             self._highs.run()
@@ -112,13 +139,13 @@ class Highs:
         self._loaded = program.copy()
 
     def _read(self, program: LinearProgram) -> Solution:
-        highs, kinds = self._highs, highspy.HighsModelStatus
+        highs, kinds = self._highs, _library().HighsModelStatus
         status = highs.getModelStatus()
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
-            rows = _contradiction(program)
-            if rows is None:
+            rows = contradiction(program)
+            if rows is None and not program.mixed:
                 raise Unbounded("the model is unbounded")
-            raise Infeasible("the model is infeasible", rows)
+            raise Infeasible("the model is infeasible", rows or [])
         if status == kinds.kUnbounded:
             raise Unbounded("the model is unbounded")
         stopped = (kinds.kTimeLimit, kinds.kInterrupt, kinds.kSolutionLimit)
@@ -137,8 +164,152 @@ class Highs:
         )
         return Solution(
             Status.OPTIMAL if optimal else Status.TIME_LIMIT,
-            objective, bound, primal, duals, max(iterations, 0),
+            objective, bound, primal, duals, max(iterations, 0), Standing.FOUND,
         )  # fmt: skip
+
+
+class Outcome(StrEnum):
+    """How HiGHS says that a linear programme ended."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """A solved linear programme of a series.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    value : float
+        The objective.
+    primal : ndarray, shape (columns,)
+    duals : ndarray, shape (rows,)
+        As in :class:`Solution`; multipliers that contradict the rows where it is infeasible, if
+        HiGHS has some.
+    iterations : int
+    """
+
+    outcome: Outcome
+    value: float
+    primal: Numbers = field(repr=False)
+    duals: Numbers = field(repr=False)
+    iterations: int
+
+
+class Series:
+    """Linear programmes that differ in bounds, costs, and new columns and rows; solved from the last basis.
+
+    Duals and values are proposals: who uses them evaluates bounds and points of its own.
+
+    Parameters
+    ----------
+    maximise : bool
+    """
+
+    _PRIMAL, _DUAL = 4, 1
+    """HiGHS's numbers of simplex methods."""
+
+    def __init__(self, *, maximise: bool = False) -> None:
+        highspy = _library()
+        self._highs: Any = highspy.Highs()
+        _set(self._highs, output_flag=False, threads=1, presolve="off")
+        if maximise:
+            self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
+
+    @classmethod
+    def relaxing(cls, program: LinearProgram) -> Series:
+        """The linear relaxation of a programme."""
+        series = cls()
+        # A big M turns the usual 1e-7 into a different programme.
+        _set(series._highs, primal_feasibility_tolerance=1e-9)
+        relaxed = program.copy()
+        relaxed.integer = np.zeros_like(program.integer)
+        _pass(series._highs, relaxed)
+        return series
+
+    def rows(self, lower: Numbers, upper: Numbers) -> None:
+        """Add rows without entries."""
+        empty, none = np.zeros(len(lower), dtype=np.int32), np.zeros(0, dtype=np.int32)
+        self._highs.addRows(len(lower), lower, upper, 0, empty, none, np.zeros(0))
+
+    def row(self, lower: float, upper: float, columns: NDArray[np.int32], values: Numbers) -> None:
+        """Add a row."""
+        self._highs.addRow(lower, upper, len(columns), columns, values)
+
+    def columns(
+        self, costs: Numbers, upper: Numbers, rows: Sequence[NDArray[np.int64]],
+        entries: Sequence[Numbers],
+    ) -> None:  # fmt: skip
+        """Add columns from 0 to some bounds, with entries in rows that are there."""
+        lengths = np.array([len(part) for part in rows], dtype=np.int64)
+        start = np.cumsum([0, *lengths])[:-1].astype(np.int32)
+        self._highs.addCols(
+            len(costs), costs, np.zeros(len(costs)), upper, int(lengths.sum()), start,
+            np.concatenate([*rows, np.zeros(0)]).astype(np.int32),
+            np.concatenate([*entries, np.zeros(0)]),
+        )  # fmt: skip
+
+    def bounds(self, columns: NDArray[np.int32], lower: Numbers, upper: Numbers) -> None:
+        """Change bounds of columns."""
+        self._highs.changeColsBounds(len(columns), columns, lower, upper)
+
+    def costs(self, columns: NDArray[np.int32], costs: Numbers) -> None:
+        """Change costs of columns."""
+        self._highs.changeColsCost(len(columns), columns, costs)
+
+    def solve(self, *, primal: bool = False, time_limit_s: float = float("inf")) -> Vertex:
+        """Solve from the last basis or, should that fail, from scratch.
+
+        Parameters
+        ----------
+        primal : bool
+            By primal instead of dual simplex.
+        """
+        highs, kinds = self._highs, _library().HighsModelStatus
+        _set(highs, simplex_strategy=self._PRIMAL if primal else self._DUAL)
+        if time_limit_s < float("inf"):
+            # HiGHS's clock runs on from one solve to the next.
+            _set(highs, time_limit=float(highs.getRunTime()) + max(time_limit_s, 0.01))
+        known = (kinds.kOptimal, kinds.kInfeasible)
+        highs.run()
+        if highs.getModelStatus() not in known:
+            highs.clearSolver()
+            highs.run()
+        status = highs.getModelStatus()
+        found, info = highs.getSolution(), highs.getInfo()
+        steps = max(int(info.simplex_iteration_count), 0)
+        if status == kinds.kOptimal:
+            return Vertex(
+                Outcome.OPTIMAL,
+                float(info.objective_function_value),
+                np.array(found.col_value),
+                np.array(found.row_dual),
+                steps,
+            )
+        ray = np.zeros(0)
+        if status == kinds.kInfeasible:
+            _, there, values = highs.getDualRay()
+            ray = np.array(values) if there else ray
+        outcome = Outcome.INFEASIBLE if status == kinds.kInfeasible else Outcome.UNKNOWN
+        return Vertex(outcome, float("nan"), np.zeros(0), ray, steps)
+
+
+def contradiction(program: LinearProgram) -> list[int] | None:
+    """Rows of an irreducible infeasible subset of the linear relaxation; None if it is feasible."""
+    again = _library().Highs()
+    _set(again, output_flag=False, threads=1, iis_strategy=_IRREDUCIBLE, presolve="off")
+    relaxed = program.copy()
+    relaxed.integer = np.zeros_like(program.integer)
+    relaxed.cost = np.zeros_like(program.cost)
+    _pass(again, relaxed)
+    again.run()
+    if again.getModelStatus() == _library().HighsModelStatus.kOptimal:
+        return None
+    _, iis = again.getIis()
+    return list(iis.row_index_)
 
 
 def _same_pattern(one: LinearProgram, other: LinearProgram) -> bool:
@@ -162,7 +333,7 @@ def _differ(
 
 
 def _pass(highs: Any, program: LinearProgram) -> None:
-    p = program
+    p, highspy = program, _library()
     sense = highspy.ObjSense.kMaximize if p.maximise else highspy.ObjSense.kMinimize
     integer = p.integer.astype(np.int32)
     layout = highspy.MatrixFormat.kRowwise
@@ -173,39 +344,27 @@ def _pass(highs: Any, program: LinearProgram) -> None:
     _must(status, "the model's arrays")
 
 
-def _configure(highs: Any, program: LinearProgram, options: SolverOptions, *, warm: bool) -> None:
+def _configure(
+    highs: Any, program: LinearProgram, options: SolverOptions, *, warm: bool, presolve: bool
+) -> None:
     method = options.method
     if method == "auto":
         small = program.rows <= SMALL_ROWS
         method = "choose" if program.mixed else "simplex" if warm or small else "ipm"
     _set(
         highs,
-        time_limit=float(options.time_limit_s),
+        # HiGHS's clock runs on from one solve to the next.
+        time_limit=float(options.time_limit_s) + float(highs.getRunTime()),
         solver=method,
         run_crossover="on" if options.crossover else "off",
         mip_abs_gap=options.absolute_gap,
         mip_rel_gap=options.relative_gap,
         # 1 is Devex, -1 HiGHS's choice.
         simplex_dual_edge_weight_strategy=1 if warm else -1,
-        presolve="off" if warm else "choose",
+        presolve="off" if warm or not presolve else "choose",
     )
     if method == "pdlp":
         _set(highs, kkt_tolerance=1e-8)
-
-
-def _contradiction(program: LinearProgram) -> list[int] | None:
-    """Rows of an irreducible infeasible subset; None if the linear relaxation is feasible and unbounded."""
-    again = highspy.Highs()
-    _set(again, output_flag=False, threads=1, iis_strategy=_IRREDUCIBLE, presolve="off")
-    relaxed = program.copy()
-    relaxed.integer = np.zeros_like(program.integer)
-    relaxed.cost = np.zeros_like(program.cost)
-    _pass(again, relaxed)
-    again.run()
-    if again.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-        return [] if program.mixed else None
-    _, iis = again.getIis()
-    return list(iis.row_index_)
 
 
 def _set(highs: Any, **options: Any) -> None:
@@ -214,5 +373,5 @@ def _set(highs: Any, **options: Any) -> None:
 
 
 def _must(status: Any, what: str) -> None:
-    if status == highspy.HighsStatus.kError:
+    if status == _library().HighsStatus.kError:
         raise SolverError(f"HiGHS refuses {what}")
