@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from shadowprice.analysis.fork_settings import forking
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
+from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.solvers.policy import Policy
 
 
@@ -39,9 +42,24 @@ def refuse_forks(name: str) -> None:
 
 
 def refuse_sharing(outcomes: Mapping[str, Outcome]) -> None:
-    """Raise InputError where jobs share GPUs: two of them may do more together than one alone."""
-    for name, outcome in outcomes.items():
-        if (outcome.schedule.partner >= 0).any():
+    """Raise InputError where two jobs may share GPUs, whether or not a policy lets them.
+
+    Two of them may do more together than one alone, and the bounds of utilities do not know it.
+    """
+    for outcome in outcomes.values():
+        if SharingGain.of(outcome.instance) is not None:
             raise InputError(
-                f"policy {name!r} lets jobs share GPUs: bounds are for GPUs that one job uses at a time"
+                f"{outcome.instance.workload.source}: jobs may share GPUs: bounds of utilities are for "
+                "GPUs that one job uses at a time; leave out the rates of jobs that share"
             )
+
+
+def rounded_up(ratio: Fraction | None) -> float:
+    """A ratio as a float that is no less, infinite for None and beyond the range of floats."""
+    if ratio is None:
+        return math.inf
+    try:
+        value = float(ratio)
+    except OverflowError:
+        return math.inf
+    return value if Fraction(value) >= ratio else math.nextafter(value, math.inf)

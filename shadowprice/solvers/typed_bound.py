@@ -13,6 +13,9 @@ GPUs cost least. By weak duality it is a bound for every beta >= 0 and every alp
 the latter nothing is gained from work after the last interval either, so the grid need not be
 long enough for anything. A float solver proposes beta, a search alpha; both are rounded to multiples
 of 2**-20, and everything after is done in whole numbers, rounded so that the bound only falls.
+
+Charges only restrict a schedule further, and are left out: which type a job holds while it pays is its
+own choice. It is not for jobs that may share GPUs, whose rates depend on their partners.
 """
 
 from __future__ import annotations
@@ -29,10 +32,13 @@ from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.models import typed_relaxation
 from shadowprice.solvers.compile import SolverOptions, compile_model
-from shadowprice.solvers.lagrangian import PRICE_UNIT, exact_prices
+from shadowprice.solvers.lagrangian import PRICE_UNIT, Whole, exact_prices, weight_scale
 
 COLUMNS_PER_S, MOST_COLUMNS, FEWEST_INTERVALS = 6_000, 150_000, 8
 """Columns of the LPs for each second of budget, and at most; intervals, at least."""
+
+LARGEST_TICKS = 2**62
+"""Grids that end later are not made: their ticks would not fit 64 bits."""
 
 _FINE = 2**20
 """Terms are rounded to multiples of 1 / (PRICE_UNIT * _FINE)."""
@@ -98,11 +104,16 @@ class TypedPrices:
     bounds : ndarray of int, shape (intervals + 1,)
         The grid [ticks].
     prices : ndarray of int, shape (intervals, pools)
-        In units of 1 / PRICE_UNIT per GPU and tick.
+        In units of 1 / PRICE_UNIT per GPU and tick; Python's where 64 bits do not suffice.
     """
 
     bounds: NDArray[np.int64]
-    prices: NDArray[np.int64]
+    prices: Whole
+
+    @property
+    def floats(self) -> NDArray[np.float64]:
+        """The prices rounded to floats, in the same units."""
+        return np.asarray(self.prices, dtype=np.float64)
 
 
 def typed_bound(
@@ -141,7 +152,7 @@ def typed_bound(
 
 
 def _gain(
-    jobs: TypedJobs, prices: NDArray[np.int64], j: int, alpha: Fraction,
+    jobs: TypedJobs, prices: Whole, j: int, alpha: Fraction,
     when: NDArray[np.int64], size: NDArray[np.int64], some: NDArray[np.int64],
 ) -> int:  # fmt: skip
     """What a job gains over its value alpha in these pieces, rounded up, in 1 / (PRICE_UNIT _FINE) ticks."""
@@ -166,7 +177,7 @@ def work_values(jobs: TypedJobs, given: TypedPrices, steps: int = 50) -> NDArray
         rate = np.where(able, 1.0 / jobs.time, 0.0)
     weight = np.array([float(w) for w in jobs.weight])
     when = weight[:, None, None] * (begin[:, :, None] + charge)
-    rent = jobs.gpus[:, None, None] * (given.prices / PRICE_UNIT)
+    rent = jobs.gpus[:, None, None] * (given.floats / PRICE_UNIT)
     low, high = weight * jobs.release, weight * float(given.bounds[-1])
     for _ in range(steps):
         alpha = (low + high) / 2
@@ -208,6 +219,8 @@ def typed_prices(
     jobs = TypedJobs.of(instance)
     if len(jobs.capacity) < 2 or not len(jobs.release):
         return None
+    if int(jobs.release.max()) + sum(jobs.time.max(axis=1).tolist()) >= LARGEST_TICKS:
+        return None
     most = min(COLUMNS_PER_S * budget_s, MOST_COLUMNS) if columns is None else columns
     best: TypedPrices | None = None
     for share in (0.25, 0.75):
@@ -226,10 +239,12 @@ def typed_prices(
 def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> TypedPrices | None:
     """Prices of the LP on a grid; None if it is not solved in time."""
     until = time.monotonic() + left_s
+    weight = np.array([float(w) for w in jobs.weight])
+    scale = weight_scale(weight)
     first, step = int(bounds[0]), float(np.median(np.diff(bounds)))
     begin, size, charge = jobs.pieces(bounds)
     data = typed_relaxation.TypedIntervals(
-        np.array([float(w) for w in jobs.weight]), jobs.gpus,
+        weight / scale, jobs.gpus,
         np.where(jobs.time > 0, jobs.time, np.inf) / step, jobs.capacity,
         (bounds - first) / step, (begin - first) / step, size / step, charge / step,
     )  # fmt: skip
@@ -242,7 +257,7 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
     prices = np.zeros((len(bounds) - 1, len(jobs.capacity)))
     for place, dual in compiled.duals_of(solution, model.capacity).items():
         prices[place] = -dual
-    return TypedPrices(bounds, exact_prices(prices))
+    return TypedPrices(bounds, exact_prices(prices * scale))
 
 
 def _grid(jobs: TypedJobs, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:
@@ -260,7 +275,7 @@ def _grid(jobs: TypedJobs, intervals: int, known: TypedPrices | None) -> NDArray
     tail = max(intervals // 4, 2)
     points = [np.linspace(first, min(drained, end), intervals - tail)]
     if known is not None and known.prices.any():
-        rent = np.diff(known.bounds) * (known.prices @ jobs.capacity).astype(np.float64)
+        rent = np.diff(known.bounds) * (known.floats @ jobs.capacity)
         paid = np.concatenate(([0.0], np.cumsum(rent))) / rent.sum()
         half = (intervals - tail) // 2
         quantiles = np.interp(np.linspace(0.0, 1.0, half), paid, known.bounds)
