@@ -15,7 +15,7 @@ def test_a_bound_that_is_attained_is_the_optimum() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[5, 5])
     row = sp.compare(jobs, "1x2", ["fifo", "srtf"], "flow", budget_s=1).rows[0]
     assert (row.cost_s, row.optimum_s, row.ratio, row.certified) == (10.0, 10.0, 1.0, True)
-    assert row.sentence() == "fifo is within 0.0 % of the offline optimum (attains job, certified)"
+    assert row.sentence() == "fifo is optimal among preemptive schedules (certified by job)"
 
 
 def test_policies_that_never_preempt_meet_the_exact_optimum() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shadowprice.analysis.comparing import distinct_names, refuse_forks
+from shadowprice.analysis.comparing import distinct_names, refuse_forks, refuse_sharing
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plots import plot_comparison
 from shadowprice.analysis.semantics import Semantics
@@ -184,6 +184,7 @@ def compare_utility(
             workload, cluster, policy, replace(chosen, prices=kept),
             drop_infeasible=drop_infeasible,
         )  # fmt: skip
+    refuse_sharing(outcomes)
     round_s = chosen.round_s or ROUND_S
     given = UtilityInstance.of(list(outcomes.values()), utility, round_s)
     progress("looking for the offline optimum")

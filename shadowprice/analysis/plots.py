@@ -90,7 +90,7 @@ def ratio_bars(
         height = top if found is None else found
         hatch = None if proven.get(label, False) else "///"
         axes.bar(k, height, color=colour, hatch=hatch, edgecolor="white", width=0.7)
-        text = "no bound" if ratio is None else at_most(ratio)
+        text = "no bound" if ratio is None or ratio == math.inf else at_most(ratio)
         axes.text(k, height + 0.01 * top, text, ha="center", va="bottom", fontsize=9)
     axes.axhline(1.0, color="black", linewidth=1.0)
     axes.set_ylim(0, 1.06 * top)
