@@ -94,13 +94,14 @@ def print_utilities(result: UtilityComparison, as_json: bool) -> None:
         print(json.dumps(result.to_dict()))
         return
     title = f"utility {result.utility}, rounds of {result.round_s:g} s"
-    table = Table("policy", "utility", "bound", "bound kind", "ratio", "certified", title=title)
+    columns = ("policy", "utility", "bound", "bound kind", "ratio at most", "certified")
+    table = Table(*columns, title=title)
     for column in (*table.columns[1:3], table.columns[4]):
         column.justify = "right"
     for row in result.rows:
         table.add_row(
             row.policy, f"{row.utility:,.6g}", f"{row.bound:,.6g}", row.bound_kind,
-            f"{row.ratio:.3f}", "yes" if row.certified else "no",
+            at_most(row.ratio), "yes" if row.certified else "no",
         )  # fmt: skip
     console.print(table)
     for sentence in result.sentences():
