@@ -147,8 +147,10 @@ def test_bounds_know_that_jobs_may_share() -> None:
     assert packed.holds_for.sharing
     assert packed.bound_s <= packed.cost_s == pytest.approx(2 * 1_000 / 0.6, abs=1e-5)
     assert srtf.optimum_s is None
-    with pytest.raises(InputError, match="jobs may share GPUs: bounds of utilities"):
-        sp.compare_utility(two, "1x1:fast", ["srtf"], semantics=semantics)
+    bound = sp.compare_utility(two, "1x1:fast", ["srtf"], semantics=semantics, budget_s=0.1).bound
+    assert bound.kind.endswith("in which nobody shares GPUs")
+    with pytest.raises(InputError, match="no bound of utilities: it lets jobs share GPUs"):
+        sp.compare_utility(two, "1x1:fast", names, semantics=semantics, budget_s=0.1)
 
 
 def test_gpus_without_types_are_one_type() -> None:

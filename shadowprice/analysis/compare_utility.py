@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shadowprice.analysis.comparing import distinct_names, refuse_forks, refuse_sharing, rounded_up
+from shadowprice.analysis.comparing import distinct_names, refuse_forks, rounded_up
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plots import plot_comparison
 from shadowprice.analysis.semantics import Semantics
@@ -173,7 +173,7 @@ def compare_utility(
     ------
     InputError
         If a name is unknown or given twice, or a run is outside of what the bounds are about: job
-        graphs, jobs that may share GPUs, several copies of a job, presets that change the workload.
+        graphs, shared GPUs, several copies of a job, presets that change the workload.
     """
     chosen = semantics or Semantics()
     names = distinct_names(policies)
@@ -186,7 +186,6 @@ def compare_utility(
             workload, cluster, policy, replace(chosen, prices=kept),
             drop_infeasible=drop_infeasible,
         )  # fmt: skip
-    refuse_sharing(outcomes)
     round_s = chosen.round_s or ROUND_S
     given = UtilityInstance.of(list(outcomes.values()), utility, round_s)
     progress("looking for the offline optimum")

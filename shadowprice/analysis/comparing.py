@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from shadowprice.analysis.fork_settings import forking
-from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
-from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.solvers.policy import Policy
 
 
@@ -39,19 +37,6 @@ def refuse_forks(name: str) -> None:
             f"policy {name!r} runs a job as several copies: bounds are for jobs that run as one gang; "
             "use simulate, whose metrics are the same for all policies"
         )
-
-
-def refuse_sharing(outcomes: Mapping[str, Outcome]) -> None:
-    """Raise InputError where two jobs may share GPUs, whether or not a policy lets them.
-
-    Two of them may do more together than one alone, and the bounds of utilities do not know it.
-    """
-    for outcome in outcomes.values():
-        if SharingGain.of(outcome.instance) is not None:
-            raise InputError(
-                f"{outcome.instance.workload.source}: jobs may share GPUs: bounds of utilities are for "
-                "GPUs that one job uses at a time; leave out the rates of jobs that share"
-            )
 
 
 def rounded_up(ratio: Fraction | None) -> float:

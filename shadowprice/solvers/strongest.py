@@ -21,7 +21,6 @@ from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.models import relaxations
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import lagrangian
@@ -191,9 +190,8 @@ def _interval_lp(
 def _typed_interval_lp(
     instance: Instance, budget_s: float, columns: int | None = None
 ) -> Fraction | None:
-    """Bound [ticks] of the interval LP over GPU types; None if too large, types are alike or jobs share."""
-    rigid = SharingGain.of(instance) is None
-    prices = typed_prices(instance, budget_s, columns) if budget_s > 0 and rigid else None
+    """Bound [ticks] of the interval LP over GPU types; None if too large, or types are alike."""
+    prices = None if budget_s <= 0 else typed_prices(instance, budget_s, columns)
     return None if prices is None else typed_bound(TypedJobs.of(instance), prices)
 
 

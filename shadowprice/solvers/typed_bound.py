@@ -15,7 +15,8 @@ long enough for anything. A float solver proposes beta, a search alpha; both are
 of 2**-20, and everything after is done in whole numbers, rounded so that the bound only falls.
 
 Charges only restrict a schedule further, and are left out: which type a job holds while it pays is its
-own choice. It is not for jobs that may share GPUs, whose rates depend on their partners.
+own choice. Where jobs may share GPUs, p_jr is the service that j needs on r and G_r the most service of r at
+a moment, kappa_r times its GPUs: see :meth:`shadowprice.instances.sharing_gain.SharingGain.by_type`.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.models import typed_relaxation
 from shadowprice.solvers.compile import SolverOptions, compile_model
 from shadowprice.solvers.lagrangian import PRICE_UNIT, Whole, exact_prices, weight_scale
@@ -55,26 +58,39 @@ class TypedJobs:
     gpus : ndarray of int, shape (n,)
     time : ndarray of int, shape (n, pools)
         Run times, 0 where the job cannot run.
-    capacity : ndarray of int, shape (pools,)
-        GPUs of each pool: GPU types, those merged on which every job takes the same time.
+    capacity : ndarray of int, or of Fraction where jobs may share, shape (pools,)
+        Most service of each pool: GPU types, those merged on which every job takes the same time.
     """
 
     release: NDArray[np.int64]
     weight: tuple[Fraction, ...]
     gpus: NDArray[np.int64]
     time: NDArray[np.int64]
-    capacity: NDArray[np.int64]
+    capacity: NDArray[Any]
 
     @classmethod
     def of(cls, instance: Instance) -> TypedJobs:
         """The jobs, and the GPU types by distinct columns of run times; O(n types)."""
-        times = instance.processing_s
-        columns, pool = np.unique(times, axis=1, return_inverse=True)
-        capacity = np.bincount(pool.ravel(), instance.cluster.gpus_per_type).astype(np.int64)
-        ticks = to_ticks(np.where(np.isfinite(columns), columns, 0.0))
+        gains, per_type = SharingGain.by_type(instance), instance.cluster.gpus_per_type
+        if gains is None:
+            times = instance.processing_s
+            ticks = to_ticks(np.where(np.isfinite(times), times, 0.0))
+        else:
+            ticks = np.array([gain.service for gain in gains], dtype=np.int64).T
+        columns, pool = np.unique(ticks, axis=1, return_inverse=True)
+        capacity = np.bincount(pool.ravel(), per_type).astype(np.int64)
+        if gains is not None:
+            capacity = np.array([Fraction(0)] * len(capacity), dtype=object)
+            for column, gain, gpus in zip(pool.ravel(), gains, per_type.tolist(), strict=True):
+                capacity[column] += gain.kappa * gpus
         jobs = instance.workload
         weight = tuple(Fraction(w) for w in jobs.weight.tolist())
-        return cls(to_ticks(jobs.arrival_s), weight, jobs.gpus, ticks, capacity)
+        return cls(to_ticks(jobs.arrival_s), weight, jobs.gpus, columns, capacity)
+
+    @property
+    def capacity_floats(self) -> NDArray[np.float64]:
+        """Most service of each pool, rounded to floats."""
+        return np.asarray(self.capacity, dtype=np.float64)
 
     @property
     def shortest(self) -> NDArray[np.int64]:
@@ -138,7 +154,7 @@ def typed_bound(
     end = int(given.bounds[-1])
     length = np.diff(given.bounds).astype(object)
     rent = sum((length @ given.prices.astype(object)) * jobs.capacity.astype(object))
-    total = Fraction(-int(rent), PRICE_UNIT)
+    total = -Fraction(rent) / PRICE_UNIT
     for j, (w, most) in enumerate(zip(jobs.weight, jobs.shortest.tolist(), strict=True)):
         alpha = min(Fraction(round(values[j] * 2), 2), w * end)
         total += alpha + w * Fraction(most, 2)
@@ -245,7 +261,7 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
     begin, size, charge = jobs.pieces(bounds)
     data = typed_relaxation.TypedIntervals(
         weight / scale, jobs.gpus,
-        np.where(jobs.time > 0, jobs.time, np.inf) / step, jobs.capacity,
+        np.where(jobs.time > 0, jobs.time, np.inf) / step, jobs.capacity_floats,
         (bounds - first) / step, (begin - first) / step, size / step, charge / step,
     )  # fmt: skip
     model = typed_relaxation.build(data)
@@ -271,11 +287,11 @@ def _grid(jobs: TypedJobs, intervals: int, known: TypedPrices | None) -> NDArray
     end = last + int(longest.sum()) + 1
     with np.errstate(divide="ignore"):
         rate = np.where(jobs.time > 0, 1.0 / jobs.time, 0.0)
-    drained = last + float((jobs.gpus / (rate @ jobs.capacity)).sum()) + 1.0
+    drained = last + float((jobs.gpus / (rate @ jobs.capacity_floats)).sum()) + 1.0
     tail = max(intervals // 4, 2)
     points = [np.linspace(first, min(drained, end), intervals - tail)]
     if known is not None and known.prices.any():
-        rent = np.diff(known.bounds) * (known.floats @ jobs.capacity)
+        rent = np.diff(known.bounds) * (known.floats @ jobs.capacity_floats)
         paid = np.concatenate(([0.0], np.cumsum(rent))) / rent.sum()
         half = (intervals - tail) // 2
         quantiles = np.interp(np.linspace(0.0, 1.0, half), paid, known.bounds)
