@@ -149,13 +149,19 @@ def rigid(jobs: sp.Workload, gpus: int, start_s: float = 0.0) -> Given:
     return Given((gpus,), arrival, work, weight, alone, {}, Fraction(start_s))
 
 
+def grid_slack(jobs: sp.Workload) -> Fraction:
+    """What costs more [ticks] if each run ends at the next tick, as the search's need not."""
+    return len(jobs) * sum(
+        (max(Fraction(w), Fraction(1)) for w in jobs.weight.tolist()), Fraction(0)
+    )
+
+
 def below(instance: sp.Instance, known: Given, *, budget_s: float = 0.3) -> None:
     """No bound of the instance is above the cost of the best schedule that was searched out."""
     for goal in sp.Objective:
         least = least_cost(known, goal) * TICKS_PER_S
         for bound in lower_bounds(instance, goal, preemptive=True, budget_s=budget_s):
-            # Schedules of the search may end between ticks; those of the package end at the next.
-            assert bound.ticks <= least + len(instance.workload), (goal, bound.kind)
+            assert bound.ticks <= least + grid_slack(instance.workload), (goal, bound.kind)
             assert bound.holds_for == ScheduleClass.allowed(instance, preemptive=True)
 
 
@@ -621,7 +627,7 @@ def test_bounds_with_sharing_and_types_are_below_brute_force(
     bounds = np.arange(0, 30) * TICKS_PER_S
     prices = TypedPrices(bounds, np.full((29, len(mine.capacity)), lagrangian.PRICE_UNIT // 3))
     least = least_cost(replace(rigid(jobs, 1), gpus=(1, 1), alone=ways, pairs=pairs), COMPLETION)
-    assert typed_bound(mine, prices) <= least * TICKS_PER_S + len(jobs)
+    assert typed_bound(mine, prices) <= least * TICKS_PER_S + grid_slack(jobs)
 
 
 @settings(max_examples=25, deadline=None)
