@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shadowprice.analysis.compare_utility import UtilityComparison, compare_utility
     from shadowprice.analysis.fork_outcome import ForkOutcome
     from shadowprice.analysis.fork_settings import ForkSettings
+    from shadowprice.analysis.optimum import optimum
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.prices import plot_prices, prices_frame
     from shadowprice.analysis.semantics import Semantics
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
     from shadowprice.proofs.certificate import verify
     from shadowprice.solvers.allocate import allocate
-    from shadowprice.solvers.offline import optimum
     from shadowprice.solvers.preemptive import slotted_preemptive_optimum
     from shadowprice.solvers.strongest import strongest_bound
 
@@ -93,7 +93,7 @@ _HOME = {
     "compare_utility": "analysis.compare_utility",
     "generate": "instances.generators",
     "load_throughputs": "instances.throughputs",
-    "optimum": "solvers.offline",
+    "optimum": "analysis.optimum",
     "plot_prices": "analysis.prices",
     "prices_frame": "analysis.prices",
     "simulate": "analysis.simulate",

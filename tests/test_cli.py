@@ -68,10 +68,15 @@ def test_compare_and_its_picture(trace: Path, tmp_path: Path) -> None:
             "cost",
             "bound",
             "bound_kind",
+            "class",
             "optimum",
             "ratio",
             "certified",
+            "found",
         ]
+        assert row["class"] == {
+            "preemptive": True, "sharing": False, "widths": "rigid", "placement": "any",
+        }  # fmt: skip
         assert row["ratio"] == pytest.approx(row["cost"] / row["bound"])
         assert row["ratio"] >= 1
         assert row["certified"]

@@ -138,11 +138,19 @@ def test_policies_without_rates_of_pairs_do_not_share() -> None:
     assert (outcome.schedule.partner < 0).all()
 
 
-def test_bounds_refuse_schedules_that_share() -> None:
+def test_bounds_know_that_jobs_may_share() -> None:
+    """Both jobs at 0.6 of their rate: GPUs do 1.2 times the work of one job alone."""
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
     semantics = sp.Semantics(together=RATES)
-    with pytest.raises(InputError, match="one job uses at a time"):
-        sp.compare(two, "1x1:fast", ["gavel:max_min_fairness_packed"], semantics=semantics)
+    names = ["gavel:max_min_fairness_packed", "srtf"]
+    packed, srtf = sp.compare(two, "1x1:fast", names, semantics=semantics).rows
+    assert packed.holds_for.sharing
+    assert packed.bound_s <= packed.cost_s == pytest.approx(2 * 1_000 / 0.6, abs=1e-5)
+    assert srtf.optimum_s is None
+    bound = sp.compare_utility(two, "1x1:fast", ["srtf"], semantics=semantics, budget_s=0.1).bound
+    assert bound.kind.endswith("in which nobody shares GPUs")
+    with pytest.raises(InputError, match="no bound of utilities: it lets jobs share GPUs"):
+        sp.compare_utility(two, "1x1:fast", names, semantics=semantics, budget_s=0.1)
 
 
 def test_gpus_without_types_are_one_type() -> None:

@@ -131,7 +131,7 @@ def test_ratio_bars_have_their_heights_labels_and_hatches() -> None:
     assert math.isfinite(heights[2])
     assert heights[2] > 1.5
     assert [bool(bar.get_hatch()) for bar in axes.patches] == [True, False, True]
-    assert [text.get_text() for text in axes.texts] == ["1.500", "1.000", "inf"]
+    assert [text.get_text() for text in axes.texts] == ["1.5x", "1x", "no bound"]
     assert axes.get_ylabel() == "cost / bound, flow"
     assert "lower bound" in axes.get_title(loc="left")
     assert "lower bound" not in ratio_bars({"b": 1.0}, exact={"b": True}).get_title(loc="left")

@@ -143,7 +143,7 @@ def test_a_bound_above_the_cost_is_found(name: str, monkeypatch: pytest.MonkeyPa
 
     def raised(*given: Any) -> Iterator[Any]:
         for bound in honest(*given):
-            yield replace(bound, value_s=bound.value_s * 1.1)
+            yield replace(bound, ticks=bound.ticks * 11 / 10)
 
     search(BY_NAME[name], Greedy())
     monkeypatch.setattr(checks, "simple_bounds", raised)

@@ -26,7 +26,9 @@ from shadowprice.solvers.registry import policies
 THEOREMS = [
     importlib.import_module(f"shadowprice.proofs.{module.name}")
     for module in pkgutil.iter_modules(shadowprice.proofs.__path__)
-    if not module.name.startswith(("certificate", "checker", "execution", "gallery", "testing"))
+    if not module.name.startswith(
+        ("certificate", "checker", "described_run", "execution", "gallery", "testing")
+    )
 ]
 
 

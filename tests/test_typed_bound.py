@@ -202,7 +202,7 @@ def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:
     }
     typed = found.pop("typed-interval-lp")
     assert typed.certified
-    assert typed.preemptive
+    assert typed.holds_for.preemptive
     cost = Objective.COMPLETION.cost_s(
         jobs, ends_s(instance, run(instance, policies()["srtf"]).schedule)
     )

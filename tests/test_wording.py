@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import at_least, at_most
 
 
 @given(st.fractions(min_value=0, max_value=10**12) | st.floats(0, 1e308))
@@ -30,3 +30,10 @@ def test_what_is_printed_is_never_less_than_the_ratio_and_hardly_more(ratio: Fra
 )
 def test_a_ratio_is_printed_as_a_factor(ratio: Fraction | float, text: str):
     assert at_most(ratio) == text
+
+
+@given(st.fractions(min_value=0, max_value=10**12) | st.floats(0, 1e308))
+def test_a_lower_limit_is_never_more_than_the_ratio_and_hardly_less(ratio: Fraction | float):
+    printed = Fraction(at_least(ratio).removesuffix("x"))
+    exact = Fraction(ratio)
+    assert exact * Fraction(999, 1000) <= printed <= exact

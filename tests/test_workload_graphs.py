@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 import shadowprice as sp
-from shadowprice.analysis.guarantees import guarantee
+from shadowprice.analysis.guarantees import Guarantee, Silence, guarantee
+from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
 from shadowprice.instances.network import Network
 from shadowprice.instances.workload_graphs import TrainingSetting, workload_graphs
 from shadowprice.proofs import asrpt_sharper
+from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.asrpt import Asrpt
+from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import policy
 
 NETWORK = Network(300e9, 12.5e9, 8)
@@ -81,32 +84,36 @@ def test_options_a_policy_does_not_take_are_refused(
         sp.simulate(jobs(), "4x8", "fifo", sp.Semantics(**settings))  # type: ignore[arg-type]
 
 
+def stated(outcome: Outcome, acting: Policy) -> Guarantee | Silence | None:
+    return guarantee(outcome, DescribedRun(outcome.instance, acting))
+
+
 def test_the_guarantee_holds_and_is_only_claimed_where_it_is_proven() -> None:
     exact = Asrpt(predictor="oracle", delta=0.0)
     outcome = sp.simulate(jobs(), "4x8", exact)
-    found = guarantee(outcome, exact)
-    assert found is not None
+    found = stated(outcome, exact)
+    assert isinstance(found, Guarantee)
     assert (found.over, found.under, found.rho) == (1.0, 1.0, 1.0)
     widest = int(outcome.instance.workload.gpus.max())
     least = asrpt_sharper.least_busy(outcome.instance.workload.gpus.tolist(), 32)
     assert least is not None
     assert least >= 32 - widest + 1
     smallest = int(outcome.instance.workload.gpus.min())
-    assert found.factor == pytest.approx(2.0 + 32 / least - smallest / least)
+    assert float(found.factor) == pytest.approx(2.0 + 32 / least - smallest / least)
     noisy = Asrpt(predictor="noisy:4", delta=0.0)
-    rough = guarantee(sp.simulate(jobs(), "4x8", noisy), noisy)
-    assert rough is not None
+    rough = stated(sp.simulate(jobs(), "4x8", noisy), noisy)
+    assert isinstance(rough, Guarantee)
     assert 1.0 < rough.over <= 4.0
     assert 1.0 < rough.under <= 4.0
     assert rough.factor > found.factor
     assert not found.delayed
     graphs = sp.Semantics(predictor="median", network=NETWORK)
-    delayed = guarantee(sp.simulate(jobs(), "4x8", "asrpt", graphs), Asrpt(predictor="median"))
-    assert delayed is not None
+    delayed = stated(sp.simulate(jobs(), "4x8", "asrpt", graphs), Asrpt(predictor="median"))
+    assert isinstance(delayed, Guarantee)
     assert (delayed.delayed, delayed.rho > 1.0) == (True, True)
     assert "longest delay" in delayed.sentence("asrpt")
-    for name in ("asrpt-early", "fifo"):
-        assert guarantee(outcome, policy(name)) is None
+    assert isinstance(stated(outcome, policy("asrpt-early")), Silence)
+    assert stated(outcome, policy("fifo")) is None
 
 
 def test_the_command_line_takes_predictors_networks_and_placements(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from shadowprice.analysis import adversary_bilevel, adversary_evolution, adversary_hypothesis
@@ -32,12 +33,16 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plot_pair import plot_pair
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.wording import at_least
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.hard_instances import HardInstance
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
+from shadowprice.models.slotted import Slotted
+from shadowprice.solvers import active_schedules
 from shadowprice.solvers.active_schedules import MAX_JOBS
 from shadowprice.solvers.on_nodes import on_nodes
 from shadowprice.solvers.preemptive import slotted_preemptive_optimum
@@ -52,8 +57,12 @@ METHODS: dict[str, Callable[[Trail], None]] = {
 FEASIBLE = "feasible"
 ENUMERATED = "optimal among schedules without preemption (enumeration)"
 SLOTTED = "optimal among schedules that change at whole units (CP-SAT)"
-
 SHORTEST = "optimal (shortest remaining time first on one GPU)"
+WITNESS_IS = (FEASIBLE, ENUMERATED, SLOTTED, SHORTEST)
+"""What may be known of a witness."""
+
+_PROOF_S = 30.0
+"""Time for CP-SAT [s], when a witness is made and when it is checked again."""
 
 _CELLS = 3_000
 """Most jobs x slots for which the preemptive witness is optimised."""
@@ -85,12 +94,15 @@ class Found:
 
     def sentence(self) -> str:
         """The result in words."""
-        hard = self.hard
-        proven = "exactly" if hard.witness_is != FEASIBLE else "at least"
+        hard, ratio = self.hard, self.ratio
+        proven = "at least" if hard.witness_is == FEASIBLE else "exactly"
         kind = "" if hard.witness_is == FEASIBLE else f"; the witness is {hard.witness_is}"
+        if hard.witness_is == SLOTTED:
+            kind += f", units of {_unit_s(hard, hard.name):g} s"
+        number = str(ratio) if ratio.denominator == 1 else f"{ratio} ({at_least(ratio)})"
         limit = "no theorem bounds it" if self.bound is None else self.bound.sentence()
         return (
-            f"{hard.policy} costs {proven} {float(self.ratio):.4f} times what was possible on "
+            f"{hard.policy} costs {proven} {number} times what was possible on "
             f"{len(hard.instance.workload)} jobs ({hard.objective}: {hard.policy_cost_s:g} s "
             f"against {hard.witness_cost_s:g} s){kind}; {limit}"
         )
@@ -153,17 +165,21 @@ def adversary(
 
 
 def recheck(hard: HardInstance, name: str | None = None) -> Found:
-    """Run the policy, verify both schedules and compute the ratio again, exactly.
+    """Run the policy, verify both schedules and compute all that is claimed again, exactly.
+
+    A witness that is called optimal is compared with the optimum of these schedules, found anew. Where
+    that search runs out of time the witness is called feasible.
 
     Parameters
     ----------
     name : str, optional
-        What to call the policy in the outcome; as stored if not given.
+        What to call the instance in messages; as stored if not given.
 
     Raises
     ------
     VerificationError
-        If the witness breaks a rule, or a cost or the ratio is not as stored.
+        If the witness breaks a rule, a cost or the ratio is not as stored, or the witness is not
+        optimal as it is said to be.
     """
     workload, where = hard.instance.workload, hard.instance.cluster
     told = Semantics(predictor=hard.predictor)
@@ -178,8 +194,60 @@ def recheck(hard: HardInstance, name: str | None = None) -> Found:
     ):
         if is_ != stored:
             raise VerificationError(f"{name or hard.name}: {what} is {stored}, computed {is_}")
+    checked = replace(hard, witness_is=_confirmed(hard, Fraction(least_s), name or hard.name))
     acting = told.recipe(workload, hard.policy).policy
-    return Found(hard, outcome, witness, known_bound(acting, outcome, hard.objective))
+    return Found(checked, outcome, witness, known_bound(acting, outcome, hard.objective))
+
+
+def _confirmed(hard: HardInstance, cost_s: Fraction, name: str) -> str:
+    """What is known of the witness: as stored if that is so, feasible if it cannot be settled."""
+    if hard.witness_is not in WITNESS_IS:
+        raise VerificationError(
+            f"{name}: witness_is is {hard.witness_is!r}, expected one of {', '.join(WITNESS_IS)}"
+        )
+    least_s = None if hard.witness_is == FEASIBLE else _least_s(hard, name)
+    if least_s is None:
+        return FEASIBLE
+    if least_s != cost_s:
+        raise VerificationError(
+            f"{name}: witness_is is {hard.witness_is!r}, but the witness costs {float(cost_s):g} s "
+            f"and the optimum is {float(least_s):g} s"
+        )
+    return hard.witness_is
+
+
+def _least_s(hard: HardInstance, name: str) -> Fraction | None:
+    """Least cost [s] of the schedules among which a witness is called optimal; None if not settled."""
+    instance, goal = hard.instance, hard.objective
+    if hard.witness_is == ENUMERATED:
+        slots = Slotted.of(instance)
+        if slots.jobs > MAX_JOBS:
+            return None
+        starts, _ = active_schedules.best_starts(slots, span=goal is Objective.MAKESPAN)
+        start_s = starts.astype(np.float64) * (slots.slot_ticks / TICKS_PER_S)
+        return Fraction(goal.cost_s(instance.workload, start_s + instance.shortest_s))
+    if hard.witness_is == SHORTEST:
+        if instance.cluster.total_gpus > 1 or goal is Objective.MAKESPAN:
+            raise VerificationError(
+                f"{name}: witness_is is {hard.witness_is!r}, on {instance.cluster.total_gpus} GPUs and "
+                f"for {goal}; expected one GPU, and completion or flow"
+            )
+        ends_s = end_s(instance, run(instance, Srtf()).schedule)
+        return Fraction(goal.cost_s(instance.workload, ends_s))
+    found = slotted_preemptive_optimum(
+        instance, goal, method="cp-sat", budget_s=_PROOF_S, slot_s=_unit_s(hard, name)
+    )
+    return Fraction(found.upper_s) if found.proven else None
+
+
+def _unit_s(hard: HardInstance, name: str) -> float:
+    """The unit of the family that an instance is of [s]."""
+    try:
+        return float(hard.provenance["family"]["unit_s"])
+    except (KeyError, TypeError, ValueError):
+        raise VerificationError(
+            f"{name}: witness_is is {hard.witness_is!r}, and provenance has no family with a unit_s"
+        ) from None
 
 
 def _settled(trail: Trail, method: str) -> Found:
@@ -219,7 +287,11 @@ def _witness(judge: Judge, instance: Instance) -> tuple[Schedule, float, str]:
     slots = int(sum(instance.shortest_s.tolist()) / judge.family.unit_s) + judge.family.max_arrival
     if len(instance.workload) * slots <= _CELLS:
         found = slotted_preemptive_optimum(
-            instance, judge.objective, method="cp-sat", budget_s=30.0, slot_s=judge.family.unit_s
+            instance,
+            judge.objective,
+            method="cp-sat",
+            budget_s=_PROOF_S,
+            slot_s=judge.family.unit_s,
         )
         if found.schedule is not None and found.upper_s <= least_s:
             schedule, least_s = found.schedule, found.upper_s

@@ -6,10 +6,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from shadowprice.analysis.guarantees import assumed_s, guarantee
+from shadowprice.analysis.guarantees import Guarantee, guarantee
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.wording import at_most
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
-from shadowprice.proofs import asrpt_sharper, tiresias_las
+from shadowprice.proofs import tiresias_las
+from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.asrpt import Asrpt
 from shadowprice.solvers.bounds import simple_bounds
 from shadowprice.solvers.las2d import Las2d
@@ -25,27 +28,29 @@ class KnownBound:
     ----------
     theorem : str
         Where it is stated and proven.
-    factor : float
+    factor : Fraction
         The policy costs at most so many times the optimum there.
     """
 
     theorem: str
-    factor: float
+    factor: Fraction
 
     def sentence(self) -> str:
         """The theorem in words."""
-        return f"at most {self.factor:.4f} by {self.theorem}"
+        return f"at most {at_most(self.factor)} by {self.theorem}"
 
 
 def known_bound(policy: Policy, outcome: Outcome, objective: Objective) -> KnownBound | None:
     """The smallest proven factor for a policy's outcome, None where no theorem is known here.
+
+    For an adversary's runs: decisions at events, any free GPUs for a gang, nothing charged.
 
     On the utility of ``hadar-committed`` there is one (``proofs/hadar_competitive.py``), but it is
     about a total that is maximised, which says nothing about completion times.
     """
     if isinstance(policy, Srtf) and outcome.instance.cluster.total_gpus == 1:
         if objective is not Objective.MAKESPAN:
-            return KnownBound("SRPT-1 (one machine)", 1.0)
+            return KnownBound("SRPT-1 (one machine)", Fraction(1))
         return None
     if objective is not Objective.COMPLETION:
         return None
@@ -53,16 +58,15 @@ def known_bound(policy: Policy, outcome: Outcome, objective: Objective) -> Known
         return _of_queues(policy, outcome)
     if not isinstance(policy, Asrpt):
         return None
-    stated = guarantee(outcome, policy)
-    if stated is None or stated.delayed:
+    stated = guarantee(outcome, DescribedRun(outcome.instance, policy, objective))
+    if not isinstance(stated, Guarantee) or stated.delayed:
         return None
-    _, virtual_s = assumed_s(outcome, policy)
-    return KnownBound("ASRPT-sharper", float(asrpt_sharper.bound(outcome.instance, virtual_s)))
+    return KnownBound(stated.theorem, stated.factor)
 
 
 def _of_queues(policy: Las2d, outcome: Outcome) -> KnownBound:
     """The bound of 2D-LAS' total completion time over the best simple bound of the optimum's."""
     instance = outcome.instance
     most = tiresias_las.bound(instance, policy.thresholds_gpu_s)
-    least = max(bound.value_s for bound in simple_bounds(instance, Objective.COMPLETION))
-    return KnownBound("TIR-las (b)", float(most / Fraction(least)))
+    least = max(bound.ticks for bound in simple_bounds(instance, Objective.COMPLETION))
+    return KnownBound("TIR-las (b)", most * TICKS_PER_S / least)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
 from pathlib import Path
 
@@ -11,59 +13,142 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shadowprice.analysis.comparing import distinct_names, refuse_forks, refuse_sharing
+from shadowprice.analysis.comparing import distinct_names, refuse_forks, rounded_up
+from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plots import plot_comparison
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.bounds import Bound
+from shadowprice.solvers.bounds import Bound, RelaxedJobs
 from shadowprice.solvers.policy import Policy
-from shadowprice.solvers.strongest import strongest_bound
+from shadowprice.solvers.strongest import certified_and_found, lower_bounds
 
 
 @dataclass(frozen=True)
 class Row:
-    """One policy against the bound.
+    """One policy against the largest certified bound.
 
     Parameters
     ----------
-    cost_s : float
-        The policy's cost in the objective [s].
-    bound_s, bound_kind
-        No schedule that the compared policies could have made costs less [s], and why.
-    optimum_s : float or None
-        The bound again if it is the proven optimum, else None.
-    ratio : float
-        cost / bound: the policy is within this factor of the offline optimum.
-    certified : bool
-        Whether the schedule was verified and the bound holds in exact arithmetic.
+    policy : str
+    cost_ticks : Fraction
+        The policy's cost in the objective [ticks], from the verified schedule.
+    bound : Bound
+        No schedule of its class costs less; in exact arithmetic.
+    attained : bool
+        Whether a schedule of that class passed the verifier on the same instance and costs the bound,
+        which is the optimum of the class then.
+    found : Bound or None
+        A larger bound that was found and is not certified.
     """
 
     policy: str
-    cost_s: float
-    bound_s: float
-    bound_kind: str
-    optimum_s: float | None
-    ratio: float
-    certified: bool
+    cost_ticks: Fraction
+    bound: Bound
+    attained: bool
+    found: Bound | None
+
+    @property
+    def cost_s(self) -> float:
+        """The policy's cost [s]."""
+        return float(self.cost_ticks / TICKS_PER_S)
+
+    @property
+    def bound_s(self) -> float:
+        """The certified bound [s]."""
+        return self.bound.value_s
+
+    @property
+    def bound_kind(self) -> str:
+        """How the certified bound was found."""
+        return self.bound.kind
+
+    @property
+    def holds_for(self) -> ScheduleClass:
+        """Of which schedules the bound, the ratio and the optimum speak."""
+        return self.bound.holds_for
+
+    @property
+    def certified(self) -> bool:
+        """Whether the bound holds in exact arithmetic; the schedule is verified in any case."""
+        return self.bound.certified
+
+    @property
+    def optimum_s(self) -> float | None:
+        """The bound again if a verified schedule of its class attains it, else None."""
+        return self.bound_s if self.attained else None
+
+    @property
+    def factor(self) -> Fraction | None:
+        """Cost over bound, exactly: at least cost over optimum. None if the bound is 0 and the cost is not."""
+        return _factor(self.cost_ticks, self.bound)
+
+    @property
+    def ratio(self) -> float:
+        """The factor as a float, rounded up; infinite where there is none."""
+        return rounded_up(self.factor)
 
     def sentence(self) -> str:
         """The result in words."""
-        percent = f"{100 * (self.ratio - 1):.1f} %"
-        proof = (
-            f"certified by {self.bound_kind}"
-            if self.certified
-            else f"by {self.bound_kind}, not certified"
-        )
-        if self.optimum_s is not None:
-            kind = "proven" if self.bound_kind == "optimum" else f"attains {self.bound_kind}"
-            proof = f"{kind}, " + ("certified" if self.certified else "not certified")
-        return f"{self.policy} is within {percent} of the offline optimum ({proof})"
+        optimum = f"the offline optimum of {self.holds_for}"
+        proof = f"{'' if self.certified else 'not '}certified by {self.bound_kind}"
+        if self.factor is None:
+            return f"{self.policy}: no bound above 0 of {optimum} was found"
+        if self.attained and self.factor == 1:
+            return f"{self.policy} is optimal among {self.holds_for} ({proof})"
+        if self.attained:
+            proof += ", which a verified schedule attains"
+        if self.found is not None:
+            proof += f"; {self._sharper(self.found)}"
+        return f"{self.policy} costs at most {at_most(self.factor)} {optimum} ({proof})"
+
+    def _sharper(self, found: Bound) -> str:
+        factor = _factor(self.cost_ticks, found)
+        what = "" if found.holds_for == self.holds_for else f" for {found.holds_for}"
+        assert factor is not None  # The bound found is larger than another, hence above 0.
+        return f"{at_most(factor)}{what} by {found.kind}, found, not certified"
+
+    def to_dict(self) -> dict[str, object]:
+        """The row as ``--json`` prints it; ratios beyond the range of floats are None."""
+        return {
+            "policy": self.policy,
+            "cost": self.cost_s,
+            "bound": self.bound_s,
+            "bound_kind": self.bound_kind,
+            "class": self.holds_for.to_dict(),
+            "optimum": self.optimum_s,
+            "ratio": _finite(self.ratio),
+            "certified": self.certified,
+            "found": None if self.found is None else self._found(self.found),
+        }
+
+    def _found(self, found: Bound) -> dict[str, object]:
+        return {
+            "bound": found.value_s,
+            "bound_kind": found.kind,
+            "class": found.holds_for.to_dict(),
+            "ratio": _finite(rounded_up(_factor(self.cost_ticks, found))),
+            "certified": found.certified,
+        }
+
+
+def _factor(cost: Fraction, bound: Bound) -> Fraction | None:
+    if bound.ticks > 0:
+        return cost / bound.ticks
+    return Fraction(1) if cost == 0 else None
+
+
+def _finite(ratio: float) -> float | None:
+    return ratio if math.isfinite(ratio) else None
 
 
 @dataclass(frozen=True)
@@ -76,19 +161,26 @@ class Comparison:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row a policy."""
-        return pd.DataFrame([_record(row) for row in self.rows])
+        """One row a policy; the class in words."""
+        kept = ("policy", "cost", "bound", "bound_kind", "optimum", "ratio", "certified")
+        rows = [{**row.to_dict(), "ratio": row.ratio} for row in self.rows]
+        table = pd.DataFrame([{key: row[key] for key in kept} for row in rows])
+        table.insert(4, "class", [str(row.holds_for) for row in self.rows])
+        return table
 
     def to_dict(self) -> dict[str, object]:
         """What ``--json`` prints."""
-        return {"objective": str(self.objective), "policies": [_record(row) for row in self.rows]}
+        return {"objective": str(self.objective), "policies": [row.to_dict() for row in self.rows]}
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
-        ratios = {row.policy: row.ratio for row in self.rows}
-        certified = {row.policy: row.certified and row.optimum_s is not None for row in self.rows}
+        classes = dict.fromkeys(str(row.holds_for) for row in self.rows)
         return plot_comparison(
-            self.outcomes, ratios, objective=str(self.objective), certified=certified
+            self.outcomes,
+            {row.policy: row.factor for row in self.rows},
+            objective=str(self.objective),
+            certified={row.policy: row.attained for row in self.rows},
+            ratio_name=f"cost / bound of\n{' or '.join(classes)}",
         )
 
     def _repr_html_(self) -> str:
@@ -109,9 +201,10 @@ def compare(
 ) -> Comparison:
     """Run policies over the same workload and bound what any of them could have reached.
 
-    The bound holds for preemptive schedules if one of the policies preempts, else for
-    non-preemptive ones, so that all rows are measured with one yardstick. Overheads and
-    placements only restrict schedules further: the bound ignores them and still holds.
+    The bound holds for preemptive schedules if one of the policies preempts, else for non-preemptive
+    ones at least, so that all rows are measured with one yardstick. It holds for all that the instance
+    allows, jobs that share GPUs or grow among it, whether or not a policy makes use of it. Charges of
+    starts count; other charges and placements only restrict schedules further.
 
     Parameters
     ----------
@@ -123,7 +216,8 @@ def compare(
     Raises
     ------
     InputError
-        If the objective or a policy is unknown, or a policy is given twice.
+        If the objective or a policy is unknown, or a policy is given twice or runs a job as several
+        copies.
     """
     try:
         goal = Objective(objective)
@@ -140,56 +234,66 @@ def compare(
         outcomes[name] = simulate_policy(
             workload, cluster, policy, semantics, drop_infeasible=drop_infeasible
         )
-    refuse_sharing(outcomes)
     progress("bounding the optimum")
-    bounds = _bounds(outcomes, goal, budget_s)
-    costs = {name: goal.cost_s(o.instance.workload, o.end_s) for name, o in outcomes.items()}
-    attained = {bounds[name] for name, cost_s in costs.items() if cost_s == bounds[name].value_s}
-    rows = tuple(
-        _row(name, costs[name], bounds[name], bounds[name] in attained) for name in outcomes
-    )
-    return Comparison(goal, rows, outcomes)
+    rows: dict[str, Row] = {}
+    groups = _groups(outcomes)
+    preemptive = any(map(_preempts, outcomes.values()))
+    for group in groups:
+        rows |= _rows(group, goal, preemptive, budget_s / len(groups))
+    return Comparison(goal, tuple(rows[name] for name in names), outcomes)
 
 
-def _bounds(outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float) -> dict[str, Bound]:
-    """One bound for all; presets that change the workload get one for each workload they make."""
-    preemptive = any(bool(outcome.settings["preemptive"]) for outcome in outcomes.values())
-    found: list[tuple[Instance, Bound]] = []
-    result: dict[str, Bound] = {}
-    kinds: list[Instance] = []
-    for outcome in outcomes.values():
-        if not any(_alike(outcome.instance, other) for other in kinds):
-            kinds.append(outcome.instance)
+def _preempts(outcome: Outcome) -> bool:
+    used = ScheduleClass.used(outcome.instance, outcome.schedule)
+    return bool(outcome.settings["preemptive"]) or used.preemptive
+
+
+def _groups(outcomes: Mapping[str, Outcome]) -> list[dict[str, Outcome]]:
+    """Outcomes that have their bounds in common; presets that change the workload split them."""
+    groups: list[dict[str, Outcome]] = []
     for name, outcome in outcomes.items():
-        bound = next((b for i, b in found if _alike(i, outcome.instance)), None)
-        if bound is None:
-            bound = strongest_bound(
-                outcome.instance, goal, preemptive=preemptive, budget_s=budget_s / len(kinds)
-            )
-            found.append((outcome.instance, bound))
-        result[name] = bound
-    return result
+        for group in groups:
+            if _alike(next(iter(group.values())).instance, outcome.instance):
+                group[name] = outcome
+                break
+        else:
+            groups.append({name: outcome})
+    return groups
 
 
 def _alike(one: Instance, other: Instance) -> bool:
-    """Whether a bound of one instance is one of the other: the same jobs, no faster at best."""
-    return one.workload == other.workload and np.array_equal(one.shortest_s, other.shortest_s)
+    """Whether a bound of one instance is one of the other: the same jobs, charges and best of speeds."""
+    return (
+        one.workload == other.workload
+        and one.overheads == other.overheads
+        and one.equal_speeds == other.equal_speeds
+        and np.array_equal(one.processing_s, other.processing_s)
+        and RelaxedJobs.of(one) == RelaxedJobs.of(other)
+        and _every(one) == _every(other)
+    )
 
 
-def _row(name: str, cost_s: float, bound: Bound, attained: bool) -> Row:
-    """A bound that one of the schedules attains is the optimum, whatever its kind."""
-    ratio = cost_s / bound.value_s if bound.value_s > 0 else (1.0 if cost_s == 0 else float("inf"))
-    optimum_s = bound.value_s if attained or bound.kind == "optimum" else None
-    return Row(name, cost_s, bound.value_s, bound.kind, optimum_s, ratio, bound.certified)
+def _every(instance: Instance) -> ScheduleClass:
+    return ScheduleClass.allowed(instance, preemptive=True)
 
 
-def _record(row: Row) -> dict[str, object]:
+def _rows(
+    group: Mapping[str, Outcome], goal: Objective, preemptive: bool, budget_s: float
+) -> dict[str, Row]:
+    """Rows of outcomes that have their bounds in common."""
+    instance = next(iter(group.values())).instance
+    bound, found = certified_and_found(
+        lower_bounds(instance, goal, preemptive=preemptive, budget_s=budget_s)
+    )
+    costs = {name: exact_cost(o.instance, goal, o.end_s) for name, o in group.items()}
+    best: list[Schedule] = [group[name].schedule for name in group if costs[name] == bound.ticks]
+    if bound.witness is not None:
+        best.append(bound.witness)
+    # Speeds that are alike at best may differ otherwise: each row has its own instance to verify on.
     return {
-        "policy": row.policy,
-        "cost": row.cost_s,
-        "bound": row.bound_s,
-        "bound_kind": row.bound_kind,
-        "optimum": row.optimum_s,
-        "ratio": row.ratio,
-        "certified": row.certified,
-    }
+        name: Row(
+            name, costs[name], bound,
+            any(attains(o.instance, goal, bound, schedule) for schedule in best), found,
+        )
+        for name, o in group.items()
+    }  # fmt: skip

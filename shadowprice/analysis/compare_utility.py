@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from html import escape
 from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shadowprice.analysis.comparing import distinct_names, refuse_forks
+from shadowprice.analysis.comparing import distinct_names, refuse_forks, rounded_up
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plots import plot_comparison
 from shadowprice.analysis.semantics import Semantics
@@ -42,7 +44,7 @@ class UtilityRow:
     optimum : float or None
         The bound again if a run or the offline plan attains it, else None.
     ratio : float
-        bound / utility, at least 1; infinite where nothing was earned.
+        bound / utility, rounded up, at least 1; infinite where nothing was earned.
     certified : bool
         Whether the schedule was verified and the bound holds in exact arithmetic.
     """
@@ -58,7 +60,7 @@ class UtilityRow:
     def sentence(self) -> str:
         """The result in words."""
         # Rounded down: a share that is not reached must not be claimed.
-        share = int(1000.0 / self.ratio) / 10 if self.ratio > 0 else 100.0
+        share = 0.0 if math.isinf(self.ratio) else math.floor(1000 / Fraction(self.ratio)) / 10
         proof = "certified" if self.certified else "not certified"
         return (
             f"{self.policy} reaches at least {share:.1f} % of the largest possible utility "
@@ -207,17 +209,18 @@ def _rows(
     given: UtilityInstance, outcomes: Mapping[str, Outcome], bound: CertifiedBound
 ) -> tuple[UtilityRow, ...]:
     earned = {name: given.earned(outcome) for name, outcome in outcomes.items()}
-    optimal = float(bound.value) if max(earned.values()) == bound.value else None
+    most = rounded_up(bound.value)
+    optimal = most if max(earned.values()) == bound.value else None
     return tuple(
         UtilityRow(
-            name, float(utility), float(bound.value), bound.kind, optimal,
-            _ratio(bound, float(utility)), True,
+            name, float(utility), most, bound.kind, optimal, rounded_up(_ratio(bound, utility)), True
         )
         for name, utility in earned.items()
     )  # fmt: skip
 
 
-def _ratio(bound: CertifiedBound, utility: float) -> float:
+def _ratio(bound: CertifiedBound, utility: Fraction) -> Fraction | None:
+    """Bound over what was earned; None if that is nothing and the bound is not."""
     if utility > 0:
-        return float(bound.value) / utility
-    return 1.0 if bound.value == 0 else float("inf")
+        return bound.value / utility
+    return Fraction(1) if bound.value == 0 else None

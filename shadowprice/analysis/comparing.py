@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
+from fractions import Fraction
 
 from shadowprice.analysis.fork_settings import forking
-from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
 from shadowprice.solvers.policy import Policy
 
@@ -38,10 +39,12 @@ def refuse_forks(name: str) -> None:
         )
 
 
-def refuse_sharing(outcomes: Mapping[str, Outcome]) -> None:
-    """Raise InputError where jobs share GPUs: two of them may do more together than one alone."""
-    for name, outcome in outcomes.items():
-        if (outcome.schedule.partner >= 0).any():
-            raise InputError(
-                f"policy {name!r} lets jobs share GPUs: bounds are for GPUs that one job uses at a time"
-            )
+def rounded_up(ratio: Fraction | None) -> float:
+    """A ratio as a float that is no less, infinite for None and beyond the range of floats."""
+    if ratio is None:
+        return math.inf
+    try:
+        value = float(ratio)
+    except OverflowError:
+        return math.inf
+    return value if Fraction(value) >= ratio else math.nextafter(value, math.inf)

@@ -1,17 +1,26 @@
-"""What a theorem says of a policy on the instance at hand, beside what was measured."""
+"""What a theorem says of a policy on the instance at hand, beside what was measured.
+
+A theorem is told where its hypotheses hold of the run, and else which of them fail.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.proofs import asrpt_prediction, asrpt_sharper
+from shadowprice.analysis.wording import at_most
+from shadowprice.execution.presets.preset import Recipe
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.proofs import asrpt_conversion, asrpt_prediction, asrpt_sharper
 from shadowprice.proofs.asrpt_conversion import Gangs
+from shadowprice.proofs.described_run import DescribedRun, held_back, not_comparable
 from shadowprice.solvers.asrpt import Asrpt
-from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.predict import Features, predict_online, predictor
 
 
@@ -21,9 +30,12 @@ class Guarantee:
 
     Parameters
     ----------
-    factor : float
-        Total completion time is at most this times the optimum's.
-    rho : float
+    factor : Fraction
+        Total completion time is at most this times that of any schedule of the class; what the time
+        grid adds, less than a tick a job, is in it.
+    holds_for : ScheduleClass
+        Against which schedules.
+    rho : Fraction
         Largest ratio of a longest to a shortest iteration.
     widest, gpus : int
         Largest gang, and GPUs of the cluster.
@@ -34,45 +46,85 @@ class Guarantee:
         to the completion of each job (ASRPT-conv).
     """
 
-    factor: float
-    rho: float
+    factor: Fraction
+    holds_for: ScheduleClass
+    rho: Fraction
     widest: int
     gpus: int
     over: float
     under: float
     delayed: bool
 
+    @property
+    def theorem(self) -> str:
+        """Where it is stated and proven."""
+        return "ASRPT-pred" if self.delayed else "ASRPT-sharper"
+
     def sentence(self, policy: str) -> str:
         """The theorem in words."""
-        theorem = "ASRPT-pred" if self.delayed else "ASRPT-sharper"
         return (
-            f"{policy}: total completion time at most {self.factor:.3g} times the optimum's by "
-            f"{theorem} (rho {self.rho:.3g}, gangs up to {self.widest} of {self.gpus} GPUs, "
-            f"predictions up to {self.over:.3g}x over and {self.under:.3g}x under)"
+            f"{policy}: total completion time at most {at_most(self.factor)} the offline optimum of "
+            f"{self.holds_for} by {self.theorem} (rho {at_most(self.rho)}, gangs up to {self.widest} of "
+            f"{self.gpus} GPUs, predictions up to {at_most(self.over)} over and {at_most(self.under)} "
+            "under)"
             + (", plus the longest delay for consolidation for each job" if self.delayed else "")
         )
 
 
-def guarantee(outcome: Outcome, policy: Policy) -> Guarantee | None:
-    """The guarantee of a policy on the instance of an outcome; None where there is none.
+@dataclass(frozen=True)
+class Silence:
+    """A theorem on a policy that is not about the run at hand.
 
-    A-SRPT has one if it neither starts jobs early nor lets them overtake. Its predictions are made
-    again, from the same completions.
+    Parameters
+    ----------
+    theorem : str
+    failing : tuple of str
+        The hypotheses that the run does not meet, in words; at least one.
     """
-    if not isinstance(policy, Asrpt) or policy.work_conserving or policy.overtake:
+
+    theorem: str
+    failing: tuple[str, ...]
+
+    def sentence(self, policy: str) -> str:
+        """The hypotheses that fail, in words."""
+        return f"{policy}: {self.theorem} says nothing here: {'; '.join(self.failing)}"
+
+
+def described(outcome: Outcome, recipe: Recipe, objective: Objective) -> DescribedRun:
+    """The run of an outcome as theorems see it, from the switches that it ran under."""
+    return DescribedRun(
+        outcome.instance, recipe.policy, objective, recipe.rounds.length_s, recipe.placement
+    )
+
+
+def guarantee(outcome: Outcome, run: DescribedRun) -> Guarantee | Silence | None:
+    """What theorems say of the total completion time of a run; None of a policy that has none.
+
+    Predictions are made again, from the same completions.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Of the run that is described.
+    """
+    policy = run.policy
+    if not isinstance(policy, Asrpt) or not len(outcome.instance.workload):
         return None
+    delayed = any(held_back(run))
+    failing = asrpt_sharper.uncovered(run)
+    if delayed:
+        failing = (*asrpt_conversion.uncovered(run), *not_comparable(run))
+    if failing:
+        return Silence("ASRPT-pred" if delayed else "ASRPT-sharper", failing)
     instance = outcome.instance
-    if not len(instance.workload) or not instance.overheads.free:
-        return None
-    jobs = instance.workload
     share, virtual_s = assumed_s(outcome, policy)
     gangs = Gangs.of(instance, virtual_s)
-    delayed = policy.delta > 0 and instance.graphs is not None
     theorem = asrpt_prediction if delayed else asrpt_sharper
     return Guarantee(
-        float(theorem.bound(instance, virtual_s)),
-        float(gangs.rho),
-        int(jobs.gpus.max()),
+        theorem.bound(instance, virtual_s) + _of_the_grid(gangs),
+        ScheduleClass(preemptive=True),
+        gangs.rho,
+        int(instance.workload.gpus.max()),
         instance.cluster.total_gpus,
         float(max(np.max(share), 1.0)),
         float(max(1.0 / np.min(share), 1.0)),
@@ -80,10 +132,21 @@ def guarantee(outcome: Outcome, policy: Policy) -> Guarantee | None:
     )
 
 
+def _of_the_grid(gangs: Gangs) -> Fraction:
+    """What starting at whole ticks adds to the factor.
+
+    The proofs let j start from C_j^V on, the cluster from the next tick on, which is later by as much
+    for j and by no more for the jobs before it: C_j grows by that at most.
+    """
+    late = sum((-at % gangs.capacity for _, at in gangs.virtual_order()), 0)
+    return Fraction(late, gangs.capacity) / asrpt_prediction.optimum_at_least(gangs)
+
+
 def assumed_s(outcome: Outcome, policy: Asrpt) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Predicted over true iterations, and the run times the virtual machine assumed [s]; shape (n,).
 
-    The predictions are made again, from the completions of the outcome.
+    The predictions are made again, from the completions of the outcome, and rounded to the grid as the
+    policy rounds them.
     """
     instance = outcome.instance
     jobs = instance.workload
@@ -91,8 +154,15 @@ def assumed_s(outcome: Outcome, policy: Asrpt) -> tuple[NDArray[np.float64], NDA
         predictor(policy.predictor), Features.of(jobs), jobs.work, jobs.arrival_s, outcome.end_s
     )
     share = predicted / jobs.work
-    basis = instance.shortest_s
-    if policy.basis == "alpha_max" and instance.graphs is not None:
+    if instance.graphs is not None:
         graphs = instance.graphs
-        basis = jobs.work * graphs.longest_iteration_s[graphs.of]
-    return share, basis * share * policy.stretch
+        longest = policy.basis == "alpha_max"
+        iteration_s = graphs.longest_iteration_s if longest else graphs.shortest_iteration_s
+        run_s = predicted * iteration_s[graphs.of]
+    elif jobs.throughput is not None:
+        columns = [jobs.gpu_types.index(name) for name in instance.cluster.gpu_types]
+        run_s = predicted / jobs.throughput[:, columns].max(axis=1)
+    else:
+        run_s = predicted
+    told_s = np.clip(np.ceil(run_s / TICK_S) * TICK_S, TICK_S, MAX_TIME_S)
+    return share, np.ceil(told_s * policy.stretch * TICKS_PER_S) / TICKS_PER_S

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from matplotlib.figure import Figure
 
 from shadowprice.analysis.gantt import gantt
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.style import GREY
+from shadowprice.analysis.wording import at_least, at_most
 from shadowprice.errors import InputError
 from shadowprice.instances.objective import Objective
 
@@ -18,7 +21,7 @@ _WORDS = {
 
 
 def plot_pair(
-    policy: Outcome, witness: Outcome, objective: Objective, *, bound: float | None = None
+    policy: Outcome, witness: Outcome, objective: Objective, *, bound: Fraction | None = None
 ) -> Figure:
     """Draw a policy's schedule above a better one, on one time axis, colours by job.
 
@@ -28,7 +31,7 @@ def plot_pair(
         Verified, of the same jobs on the same GPUs.
     objective : Objective
         Whose costs are written beside the names.
-    bound : float, optional
+    bound : Fraction, optional
         Factor by which a theorem bounds the policy on this instance.
 
     Raises
@@ -57,9 +60,10 @@ def plot_pair(
             scale = axes.get_xlim()[1] / until_s
             axes.axvline(arrival_s * scale, color=GREY, linewidth=0.7, linestyle=":")
     above.set_xlabel("")
-    limit = "" if bound is None else f"; a theorem allows {bound:.3g} at most"
+    limit = "" if bound is None else f"; a theorem allows {at_most(bound)} at most"
     figure.suptitle(
-        f"{policy.policy} is off by {costs[0] / costs[1]:.4g} or more on these "
+        f"{policy.policy} costs {at_least(Fraction(costs[0]) / Fraction(costs[1]))} or more of what was "
+        "possible on these "
         f"{len(workload)} jobs{limit}",
         fontsize=11,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import cycle
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,15 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.gantt import gantt
 from shadowprice.analysis.style import COLOURS, GREY, new_axes, styled, time_unit
+from shadowprice.analysis.wording import at_most
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import Outcome
 
 __all__ = ["gantt", "jct_cdf", "plot_comparison", "ratio_bars"]
+
+Ratio = Fraction | float | None
+"""A proven ratio; None where there is no bound above 0."""
 
 _DASHES = ("-", "--", "-.", ":")
 
@@ -55,7 +60,7 @@ def jct_cdf(jct_s: Mapping[str, NDArray[np.float64]], axes: Axes | None = None) 
 
 
 def ratio_bars(
-    ratios: Mapping[str, float],
+    ratios: Mapping[str, Ratio],
     axes: Axes | None = None,
     *,
     objective: str = "",
@@ -67,8 +72,8 @@ def ratio_bars(
 
     Parameters
     ----------
-    ratios : mapping of str to float
-        Certified ratio by label; infinite where the bound is 0.
+    ratios : mapping of str to Fraction, float or None
+        Certified ratio by label, written rounded up; None or infinite where the bound is 0.
     objective : str
         What the ratio is about, for the label of the axis.
     exact : mapping of str to bool, optional
@@ -78,13 +83,14 @@ def ratio_bars(
     """
     axes = new_axes() if axes is None else styled(axes)
     proven = exact or {}
-    finite = [ratio for ratio in ratios.values() if math.isfinite(ratio)]
-    top = 1.04 * max([*finite, 1.0])
+    drawn = {label: _height(ratio) for label, ratio in ratios.items()}
+    top = 1.04 * max([*(height for height in drawn.values() if height is not None), 1.0])
     for k, ((label, ratio), colour) in enumerate(zip(ratios.items(), cycle(COLOURS), strict=False)):
-        height = ratio if math.isfinite(ratio) else top
+        found = drawn[label]
+        height = top if found is None else found
         hatch = None if proven.get(label, False) else "///"
         axes.bar(k, height, color=colour, hatch=hatch, edgecolor="white", width=0.7)
-        text = f"{ratio:.3f}" if ratio < 100 else f"{ratio:,.0f}"
+        text = "no bound" if ratio is None or ratio == math.inf else at_most(ratio)
         axes.text(k, height + 0.01 * top, text, ha="center", va="bottom", fontsize=9)
     axes.axhline(1.0, color="black", linewidth=1.0)
     axes.set_ylim(0, 1.06 * top)
@@ -96,9 +102,18 @@ def ratio_bars(
     return axes
 
 
+def _height(ratio: Ratio) -> float | None:
+    """Height of a bar; None for what is off every scale."""
+    try:
+        height = math.inf if ratio is None else float(ratio)
+    except OverflowError:
+        return None
+    return height if height < 1e300 else None
+
+
 def plot_comparison(
     outcomes: Mapping[str, Outcome],
-    ratios: Mapping[str, float],
+    ratios: Mapping[str, Ratio],
     *,
     objective: str,
     certified: Mapping[str, bool],
@@ -111,7 +126,7 @@ def plot_comparison(
     ----------
     outcomes : mapping of str to Outcome
         By policy.
-    ratios, certified : mapping of str to float, to bool
+    ratios, certified : mapping of str to Fraction, float or None, to bool
         Cost over bound, and whether the bound is the proven optimum, by policy.
     objective : str
         Name of the objective of the ratios.

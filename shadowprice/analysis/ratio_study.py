@@ -20,6 +20,8 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
+from shadowprice.analysis.comparing import rounded_up
+from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.analysis.study_families import FAMILIES, family
 from shadowprice.errors import InputError
@@ -105,7 +107,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class StudyRow:
-    """One policy on one instance, in one objective; costs and bounds in seconds."""
+    """One policy on one instance, in one objective; costs and bounds in seconds, ratios rounded up.
+
+    Bounds are of preemptive schedules of rigid gangs.
+    """
 
     family: str
     jobs: int
@@ -132,10 +137,11 @@ def run_cell(cell: Cell, study: Study, chosen: tuple[str, ...]) -> list[StudyRow
         outcome = simulate_policy(instance.workload, instance.cluster, name)
         for goal, bound in bounds.items():
             cost_s = goal.cost_s(instance.workload, outcome.end_s)
+            ratio = exact_cost(instance, goal, outcome.end_s) / bound.ticks
             rows.append(
                 StudyRow(
                     **asdict(cell), policy=name, objective=str(goal), cost_s=cost_s,
-                    bound_s=bound.value_s, bound_kind=bound.kind, ratio=cost_s / bound.value_s,
+                    bound_s=bound.value_s, bound_kind=bound.kind, ratio=rounded_up(ratio),
                     seed=study.seed, columns=study.columns,
                 )
             )  # fmt: skip

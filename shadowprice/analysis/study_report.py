@@ -82,7 +82,7 @@ def plot_study(table: pd.DataFrame, objective: Objective = Objective.FLOW) -> Fi
     for axes, name in zip(panels.flat, families, strict=False):
         _panel(axes, mine[mine["family"] == name], names, name)
     figure.suptitle(
-        f"Certified ratio, total {objective} time over its bound: mean of the draws, "
+        f"Certified ratio, total {objective} time over a bound of preemptive schedules: mean of the draws, "
         f"{CONFIDENCE:.0%} bootstrap interval; ours, nothing published to compare with",
         fontsize=11,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +13,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility_instance import UtilityInstance, whole_rounds
 from shadowprice.analysis.utility_prices import Prices, improve
 from shadowprice.errors import VerificationError
+from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.proofs import hadar_any_schedule, hadar_certificate
 
 _EXACT_CELLS = 3_000
@@ -31,16 +32,20 @@ class CertifiedBound:
         Whose prices.
     rounds : bool
         Whether the class is that of schedules of whole rounds; otherwise it is all schedules.
+    unshared : bool
+        Whether the class leaves out schedules in which jobs share GPUs, as the instance lets them.
     """
 
     value: Fraction
     source: str
     rounds: bool
+    unshared: bool = False
 
     @property
     def kind(self) -> str:
         """Prices and class in words."""
-        return f"{self.source}, {'schedules of whole rounds' if self.rounds else 'any schedule'}"
+        what = "schedules of whole rounds" if self.rounds else "any schedule"
+        return f"{self.source}, {what}{' in which nobody shares GPUs' if self.unshared else ''}"
 
 
 def certified_bound(
@@ -78,7 +83,7 @@ def certified_bound(
             f"utility: a run earned {float(earned)!r}, more than the bound {float(best.value)!r} by "
             f"{best.kind}"
         )
-    return best
+    return replace(best, unshared=SharingGain.of(given.instance) is not None)
 
 
 def _bounds(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 _FOUR_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
+_FOUR_DIGITS_DOWN = Context(prec=4, rounding=ROUND_FLOOR)
 
 
 def at_most(ratio: Fraction | float) -> str:
@@ -34,4 +35,21 @@ def at_most(ratio: Fraction | float) -> str:
     if 1_000 < exact < 1_000_000:
         return f"{math.ceil(exact)}x"
     quotient = _FOUR_DIGITS.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{quotient}x"
+
+
+def at_least(ratio: Fraction | float) -> str:
+    """A ratio that is a lower limit, as ``1.944x``: as :func:`at_most`, rounded down.
+
+    Examples
+    --------
+    >>> at_least(Fraction(35, 18)), at_least(2.0)
+    ('1.944x', '2x')
+    """
+    exact = Fraction(ratio)
+    if exact.denominator == 1 and exact < 1_000_000:
+        return f"{exact.numerator}x"
+    if 1_000 < exact < 1_000_000:
+        return f"{math.floor(exact)}x"
+    quotient = _FOUR_DIGITS_DOWN.divide(Decimal(exact.numerator), Decimal(exact.denominator))
     return f"{quotient}x"

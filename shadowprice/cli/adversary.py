@@ -13,6 +13,7 @@ from rich.table import Table
 from shadowprice.analysis.adversary import METHODS, Found, adversary, recheck, renamed
 from shadowprice.analysis.adversary_family import Family
 from shadowprice.analysis.adversary_judge import Effort
+from shadowprice.analysis.comparing import rounded_up
 from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.show import console, progress_line, write
 from shadowprice.instances.hard_instances import read_hard
@@ -75,7 +76,7 @@ def adversary_command(
     if plot is not None:
         write(plot, lambda: found.plot().savefig(plot, dpi=150))
     if as_json:
-        bound = None if found.bound is None else found.bound.factor
+        bound = None if found.bound is None else rounded_up(found.bound.factor)
         print(json.dumps({**json.loads(found.hard.to_json()), "bound": bound}))
     else:
         _print(found)

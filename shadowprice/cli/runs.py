@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from shadowprice.analysis.compare import Comparison, compare
 from shadowprice.analysis.compare_utility import compare_utility
 from shadowprice.analysis.fork_outcome import ForkOutcome
-from shadowprice.analysis.guarantees import guarantee
+from shadowprice.analysis.guarantees import described, guarantee
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.prices import plot_prices, write_prices
 from shadowprice.analysis.run_directory import save as save_run
@@ -244,6 +244,7 @@ def _by_utility(
 
 def _print_guarantees(given: Given, result: Comparison) -> None:
     for name, outcome in result.outcomes.items():
-        known = guarantee(outcome, given.semantics.recipe(given.workload, name).policy)
+        recipe = given.semantics.recipe(given.workload, name)
+        known = guarantee(outcome, described(outcome, recipe, result.objective))
         if known is not None:
-            console.print(known.sentence(name), highlight=False)
+            console.print(known.sentence(name), markup=False, highlight=False, soft_wrap=True)

@@ -16,6 +16,7 @@ from shadowprice.analysis.compare import Comparison
 from shadowprice.analysis.compare_utility import UtilityComparison
 from shadowprice.analysis.fork_outcome import ForkOutcome
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.wording import at_most
 from shadowprice.errors import ShadowpriceError
 
 console = Console()
@@ -44,7 +45,7 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
         "cost [s]",
         "bound [s]",
         "bound kind",
-        "ratio",
+        "ratio at most",
         "certified",
         title=str(result.objective),
     )
@@ -53,12 +54,12 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
     for row in result.rows:
         table.add_row(
             row.policy, f"{row.cost_s:,.0f}", f"{row.bound_s:,.0f}", row.bound_kind,
-            f"{row.ratio:.3f}",
+            "-" if row.factor is None else at_most(row.factor),
             "yes" if row.certified else "no",
         )  # fmt: skip
     console.print(table)
     for row in result.rows:
-        console.print(row.sentence(), highlight=False)
+        console.print(row.sentence(), markup=False, highlight=False, soft_wrap=True)
 
 
 def print_quality(outcome: ForkOutcome, as_json: bool) -> None:
@@ -93,13 +94,14 @@ def print_utilities(result: UtilityComparison, as_json: bool) -> None:
         print(json.dumps(result.to_dict()))
         return
     title = f"utility {result.utility}, rounds of {result.round_s:g} s"
-    table = Table("policy", "utility", "bound", "bound kind", "ratio", "certified", title=title)
+    columns = ("policy", "utility", "bound", "bound kind", "ratio at most", "certified")
+    table = Table(*columns, title=title)
     for column in (*table.columns[1:3], table.columns[4]):
         column.justify = "right"
     for row in result.rows:
         table.add_row(
             row.policy, f"{row.utility:,.6g}", f"{row.bound:,.6g}", row.bound_kind,
-            f"{row.ratio:.3f}", "yes" if row.certified else "no",
+            at_most(row.ratio), "yes" if row.certified else "no",
         )  # fmt: skip
     console.print(table)
     for sentence in result.sentences():

@@ -57,8 +57,8 @@ class Intervals:
         r_j, p_j > 0, w_j.
     gpus : ndarray of int, shape (n,)
         g_j.
-    capacity : int
-        G.
+    capacity : float
+        G; not whole where it counts what sharing gains.
     bounds : ndarray, shape (intervals + 1,)
         b_0 <= min r_j, increasing; the last so late that everything fits.
     """
@@ -67,7 +67,7 @@ class Intervals:
     work: NDArray[np.float64]
     weight: NDArray[np.float64]
     gpus: NDArray[np.int64]
-    capacity: int
+    capacity: float
     bounds: NDArray[np.float64]
 
 

@@ -76,7 +76,7 @@ class TypedIntervals:
         g_j.
     time : ndarray, shape (n, types)
         p_jr > 0, infinite where the job cannot run.
-    capacity : ndarray of int, shape (types,)
+    capacity : ndarray, shape (types,)
         G_r.
     bounds : ndarray, shape (intervals + 1,)
         b_0 <= min r_j, increasing; the last so late that everything fits.
@@ -89,7 +89,7 @@ class TypedIntervals:
     weight: NDArray[np.float64]
     gpus: NDArray[np.int64]
     time: NDArray[np.float64]
-    capacity: NDArray[np.int64]
+    capacity: NDArray[np.float64]
     bounds: NDArray[np.float64]
     begin: NDArray[np.float64]
     size: NDArray[np.float64]

@@ -60,6 +60,13 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.job_graphs import run_s
+from shadowprice.proofs.described_run import (
+    DescribedRun,
+    not_at_events,
+    not_one_pool,
+    not_plain_runs,
+    not_strictly_in_order,
+)
 from shadowprice.solvers.virtual_machine import virtual_completions
 
 STATUS = "ours"
@@ -196,6 +203,12 @@ def bound(instance: Instance, virtual_s: ArrayLike | None = None) -> Fraction:
     """
     total = sum(job_bounds(Gangs.of(instance, virtual_s)), Fraction(0))
     return total / TICKS_PER_S
+
+
+def uncovered(run: DescribedRun) -> tuple[str, ...]:
+    """Hypotheses that a run does not meet, in words; jobs may be held back, which adds the largest delay."""
+    failing = (not_strictly_in_order, not_at_events, not_one_pool, not_plain_runs)
+    return tuple(words for each in failing for words in each(run))
 
 
 def check(

@@ -47,6 +47,7 @@ cost is 0.489 times the bound times the lower bounds of OPT.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -58,6 +59,15 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.asrpt_conversion import Gangs, largest_ratio
 from shadowprice.proofs.asrpt_prediction import holds
+from shadowprice.proofs.described_run import (
+    DescribedRun,
+    held_back,
+    not_at_events,
+    not_comparable,
+    not_one_pool,
+    not_plain_runs,
+)
+from shadowprice.solvers.asrpt import Asrpt
 
 STATUS = "ours"
 
@@ -89,6 +99,18 @@ def bound(
     gangs = Gangs.of(instance, virtual_s)
     judged = gangs.longest if judged_s is None else to_ticks(judged_s).tolist()
     return ratio(gangs, Fraction(guard), judged)
+
+
+def uncovered(run: DescribedRun) -> tuple[str, ...]:
+    """Hypotheses that a run does not meet, in words: those of ASRPT-pred, but with early starts guarded."""
+    policy = run.policy
+    if not isinstance(policy, Asrpt):
+        return (f"the policy is {policy.name}, the theorem is about A-SRPT",)
+    failing = ["jobs may overtake others"] if policy.overtake else []
+    if policy.work_conserving and policy.guard == math.inf:
+        failing.append("early starts have no guard, and no constant bounds them")
+    rest = (not_at_events, not_one_pool, not_plain_runs, held_back, not_comparable)
+    return (*failing, *(words for each in rest for words in each(run)))
 
 
 def check(

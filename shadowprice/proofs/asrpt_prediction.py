@@ -56,7 +56,9 @@ from numpy.typing import ArrayLike
 
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.proofs import asrpt_conversion
 from shadowprice.proofs.asrpt_conversion import Gangs
+from shadowprice.proofs.described_run import DescribedRun, held_back, not_comparable
 
 STATUS = "ours"
 
@@ -99,6 +101,11 @@ def bound(instance: Instance, virtual_s: ArrayLike | None = None) -> Fraction:
     """
     gangs = Gangs.of(instance, virtual_s)
     return ratio(gangs.rho, gangs.virtual_over, gangs.kappa, gangs.crowding)
+
+
+def uncovered(run: DescribedRun) -> tuple[str, ...]:
+    """Hypotheses that a run does not meet, in words: those of ASRPT-conv, and what OPT and cost are."""
+    return (*asrpt_conversion.uncovered(run), *held_back(run), *not_comparable(run))
 
 
 def check(

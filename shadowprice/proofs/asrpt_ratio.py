@@ -47,11 +47,17 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
+from shadowprice.proofs import asrpt_prediction
 from shadowprice.proofs.asrpt_conversion import Gangs
 from shadowprice.proofs.asrpt_prediction import holds, ratio_of_errors
+from shadowprice.proofs.described_run import DescribedRun
+from shadowprice.solvers.asrpt import Asrpt
 
 STATUS = "ours"
 BASES = ("alpha_min", "alpha_max")
+
+EXACT = "oracle"
+"""The predictor that is told the truth, and tells it."""
 
 
 def bound(instance: Instance, *, basis: str = "alpha_min") -> Fraction:
@@ -66,6 +72,17 @@ def bound(instance: Instance, *, basis: str = "alpha_min") -> Fraction:
         raise InputError(f"A-SRPT: basis is {basis!r}, expected one of {', '.join(BASES)}")
     gangs, exact = Gangs.of(instance), Fraction(1)
     return ratio_of_errors(gangs.rho, exact, exact, gangs.crowding, basis=basis)
+
+
+def uncovered(run: DescribedRun) -> tuple[str, ...]:
+    """Hypotheses that a run does not meet, in words: those of ASRPT-pred, and exact predictions."""
+    failing = list(asrpt_prediction.uncovered(run))
+    if isinstance(run.policy, Asrpt):
+        if run.policy.predictor != EXACT:
+            failing.append(f"predictions are by {run.policy.predictor}, expected exact ones")
+        if run.policy.stretch > 1:
+            failing.append("the virtual machine is stretched, which is a prediction too long")
+    return tuple(failing)
 
 
 def check(instance: Instance, total_completion_s: float, *, basis: str = "alpha_min") -> bool:

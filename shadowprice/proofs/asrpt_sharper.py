@@ -62,8 +62,10 @@ from numpy.typing import ArrayLike
 
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.proofs import asrpt_prediction
 from shadowprice.proofs.asrpt_conversion import Gangs
 from shadowprice.proofs.asrpt_prediction import holds
+from shadowprice.proofs.described_run import DescribedRun
 
 STATUS = "ours"
 
@@ -100,6 +102,11 @@ def bound(instance: Instance, virtual_s: ArrayLike | None = None) -> Fraction:
         q_j [s], shape (n,): the predicted run times of the virtual machine; exact if not given.
     """
     return ratio(Gangs.of(instance, virtual_s))
+
+
+def uncovered(run: DescribedRun) -> tuple[str, ...]:
+    """Hypotheses that a run does not meet, in words: those of ASRPT-pred."""
+    return asrpt_prediction.uncovered(run)
 
 
 def check(

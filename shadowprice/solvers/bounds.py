@@ -1,9 +1,25 @@
-"""Lower bounds of the offline optimum in exact arithmetic.
+r"""Lower bounds of the offline optimum in exact arithmetic.
 
-Every bound is computed in whole ticks of 2**-20 s and rounded down, so that no float error can
-lift it above the optimum. ``m`` is the number of GPUs, g_j the gang, p_j the shortest possible
-processing time, w_j the weight. All hold for preemptive schedules, any placement and overheads,
-which only restrict a schedule further; proofs are in ``shadowprice.proofs``.
+Every bound is computed in whole ticks of 2**-20 s or rationals and rounded down, so that no float error
+can lift it above the optimum. ``m`` is the number of GPUs, g_j the gang, p_j the shortest time for which
+any schedule has to run the job, w_j the weight. All hold for preemptive schedules and any placement;
+proofs are in ``shadowprice.proofs``. They see an instance as :class:`RelaxedJobs`:
+
+*Charges.* A job pays at least one start charge s before it makes any progress, and holds its gang
+meanwhile: it holds it for at least s more than it takes to run. Nothing in the proofs asks what a job
+does while it runs, so p_j may include s. Restarts and migrations only restrict a schedule further.
+
+*Widths.* A gang of g GPUs that holds w of them is at most w / g times as fast. With p_j the run time
+at the best of speeds, :math:`\hat v`, let its *service* be its speed over that. It is at most 1, it
+adds up to p_j, and g times it is at most :math:`g (w / g) / \hat v \le w`, what the job holds.
+
+*Sharing.* :mod:`shadowprice.instances.sharing_gain` defines services such that gangs times services
+are at most :math:`\kappa m` at every moment, that no job gets more than 1, and that those of j add up
+to at least p_j. The proofs ask for nothing else of a schedule: replace "runs" by the service at which
+it works. So all bounds hold with :math:`\kappa m` in the place of m. Only that two gangs of more than
+m / 2 cannot overlap becomes that the services of such gangs are at most :math:`\kappa` together: at one
+moment either one of them runs alone, or two that share. While two share GPUs both may
+pay for their starts, hence p_j leaves out s there.
 """
 
 from __future__ import annotations
@@ -11,7 +27,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -19,36 +35,104 @@ import numpy as np
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.instances.sharing_gain import SharingGain
 
 
 @dataclass(frozen=True)
 class Bound:
-    """No schedule costs less.
+    """No schedule of a class costs less.
 
     Parameters
     ----------
-    value_s : float
-        The bound in the objective [s].
+    ticks : Fraction
+        The bound in the objective [ticks], exactly.
     kind : str
         How it was found: ``fluid``, ``job``, ``mean-busy-time``, ``area``, ``interval-lp``,
-        ``typed-interval-lp``, ``time-indexed-lp`` or, if it is proven to be attained, ``optimum``.
-    preemptive : bool
-        Whether it also holds for schedules that preempt.
+        ``typed-interval-lp``, or the method of an offline solver, ``milp`` or ``cp-sat``.
+    holds_for : ScheduleClass
+        Which schedules it is about.
     certified : bool
         Whether it holds in exact arithmetic, whatever a float solver did.
+    witness : Schedule, optional
+        A schedule that came with it, which may attain it. Nobody has verified it.
     """
 
-    value_s: float
+    ticks: Fraction
     kind: str
-    preemptive: bool
+    holds_for: ScheduleClass
     certified: bool
+    witness: Schedule | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def value_s(self) -> float:
+        """The bound [s], rounded down to a float."""
+        return seconds_down(self.ticks)
 
 
-def fluid_ticks(release: list[int], work: list[int], gpus: list[int], capacity: int) -> int:
+def seconds_down(ticks: Fraction | int) -> float:
+    """Ticks in seconds, rounded down to a float."""
+    exact = Fraction(ticks) / TICKS_PER_S
+    value = float(exact)
+    return float(np.nextafter(value, -np.inf)) if Fraction(value) > exact else value
+
+
+@dataclass(frozen=True)
+class RelaxedJobs:
+    """What every schedule of an instance has to do, and with how much; sequences of shape (n,).
+
+    Parameters
+    ----------
+    release, work : list of int
+        r_j and p_j [ticks].
+    gpus : list of int
+        g_j.
+    weight : list of Fraction
+        w_j.
+    total_gpus : int
+        m.
+    speedup : Fraction
+        kappa, 1 where nobody shares GPUs.
+    """
+
+    release: list[int]
+    work: list[int]
+    gpus: list[int]
+    weight: list[Fraction]
+    total_gpus: int
+    speedup: Fraction
+
+    @classmethod
+    def of(cls, instance: Instance) -> RelaxedJobs:
+        """The jobs of an instance; see the proofs at the top of this file."""
+        jobs, gain = instance.workload, SharingGain.of(instance)
+        if gain is None:
+            start = int(to_ticks(instance.overheads.start_s))
+            work = [ticks + start for ticks in to_ticks(instance.shortest_s).tolist()]
+        else:
+            work = list(gain.service)
+        return cls(
+            to_ticks(jobs.arrival_s).tolist(), work, jobs.gpus.tolist(),
+            [Fraction(w) for w in jobs.weight.tolist()], instance.cluster.total_gpus,
+            Fraction(1) if gain is None else gain.kappa,
+        )  # fmt: skip
+
+    @property
+    def capacity(self) -> Fraction:
+        """Most service at a moment, kappa m."""
+        return self.total_gpus * self.speedup
+
+
+def fluid_ticks(
+    release: list[int], work: list[int], gpus: list[int], capacity: int | Fraction
+) -> int:
     """Sum C_j of SRPT on one machine with work g_j p_j / m, in ticks, rounded down; LB-fluid.
 
-    O(n log n). In units of 1/m tick everything is a whole number.
+    O(n log n). In units of 1/m tick everything is a whole number, also where m is a quotient.
     """
+    capacity, scale = capacity.as_integer_ratio()
+    gpus = [scale * g for g in gpus]
     jobs = sorted((r * capacity, g * p) for r, p, g in zip(release, work, gpus, strict=True))
     heap: list[int] = []
     total = now = k = 0
@@ -70,13 +154,18 @@ def fluid_ticks(release: list[int], work: list[int], gpus: list[int], capacity: 
 
 
 def mean_busy_ticks(
-    release: list[int], work: list[int], gpus: list[int], weight: list[Fraction], capacity: int
+    release: list[int],
+    work: list[int],
+    gpus: list[int],
+    weight: list[Fraction],
+    capacity: int | Fraction,
 ) -> int:
     """Sum w_j (M_j + p_j / 2), M_j by preemptive WSPT on one machine, in ticks, rounded down; LB-mbt.
 
     O(n log n). Each job's term is rounded down by less than one tick.
     """
-    area = [g * p for g, p in zip(gpus, work, strict=True)]
+    capacity, scale = capacity.as_integer_ratio()
+    area = [scale * g * p for g, p in zip(gpus, work, strict=True)]
     if len(set(weight)) <= 1:
         rank = area
     else:
@@ -111,40 +200,47 @@ def mean_busy_ticks(
     )
 
 
-def area_ticks(release: list[int], work: list[int], gpus: list[int], capacity: int) -> int:
-    """Earliest possible last completion, in ticks, rounded up.
+def area_ticks(
+    release: list[int],
+    work: list[int],
+    gpus: list[int],
+    capacity: int,
+    speedup: Fraction = Fraction(1),
+) -> int:
+    """Earliest possible last completion, in ticks, rounded down.
 
-    The largest over release dates r of r + (work released from r on) / m and r + (run times of
-    gangs of more than m/2 released from r on, which cannot overlap), and of r_j + p_j.
+    The largest over release dates r of r + (work released from r on) / (kappa m), of r + (run times of
+    gangs of more than m/2 released from r on, of which one runs at a time, or two that share) / kappa, and
+    of r_j + p_j.
     """
+    above, below = speedup.as_integer_ratio()
     area = lone = best = 0
     for j in sorted(range(len(release)), key=lambda j: -release[j]):
         area += gpus[j] * work[j]
         lone += work[j] if 2 * gpus[j] > capacity else 0
-        best = max(best, release[j] + max(-(-area // capacity), lone, work[j]))
+        shared = max(below * area // (above * capacity), below * lone // above)
+        best = max(best, release[j] + max(shared, work[j]))
     return best
 
 
 def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
-    """All bounds that take O(n log n)."""
-    jobs = instance.workload
-    release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
-    gpus, capacity = jobs.gpus.tolist(), instance.cluster.total_gpus
-    weight = [Fraction(w) for w in jobs.weight.tolist()]
+    """All bounds that take O(n log n); they hold for every schedule that the instance allows."""
+    jobs = RelaxedJobs.of(instance)
+    every = ScheduleClass.allowed(instance, preemptive=True)
+    release, work, gpus, weight = jobs.release, jobs.work, jobs.gpus, jobs.weight
     offset = offset_ticks(weight, release, objective)
     if objective is Objective.MAKESPAN:
-        yield bound_of(area_ticks(release, work, gpus, capacity) - offset, "area")
+        span = area_ticks(release, work, gpus, jobs.total_gpus, jobs.speedup)
+        yield bound_of(span - offset, "area", every)
         return
     alone = sum((w * (r + p) for w, r, p in zip(weight, release, work, strict=True)), Fraction(0))
-    yield bound_of(alone - offset, "job")
+    yield bound_of(alone - offset, "job", every)
     if all(w == weight[0] for w in weight):
         common = weight[0] if weight else Fraction(1)
-        fluid = common * fluid_ticks(release, work, gpus, capacity)
-        exact = capacity == 1
-        yield bound_of(fluid - offset, "optimum" if exact else "fluid")
-    yield bound_of(
-        mean_busy_ticks(release, work, gpus, weight, capacity) - offset, "mean-busy-time"
-    )
+        fluid = common * fluid_ticks(release, work, gpus, jobs.capacity)
+        yield bound_of(fluid - offset, "fluid", every)
+    busy = mean_busy_ticks(release, work, gpus, weight, jobs.capacity)
+    yield bound_of(busy - offset, "mean-busy-time", every)
 
 
 def offset_ticks(weight: list[Fraction], release: list[int], objective: Objective) -> Fraction:
@@ -154,12 +250,16 @@ def offset_ticks(weight: list[Fraction], release: list[int], objective: Objectiv
     return Fraction(min(release, default=0) if objective is Objective.MAKESPAN else 0)
 
 
+EVERY_RIGID = ScheduleClass(preemptive=True)
+"""Preemptive schedules of rigid gangs that have their GPUs to themselves."""
+
+
 def bound_of(
-    ticks: Fraction | int, kind: str, *, preemptive: bool = True, certified: bool = True
+    ticks: Fraction | int,
+    kind: str,
+    holds_for: ScheduleClass = EVERY_RIGID,
+    *,
+    certified: bool = True,
 ) -> Bound:
-    """A bound from ticks, rounded down to a float; never negative."""
-    exact = Fraction(ticks) / TICKS_PER_S
-    value = float(exact)
-    if Fraction(value) > exact:
-        value = float(np.nextafter(value, -np.inf))
-    return Bound(max(value, 0.0), kind, preemptive, certified)
+    """A bound from ticks; never negative."""
+    return Bound(max(Fraction(ticks), Fraction(0)), kind, holds_for, certified)

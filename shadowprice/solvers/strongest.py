@@ -1,8 +1,9 @@
 """The strongest lower bound of the offline optimum that a time budget allows.
 
-The bounds that take O(n log n) always; for up to 100 jobs without preemption the optimum itself,
-by CP-SAT and then by MILP; else the interval LP on the finest grid the budget affords, and where GPUs
-differ in speed the one with GPU types as well, their duals evaluated in exact arithmetic.
+The bounds that take O(n log n) always; for up to 100 jobs without preemption what offline solvers say,
+CP-SAT and then MILP; then the interval LP on the finest grid the budget affords, and where GPUs
+differ in speed the one with GPU types as well, their duals evaluated in exact arithmetic. The search
+ends early only with an optimum that is certified.
 """
 
 from __future__ import annotations
@@ -14,24 +15,36 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shadowprice.instances.grid import to_ticks
+from shadowprice.errors import SolverError
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import relaxations
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import lagrangian
-from shadowprice.solvers.bounds import Bound, bound_of, offset_ticks, simple_bounds
+from shadowprice.solvers.bounds import (
+    Bound,
+    RelaxedJobs,
+    bound_of,
+    offset_ticks,
+    simple_bounds,
+)
 from shadowprice.solvers.compile import SolverOptions, compile_model
 from shadowprice.solvers.offline import Method, optimum, why_not
-from shadowprice.solvers.typed_bound import TypedJobs, typed_bound, typed_prices
+from shadowprice.solvers.typed_bound import (
+    LARGEST_TICKS,
+    TypedJobs,
+    typed_bound,
+    typed_prices,
+)
 
 
 def strongest_bound(
     instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float
 ) -> Bound:
-    """The largest lower bound found within a time budget [s].
+    """The largest lower bound found within a time budget [s]; among equals a certified one.
 
     Parameters
     ----------
@@ -44,34 +57,34 @@ def strongest_bound(
     )
 
 
+def certified_and_found(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
+    """The largest certified bound, and the largest of all if that is larger still.
+
+    Raises
+    ------
+    ValueError
+        If none is certified.
+    """
+    known = list(bounds)
+    certified = max((bound for bound in known if bound.certified), key=_rank)
+    largest = max(known, key=_rank)
+    return certified, largest if largest.ticks > certified.ticks else None
+
+
 def lower_bounds(
     instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float
 ) -> Iterator[Bound]:
     """All bounds a time budget allows, cheapest first; the first ones always."""
     goal = Objective(objective)
     until = time.monotonic() + budget_s
-    proven = False
-    for bound in simple_bounds(instance, goal):
-        proven = proven or bound.kind == "optimum"
-        yield bound
-    if proven or len(instance.workload) == 0:
+    yield from simple_bounds(instance, goal)
+    if len(instance.workload) == 0 or _fluid_is_tight(instance, goal):
         return
-    if not preemptive and len(instance.workload) <= 100 and why_not(instance) is None:
-        shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.9}
-        for method, share in shares.items():
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            found = optimum(instance, goal, method=method, budget_s=share * left)
-            yield Bound(
-                found.lower_s,
-                "optimum" if found.proven else method,
-                preemptive=False,
-                certified=found.certified,
-            )
-            if found.certified_lower_s < found.lower_s:
-                yield Bound(found.certified_lower_s, "time-indexed-lp", False, True)
-            if found.proven:
+    allowed = ScheduleClass.allowed(instance, preemptive=preemptive)
+    if allowed == ScheduleClass(preemptive=False) and len(instance.workload) <= 100:
+        for bound, proven in _offline(instance, goal, until):
+            yield bound
+            if proven and bound.certified:
                 return
     left = until - time.monotonic()
     if goal is not Objective.MAKESPAN and left > 0.2:
@@ -81,6 +94,42 @@ def lower_bounds(
         typed = _typed_interval_lp(instance, until - time.monotonic())
         if typed is not None:
             yield _shifted(instance, goal, typed, "typed-interval-lp")
+
+
+def _fluid_is_tight(instance: Instance, goal: Objective) -> bool:
+    """Whether no more is worth trying: SRPT attains the fluid bound of one GPU where nothing is charged.
+
+    It saves effort, and nobody is told of an optimum for it.
+    """
+    weights = instance.workload.weight
+    plain = instance.overheads.free and instance.equal_speeds and instance.together is None
+    alike = bool(np.all(weights == weights[0]))
+    return plain and alike and instance.cluster.total_gpus == 1 and goal is not Objective.MAKESPAN
+
+
+def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tuple[Bound, bool]]:
+    """What offline solvers say of schedules without preemption, and whether they call it proven.
+
+    Where their own claim was not evaluated in exact arithmetic, the bound that was comes beside it. A
+    solver that fails is left out.
+    """
+    if why_not(instance) is not None:
+        return
+    shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.6}
+    for method, share in shares.items():
+        left = until - time.monotonic()
+        if left <= 0:
+            return
+        try:
+            found = optimum(instance, goal, method=method, budget_s=share * left)
+        except SolverError:
+            continue
+        every = ScheduleClass(preemptive=False)
+        lower = Fraction(found.lower_s) * TICKS_PER_S
+        yield Bound(lower, method, every, found.certified, witness=found.schedule), found.proven
+        if found.certified_lower_s < found.lower_s:
+            exact = Fraction(found.certified_lower_s) * TICKS_PER_S
+            yield Bound(exact, "time-indexed-lp", every, True), False
 
 
 def repeatable_bounds(
@@ -98,8 +147,8 @@ def repeatable_bounds(
     best, exact = {}, None
     for goal in objectives:
         found = list(simple_bounds(instance, goal))
-        proven = any(bound.kind == "optimum" for bound in found) or not len(instance.workload)
-        if not proven and goal is not Objective.MAKESPAN:
+        enough = not len(instance.workload) or _fluid_is_tight(instance, goal)
+        if not enough and goal is not Objective.MAKESPAN:
             exact = exact or _programmes(instance, columns)
             found += [_shifted(instance, goal, *each) for each in exact]
         best[goal] = max(found, key=_rank)
@@ -118,11 +167,12 @@ def _shifted(instance: Instance, goal: Objective, ticks: Fraction, kind: str) ->
     """The bound of an objective from one of total weighted completion time."""
     jobs = instance.workload
     weight = [Fraction(w) for w in jobs.weight.tolist()]
-    return bound_of(ticks - offset_ticks(weight, to_ticks(jobs.arrival_s).tolist(), goal), kind)
+    offset = offset_ticks(weight, to_ticks(jobs.arrival_s).tolist(), goal)
+    return bound_of(ticks - offset, kind, ScheduleClass.allowed(instance, preemptive=True))
 
 
-def _rank(bound: Bound) -> tuple[float, bool, bool]:
-    return (bound.value_s, bound.kind == "optimum", bound.certified)
+def _rank(bound: Bound) -> tuple[Fraction, bool]:
+    return bound.ticks, bound.certified
 
 
 def _interval_lp(
@@ -132,11 +182,9 @@ def _interval_lp(
     found = interval_prices(instance, budget_s, columns)
     if found is None:
         return None
-    jobs = instance.workload
-    release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
-    weight = [Fraction(w) for w in jobs.weight.tolist()]
+    jobs = RelaxedJobs.of(instance)
     return lagrangian.interval_bound(
-        release, work, jobs.gpus.tolist(), weight, instance.cluster.total_gpus,
+        jobs.release, jobs.work, jobs.gpus, jobs.weight, jobs.capacity,
         list(found.grid_ticks), found.prices,
     )  # fmt: skip
 
@@ -158,11 +206,12 @@ class IntervalPrices:
     grid_ticks : tuple of int
         Where intervals begin, and where the last ends [ticks].
     prices : ndarray of int, shape (intervals,)
-        In units of 1 / ``lagrangian.PRICE_UNIT`` per GPU and tick.
+        In units of 1 / ``lagrangian.PRICE_UNIT`` per GPU and tick; Python's where 64 bits do not
+        suffice.
     """
 
     grid_ticks: tuple[int, ...]
-    prices: NDArray[np.int64]
+    prices: lagrangian.Whole
 
 
 def interval_prices(
@@ -181,15 +230,19 @@ def interval_prices(
     intervals = columns // (2 * max(len(jobs), 1))
     if intervals < 8 or not len(jobs):
         return None
-    release, work = to_ticks(jobs.arrival_s), to_ticks(instance.shortest_s)
-    first = int(release.min())
-    horizon = first + _fluid_end(release, work, jobs.gpus, instance.cluster.total_gpus)
+    relaxed = RelaxedJobs.of(instance)
+    first, latest = min(relaxed.release), max(relaxed.release)
+    end = latest + sum(relaxed.work) + 1  # by then one job after the other is done
+    if end >= LARGEST_TICKS:
+        return None
+    release, work = np.array(relaxed.release), np.array(relaxed.work)
+    horizon = first + _fluid_end(relaxed)
     step = max(-(-(horizon - first) // intervals), Slotted.of(instance).slot_ticks)
-    end = int(release.max() + work.sum()) + 1  # by then one job after the other is done
     bounds = [*range(first, min(horizon, end), step), end]
+    scale = lagrangian.weight_scale(jobs.weight)
     data = relaxations.Intervals(
-        (release - first) / step, work / step, jobs.weight, jobs.gpus, instance.cluster.total_gpus,
-        (np.array(bounds, dtype=np.float64) - first) / step,
+        (release - first) / step, work / step, jobs.weight / scale, jobs.gpus,
+        float(relaxed.capacity), (np.array(bounds, dtype=np.float64) - first) / step,
     )  # fmt: skip
     model = relaxations.build(data)
     compiled = compile_model(model)
@@ -200,12 +253,12 @@ def interval_prices(
     prices = np.zeros(len(bounds) - 1)
     for interval, dual in compiled.duals_of(solution, model.capacity).items():
         prices[interval] = -dual
-    return IntervalPrices(tuple(bounds), lagrangian.exact_prices(prices))
+    return IntervalPrices(tuple(bounds), lagrangian.exact_prices(prices * scale))
 
 
-def _fluid_end(
-    release: NDArray[np.int64], work: NDArray[np.int64], gpus: NDArray[np.int64], capacity: int
-) -> int:
+def _fluid_end(jobs: RelaxedJobs) -> int:
     """How long after the first release most of the work can be done: a horizon for the grid, in ticks."""
-    area = int(np.dot(gpus.astype(object), work.astype(object))) // capacity
-    return int(release.max() - release.min()) + min(area, int(work.max())) + int(work.max()) + 1
+    area = sum(g * p for g, p in zip(jobs.gpus, jobs.work, strict=True))
+    longest = max(jobs.work)
+    spread = max(jobs.release) - min(jobs.release)
+    return spread + min(int(area / jobs.capacity), longest) + longest + 1

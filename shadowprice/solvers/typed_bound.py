@@ -13,6 +13,10 @@ GPUs cost least. By weak duality it is a bound for every beta >= 0 and every alp
 the latter nothing is gained from work after the last interval either, so the grid need not be
 long enough for anything. A float solver proposes beta, a search alpha; both are rounded to multiples
 of 2**-20, and everything after is done in whole numbers, rounded so that the bound only falls.
+
+Charges only restrict a schedule further, and are left out: which type a job holds while it pays is its
+own choice. Where jobs may share GPUs, p_jr is the service that j needs on r and G_r the most service of r at
+a moment, kappa_r times its GPUs: see :meth:`shadowprice.instances.sharing_gain.SharingGain.by_type`.
 """
 
 from __future__ import annotations
@@ -21,18 +25,23 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.models import typed_relaxation
 from shadowprice.solvers.compile import SolverOptions, compile_model
-from shadowprice.solvers.lagrangian import PRICE_UNIT, exact_prices
+from shadowprice.solvers.lagrangian import PRICE_UNIT, Whole, exact_prices, weight_scale
 
 COLUMNS_PER_S, MOST_COLUMNS, FEWEST_INTERVALS = 6_000, 150_000, 8
 """Columns of the LPs for each second of budget, and at most; intervals, at least."""
+
+LARGEST_TICKS = 2**62
+"""Grids that end later are not made: their ticks would not fit 64 bits."""
 
 _FINE = 2**20
 """Terms are rounded to multiples of 1 / (PRICE_UNIT * _FINE)."""
@@ -49,26 +58,39 @@ class TypedJobs:
     gpus : ndarray of int, shape (n,)
     time : ndarray of int, shape (n, pools)
         Run times, 0 where the job cannot run.
-    capacity : ndarray of int, shape (pools,)
-        GPUs of each pool: GPU types, those merged on which every job takes the same time.
+    capacity : ndarray of int, or of Fraction where jobs may share, shape (pools,)
+        Most service of each pool: GPU types, those merged on which every job takes the same time.
     """
 
     release: NDArray[np.int64]
     weight: tuple[Fraction, ...]
     gpus: NDArray[np.int64]
     time: NDArray[np.int64]
-    capacity: NDArray[np.int64]
+    capacity: NDArray[Any]
 
     @classmethod
     def of(cls, instance: Instance) -> TypedJobs:
         """The jobs, and the GPU types by distinct columns of run times; O(n types)."""
-        times = instance.processing_s
-        columns, pool = np.unique(times, axis=1, return_inverse=True)
-        capacity = np.bincount(pool.ravel(), instance.cluster.gpus_per_type).astype(np.int64)
-        ticks = to_ticks(np.where(np.isfinite(columns), columns, 0.0))
+        gains, per_type = SharingGain.by_type(instance), instance.cluster.gpus_per_type
+        if gains is None:
+            times = instance.processing_s
+            ticks = to_ticks(np.where(np.isfinite(times), times, 0.0))
+        else:
+            ticks = np.array([gain.service for gain in gains], dtype=np.int64).T
+        columns, pool = np.unique(ticks, axis=1, return_inverse=True)
+        capacity = np.bincount(pool.ravel(), per_type).astype(np.int64)
+        if gains is not None:
+            capacity = np.array([Fraction(0)] * len(capacity), dtype=object)
+            for column, gain, gpus in zip(pool.ravel(), gains, per_type.tolist(), strict=True):
+                capacity[column] += gain.kappa * gpus
         jobs = instance.workload
         weight = tuple(Fraction(w) for w in jobs.weight.tolist())
-        return cls(to_ticks(jobs.arrival_s), weight, jobs.gpus, ticks, capacity)
+        return cls(to_ticks(jobs.arrival_s), weight, jobs.gpus, columns, capacity)
+
+    @property
+    def capacity_floats(self) -> NDArray[np.float64]:
+        """Most service of each pool, rounded to floats."""
+        return np.asarray(self.capacity, dtype=np.float64)
 
     @property
     def shortest(self) -> NDArray[np.int64]:
@@ -98,11 +120,16 @@ class TypedPrices:
     bounds : ndarray of int, shape (intervals + 1,)
         The grid [ticks].
     prices : ndarray of int, shape (intervals, pools)
-        In units of 1 / PRICE_UNIT per GPU and tick.
+        In units of 1 / PRICE_UNIT per GPU and tick; Python's where 64 bits do not suffice.
     """
 
     bounds: NDArray[np.int64]
-    prices: NDArray[np.int64]
+    prices: Whole
+
+    @property
+    def floats(self) -> NDArray[np.float64]:
+        """The prices rounded to floats, in the same units."""
+        return np.asarray(self.prices, dtype=np.float64)
 
 
 def typed_bound(
@@ -127,7 +154,7 @@ def typed_bound(
     end = int(given.bounds[-1])
     length = np.diff(given.bounds).astype(object)
     rent = sum((length @ given.prices.astype(object)) * jobs.capacity.astype(object))
-    total = Fraction(-int(rent), PRICE_UNIT)
+    total = -Fraction(rent) / PRICE_UNIT
     for j, (w, most) in enumerate(zip(jobs.weight, jobs.shortest.tolist(), strict=True)):
         alpha = min(Fraction(round(values[j] * 2), 2), w * end)
         total += alpha + w * Fraction(most, 2)
@@ -141,7 +168,7 @@ def typed_bound(
 
 
 def _gain(
-    jobs: TypedJobs, prices: NDArray[np.int64], j: int, alpha: Fraction,
+    jobs: TypedJobs, prices: Whole, j: int, alpha: Fraction,
     when: NDArray[np.int64], size: NDArray[np.int64], some: NDArray[np.int64],
 ) -> int:  # fmt: skip
     """What a job gains over its value alpha in these pieces, rounded up, in 1 / (PRICE_UNIT _FINE) ticks."""
@@ -166,7 +193,7 @@ def work_values(jobs: TypedJobs, given: TypedPrices, steps: int = 50) -> NDArray
         rate = np.where(able, 1.0 / jobs.time, 0.0)
     weight = np.array([float(w) for w in jobs.weight])
     when = weight[:, None, None] * (begin[:, :, None] + charge)
-    rent = jobs.gpus[:, None, None] * (given.prices / PRICE_UNIT)
+    rent = jobs.gpus[:, None, None] * (given.floats / PRICE_UNIT)
     low, high = weight * jobs.release, weight * float(given.bounds[-1])
     for _ in range(steps):
         alpha = (low + high) / 2
@@ -208,6 +235,8 @@ def typed_prices(
     jobs = TypedJobs.of(instance)
     if len(jobs.capacity) < 2 or not len(jobs.release):
         return None
+    if int(jobs.release.max()) + sum(jobs.time.max(axis=1).tolist()) >= LARGEST_TICKS:
+        return None
     most = min(COLUMNS_PER_S * budget_s, MOST_COLUMNS) if columns is None else columns
     best: TypedPrices | None = None
     for share in (0.25, 0.75):
@@ -226,11 +255,13 @@ def typed_prices(
 def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> TypedPrices | None:
     """Prices of the LP on a grid; None if it is not solved in time."""
     until = time.monotonic() + left_s
+    weight = np.array([float(w) for w in jobs.weight])
+    scale = weight_scale(weight)
     first, step = int(bounds[0]), float(np.median(np.diff(bounds)))
     begin, size, charge = jobs.pieces(bounds)
     data = typed_relaxation.TypedIntervals(
-        np.array([float(w) for w in jobs.weight]), jobs.gpus,
-        np.where(jobs.time > 0, jobs.time, np.inf) / step, jobs.capacity,
+        weight / scale, jobs.gpus,
+        np.where(jobs.time > 0, jobs.time, np.inf) / step, jobs.capacity_floats,
         (bounds - first) / step, (begin - first) / step, size / step, charge / step,
     )  # fmt: skip
     model = typed_relaxation.build(data)
@@ -242,7 +273,7 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
     prices = np.zeros((len(bounds) - 1, len(jobs.capacity)))
     for place, dual in compiled.duals_of(solution, model.capacity).items():
         prices[place] = -dual
-    return TypedPrices(bounds, exact_prices(prices))
+    return TypedPrices(bounds, exact_prices(prices * scale))
 
 
 def _grid(jobs: TypedJobs, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:
@@ -256,11 +287,11 @@ def _grid(jobs: TypedJobs, intervals: int, known: TypedPrices | None) -> NDArray
     end = last + int(longest.sum()) + 1
     with np.errstate(divide="ignore"):
         rate = np.where(jobs.time > 0, 1.0 / jobs.time, 0.0)
-    drained = last + float((jobs.gpus / (rate @ jobs.capacity)).sum()) + 1.0
+    drained = last + float((jobs.gpus / (rate @ jobs.capacity_floats)).sum()) + 1.0
     tail = max(intervals // 4, 2)
     points = [np.linspace(first, min(drained, end), intervals - tail)]
     if known is not None and known.prices.any():
-        rent = np.diff(known.bounds) * (known.prices @ jobs.capacity).astype(np.float64)
+        rent = np.diff(known.bounds) * (known.floats @ jobs.capacity_floats)
         paid = np.concatenate(([0.0], np.cumsum(rent))) / rent.sum()
         half = (intervals - tail) // 2
         quantiles = np.interp(np.linspace(0.0, 1.0, half), paid, known.bounds)

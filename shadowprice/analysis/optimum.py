@@ -1,0 +1,136 @@
+"""Optima for users: none without a schedule that passed the verifier on the same instance at that cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.analysis.metrics import end_s
+from shadowprice.errors import VerificationError
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.proofs.certificate import verify
+from shadowprice.solvers import offline
+from shadowprice.solvers.bounds import Bound, offset_ticks, seconds_down
+
+
+@dataclass(frozen=True, eq=False)
+class VerifiedOptimum:
+    """What is known of the offline optimum of a class of schedules.
+
+    Parameters
+    ----------
+    lower_s, upper_s : float
+        The optimum is between them [s]; the upper one is infinite if there is no schedule.
+    schedule : Schedule or None
+        A schedule of cost ``upper_s`` that passed the verifier on the instance; None if the one that
+        a solver found did not.
+    holds_for : ScheduleClass
+        Of which schedules ``lower_s`` bounds the cost.
+    proven : bool
+        Whether the solver calls the schedule optimal, and the verifier accepts it at that cost.
+    certified : bool
+        Whether the lower bound holds in exact arithmetic.
+    method : str
+        ``milp`` or ``cp-sat``.
+    slot_s : float
+        Slot length [s]; coarser than the data unless ``exact_grid``.
+    """
+
+    lower_s: float
+    upper_s: float
+    schedule: Schedule | None
+    holds_for: ScheduleClass
+    proven: bool
+    certified: bool
+    method: str
+    slot_s: float
+    exact_grid: bool
+
+
+def optimum(
+    instance: Instance,
+    objective: Objective | str = Objective.COMPLETION,
+    *,
+    method: offline.Method = "milp",
+    budget_s: float = 60.0,
+    slot_s: float | None = None,
+    seed: int = 0,
+) -> VerifiedOptimum:
+    """Best schedule without preemption and sharing of an instance, or bounds when time runs out.
+
+    As :func:`shadowprice.solvers.offline.optimum`, whose schedule is verified on the instance, with
+    its charges, and whose cost is computed again.
+
+    Parameters
+    ----------
+    slot_s : float, optional
+        Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
+        until the model has about a million matrix entries.
+
+    Raises
+    ------
+    InputError
+        If the solver is not for the instance, or the method is unknown.
+    VerificationError
+        If a verified schedule costs less than the solver's lower bound, which would refute it.
+    """
+    goal = Objective(objective)
+    found = offline.optimum(
+        instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, seed=seed
+    )
+    schedule, upper_s, proven = found.schedule, found.upper_s, found.proven
+    if len(instance.workload):
+        cost = None if schedule is None else verified_cost(instance, goal, schedule)
+        if cost is None:
+            schedule, upper_s, proven = None, float("inf"), False
+        else:
+            if cost < Fraction(found.lower_s) * TICKS_PER_S:
+                raise VerificationError(
+                    f"{instance.workload.source}: {method} says that no schedule costs less than "
+                    f"{found.lower_s} s, a verified one costs {seconds_down(cost)} s"
+                )
+            # Both are rounded to floats by the solver, down and to nearest.
+            proven = proven and seconds_down(cost) <= found.lower_s
+            upper_s = float(cost / TICKS_PER_S)
+    return VerifiedOptimum(
+        found.lower_s, upper_s, schedule, ScheduleClass(preemptive=False), proven,
+        found.certified, found.method, found.slot_s, found.exact_grid,
+    )  # fmt: skip
+
+
+def verified_cost(instance: Instance, goal: Objective, schedule: Schedule) -> Fraction | None:
+    """Cost [ticks] of a schedule; None if the verifier refuses it."""
+    try:
+        verify(instance, schedule)
+    except VerificationError:
+        return None
+    return exact_cost(instance, goal, end_s(instance, schedule))
+
+
+def exact_cost(instance: Instance, goal: Objective, ends_s: NDArray[np.float64]) -> Fraction:
+    """Cost [ticks] of completion times [s], shape (n,), in rationals; O(n)."""
+    jobs = instance.workload
+    weight = [Fraction(w) for w in jobs.weight.tolist()]
+    release, ends = to_ticks(jobs.arrival_s).tolist(), to_ticks(ends_s).tolist()
+    offset = offset_ticks(weight, release, goal)
+    if goal is Objective.MAKESPAN:
+        return max(ends, default=0) - offset
+    total = sum((w * end for w, end in zip(weight, ends, strict=True)), Fraction(0))
+    return total - offset
+
+
+def attains(instance: Instance, goal: Objective, bound: Bound, schedule: Schedule) -> bool:
+    """Whether a schedule passes the verifier on the instance, is of the bound's class and costs the bound."""
+    cost = verified_cost(instance, goal, schedule)
+    return (
+        cost is not None
+        and cost == bound.ticks
+        and bound.holds_for.contains(ScheduleClass.used(instance, schedule))
+    )

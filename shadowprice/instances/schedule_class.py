@@ -1,0 +1,84 @@
+"""Classes of schedules: what a bound, an optimum and a ratio speak of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.sharing_gain import SharingGain
+
+
+@dataclass(frozen=True)
+class ScheduleClass:
+    """All feasible schedules of an instance that do no more than this.
+
+    Where jobs are placed is never restricted: a bound of a class holds for any placement.
+
+    Parameters
+    ----------
+    preemptive : bool
+        Whether jobs may stop and resume.
+    sharing : bool
+        Whether two jobs may hold the same GPUs, where the instance has rates for them.
+    elastic : bool
+        Whether jobs may hold more GPUs than their gang, where the instance lets them grow.
+
+    Examples
+    --------
+    >>> str(ScheduleClass(preemptive=False)), str(ScheduleClass(True, sharing=True))
+    ('non-preemptive schedules', 'preemptive schedules that may share GPUs')
+    """
+
+    preemptive: bool
+    sharing: bool = False
+    elastic: bool = False
+
+    @classmethod
+    def allowed(cls, instance: Instance, *, preemptive: bool) -> ScheduleClass:
+        """What an instance allows: sharing if two of its jobs may, widths if one may grow."""
+        parts = instance.conditions
+        elasticity = None if parts is None else parts.elasticity
+        grow = elasticity is not None and bool((elasticity.widest > instance.workload.gpus).any())
+        return cls(preemptive, SharingGain.of(instance) is not None, grow)
+
+    @classmethod
+    def used(cls, instance: Instance, schedule: Schedule) -> ScheduleClass:
+        """The smallest class that contains a schedule; a change of partners is no preemption."""
+        s, jobs = schedule, instance.workload
+        begun = s.runs[~s.goes_on[s.runs]]
+        again = bool((np.bincount(s.job[begun], minlength=len(jobs)) > 1).any())
+        order = np.lexsort((s.start_s, s.job))
+        job, start, first = s.job[order], s.start_s[order], np.ones(len(order), dtype=bool)
+        first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
+        held = np.bincount(np.cumsum(first) - 1, s.gpus[order]) if len(order) else np.zeros(0)
+        wide = bool((held > jobs.gpus[job[first]]).any())
+        return cls(again, bool((s.partner >= 0).any()), wide)
+
+    def contains(self, other: ScheduleClass) -> bool:
+        """Whether every schedule of the other class is one of this."""
+        return (
+            (self.preemptive or not other.preemptive)
+            and (self.sharing or not other.sharing)
+            and (self.elastic or not other.elastic)
+        )
+
+    def __str__(self) -> str:
+        what = "preemptive schedules" if self.preemptive else "non-preemptive schedules"
+        more = [
+            words
+            for words, there in (("share GPUs", self.sharing), ("grow", self.elastic))
+            if there
+        ]
+        return f"{what} that may {' and '.join(more)}" if more else what
+
+    def to_dict(self) -> dict[str, object]:
+        """The class as JSON has it."""
+        return {
+            "preemptive": self.preemptive,
+            "sharing": self.sharing,
+            "widths": "elastic" if self.elastic else "rigid",
+            "placement": "any",
+        }

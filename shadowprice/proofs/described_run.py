@@ -1,0 +1,117 @@
+"""What theorems ask about a run: whether their hypotheses hold of it is said in code, not in prose alone.
+
+A theorem on a policy has a function ``uncovered(run)`` that names every hypothesis that a run does not
+meet, in words that read on after "says nothing here:". Where it names none the theorem is about the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.solvers.asrpt import Asrpt
+from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.placement.protocol import JobPlacement, Placement
+from shadowprice.solvers.policy import Policy
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedRun:
+    """A run as theorems see it; by default the engine's own semantics.
+
+    Parameters
+    ----------
+    instance : Instance
+        Cluster, jobs, charges, rates of jobs that share, graphs and conditions.
+    policy : Policy
+        With its parameters.
+    objective : Objective
+        In which its cost is compared with the optimum's.
+    round_s : float
+        Time between decisions [s]; 0 for a decision at every event.
+    placement : Placement
+        Which nodes a gang gets.
+    """
+
+    instance: Instance
+    policy: Policy
+    objective: Objective = Objective.COMPLETION
+    round_s: float = 0.0
+    placement: Placement = field(default_factory=Count)
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether a gang fits as soon as there are as many free GPUs, wherever they are."""
+        instance, placement = self.instance, self.placement
+        if isinstance(placement, JobPlacement):
+            placement = placement.for_workload(instance.workload)
+        types = instance.cluster.type_of_node
+        pools = [0] * len(types) if instance.workload.throughput is None else types.tolist()
+        return placement.allocator(instance.cluster, pools).anywhere
+
+
+def not_at_events(run: DescribedRun) -> Iterator[str]:
+    """Decisions in rounds."""
+    if run.round_s > 0:
+        yield (
+            f"decisions are made every {run.round_s:g} s, the theorem is about decisions at events"
+        )
+
+
+def not_one_pool(run: DescribedRun) -> Iterator[str]:
+    """GPUs of several speeds, and placements that let a gang wait beside enough free GPUs."""
+    if run.instance.workload.throughput is not None and len(run.instance.cluster.gpu_types) > 1:
+        yield "GPUs differ in speed, the theorem is about one pool of GPUs"
+    elif not run.anywhere:
+        yield (
+            f"placement {run.placement.name} lets a gang wait beside enough free GPUs, the theorem is "
+            "about gangs that take any"
+        )
+
+
+def not_plain_runs(run: DescribedRun) -> Iterator[str]:
+    """Charges, and speeds that depend on more than the mapping of a job's graph."""
+    if not run.instance.overheads.free:
+        yield "runs pay charges, the theorem is about runs that make progress from their start"
+    parts = run.instance.conditions
+    if parts is not None:
+        for words, there in (
+            ("CPUs and memory (profiles)", parts.sensitivity),
+            ("how gangs are spread", parts.locality),
+            ("widths (jobs that grow)", parts.elasticity),
+        ):
+            if there is not None:
+                yield f"speeds depend on {words}, of which the theorem knows no longest run"
+
+
+def not_comparable(run: DescribedRun) -> Iterator[str]:
+    """Optima that may share GPUs, and costs other than the unweighted sum of completion times."""
+    if SharingGain.of(run.instance) is not None:
+        yield "jobs may share GPUs, the theorem compares with schedules in which nobody does"
+    if run.objective is not Objective.COMPLETION:
+        yield f"the objective is {run.objective}, the theorem is about total completion time"
+    weight = run.instance.workload.weight
+    if not np.all(weight == weight[:1]):
+        yield "jobs have different weights, the theorem is about the unweighted sum"
+
+
+def not_strictly_in_order(run: DescribedRun) -> Iterator[str]:
+    """Policies other than A-SRPT, and A-SRPT that starts jobs early or lets them overtake."""
+    if not isinstance(run.policy, Asrpt):
+        yield f"the policy is {run.policy.name}, the theorem is about A-SRPT"
+        return
+    if run.policy.work_conserving:
+        yield "jobs may start before their virtual completion"
+    if run.policy.overtake:
+        yield "jobs may overtake others"
+
+
+def held_back(run: DescribedRun) -> Iterator[str]:
+    """Jobs with graphs that may wait for a better place."""
+    if isinstance(run.policy, Asrpt) and run.policy.delta > 0 and run.instance.graphs is not None:
+        yield f"jobs may be held back for consolidation (delta {run.policy.delta:g})"
