@@ -78,7 +78,7 @@ def lower_bounds(
     goal = Objective(objective)
     until = time.monotonic() + budget_s
     yield from simple_bounds(instance, goal)
-    if len(instance.workload) == 0 or _fluid_is_tight(instance, goal):
+    if len(instance.workload) == 0 or (preemptive and _fluid_is_tight(instance, goal)):
         return
     allowed = ScheduleClass.allowed(instance, preemptive=preemptive)
     if allowed == ScheduleClass(preemptive=False) and len(instance.workload) <= 100:
