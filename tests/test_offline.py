@@ -484,7 +484,7 @@ def test_the_word_of_cp_sat_is_not_certified(lie: float, monkeypatch: pytest.Mon
     assert not found.proven or found.lower_s == true.upper_s
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(instance=SMALL, objective=st.sampled_from(OBJECTIVES), data=st.data())
 def test_what_is_certified_holds_whatever_the_solvers_say(
     instance: Instance, objective: Objective, data: st.DataObject
