@@ -198,7 +198,9 @@ def bound(instance: Instance, virtual_s: ArrayLike | None = None) -> Fraction:
 
 
 def check(
-    instance: Instance, total_completion_s: float, virtual_s: ArrayLike | None = None
+    instance: Instance,
+    total_completion_s: float | Fraction,
+    virtual_s: ArrayLike | None = None,
 ) -> bool:
     """Whether a run's total completion time [s] respects the bound."""
     return Fraction(total_completion_s) <= bound(instance, virtual_s)

@@ -58,7 +58,9 @@ def bound(instance: Instance, *, basis: str = "alpha_min") -> Fraction:
     return ratio_of_errors(gangs.rho, exact, exact, gangs.crowding, basis=basis)
 
 
-def check(instance: Instance, total_completion_s: float, *, basis: str = "alpha_min") -> bool:
+def check(
+    instance: Instance, total_completion_s: float | Fraction, *, basis: str = "alpha_min"
+) -> bool:
     """Whether a run's total completion time [s] is within the factor of OPT's lower bounds."""
     total = Fraction(total_completion_s) * TICKS_PER_S
     return holds(Gangs.of(instance), total, bound(instance, basis=basis))

@@ -95,7 +95,9 @@ def bound(instance: Instance, virtual_s: ArrayLike | None = None) -> Fraction:
 
 
 def check(
-    instance: Instance, total_completion_s: float, virtual_s: ArrayLike | None = None
+    instance: Instance,
+    total_completion_s: float | Fraction,
+    virtual_s: ArrayLike | None = None,
 ) -> bool:
     """Whether a run's total completion time [s] is within the factor of OPT's lower bounds."""
     gangs = Gangs.of(instance, virtual_s)

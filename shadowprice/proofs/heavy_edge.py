@@ -30,7 +30,7 @@ Proof.
    2 (k - 1) edges of weight 1, and the heavy one is inside. The least cut is the heavy edge alone, of
    weight 2. Q.E.D.
 
-Check. :func:`check` places the graph and looks; the last float of either bound is theirs, see there.
+Check. :func:`check` looks at a placement; the last float of either bound is theirs, see there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from shadowprice.instances.iteration_time import (
     shortest_iteration_s,
 )
 from shadowprice.instances.job_graph import JobGraph, Link, Stage, StageMapping
-from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free
 
 STATUS = "ours"
@@ -55,10 +54,9 @@ def bound(graph: JobGraph, network: Network) -> tuple[float, float]:
     return shortest_iteration_s(graph, network), longest_iteration_s(graph, network)
 
 
-def check(graph: JobGraph, free: FreeGpus, network: Network) -> bool:
-    """Whether Heavy-Edge's placement of a graph on free GPUs is as statements 1 and 2 say."""
+def check(graph: JobGraph, free: FreeGpus, network: Network, mapping: StageMapping | None) -> bool:
+    """Whether a placement of a graph on free GPUs, or None, is as statements 1 and 2 say."""
     room = as_free(free)
-    mapping = HeavyEdge().place(graph, room, network)
     if mapping is None:
         return bool(room.sum() < graph.gpus)
     least, most = bound(graph, network)
