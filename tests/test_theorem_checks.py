@@ -572,12 +572,15 @@ def of_heavy_edge() -> Iterator[Case]:
     most = (1, 1, 1, 1, 0, 0), (0, 0, 0, 0, 1, 1)
     yield no(check, "one too many", graph, [3, 3], network, ((0, most[0]), (1, most[1])))
     yield no(check, "one missing", graph, [3, 3], network, ((0, left), (1, (0, 0, 0, 1, 1, 0))))
+    more = ((0, left), (1, (1, 0, 0, 1, 1, 1)))
+    yield no(check, "one replica twice", graph, [3, 4], network, more)
     three = ((0, left), (1, (0, 0, 0, 1, 1, 0)), (2, (0, 0, 0, 0, 0, 1)))
     yield no(check, "three nodes where two do", graph, [3, 3, 3], network, three)
     yield yes(check, "three nodes that are needed", graph, [3, 2, 1], network, three)
     yield yes(check, "one node", graph, [0, 6], network, ((1, (1,) * 6),))
     twice = ((0, left), (0, right))
     yield refused(InputError, check, "a node twice", graph, [3, 3], network, twice)
+    yield no(check, "a node twice, and no room", graph, [3], network, twice)
     # Two cuts that differ: the least time is not below this graph's, nor the most above.
     chain = JobGraph(
         "chain", (Stage("a", 1, 0.1, 0.1), Stage("b", 1, 0.1, 0.1)), (Link(0, 1, 1e9),)
@@ -890,6 +893,15 @@ def test_the_iterations_of_a_placement_are_judged_by_its_bounds(
         with monkeypatch.context() as patched:
             patched.setattr(heavy_edge, "bound", lambda *_, found=(least, most): found)
             assert heavy_edge.check(graph, [3, 3], network, mapping) is answer
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_the_cliques_are_joined_by_an_edge_of_twice_the_weight(k: int) -> None:
+    graph = heavy_edge.clique_family(k)
+    links = {(link.source, link.target): link.bytes_per_replica for link in graph.links}
+    inside = {pair for side in (range(k), range(k, 2 * k)) for pair in combinations(side, 2)}
+    assert links == dict.fromkeys(inside, 1e9) | {(k - 1, k): 2e9}
+    assert [stage.replicas for stage in graph.stages] == [1] * (2 * k)
 
 
 def test_a_shift_of_prices_and_utilities_is_refused() -> None:

@@ -35,7 +35,7 @@ Check. :func:`check` looks at a placement; the last float of either bound is the
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import accumulate, combinations
 
 from shadowprice.instances.iteration_time import (
     Network,
@@ -64,7 +64,7 @@ def check(graph: JobGraph, free: FreeGpus, network: Network, mapping: StageMappi
     return (
         fits
         and _complete(graph, mapping)
-        and len(mapping) == _fewest(room.tolist(), graph.gpus)
+        and len(mapping) <= _fewest(room.tolist(), graph.gpus)
         and least <= iteration_s(graph, mapping, network) <= most
     )
 
@@ -82,8 +82,5 @@ def _complete(graph: JobGraph, mapping: StageMapping) -> bool:
 
 
 def _fewest(free: list[int], gpus: int) -> int:
-    """Least number of nodes that hold a gang; no two of it may be one."""
-    for count in range(1, len(free) + 1):
-        if sum(sorted(free, reverse=True)[:count]) >= gpus:
-            return count
-    return len(free) + 1
+    """Least number of nodes that hold a gang; one more than there are if they do not."""
+    return 1 + sum(total < gpus for total in accumulate(sorted(free, reverse=True)))
