@@ -580,7 +580,7 @@ def of_heavy_edge() -> Iterator[Case]:
     yield yes(check, "one node", graph, [0, 6], network, ((1, (1,) * 6),))
     twice = ((0, left), (0, right))
     yield refused(InputError, check, "a node twice", graph, [3, 3], network, twice)
-    yield no(check, "a node twice, and no room", graph, [3], network, twice)
+    yield refused(InputError, check, "a node twice, and no room", graph, [3], network, twice)
     # Two cuts that differ: the least time is not below this graph's, nor the most above.
     chain = JobGraph(
         "chain", (Stage("a", 1, 0.1, 0.1), Stage("b", 1, 0.1, 0.1)), (Link(0, 1, 1e9),)
