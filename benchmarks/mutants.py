@@ -48,14 +48,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = ROOT / "benchmarks" / "mutants.toml"
 
-# Loaded once; every run of the tests is a fork. Nothing that starts threads, and of the solvers
-# none, since they may not all be loaded into one process.
-PRELOADED = [
-    "joblib", "matplotlib.figure", "networkx", "numpy", "pandas",
-    "pyarrow", "pyomo.environ", "pytest", "rich", "scipy.optimize", "scipy.sparse.csgraph",
-    "scipy.stats", "sklearn.ensemble", "typer", "yaml",
-]  # fmt: skip
-
 # Hypothesis the same for all mutants, without the time that a smaller example would take.
 PROFILE = """\
 from hypothesis import HealthCheck, Phase, settings
@@ -360,11 +352,14 @@ class Plan:
     ----------
     tests : mapping of str to tuple of str
         Test files by file, in the order in which they run.
+    preload : tuple of str
+        Modules loaded once for all runs of tests, which are forks.
     explained : mapping
         Why a mutant may survive, by file, function, before and after.
     """
 
     tests: Mapping[str, tuple[str, ...]]
+    preload: tuple[str, ...]
     explained: Mapping[tuple[str, str, str, str], str]
 
     @classmethod
@@ -381,9 +376,10 @@ class Plan:
                     raise SystemExit(f"{path}: tests of {target['files']!r}: there is no {test}")
             for file in files:
                 tests.setdefault(file, tuple(target["tests"]))
-        skipped = [file for file in tests if any(fnmatch(file, each) for each in text["skip"])]
+        skipped = [f for f in tests if any(fnmatch(f, each) for each in text.get("skip", []))]
         explained = {key(each): each["because"] for each in text.get("explained", [])}
-        return cls({file: tests[file] for file in tests if file not in skipped}, explained)
+        kept = {file: tests[file] for file in tests if file not in skipped}
+        return cls(kept, tuple(text.get("preload", [])), explained)
 
 
 def key(mutant: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -435,11 +431,11 @@ def run_tests(tree: str, tests: Sequence[str], log: str) -> None:
 class Tree:
     """A copy of the repository in which one mutant at a time is tested."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, preload: Sequence[str]) -> None:
         self.folder = folder
         copy_tree(folder)
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(PRELOADED)
+        self._context.set_forkserver_preload(list(preload))
         self._stamp = time.time() - 10**8
 
     def outcome(self, tests: Sequence[str], patience_s: float) -> tuple[str, str, float]:
@@ -535,7 +531,7 @@ def run(plan: Plan, todo: Sequence[Mutant], results: Path, jobs: int) -> None:
 
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
         for k in range(jobs):
-            free.put(Tree(Path(folder) / str(k)))
+            free.put(Tree(Path(folder) / str(k), plan.preload))
         wanted = list(dict.fromkeys(plan.tests[mutant.file] for mutant in todo))
         base_s = dict(zip(wanted, pool.map(without_fault, wanted), strict=True))
         list(pool.map(with_fault, todo))

@@ -66,6 +66,7 @@ from shadowprice.proofs.gallery import theorems
 from shadowprice.solvers.allocation.pop import Pop
 from shadowprice.solvers.allocation.workspace import Workspace
 from shadowprice.solvers.hadar_commit import Task
+from shadowprice.solvers.hadar_prices import ExponentialPrices
 from shadowprice.solvers.synergy_demand import Demands
 from shadowprice.solvers.synergy_servers import ROUNDING, Ask, Grant, Servers
 
@@ -204,6 +205,15 @@ def of_asrpt_conversion() -> Iterator[Case]:
     )
     mixed = Instance(Cluster.parse("1x1:a,1x1:b"), rates)
     yield refused(InputError, check, "GPUs of two speeds", mixed, 1)
+    yield refused(InputError, check, "nor with predictions", mixed, 1, [1.0])
+    single = Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[6], throughput=[[2.0]], gpu_types=("a",)
+    )
+    alike = Instance(Cluster.parse("2x1:a"), single)
+    yield from at_most(check, "one type with a rate of 2: 3/2 + 3", alike, Fraction(9, 2))
+    yield from at_most(
+        check, "two types of one speed", on("1x1:a,1x1:b", [0], [1], [3]), Fraction(9, 2)
+    )
 
 
 def of_asrpt_prediction() -> Iterator[Case]:
@@ -251,6 +261,10 @@ def of_asrpt_sharper() -> Iterator[Case]:
     # Sums of gangs are 1, 2 and 3, at least 4 GPUs would have to be busy.
     never = on("1x5", [0, 0], [2, 1], [1, 1])
     yield from at_most(check, "nobody ever waits", never, 4 + 2 * TICK)
+    slow = with_traffic(2)
+    rho, least_s = facts(slow)
+    # B = 2 of 2 GPUs, nothing is left of the last term; with a job of one GPU half of it is.
+    yield from at_most(check, "1 + rho", slow, (1 + rho) * 3 * least_s + 2 * TICK)
     full = on("1x3", [0, 0], [3, 3], [1, 1])
     yield from at_most(check, "whole clusters: 2 times 3", full, 6 + 2 * TICK)
 
@@ -272,16 +286,17 @@ def of_asrpt_early() -> Iterator[Case]:
     yield from at_most(check, "K = 2: (1 + 3 + 2) + 1", wide, 7 + TICK, 3)
 
 
-def with_traffic() -> Instance:
-    """One gang of two on two GPUs whose iterations take longer across nodes than inside one."""
+def with_traffic(n: int = 1) -> Instance:
+    """Gangs of two on two GPUs whose iterations take longer across nodes than inside one."""
     graph = JobGraph("drawn", (Stage("a", 2, 0.25, 0.25, 3.0),), ())
     network = Network(20.0, 1.0, 2, "per-job")
-    jobs = Workload.from_columns(arrival_s=[0], gpus=[2], work=[4])
-    return Instance(Cluster.parse("1x2"), jobs, graphs=JobGraphs((graph,), np.array([0]), network))
+    jobs = Workload.from_columns(arrival_s=[0] * n, gpus=[2] * n, work=[4] * n)
+    of = np.zeros(n, dtype=np.int64)
+    return Instance(Cluster.parse("1x2"), jobs, graphs=JobGraphs((graph,), of, network))
 
 
 def facts(instance: Instance) -> tuple[Fraction, Fraction]:
-    """Rho, and p [s], of the only job."""
+    """Rho, and p [s], of all jobs."""
     gangs = Gangs.of(instance)
     rho = Fraction(gangs.longest[0], gangs.shortest[0])
     assert rho > 2
@@ -315,23 +330,61 @@ def _of_introspection() -> Iterator[Case]:
         instance, schedule = sharing(gain, float(trial))
         yield yes(check, f"gain {gain} in a trial", instance, schedule, 60.0)
 
+    good, bad = (sharing(gain, 90.0) for gain in (1.5, 0.5))
+    yield no(check, "one pair of two that hurts", *beside(good, bad), 60.0)
+    # Gangs of two on two types: the slower GPU holds both back, and makes 1 of the pair.
+    instance, schedule = sharing(1.5, 90.0, slower=1.0)
+    yield no(check, "a pair that gains on one of its GPUs only", instance, schedule, 60.0)
+    instance, schedule = sharing(1.0, 90.0, slower=1.5)
+    yield yes(check, "a pair that gains where it is slow", instance, schedule, 60.0)
 
-def sharing(gain: float, length_s: float) -> tuple[Instance, Schedule]:
-    """Two jobs on one GPU whose shares of their own rates add up to a gain; times are on the grid."""
-    kinds = ("one", 1), ("other", 1)
-    rates = {("gpu", *kinds): (2.0 * gain / 2, 4.0 * gain / 2)}
-    alone = {("gpu", kinds[0]): 2.0, ("gpu", kinds[1]): 4.0}
+
+def beside(
+    one: tuple[Instance, Schedule], other: tuple[Instance, Schedule]
+) -> tuple[Instance, Schedule]:
+    """Two instances of two jobs on one GPU each as one of four jobs on two; kinds of jobs differ."""
+    jobs = one[0].workload
+    models = ["one", "other", "third", "fourth"]
     workload = Workload.from_columns(
-        arrival_s=[0, 0], gpus=[1, 1], work=[2.0**14, 2.0**14], throughput=[[2.0], [4.0]],
-        gpu_types=("gpu",), model=["one", "other"],
+        arrival_s=[0] * 4, gpus=[1] * 4, work=jobs.work.tolist() * 2,
+        throughput=jobs.throughput.tolist() * 2, gpu_types=("gpu",), model=models,
     )  # fmt: skip
+    rates = {}
+    for (instance, _), names in ((one, models[:2]), (other, models[2:])):
+        (value,) = instance.together.together.values()
+        rates["gpu", (names[0], 1), (names[1], 1)] = value
+    alone = {("gpu", (name, 1)): 2.0 + 2.0 * (k % 2) for k, name in enumerate(models)}
     together = Throughputs(("gpu",), alone, rates, "by hand")
-    both, zero = np.array([0, 1]), np.zeros(2)
-    schedule = Schedule(
-        both, np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64), zero + 1, zero + 1 + length_s,
-        zero, partner=both[::-1].copy(),
+    columns = {
+        name: np.concatenate((getattr(one[1], name), getattr(other[1], name) + shift))
+        for name, shift in (("job", 2), ("node", 1), ("gpus", 0), ("start_s", 0), ("end_s", 0),
+                            ("overhead_s", 0), ("partner", 2))
+    }  # fmt: skip
+    return Instance(Cluster.parse("2x1:gpu"), workload, together=together), Schedule(**columns)
+
+
+def sharing(gain: float, length_s: float, slower: float | None = None) -> tuple[Instance, Schedule]:
+    """Two jobs whose shares of their own rates add up to a gain; times are on the grid.
+
+    On one GPU, or on one and a second that is half as fast, where they have another gain.
+    """
+    types = {"gpu": gain} if slower is None else {"gpu": gain, "old": slower}
+    kinds = [(name, len(types)) for name in ("one", "other")]
+    rates, alone = {}, {}
+    for k, (name, made) in enumerate(types.items()):
+        alone |= {(name, kinds[0]): 2.0 / (k + 1), (name, kinds[1]): 4.0 / (k + 1)}
+        rates[name, *kinds] = (1.0 * made / (k + 1), 2.0 * made / (k + 1))
+    workload = Workload.from_columns(
+        arrival_s=[0, 0], gpus=[len(types)] * 2, work=[2.0**14, 2.0**14],
+        throughput=[[alone[name, kind] for name in types] for kind in kinds],
+        gpu_types=tuple(types), model=["one", "other"],
     )  # fmt: skip
-    return Instance(Cluster.parse("1x1:gpu"), workload, together=together), schedule
+    together = Throughputs(tuple(types), alone, rates, "by hand")
+    job, node = (column.ravel() for column in np.meshgrid([0, 1], range(len(types)), indexing="ij"))
+    zero, one = np.zeros(len(job)), np.ones(len(job), dtype=np.int64)
+    schedule = Schedule(job, node, one, zero + 1, zero + 1 + length_s, zero, partner=1 - job)
+    cluster = Cluster.parse(",".join(f"1x{len(types)}:{name}" for name in types))
+    return Instance(cluster, workload, together=together), schedule
 
 
 def of_gavel_rounds() -> Iterator[Case]:
@@ -345,6 +398,8 @@ def of_gavel_rounds() -> Iterator[Case]:
     yield no(check, "a rare job twice", rare, [1, 1])
     yield no(check, "never a rare job", rare, [0] * 11)
     yield no(check, "a job twice before all once", rare, [0, 0, 1])
+    yield no(check, "one job of three too often", [half, half / 2, half / 2], [0, 0])
+    yield refused(InputError, check, "less than a GPU", [half, half - LEAST], [0])
     yield refused(InputError, check, "more than a GPU", [half, half + LEAST], [0])
     yield refused(InputError, check, "a fraction of 0", [Fraction(1), Fraction(0)], [0])
     yield refused(InputError, check, "a job that there is not", [half, half], [0, -1])
@@ -380,6 +435,14 @@ def of_gavel_share() -> Iterator[Case]:
         check, "less than none of it", shares(capacity=[2, 1], gpus=[1]), np.array([[2, -1.0]])
     )
     yield no(check, "more GPUs than there are", shares(capacity=[1], gpus=[1, 1]), np.ones((2, 1)))
+    queue = shares(capacity=[1], gpus=[1, 1])
+    yield yes(check, "half a GPU each", queue, np.full((2, 1), 0.5))
+    yield no(check, "less than half of it", queue, np.array([[0.5], [0.49]]))
+    # Twice as fast on a random GPU as on the slow one: half of the time on either is the level 1.
+    rates = np.array([[1.0, 3.0], [1.0, 3.0]])
+    mixed = replace(shares(capacity=[1, 1], gpus=[1, 1]), throughput=rates)
+    yield yes(check, "half of each type", mixed, np.full((2, 2), 0.5))
+    yield no(check, "the slow one for one, the fast one for the other", mixed, np.eye(2))
     weighted = replace(same, weight=np.array([1.0, 2.0]))
     yield refused(InputError, check, "weights", weighted, np.ones((2, 1)))
     shared = shares(capacity=[2], gpus=[1], types=2, accelerators=[0, 0])
@@ -394,6 +457,22 @@ def _of_filling() -> Iterator[Case]:
     yield no(check, "fair, not efficient", problem, np.array([[1.0], [0.7]]))
     yield no(check, "efficient, not fair", problem, np.array([[0.0], [1.0]]))
     yield no(check, "too much", problem, np.array([[1.0], [1.0]]))
+    # Levels are 1 and 3; so far may they be off together.
+    for off, verdict in ((0.75e-5, yes), (1.5e-5, no)):
+        yield verdict(check, f"{off} left over", problem, np.array([[1.0], [0.75 - off]]))
+    queue = shares(capacity=[1], gpus=[1, 1])
+    yield yes(check, "half a GPU each", queue, np.full((2, 1), 0.5))
+    yield no(check, "all of it for one", queue, np.array([[0.6], [0.4]]))
+    for off, verdict in ((0.45e-6, yes), (1.5e-6, no)):
+        some = np.array([[0.5 + off], [0.5 - off]])
+        yield verdict(check, f"{off} less than half", queue, some)
+    # The second job can have no more, whatever that costs the first.
+    rates = np.array([[4.0, 1.0], [2.0, 1.0]])
+    mixed = replace(shares(capacity=[1, 1], gpus=[1, 1]), throughput=rates)
+    yield yes(check, "efficient, not of the largest sum", mixed, np.eye(2)[::-1])
+    yield no(check, "each half of the time", mixed, np.full((2, 2), 0.5) * [[1, 1], [1, 0]])
+    weighted = replace(queue, weight=np.array([1.0, 2.0]))
+    yield refused(InputError, check, "weights", weighted, np.full((2, 1), 0.5))
     types = shares(capacity=[1, 1], gpus=[1, 1, 1])
     some = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     yield yes(check, "efficient on two types, where nothing is said of fairness", types, some)
@@ -457,6 +536,7 @@ def of_hadar_any_schedule() -> Iterator[Case]:
         ("half of the job", dual(job(10, 8.0, 0.0, share=Fraction(1, 2)), [2.0]), 9),
         ("a gang of two at 2", dual(job(10, 8.0, 0.0, gpus=2), [2.0], gpus=2), 8),
         ("the cheaper round", dual(job(10, 8.0, 3.0, 0.0, arrival=5), [2.0, 1.0]), 5),
+        ("a gang that never fits, after all rounds", dual(job(10, 7.0, 5.0, gpus=2), [0.0]), 5),
         ("nothing is worth its price", dual(job(10, 1.0, 0.0), [2.0]), 2),
         ("later is worth more than now at a price", dual(job(10, 6.0, 5.0), [2.0]), 7),
     )
@@ -933,3 +1013,115 @@ def test_a_shift_of_prices_and_utilities_is_refused() -> None:
             hadar_certificate.certify(
                 [job], capacity, np.array([0]), np.array(prices), Fraction(primal)
             )
+
+
+def test_bounds_that_no_check_takes() -> None:
+    """By hand: what a job has too much and too little, and defaults."""
+    parts = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
+    over = [Fraction(1, 2), Fraction(2, 3), Fraction(5, 6)]
+    lack = [Fraction(3, 2), Fraction(4, 3), Fraction(7, 6)]
+    assert gavel_rounds.bound(parts) == list(zip(over, lack, strict=True))
+    one = on("1x1", [0], [1], [1])
+    assert asrpt_early.bound(one) == 4
+    assert asrpt_sharper.bound(one) == 2
+    assert asrpt_sharper.bound(one, [3.0]) == 4
+    alike = {
+        "gangs alike": ([8], [2, 2], True), "gangs above an equal part": ([4], [2, 4], True),
+        "one below it": ([8], [2, 4], False), "and before it": ([8], [4, 2], False),
+    }  # fmt: skip
+    for what, (capacity, gpus, answer) in alike.items():
+        assert gavel_share.shares_alike(shares(capacity=capacity, gpus=gpus)) is answer, what
+
+
+def test_a_pair_that_shares_is_one_spell() -> None:
+    instance, schedule = sharing(1.5, 90.0, slower=1.25)
+    (spell,) = gandiva_matching.spells(instance, schedule)
+    assert (spell.jobs, spell.start_s, spell.end_s) == ((0, 1), 1.0, 91.0)
+    assert spell.gain == pytest.approx(1.25, abs=1e-6)
+
+
+@settings(max_examples=60)
+@given(given_=predicted(), guard=st.none() | st.fractions(0, 4, max_denominator=3))
+def test_the_guarded_algorithm_makes_schedules(
+    given_: tuple[Instance, list[float], list[float]], guard: Fraction | None
+) -> None:
+    """No bound can fail for an algorithm that cheats: GPUs, arrivals, the guard, and no idle ones."""
+    instance, virtual, judged_s = given_
+    gangs = Gangs.of(instance, virtual)
+    run, judged = gangs.longest, [round(h * TICKS_PER_S) for h in judged_s]
+    ends = asrpt_early.completions(gangs, run, guard, judged)
+    starts = [end - p for end, p in zip(ends, run, strict=True)]
+    virtually = {job: Fraction(at, gangs.capacity) for job, at in gangs.virtual_order()}
+    for j, start in enumerate(starts):
+        held = [i for i in range(len(run)) if starts[i] <= start < ends[i]]
+        assert sum(gangs.gang[i] for i in held) <= gangs.capacity
+        assert start >= gangs.release[j]
+        early = start < virtually[j]
+        assert not early or guard is None or judged[j] <= guard * start
+        # Before it starts it waits for GPUs, for the guard, or behind a queue.
+        events = [Fraction(gangs.release[j]), *(end for end in ends if end < start)]
+        since = max(events)
+        if guard is None and since < start:
+            busy = sum(
+                gangs.gang[i] for i in range(len(run)) if starts[i] <= since < ends[i] and i != j
+            )
+            behind = any(virtually[i] <= since < starts[i] for i in range(len(run)) if i != j)
+            assert behind or busy + gangs.gang[j] > gangs.capacity
+    assert asrpt_early.completions(gangs, run, Fraction(0), judged) == asrpt_conversion.completions(
+        gangs, run
+    )
+
+
+def test_the_certificates_of_hadar_by_hand() -> None:
+    """Multiples of prices, and the upper bound of a payoff where there are too many plans."""
+    one, kinds = np.array([1]), np.array([0])
+    task = Task(1, 0, (1,), 1, [8.0].__getitem__, 0)
+    found = hadar_certificate.certify([task], 2 * one, kinds, np.array([[2.0]]), Fraction(8))
+    # (8 - 2 s) + 4 s, the least for the least multiple that is tried.
+    assert found.dual == 8 + 2 * min(hadar_certificate.SCALES)
+    assert min(hadar_certificate.SCALES) == Fraction(1, 2**16)
+    assert max(hadar_certificate.SCALES) == 1
+    empty = hadar_certificate.certify([], one, kinds, np.array([[2.0]]), Fraction(0), [Fraction(1)])
+    assert (empty.dual, empty.ratio) == (2, None)
+    # Four units of work, three a round, at 2/3 a unit: 8 - 3 * 2/3 - 1 * 2/3, and two rounds at 2.
+    long = Task(1, 0, (3,), 4, [9.0, 8.0].__getitem__, 1)
+    prices = np.array([[2.0], [2.0]])
+    bounds = {}
+    for labels in (2_000, 0):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(hadar_certificate, "_LABELS", labels)
+            made = hadar_certificate.certify([long], one, kinds, prices, Fraction(4), [Fraction(1)])
+            bounds[labels] = made.dual
+    assert bounds == {2_000: Fraction(8 - 4 + 4), 0: 8 - Fraction(8, 3) + 4}
+
+
+@pytest.mark.parametrize("full", [[1, 2], [3, 1]])
+def test_the_factor_of_hadar_is_the_largest_over_loads_that_fit(full: list[int]) -> None:
+    """Node by node and load by load, as in the statement."""
+    capacity = np.array(full)
+    low, high = np.array([1.0, 0.5]), np.array([8.0, 32.0])
+    prices = ExponentialPrices(low, high, capacity)
+    for widest in (1, 2, 3):
+        steps = [1.0]
+        for h, c in enumerate(full):
+            price = [low[h] * (high[h] / low[h]) ** min(load / c, 1) for load in range(c + 1)]
+            steps += [
+                c / w * (price[load + w] / price[load] - 1)
+                for load in range(c + 1)
+                for w in range(1, min(widest, c) + 1)
+                if load + w <= c
+            ]
+        assert hadar_competitive.factor(prices, capacity, widest) == pytest.approx(max(steps))
+
+
+def test_forks_that_do_more_than_their_work_or_may_not_be_are_refused() -> None:
+    record = forks((0, 0, 0, 0, 10), (0, 0, 1, 0, 10))
+    hadare_work.verify_forks(steps_on("2x1", [20]), record)
+    for work in (19, 21):
+        with pytest.raises(VerificationError, match=f"work: job '0' did 20 steps, expected {work}"):
+            hadare_work.verify_forks(steps_on("2x1", [work]), record)
+    nobody = replace(head(record, 0), max_copies=0)
+    empty = Workload.from_columns(arrival_s=[], gpus=[], work=[])
+    with pytest.raises(VerificationError, match="copy: max_copies is 0, expected >= 1"):
+        hadare_work.verify_forks(Instance(Cluster.parse("1x1"), empty), nobody)
+    hadare_work.verify_forks(Instance(Cluster.parse("1x1"), empty), replace(nobody, max_copies=1))
