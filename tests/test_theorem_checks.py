@@ -937,6 +937,52 @@ def test_the_bounds_of_queues_are_those_of_the_statement(
         assert not tiresias_las.check(instance, thresholds, late)
 
 
+def mean_busy(
+    release: list[Fraction], work: list[Fraction], density: list[Fraction]
+) -> list[Fraction]:
+    """Mean busy times on one machine of speed 1 that serves the largest density first."""
+    left, now, twice = dict(enumerate(work)), Fraction(0), [Fraction(0)] * len(work)
+    while left:
+        ready = [j for j in left if release[j] <= now]
+        later = [release[j] for j in left if release[j] > now]
+        if not ready:
+            now = min(later)
+            continue
+        job = max(ready, key=lambda j: (density[j], -j))
+        until = min([now + left[job], *later])
+        twice[job] += until**2 - now**2
+        left[job] -= until - now
+        now = until
+        if not left[job]:
+            del left[job]
+    return [both / (2 * p) for both, p in zip(twice, work, strict=True)]
+
+
+@settings(max_examples=40)
+@given(instance=instances(max_jobs=6, max_nodes=2), data=st.data())
+def test_the_lower_bounds_are_those_of_the_statements(
+    instance: Instance, data: st.DataObject
+) -> None:
+    """Rounded down to ticks: LB-fluid as a sum, LB-mbt by terms."""
+    jobs, m = instance.workload, instance.cluster.total_gpus
+    release, run = ([Fraction(x) for x in column] for column in (jobs.arrival_s, jobs.work))
+    area = [int(g) * p / m for g, p in zip(jobs.gpus, run, strict=True)]
+    fluid = sum(shortest_remaining_first(release, area), Fraction(0))
+    assert lb_fluid.bound(instance) == fluid // TICK * TICK
+    # Densities differ, so that no tie is left to chance.
+    n = len(jobs)
+    weight = [Fraction(w) for w in data.draw(st.permutations(range(1, n + 1)))]
+    density = [w / a for w, a in zip(weight, area, strict=True)]
+    weighted = Instance(
+        instance.cluster, replace(jobs, weight=np.array([float(w) for w in weight]))
+    )
+    terms = zip(weight, release, run, mean_busy(release, area, density), strict=True)
+    expected = [(w * (busy + p / 2), w * (r + p)) for w, r, p, busy in terms]
+    if len(set(density)) == n:
+        assert lb_mbt.bound(weighted) == sum(term // TICK * TICK for term, _ in expected)
+    assert lb_job.bound(weighted) == sum(alone for _, alone in expected)
+
+
 def assert_at_most(
     check: Callable[..., bool], instance: Instance, most: Fraction, *more: Any
 ) -> None:
