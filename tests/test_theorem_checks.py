@@ -435,6 +435,13 @@ def of_gavel_share() -> Iterator[Case]:
         check, "less than none of it", shares(capacity=[2, 1], gpus=[1]), np.array([[2, -1.0]])
     )
     yield no(check, "more GPUs than there are", shares(capacity=[1], gpus=[1, 1]), np.ones((2, 1)))
+    room = shares(capacity=[3], gpus=[1, 1])
+    yield no(check, "more than all the time, GPUs enough", room, np.array([[1.1], [1.0]]))
+    yield yes(check, "all the time to rounding", room, np.array([[1 + 0.5e-6], [1.0]]))
+    pair = shares(capacity=[1, 2], gpus=[1, 1])
+    yield no(check, "too much of one type", pair, np.array([[1.0, 0.0], [0.5, 0.5]]))
+    rounded = np.array([[1.0, 0.0], [0.5e-6, 1.0 - 0.5e-6]])
+    yield yes(check, "all of a type to rounding", pair, rounded)
     queue = shares(capacity=[1], gpus=[1, 1])
     yield yes(check, "half a GPU each", queue, np.full((2, 1), 0.5))
     yield no(check, "less than half of it", queue, np.array([[0.5], [0.49]]))
@@ -1104,6 +1111,8 @@ def test_the_guarded_algorithm_makes_schedules(
         assert start >= gangs.release[j]
         early = start < virtually[j]
         assert not early or guard is None or judged[j] <= guard * start
+        waiting = [i for i in range(len(run)) if virtually[i] <= start < starts[i]]
+        assert not early or not waiting
         # Before it starts it waits for GPUs, for the guard, or behind a queue.
         events = [Fraction(gangs.release[j]), *(end for end in ends if end < start)]
         since = max(events)
@@ -1125,8 +1134,7 @@ def test_the_certificates_of_hadar_by_hand() -> None:
     found = hadar_certificate.certify([task], 2 * one, kinds, np.array([[2.0]]), Fraction(8))
     # (8 - 2 s) + 4 s, the least for the least multiple that is tried.
     assert found.dual == 8 + 2 * min(hadar_certificate.SCALES)
-    assert min(hadar_certificate.SCALES) == Fraction(1, 2**16)
-    assert max(hadar_certificate.SCALES) == 1
+    assert list(hadar_certificate.SCALES) == [Fraction(1, 4**k) for k in range(9)]
     empty = hadar_certificate.certify([], one, kinds, np.array([[2.0]]), Fraction(0), [Fraction(1)])
     assert (empty.dual, empty.ratio) == (2, None)
     # Four units of work, three a round, at 2/3 a unit: 8 - 3 * 2/3 - 1 * 2/3, and two rounds at 2.
@@ -1171,3 +1179,12 @@ def test_forks_that_do_more_than_their_work_or_may_not_be_are_refused() -> None:
     with pytest.raises(VerificationError, match="copy: max_copies is 0, expected >= 1"):
         hadare_work.verify_forks(Instance(Cluster.parse("1x1"), empty), nobody)
     hadare_work.verify_forks(Instance(Cluster.parse("1x1"), empty), replace(nobody, max_copies=1))
+
+
+def test_nobody_starts_early_while_a_queue_waits() -> None:
+    """The second waits for the first from 3 on; the third, which would fit at 4, comes behind it."""
+    gangs = Gangs(2, (0, 1, 4), (1, 2, 1), (10, 2, 10), (10, 2, 10), (10, 2, 10))
+    for guard in (None, Fraction(100)):
+        ends = asrpt_early.completions(gangs, gangs.longest, guard, gangs.longest)
+        assert ends[1:] == [ends[0] + 2, ends[0] + 12]
+    assert asrpt_early.completions(gangs, gangs.longest, None, gangs.longest)[0] == 10
