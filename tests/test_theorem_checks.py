@@ -1188,3 +1188,13 @@ def test_nobody_starts_early_while_a_queue_waits() -> None:
         ends = asrpt_early.completions(gangs, gangs.longest, guard, gangs.longest)
         assert ends[1:] == [ends[0] + 2, ends[0] + 12]
     assert asrpt_early.completions(gangs, gangs.longest, None, gangs.longest)[0] == 10
+
+
+def test_the_hypotheses_of_the_floor_are_looked_at() -> None:
+    """H2, as many GPUs as there are, and H4, a demand that is no slower than the share."""
+    profile = Profile(np.array([1.0, 3.0]), np.array([62.5]), np.array([[0.5], [1.0]]))
+    demands = Demands(Sensitivity((profile,), np.zeros(2, np.int64)), np.array([2]), SHARE)
+    asks = [Ask(0, 1, *SHARE), Ask(1, 1, *SHARE)]
+    assert synergy_floor.hypotheses_hold(asks, demands)
+    assert not synergy_floor.hypotheses_hold([asks[0], replace(asks[1], gpus=2)], demands)
+    assert not synergy_floor.hypotheses_hold([asks[0], replace(asks[1], cpus=2.0)], demands)
