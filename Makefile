@@ -7,7 +7,7 @@ export MPLBACKEND := Agg
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test engines check format nightly bench figures theorems notebooks dist clean
+.PHONY: help demo test engines check format nightly mutants bench figures theorems notebooks dist clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
@@ -33,6 +33,9 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the house format
 
 nightly: $(VENV)/.installed-test  ## all tests, slow ones too, with 2,000 examples a property
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 -m 'not gpu'
+
+mutants: $(VENV)/.installed-test  ## how many sampled faults the tests notice; FILES='shadowprice/proofs/lb_*.py' SAMPLE=20 SEED=1 JOBS=2
+	$(BIN)/python benchmarks/mutants.py $(foreach file,$(FILES),'$(file)') $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
 bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simulation_throughputs.json.xz add real data
 	$(BIN)/python benchmarks/throughput.py $(if $(PHILLY),--philly $(PHILLY))

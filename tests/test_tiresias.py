@@ -578,5 +578,4 @@ DISTRIBUTIONS = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(lambda s
 @given(jobs=st.lists(DISTRIBUTIONS, min_size=1, max_size=3).map(tuple))
 @settings(max_examples=60, deadline=None)
 def test_the_index_rule_is_the_best_that_does_not_see_the_future(jobs):
-    assert tiresias_gittins.check(jobs)
-    assert tiresias_gittins.bound(jobs) == tiresias_gittins.best_expected(jobs)
+    assert tiresias_gittins.check(jobs, tiresias_gittins.bound(jobs))

@@ -212,7 +212,9 @@ def uncovered(run: DescribedRun) -> tuple[str, ...]:
 
 
 def check(
-    instance: Instance, total_completion_s: float, virtual_s: ArrayLike | None = None
+    instance: Instance,
+    total_completion_s: float | Fraction,
+    virtual_s: ArrayLike | None = None,
 ) -> bool:
     """Whether a run's total completion time [s] respects the bound."""
     return Fraction(total_completion_s) <= bound(instance, virtual_s)

@@ -115,7 +115,7 @@ def uncovered(run: DescribedRun) -> tuple[str, ...]:
 
 def check(
     instance: Instance,
-    total_completion_s: float,
+    total_completion_s: float | Fraction,
     guard: float | Fraction = 1,
     virtual_s: ArrayLike | None = None,
     judged_s: ArrayLike | None = None,

@@ -109,7 +109,9 @@ def uncovered(run: DescribedRun) -> tuple[str, ...]:
 
 
 def check(
-    instance: Instance, total_completion_s: float, virtual_s: ArrayLike | None = None
+    instance: Instance,
+    total_completion_s: float | Fraction,
+    virtual_s: ArrayLike | None = None,
 ) -> bool:
     """Whether a run's total completion time [s] is within the factor of OPT's lower bounds."""
     total = Fraction(total_completion_s) * TICKS_PER_S

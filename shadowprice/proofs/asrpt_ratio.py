@@ -85,7 +85,9 @@ def uncovered(run: DescribedRun) -> tuple[str, ...]:
     return tuple(failing)
 
 
-def check(instance: Instance, total_completion_s: float, *, basis: str = "alpha_min") -> bool:
+def check(
+    instance: Instance, total_completion_s: float | Fraction, *, basis: str = "alpha_min"
+) -> bool:
     """Whether a run's total completion time [s] is within the factor of OPT's lower bounds."""
     total = Fraction(total_completion_s) * TICKS_PER_S
     return holds(Gangs.of(instance), total, bound(instance, basis=basis))

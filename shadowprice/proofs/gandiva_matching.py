@@ -33,34 +33,40 @@ Proof.
 3. A reverted pair makes at least 0 of its g GPUs for q seconds, turns at most 1. A refused pair is
    remembered by both. Q.E.D.
 
-Check. :func:`check` compares greedy with networkx's matching; :func:`check_introspection` reads the true
+Check. :func:`check` compares pairs with networkx's matching, exactly; :func:`check_introspection` reads the true
 rates of the instance, which the policy never does, and looks for a pair that outlived its trial
 and makes no more than turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from shadowprice.instances.grid import TICK_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
-from shadowprice.solvers.gandiva_oracle import Gains, best_pairs, greedy_pairs, total
+from shadowprice.solvers.gandiva_oracle import Gains, Pair, best_pairs
 
 STATUS = "classic; ours for introspection"
 
 
-def bound(gains: Gains) -> float:
+def bound(gains: Gains) -> Fraction:
     """Least total gain that greedy must have: half of the best."""
-    return total(gains, best_pairs(gains)) / 2
+    return _gain(gains, best_pairs(gains)) / 2
 
 
-def check(gains: Gains) -> bool:
-    """Whether greedy's total gain is at least half of the best, up to rounding."""
-    return total(gains, greedy_pairs(gains)) >= bound(gains) * (1 - 1e-12)
+def check(gains: Gains, chosen: Sequence[Pair]) -> bool:
+    """Whether pairs, those that greedy takes say, are disjoint and have half of the best gain."""
+    paired = [job for pair in chosen for job in pair]
+    return len(paired) == len(set(paired)) and _gain(gains, chosen) >= bound(gains)
+
+
+def _gain(gains: Gains, pairs: Sequence[Pair]) -> Fraction:
+    return sum((Fraction(gains[pair]) for pair in pairs), Fraction(0))
 
 
 def tight_family(paths: int, epsilon: float) -> dict[tuple[int, int], float]:

@@ -79,6 +79,10 @@ def check(fractions: list[Fraction], served: list[int]) -> bool:
     limits = bound(fractions)
     count = [0] * len(fractions)
     for rounds, job in enumerate(served, start=1):
+        if not 0 <= job < len(count):
+            raise InputError(
+                f"rounds: round {rounds} served job {job}, expected 0 to {len(count) - 1}"
+            )
         count[job] += 1
         over = (n - rounds * x for n, x in zip(count, fractions, strict=True))
         if not all(-lack <= d <= excess for d, (excess, lack) in zip(over, limits, strict=True)):

@@ -86,7 +86,11 @@ def check(problem: AllocationProblem, alone: Numbers) -> bool:
         Fractions of time.
     """
     enough = bool(levels(problem, alone).min() >= bound(problem) * (1 - _RELATIVE))
-    return enough and (not shares_alike(problem) or has_incentive(problem, alone))
+    return (
+        enough
+        and _is_allocation(problem, alone)
+        and (not shares_alike(problem) or has_incentive(problem, alone))
+    )
 
 
 def has_incentive(problem: AllocationProblem, alone: Numbers) -> bool:
@@ -117,6 +121,8 @@ def pareto_gap(problem: AllocationProblem, alone: Numbers) -> float:
 
 def check_filling(problem: AllocationProblem, alone: Numbers) -> bool:
     """Whether a result of water filling is as statements 4 and 5 say."""
+    if not _is_allocation(problem, alone):
+        return False
     efficient = pareto_gap(problem, alone) <= 1e-5 * max(float(levels(problem, alone).sum()), 1.0)
     return efficient and (len(problem.gpu_types) > 1 or has_incentive(problem, alone))
 
@@ -127,6 +133,17 @@ def unequal_gangs() -> tuple[AllocationProblem, Numbers]:
         gpu_types=["gpu"], capacity=[4], throughput=[[1.0], [1.0]], gpus=[1, 4]
     )
     return problem, np.array([[1.0], [0.25]])
+
+
+def _is_allocation(problem: AllocationProblem, alone: Numbers) -> bool:
+    """Whether no job has more than all its time and no type gives more GPUs than it has."""
+    most = 1 + _RELATIVE
+    time, used = alone.sum(axis=1), problem.gpus @ alone
+    return bool(
+        (alone >= -_RELATIVE).all()
+        and (time <= most).all()
+        and (used <= problem.type_capacity * most).all()
+    )
 
 
 def _check_hypotheses(problem: AllocationProblem) -> None:

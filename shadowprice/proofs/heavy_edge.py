@@ -30,12 +30,12 @@ Proof.
    2 (k - 1) edges of weight 1, and the heavy one is inside. The least cut is the heavy edge alone, of
    weight 2. Q.E.D.
 
-Check. :func:`check` places the graph and looks; the last float of either bound is theirs, see there.
+Check. :func:`check` looks at a placement; the last float of either bound is theirs, see there.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import accumulate, combinations
 
 from shadowprice.instances.iteration_time import (
     Network,
@@ -44,7 +44,6 @@ from shadowprice.instances.iteration_time import (
     shortest_iteration_s,
 )
 from shadowprice.instances.job_graph import JobGraph, Link, Stage, StageMapping
-from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free
 
 STATUS = "ours"
@@ -55,10 +54,9 @@ def bound(graph: JobGraph, network: Network) -> tuple[float, float]:
     return shortest_iteration_s(graph, network), longest_iteration_s(graph, network)
 
 
-def check(graph: JobGraph, free: FreeGpus, network: Network) -> bool:
-    """Whether Heavy-Edge's placement of a graph on free GPUs is as statements 1 and 2 say."""
+def check(graph: JobGraph, free: FreeGpus, network: Network, mapping: StageMapping | None) -> bool:
+    """Whether a placement of a graph on free GPUs, or None, is as statements 1 and 2 say."""
     room = as_free(free)
-    mapping = HeavyEdge().place(graph, room, network)
     if mapping is None:
         return bool(room.sum() < graph.gpus)
     least, most = bound(graph, network)
@@ -66,7 +64,7 @@ def check(graph: JobGraph, free: FreeGpus, network: Network) -> bool:
     return (
         fits
         and _complete(graph, mapping)
-        and len(mapping) == _fewest(room.tolist(), graph.gpus)
+        and len(mapping) <= _fewest(room.tolist(), graph.gpus)
         and least <= iteration_s(graph, mapping, network) <= most
     )
 
@@ -84,8 +82,5 @@ def _complete(graph: JobGraph, mapping: StageMapping) -> bool:
 
 
 def _fewest(free: list[int], gpus: int) -> int:
-    """Least number of nodes that hold a gang; no two of it may be one."""
-    for count in range(1, len(free) + 1):
-        if sum(sorted(free, reverse=True)[:count]) >= gpus:
-            return count
-    return len(free) + 1
+    """Least number of nodes that hold a gang; one more than there are if they do not."""
+    return 1 + sum(total < gpus for total in accumulate(sorted(free, reverse=True)))

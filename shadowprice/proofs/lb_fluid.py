@@ -29,6 +29,8 @@ Integer arithmetic. With time counted in 1/m of a tick, releases :math:`m r_j` a
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.bounds import fluid_ticks
@@ -36,13 +38,14 @@ from shadowprice.solvers.bounds import fluid_ticks
 STATUS = "ours/folklore"
 
 
-def bound(instance: Instance) -> float:
-    """Lower bound of total completion time [s]."""
+def bound(instance: Instance) -> Fraction:
+    """Lower bound of total completion time [s], exact but for less than a tick."""
     jobs = instance.workload
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
-    return fluid_ticks(release, work, jobs.gpus.tolist(), instance.cluster.total_gpus) / TICKS_PER_S
+    gpus, capacity = jobs.gpus.tolist(), instance.cluster.total_gpus
+    return Fraction(fluid_ticks(release, work, gpus, capacity), TICKS_PER_S)
 
 
-def check(instance: Instance, total_completion_s: float) -> bool:
+def check(instance: Instance, total_completion_s: float | Fraction) -> bool:
     """Whether a schedule's total completion time [s] respects the bound."""
-    return total_completion_s >= bound(instance)
+    return Fraction(total_completion_s) >= bound(instance)

@@ -25,6 +25,6 @@ def bound(instance: Instance) -> Fraction:
     return sum(terms, Fraction(0)) / TICKS_PER_S
 
 
-def check(instance: Instance, weighted_completion_s: float) -> bool:
+def check(instance: Instance, weighted_completion_s: float | Fraction) -> bool:
     """Whether a schedule's total weighted completion time [s] respects the bound."""
     return Fraction(weighted_completion_s) >= bound(instance)

@@ -38,15 +38,15 @@ from shadowprice.solvers.bounds import mean_busy_ticks
 STATUS = "classic, extended to gangs and to preemption"
 
 
-def bound(instance: Instance) -> float:
+def bound(instance: Instance) -> Fraction:
     """Lower bound of total weighted completion time [s], rounded down by less than n ticks."""
     jobs = instance.workload
     weight = [Fraction(w) for w in jobs.weight.tolist()]
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
     gpus, capacity = jobs.gpus.tolist(), instance.cluster.total_gpus
-    return mean_busy_ticks(release, work, gpus, weight, capacity) / TICKS_PER_S
+    return Fraction(mean_busy_ticks(release, work, gpus, weight, capacity), TICKS_PER_S)
 
 
-def check(instance: Instance, weighted_completion_s: float) -> bool:
+def check(instance: Instance, weighted_completion_s: float | Fraction) -> bool:
     """Whether a schedule's total weighted completion time [s] respects the bound."""
-    return weighted_completion_s >= bound(instance)
+    return Fraction(weighted_completion_s) >= bound(instance)

@@ -25,12 +25,10 @@ Proof.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.allocation.pop import Pop
+from shadowprice.solvers.allocation.allocation import Allocation
 from shadowprice.solvers.allocation.workspace import Workspace
 from shadowprice.solvers.registry import allocation
 
@@ -45,17 +43,23 @@ def bound(problem: AllocationProblem, parts: int) -> tuple[float, float]:
     return level / min(parts, len(problem)), level
 
 
-def check(problem: AllocationProblem, parts: int, seed: int) -> bool:
+def check(parts: int, found: Allocation) -> bool:
     """Whether POP's own objective is within the bounds, and its allocation one of the whole.
+
+    Parameters
+    ----------
+    parts : int
+        k.
+    found : Allocation
+        What POP made, of the whole problem.
 
     Raises
     ------
     VerificationError
         If it is no allocation.
     """
-    found = replace(Pop(), parts=parts, seed=seed).allocate(problem, Workspace())
     found.verify()
-    least, most = bound(problem, parts)
+    least, most = bound(found.problem, parts)
     level = float(found.objective or 0.0)
     return least * (1 - _RELATIVE) <= level <= most * (1 + _RELATIVE)
 

@@ -25,6 +25,9 @@ search over slot schedules.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.bounds import fluid_ticks
@@ -32,13 +35,21 @@ from shadowprice.solvers.bounds import fluid_ticks
 STATUS = "classic"
 
 
-def bound(instance: Instance) -> float:
-    """The optimal total completion time [s] of an instance with one GPU."""
+def bound(instance: Instance) -> Fraction:
+    """The optimal total completion time [s] of an instance with one GPU.
+
+    Raises
+    ------
+    InputError
+        If there are more.
+    """
+    if instance.cluster.total_gpus != 1:
+        raise InputError(f"cluster {instance.cluster}: SRPT is the optimum of 1 GPU, expected 1")
     release = to_ticks(instance.workload.arrival_s).tolist()
     work = to_ticks(instance.shortest_s).tolist()
-    return fluid_ticks(release, work, [1] * len(work), 1) / TICKS_PER_S
+    return Fraction(fluid_ticks(release, work, [1] * len(work), 1), TICKS_PER_S)
 
 
-def check(instance: Instance, total_completion_s: float) -> bool:
+def check(instance: Instance, total_completion_s: float | Fraction) -> bool:
     """Whether a schedule's total completion time [s] is no less than the optimum."""
-    return total_completion_s >= bound(instance)
+    return Fraction(total_completion_s) >= bound(instance)

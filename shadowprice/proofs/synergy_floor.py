@@ -63,9 +63,7 @@ from shadowprice.errors import PolicyError
 from shadowprice.execution.presets.synergy_peer import PeerJob
 from shadowprice.execution.presets.synergy_peer_packing import Packing
 from shadowprice.solvers.synergy_demand import Demands
-from shadowprice.solvers.synergy_opt import place_chosen
 from shadowprice.solvers.synergy_servers import ROUNDING, Ask, Servers
-from shadowprice.solvers.synergy_tune import Tune
 
 STATUS = "the paper's claim with the hypotheses its code needs; the vertex count is ours"
 
@@ -85,15 +83,8 @@ def hypotheses_hold(asks: Sequence[Ask], demands: Demands) -> bool:
     )
 
 
-def check(asks: Sequence[Ask], demands: Demands) -> bool:
-    """Statement 1: place the jobs by TUNE on empty servers and look at the result."""
-    servers = Servers(demands.size, demands.share)
-    Tune().place(asks, servers, demands)
-    return keeps_floor(servers, asks, demands)
-
-
-def keeps_floor(servers: Servers, asks: Sequence[Ask], demands: Demands) -> bool:
-    """Whether all jobs are placed, none below its floor, whole if of one GPU, on servers that suffice.
+def check(servers: Servers, asks: Sequence[Ask], demands: Demands) -> bool:
+    """Statement 1: all jobs placed, none below its floor, one-GPU jobs whole, on servers that suffice.
 
     Reads what is held only, not the books of what is free; O(pieces).
     """
@@ -113,11 +104,11 @@ def keeps_floor(servers: Servers, asks: Sequence[Ask], demands: Demands) -> bool
     return bool((used <= room + ROUNDING).all())
 
 
-def check_vertex(asks: Sequence[Ask], demands: Demands) -> bool:
-    """Statement 2: place what stage 1 chose and count the jobs left over."""
-    servers = Servers(demands.size, demands.share)
-    left = place_chosen(asks, servers)
-    return len(left) <= bound(len(demands.size)) and len(left) + len(servers.held) == len(asks)
+def check_vertex(servers: Servers, asks: Sequence[Ask], left: Sequence[Ask]) -> bool:
+    """Statement 2: of the jobs of a vertex few are left over, and all others are placed."""
+    placed = set(servers.held) | {ask.job for ask in left}
+    once = len(servers.held) + len(left) == len(asks)
+    return len(left) <= bound(len(servers.size)) and once and placed == {ask.job for ask in asks}
 
 
 def comparable(ask: Ask, share: tuple[float, float]) -> bool:

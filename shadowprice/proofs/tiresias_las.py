@@ -158,7 +158,9 @@ def bound(instance: Instance, thresholds_gpu_s: Sequence[float]) -> Fraction:
 
 
 def check(
-    instance: Instance, thresholds_gpu_s: Sequence[float], completion_s: Sequence[float]
+    instance: Instance,
+    thresholds_gpu_s: Sequence[float],
+    completion_s: Sequence[float | Fraction],
 ) -> bool:
     """Whether all completion times [s] of a run respect (b)."""
     limits = bounds(instance, thresholds_gpu_s)
