@@ -12,12 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.grid import on_grid
 
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
 
 _OPTIONAL = ("partner", "cpus", "memory_gb")
-_REAL = ("start_s", "end_s", "overhead_s", "cpus", "memory_gb")
+_TIMES = ("start_s", "end_s", "overhead_s")
+_REAL = (*_TIMES, "cpus", "memory_gb")
 
 
 def _nobody() -> NDArray[np.int64]:
@@ -79,7 +81,14 @@ class Schedule:
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, source: str = "schedule") -> Schedule:
-        """Inverse of :meth:`to_frame`; without a column ``partner`` nobody shares."""
+        """Inverse of :meth:`to_frame`; without a column ``partner`` nobody shares.
+
+        Raises
+        ------
+        InputError
+            If a column is missing or not numeric, a number of GPUs, job, node or partner is not whole,
+            or a time is not a whole number of ticks; it names the row.
+        """
         columns: dict[str, NDArray[Any]] = {}
         if "stages" in frame:
             columns["stages"] = _tuples(frame["stages"], source)
@@ -90,13 +99,7 @@ class Schedule:
                 if column.name in _OPTIONAL:
                     continue
                 raise InputError(f"{source}: column {column.name!r} is missing")
-            kind = np.float64 if column.name in _REAL else np.int64
-            try:
-                columns[column.name] = frame[column.name].to_numpy(dtype=kind).copy()
-            except (ValueError, TypeError) as error:
-                raise InputError(
-                    f"{source}: column {column.name!r} is not numeric: {error}"
-                ) from error
+            columns[column.name] = _numbers(frame[column.name], column.name, source)
         return cls(**columns)
 
     def to_frame(self) -> pd.DataFrame:
@@ -149,6 +152,31 @@ class Schedule:
 
     def __repr__(self) -> str:
         return f"Schedule({len(self)} rows, {len(self.runs)} runs)"
+
+
+def _numbers(column: pd.Series, name: str, source: str) -> NDArray[Any]:
+    """A column as floats or, where they are counts or rows, as whole numbers; nothing is rounded."""
+    given = column.to_numpy()
+    try:
+        if given.dtype.kind == "b":
+            raise TypeError("truth values")
+        real = given.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{source}: column {name!r} is not numeric: {error}") from error
+    if name in _REAL:
+        # What is no number at all the verifier names.
+        bad = np.isfinite(real) & ~on_grid(real) if name in _TIMES else np.zeros(len(real), bool)
+        expected = "seconds that are a multiple of 2**-20"
+    else:
+        bad = ~((np.abs(real) < 2.0**63) & (real == np.floor(real)))
+        expected = "a whole number"
+    if bad.any():
+        row = int(bad.argmax())
+        value = f"{float(real[row])!r}"
+        raise InputError(f"{source}: row {row}, column {name!r}: got {value}, expected {expected}")
+    if name in _REAL:
+        return real
+    return given.astype(np.int64)
 
 
 def _tuples(stages: pd.Series, source: str) -> NDArray[np.object_]:
