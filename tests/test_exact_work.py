@@ -69,7 +69,7 @@ class Fickle:
 
 
 @st.composite
-def uneven(draw):
+def uneven(draw, charged=True):
     """Milliseconds of work at rates of three digits, on two GPU types."""
     n = draw(st.integers(1, 5))
 
@@ -84,7 +84,9 @@ def uneven(draw):
         throughput=column(st.tuples(rate, rate).map(list)),
         gpu_types=("a", "b"),
     )
-    return Instance(Cluster.parse("1x2:a,1x2:b"), workload, draw(st.just(Overheads()) | charges))
+    return Instance(
+        Cluster.parse("1x2:a,1x2:b"), workload, draw(charges) if charged else Overheads()
+    )
 
 
 def paces(instance, schedule):
@@ -111,9 +113,12 @@ def paces(instance, schedule):
 
 
 @settings(max_examples=80, deadline=None)
-@given(uneven(), st.sampled_from(PREEMPTIVE))
+@given(uneven(charged=False), st.sampled_from(PREEMPTIVE))
 def test_no_honest_run_is_a_tick_short(instance, name):
-    """143 of 2,453 such runs were, when the end of a run was rounded in floats."""
+    """143 of 2,453 such runs were, when the end of a run was rounded in floats.
+
+    Nothing is charged: with turns of 10 ms and restarts of a second nobody would ever get on.
+    """
     schedule = run(instance, policy(name)).schedule
     verify(instance, schedule)
     for runs in paces(instance, schedule):
