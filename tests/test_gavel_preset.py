@@ -139,7 +139,8 @@ def test_schedules_are_verified(k: int) -> None:
     last = np.zeros(len(instance.workload))
     np.maximum.at(last, run.schedule.job, run.schedule.end_s)
     ends = [run.end_s[job] for job in instance.workload.id]
-    np.testing.assert_allclose(last, ends, rtol=0, atol=2**-20)
+    # Exact work: up to a tick later for each round that ended with the job, and never earlier than that.
+    np.testing.assert_allclose(last, ends, rtol=0, atol=2**-16)
 
 
 @needs_gavel

@@ -19,6 +19,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import GRAPHS, RUN, SCHEDULE, load, save
 from shadowprice.errors import InputError, PolicyError, ShadowpriceError, VerificationError
 from shadowprice.execution.engine import Run, run
+from shadowprice.instances import job_graphs as instance_graphs
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.graph_strategies import job_graphs
 from shadowprice.instances.grid import TICK_S
@@ -30,6 +31,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
+from shadowprice.proofs import run_speed
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.bounds import simple_bounds
 from shadowprice.solvers.decision import Decision
@@ -387,7 +389,7 @@ def fewer_gpus(schedule: Schedule) -> Schedule:
         (lambda schedule: changed(schedule, stages=None), "stages", "no column stages"),
         (fewer_gpus, "gang", "holds 3 GPUs, its gang is 4"),
         (one_row_less, "gang", "holds 2 GPUs, its gang is 4"),
-        (on_one_node, "stages", "4 replicas on node 0, expected at most 2"),
+        (on_one_node, "stages", "4 replicas on one node, expected at most 2"),
         # The mapping of the other speed, in the time of this one, and a tick more or less.
         (with_stages((2, 0), (0, 2)), "work", "its work takes 90.0 s"),
         (ends_later_by(1), "work", "its work takes 55.0 s"),
@@ -638,12 +640,14 @@ def test_the_engine_and_the_verifier_know_a_shape_after_the_first_time(
 ) -> None:
     calls: list[str] = []
 
-    def counted(graph: JobGraph, mapping: StageMapping, network: Network) -> float:
-        calls.append(graph.name)
-        return iteration_s(graph, mapping, network)
+    for module in (instance_graphs, run_speed):
+        own = module.iteration_s
 
-    for module in ("instances.job_graphs", "proofs.certificate_graphs"):
-        monkeypatch.setattr(f"shadowprice.{module}.iteration_s", counted)
+        def counted(graph: JobGraph, *where: Any, own: Any = own) -> float:
+            calls.append(graph.name)
+            return own(graph, *where)
+
+        monkeypatch.setattr(module, "iteration_s", counted)
     # Other nodes and another order of them are the same shape.
     mirrored = ((0, (0, 1)), (1, (1, 0)))
     plan = {100.0 * job: {job: (APART, mirrored, APART[::-1])[job % 3]} for job in range(30)}

@@ -1,13 +1,17 @@
 """Certificates: what a run claims to be within, written so that anyone can check it.
 
-The format, and all that is checked, is in ``shadowprice/proofs/checker.py``, which needs nothing but
-Python's standard library.
+The format is in ``docs/certificates.md``. What is written here, digests, cost, bound and ratio, is computed here and by
+``shadowprice.solvers``. The program that checks it, ``shadowprice/proofs/checker.py``, needs nothing but
+Python's standard library and shares no code with this; it is asked at the end, and what it rejects
+is not returned.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,16 +19,27 @@ from typing import Any
 import numpy as np
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.errors import InputError
-from shadowprice.instances.grid import to_ticks
+from shadowprice.analysis.wording import at_most
+from shadowprice.errors import InputError, SolverError, VerificationError
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.proofs import checker
-from shadowprice.solvers.lagrangian import PRICE_UNIT
+from shadowprice.proofs import checker, run_speed
+from shadowprice.solvers.bounds import area_ticks, fluid_ticks, mean_busy_ticks, offset_ticks
+from shadowprice.solvers.lagrangian import interval_bound
 from shadowprice.solvers.strongest import interval_prices
 
 Record = dict[str, Any]
+
+FORMAT = 2
+CLASS = "preemptive schedules in which no two jobs share a GPU"
+"""Of which schedules the optimum is meant."""
+
+_MOST_TICKS = 2**62
+"""Largest time for which the interval LP is tried, whose grid has 64 bits."""
+_BITS = 100
+"""Significant bits of a bound that is written; it is rounded down to them."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +52,23 @@ class Certified:
         The file's content.
     policy, objective, bound : str
         Whose cost, of what, and the kind of bound.
-    ratio : float
-        The schedule costs at most so many times the offline optimum.
+    ratio : Fraction
+        The schedule costs at most so many times the offline optimum of :data:`CLASS`.
+    instance : str
+        SHA-256 of the nodes and jobs that the certificate is about.
     """
 
     text: str
     policy: str
     objective: str
     bound: str
-    ratio: float
+    ratio: Fraction
+    instance: str
 
     def sentence(self) -> str:
         """The claim in words."""
         return (
-            f"{self.policy} is within {100 * (self.ratio - 1):.1f} % of the offline optimum "
+            f"{self.policy} costs at most {at_most(self.ratio)} the offline optimum of {CLASS} "
             f"({self.objective}, certified by {self.bound})"
         )
 
@@ -68,44 +86,84 @@ def certify(
     Raises
     ------
     InputError
-        If the instance has no jobs, job graphs, conditions or jobs that share GPUs, or the
-        objective is unknown.
+        If the instance has no jobs, job graphs, conditions or jobs that share GPUs, a name that
+        does not print on one line or a number that cannot be written, or the objective is unknown.
+    VerificationError
+        If the checker rejects what was written, which is a fault of this package.
     """
     instance = outcome.instance
-    goal = _refuse(instance, outcome.schedule, objective)
-    nodes, jobs = list(_nodes(instance)), list(_jobs(instance))
-    runs = list(_runs(outcome.schedule))
-    header = _header(instance, outcome.policy, goal)
+    goal = _refuse(outcome, objective)
+    given = [_line(record) for record in _given(instance)]
     ends = to_ticks(outcome.end_s).tolist()
-    best, value, cost = _strongest(instance, goal, jobs, ends, budget_s)
-    lines = [checker.canonical(record) for record in (header, *nodes, *jobs, *runs, best)]
-    parts = 1 + len(nodes) + len(jobs)
+    best, value = _strongest(instance, goal, budget_s)
+    cost = _cost(instance, goal, ends)
+    ratio = cost / value if value else Fraction(1)
+    lines = [
+        _line(_header(instance, outcome.policy, goal)),
+        *given,
+        *(_line(record) for record in _runs(outcome.schedule)),
+        _line(best),
+    ]
     claim: Record = {
         "kind": "claim",
+        "class": CLASS,
         "cost": _text(cost),
         "bound": _text(value),
-        "ratio": _text(cost / value if value else Fraction(1)),
-        "instance": checker.digest(lines[1:parts]),
+        "ratio": _text(ratio),
+        "instance": _digest(given),
     }
-    claim["file"] = checker.digest([*lines, checker.canonical(claim)])
-    text = "\n".join([*lines, checker.canonical(claim), ""])
-    proven = checker.check(text)
-    return Certified(
-        text, outcome.policy, str(goal), best["bound"], float(Fraction(proven["ratio"]))
-    )
+    claim["file"] = _digest([*lines, _line(claim)])
+    text = "\n".join([*lines, _line(claim), ""])
+    try:
+        checker.check(text)
+    except checker.Rejected as error:
+        raise VerificationError(f"the certificate that was made is rejected: {error}") from None
+    return Certified(text, outcome.policy, str(goal), best["bound"], ratio, claim["instance"])
 
 
-def _refuse(instance: Instance, schedule: Schedule, objective: Objective | str) -> Objective:
-    source = instance.workload.source
-    if not len(instance.workload):
+def instance_digest(instance: Instance) -> str:
+    """SHA-256 of the nodes and jobs of an instance, as certificates have it."""
+    return _digest(_line(record) for record in _given(instance))
+
+
+def _line(record: Record) -> str:
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
+
+
+def _refuse(outcome: Outcome, objective: Objective | str) -> Objective:
+    instance, jobs = outcome.instance, outcome.instance.workload
+    source = jobs.source
+    if not len(jobs):
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
     for what, there in (
         ("job graphs", instance.graphs is not None),
         ("conditions of runs", instance.conditions is not None),
-        ("jobs that share GPUs", bool((schedule.partner >= 0).any())),
+        ("jobs that share GPUs", bool((outcome.schedule.partner >= 0).any())),
     ):
         if there:
             raise InputError(f"{source}: has {what}; certificates are for jobs without")
+    names = [("policy", outcome.policy), *(("job", each) for each in jobs.id.tolist())]
+    names += [("GPU type", node.gpu_type) for node in instance.cluster.nodes]
+    for what, text in names:
+        if not isinstance(text, str) or not 0 < len(text) <= 1000 or not text.isprintable():
+            raise InputError(
+                f"{source}: {what} {text!r:.80}: certificates have printable names of 1 to 1,000 characters"
+            )
+    ticks = jobs.arrival_s * TICKS_PER_S
+    for what, values, bad in (
+        ("arrival_s", jobs.arrival_s, ~((ticks >= 0) & (ticks == np.floor(ticks)))),
+        ("weight", jobs.weight, ~((jobs.weight >= 0) & np.isfinite(jobs.weight))),
+    ):
+        if bad.any():
+            k = int(bad.argmax())
+            expected = "a multiple of 2**-20" if what == "arrival_s" else "a number"
+            raise InputError(
+                f"{source}: job {jobs.id[k]!r}: {what} is {float(values[k])!r}, expected {expected} >= 0"
+            )
     try:
         return Objective(objective)
     except ValueError:
@@ -118,29 +176,30 @@ def _header(instance: Instance, policy: str, goal: Objective) -> Record:
     charges = instance.overheads
     steps = charges.restart_by_gpus or ((1, charges.restart_s),)
     return {
-        "kind": "header", "format": 1, "policy": policy, "objective": str(goal),
+        "kind": "header", "format": FORMAT, "policy": policy, "objective": str(goal),
         "start": int(to_ticks(charges.start_s)), "migration": int(to_ticks(charges.migration_s)),
         "restart": [[gpus, int(to_ticks(cost_s))] for gpus, cost_s in steps],
     }  # fmt: skip
 
 
-def _nodes(instance: Instance) -> Iterator[Record]:
+def _given(instance: Instance) -> Iterator[Record]:
+    """Nodes and jobs."""
     for k, node in enumerate(instance.cluster.nodes):
         yield {"kind": "node", "node": k, "gpus": node.gpus, "type": node.gpu_type}
-
-
-def _jobs(instance: Instance) -> Iterator[Record]:
-    jobs, types = instance.workload, instance.cluster.gpu_types
-    finite = np.isfinite(instance.processing_s)
-    run = to_ticks(np.where(finite, instance.processing_s, 0.0)).tolist()
-    arrival, able = to_ticks(jobs.arrival_s).tolist(), finite.tolist()
-    gpus, weight = jobs.gpus.tolist(), jobs.weight.tolist()
+    jobs, (types, _) = instance.workload, run_speed.gpu_types(instance.cluster)
+    run = run_speed.alone_ticks(instance).tolist()
+    arrival, gpus = to_ticks(jobs.arrival_s).tolist(), jobs.gpus.tolist()
+    weight = jobs.weight.tolist()
     for k, name in enumerate(jobs.id.tolist()):
         yield {
-            "kind": "job", "job": k, "id": name, "arrival": arrival[k], "gpus": gpus[k],
+            "kind": "job",
+            "job": k,
+            "id": name,
+            "arrival": arrival[k],
+            "gpus": gpus[k],
             "weight": _text(Fraction(weight[k])),
-            "run": {kind: run[k][r] for r, kind in enumerate(types) if able[k][r]},
-        }  # fmt: skip
+            "run": {kind: ticks for kind, ticks in zip(types, run[k], strict=True) if ticks},
+        }
 
 
 def _runs(schedule: Schedule) -> Iterator[Record]:
@@ -168,42 +227,63 @@ def _runs(schedule: Schedule) -> Iterator[Record]:
         yield last
 
 
-def _strongest(
-    instance: Instance, goal: Objective, jobs: list[Record], ends: list[int], budget_s: float
-) -> tuple[Record, Fraction, Fraction]:
-    """The bound with its multipliers, its value and the cost [ticks], evaluated as the checker does."""
-    header: Record = {"start": 0, "restart": [[1, 0]], "migration": 0}
-    own = [dict(job) for job in jobs]
-    checker.check_instance(header, [{"node": 0, "gpus": 1, "type": ""}], own)
-    cost, offset = checker.cost_of(str(goal), own, ends)
-    capacity, best = instance.cluster.total_gpus, None
-    for record in _bounds(instance, goal, budget_s):
-        value = checker.BOUNDS[record["bound"]](own, capacity, record) - offset
-        if best is None or value > best[1]:
-            best = (record, value)
-    assert best is not None
-    return best[0], max(best[1], Fraction(0)), cost
-
-
-def _bounds(instance: Instance, goal: Objective, budget_s: float) -> Iterator[Record]:
-    plain: Record = {"kind": "bound", "grid": [], "prices": []}
+def _cost(instance: Instance, goal: Objective, ends: list[int]) -> Fraction:
+    """Cost of completions, exactly [ticks]."""
+    jobs = instance.workload
+    release = to_ticks(jobs.arrival_s).tolist()
     if goal is Objective.MAKESPAN:
-        yield {**plain, "bound": "area"}
+        return Fraction(max(ends) - min(release))
+    since = release if goal is Objective.FLOW else [0] * len(ends)
+    weights = (Fraction(weight) for weight in jobs.weight.tolist())
+    terms = zip(weights, ends, since, strict=True)
+    return sum((weight * (end - begin) for weight, end, begin in terms), Fraction(0))
+
+
+def _strongest(instance: Instance, goal: Objective, budget_s: float) -> tuple[Record, Fraction]:
+    """The largest bound with its multipliers, and its value, rounded down [ticks]."""
+    jobs = instance.workload
+    weight = [Fraction(each) for each in jobs.weight.tolist()]
+    offset = offset_ticks(weight, to_ticks(jobs.arrival_s).tolist(), goal)
+    best, value = max(_bounds(instance, goal, weight, budget_s), key=lambda found: found[1])
+    value = max(value - offset, Fraction(0))
+    scale = max(_BITS - int(value).bit_length(), 0)
+    while value and int(value * 2**scale).bit_length() < _BITS:
+        scale += _BITS
+    return best, Fraction(math.floor(value * 2**scale), 2**scale)
+
+
+def _bounds(
+    instance: Instance, goal: Objective, weight: list[Fraction], budget_s: float
+) -> Iterator[tuple[Record, Fraction]]:
+    """Bounds on completions, in ticks."""
+    plain: Record = {"kind": "bound", "grid": [], "prices": []}
+    jobs, capacity = instance.workload, instance.cluster.total_gpus
+    release, gpus = to_ticks(jobs.arrival_s).tolist(), jobs.gpus.tolist()
+    work = to_ticks(instance.shortest_s).tolist()
+    if goal is Objective.MAKESPAN:
+        yield {**plain, "bound": "area"}, Fraction(area_ticks(release, work, gpus, capacity))
         return
-    yield {**plain, "bound": "mean-busy-time"}
-    yield {**plain, "bound": "interval-lp", "grid": _one_interval(instance), "prices": [0]}
-    if len(set(instance.workload.weight.tolist())) == 1:
-        yield {**plain, "bound": "fluid"}
-    found = interval_prices(instance, budget_s) if budget_s > 0 else None
-    if found is not None:
-        prices = [_text(Fraction(price, PRICE_UNIT)) for price in found.prices.tolist()]
-        yield {**plain, "bound": "interval-lp", "grid": list(found.grid_ticks), "prices": prices}
-
-
-def _one_interval(instance: Instance) -> list[int]:
-    """A grid on which prices of 0 say that no job ends before it could alone."""
-    release, work = to_ticks(instance.workload.arrival_s), to_ticks(instance.shortest_s)
-    return [int(release.min()), int(release.max()) + sum(work.tolist())]
+    busy = mean_busy_ticks(release, work, gpus, weight, capacity)
+    yield {**plain, "bound": "mean-busy-time"}, Fraction(busy)
+    if len(set(weight)) == 1:
+        fluid = weight[0] * fluid_ticks(release, work, gpus, capacity)
+        yield {**plain, "bound": "fluid"}, fluid
+    lp: Record = {"kind": "bound", "bound": "interval-lp"}
+    # Prices of 0 say that no job ends before it could alone; of odd run times half a tick is lost.
+    last = max(release) + sum(work)
+    halves = ((2 * (r + p) - p % 2, w) for r, p, w in zip(release, work, weight, strict=True))
+    alone = sum((w * twice for twice, w in halves), Fraction(0)) / 2
+    yield {**lp, "grid": [min(release), last], "prices": [0]}, alone
+    if budget_s <= 0 or last >= _MOST_TICKS:
+        return
+    try:
+        found = interval_prices(instance, budget_s)
+        if found is not None and bool((found.prices >= 0).all()):
+            grid = list(found.grid_ticks)
+            value = interval_bound(release, work, gpus, weight, capacity, grid, found.prices)
+            yield {**lp, "grid": grid, "prices": found.prices.tolist()}, value
+    except (SolverError, OverflowError):
+        return  # The bounds that need no solver are there.
 
 
 def _text(number: Fraction) -> int | str:

@@ -9,13 +9,18 @@ from typing import Annotated
 
 import typer
 
-from shadowprice.analysis.certify import certify
+from shadowprice.analysis.certify import certify, instance_digest
 from shadowprice.analysis.run_directory import load_gangs
-from shadowprice.cli.options import JsonOption
+from shadowprice.analysis.simulate_forks import kept_jobs
+from shadowprice.analysis.wording import at_most
+from shadowprice.cli.options import DropOption, FormatOption, JsonOption, ThroughputsOption
 from shadowprice.cli.show import console, write
-from shadowprice.errors import VerificationError
+from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.files import read_text
-from shadowprice.proofs.checker import Rejected, check
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.throughputs import load_throughputs
+from shadowprice.instances.traces import load_trace
+from shadowprice.proofs.checker import Rejected, check, sentences
 
 
 def certify_command(
@@ -31,25 +36,42 @@ def certify_command(
     """Write a certificate of how far a run is from the offline optimum at most."""
     found = certify(load_gangs(run_directory), objective, budget_s=budget_s)
     write(output, lambda: output.write_text(found.text, encoding="ascii"))
-    console.print(found.sentence(), markup=False, highlight=False)
+    for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def check_command(
     certificate: Annotated[Path, typer.Argument(help="Certificate (JSON lines).")],
+    trace: Annotated[
+        Path | None, typer.Option("--instance", help="Trace that it must be about, with --cluster.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Cluster that it must be about.")
+    ] = None,
+    trace_format: FormatOption = None,
+    throughputs: ThroughputsOption = None,
+    drop_infeasible: DropOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a certificate with nothing but exact arithmetic."""
+    """Check a certificate with nothing but exact arithmetic, and that it is about a trace and a cluster."""
+    if (trace is None) != (cluster is None):
+        raise InputError("check: --instance and --cluster go together, expected both or none")
     try:
         claim = check(read_text(certificate, keep_line_ends=True))
     except Rejected as error:
         raise VerificationError(f"{certificate}: {error}") from None
-    ratio = Fraction(claim["ratio"])
+    if trace is not None and cluster is not None:
+        table = None if throughputs is None else load_throughputs(throughputs)
+        jobs = load_trace(trace, format=trace_format, throughputs=table).workload
+        where, jobs, _ = kept_jobs(jobs, cluster, drop_infeasible)
+        expected = instance_digest(Instance(where, jobs))
+        if claim["instance"] != expected:
+            raise VerificationError(
+                f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {trace} "
+                f"on {cluster} ({expected})"
+            )
     if as_json:
-        print(json.dumps({**claim, "ratio_decimal": float(ratio)}))
+        print(json.dumps({**claim, "at_most": at_most(Fraction(claim["ratio"]))}))
         return
-    console.print(
-        f"proven: {claim['policy']} is within {100 * float(ratio - 1):.1f} % of the offline optimum "
-        f"({claim['objective']}, by {claim['kind']})",
-        markup=False,
-        highlight=False,
-    )
+    for line in sentences(claim):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

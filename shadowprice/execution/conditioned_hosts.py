@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -66,7 +67,7 @@ class ConditionedHosts(SimulatedHosts):
     def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
         plain_s = super()._whole_s(job, pieces, partner)
         speed = self._speeds.of(job, pieces, self._amounts.get(job))
-        return max(ceil_time(plain_s / speed), TICK_S)
+        return max(ceil_time(plain_s / speed), TICK_S) if speed else math.inf
 
     def _record(
         self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float

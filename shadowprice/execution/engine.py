@@ -155,6 +155,9 @@ class Engine:
             decision = decide(state)
             self.decisions += 1
             wake_s = decision.wake_s
+            if wake_s < MAX_TIME_S:
+                # Not all policies know that times are whole ticks.
+                wake_s = math.ceil(wake_s * TICKS_PER_S) / TICKS_PER_S
             if decision.starts or decision.stops or decision.adjusted:
                 self._apply(decision, now_s)
                 self.idle_wakes = 0

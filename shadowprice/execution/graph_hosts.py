@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from shadowprice.execution.hosts import SimulatedHosts
-from shadowprice.instances.grid import TICK_S, ceil_time
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.job_graph import StageMapping
 from shadowprice.instances.job_graphs import JobGraphs, in_order, one_run_s, shape_of
@@ -20,13 +18,13 @@ from shadowprice.solvers.placement.protocol import Pieces
 class GraphHosts(SimulatedHosts):
     """Executes starts and stops of jobs with graphs and records where their replicas were.
 
-    Work left is kept in run time at alpha_min, of which iterations under a mapping use up the share
-    alpha_min / alpha. A run that does the whole job lasts exactly its iterations times alpha,
-    rounded up to the time grid.
+    Work left is told in run time at alpha_min. A run that does the whole job lasts exactly its
+    iterations times alpha, rounded up to the time grid; one that does part of it uses up its share.
     """
 
     def __init__(self, instance: Instance, graphs: JobGraphs) -> None:
         super().__init__(instance)
+        self._mixed = True
         self._times = graphs.times
         self._graph, self._of = graphs.graph, graphs.of.tolist()
         self._iterations: list[float] = instance.workload.work.tolist()
@@ -42,18 +40,9 @@ class GraphHosts(SimulatedHosts):
         self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
     ) -> tuple[float, float]:
         """Begin a run; returns when progress begins [s] and its rate against alpha_min."""
-        graph = self._of[job]
-        mapping = self._next.get(job) or in_order(self._graph[graph], pieces)
-        alpha_s = self._times.iteration_s(graph, shape_of(stages for _, stages in mapping))
-        debt = self._charge(job, pieces, now_s, partner) if self._overheads else 0.0
-        whole_s = one_run_s(self._iterations[job], alpha_s)
-        left, shortest = self._left[job], self._shortest[job]
-        rate = shortest / whole_s
-        lasts_s = whole_s if left == shortest else ceil_time(left / rate) or TICK_S
-        self._where[job] = mapping
-        self._begun[job] = (now_s, now_s + debt + lasts_s, debt, rate, pieces)
-        heapq.heappush(self._ends, (now_s + debt + lasts_s, job))
-        return now_s + debt, rate
+        mapping = self._next.get(job)
+        self._where[job] = mapping or in_order(self._graph[self._of[job]], pieces)
+        return super().start(job, pieces, now_s, partner)
 
     def schedule(self) -> Schedule:
         """What was executed so far."""
@@ -61,6 +50,10 @@ class GraphHosts(SimulatedHosts):
         for row, counts in enumerate(self._stages):
             stages[row] = counts
         return replace(super().schedule(), stages=stages)
+
+    def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
+        shape = shape_of(stages for _, stages in self._where[job])
+        return one_run_s(self._iterations[job], self._times.iteration_s(self._of[job], shape))
 
     def _record(
         self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float

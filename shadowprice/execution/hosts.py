@@ -1,4 +1,9 @@
-"""Simulated hosts: runs that end when their work is done, in virtual time."""
+"""Simulated hosts: runs that end when their work is done, in virtual time.
+
+Where a job can be faster or slower, work is counted exactly: a run in which the whole job would take
+P ticks and which makes progress for t of them does t / P of it. A run ends with the first tick at
+which these shares add up to 1 or more, so that no job is ever a tick short of its work.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,8 @@ from array import array
 
 import numpy as np
 
-from shadowprice.instances.grid import TICK_S, ceil_time
+from shadowprice.errors import PolicyError
+from shadowprice.instances.grid import TICK_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.placement.protocol import Pieces
@@ -20,8 +26,8 @@ _NEVER = (math.nan, ALONE)
 class SimulatedHosts:
     """Executes starts and stops in virtual time and records the schedule.
 
-    Work left is kept in run time on the job's fastest GPU type, so that without differing types
-    every number stays on the time grid and is exact.
+    Work left is told in run time on the job's fastest GPU type. Without differing speeds that stays
+    on the time grid and is exact; with them it is a rounded copy of the exact shares.
 
     The partner with which a run shares its GPUs never changes: when it does, the run ends and
     another begins at once that carries on, overhead still unpaid included, and is charged
@@ -50,7 +56,8 @@ class SimulatedHosts:
         self._gang = instance.workload.gpus.tolist()
         self._debt = [0.0] * n if self._overheads else []
         self._last: dict[int, Pieces] = {}
-        self._begun: dict[int, tuple[float, float, float, float, Pieces]] = {}
+        self._begun: dict[int, tuple[float, float, float, float, int, Pieces]] = {}
+        self._done: dict[int, dict[int, int]] = {}
         self._partner: dict[int, int] = {}
         self._cut: dict[int, tuple[float, int]] = {}
         self._ends: list[tuple[float, int]] = []
@@ -78,7 +85,7 @@ class SimulatedHosts:
         if self._mixed:
             return self._begin(job, pieces, now_s, debt, partner)
         end_s = now_s + debt + self._left[job]
-        self._begun[job] = (now_s, end_s, debt, 1.0, pieces)
+        self._begun[job] = (now_s, end_s, debt, 1.0, 0, pieces)
         heapq.heappush(self._ends, (end_s, job))
         return now_s + debt, 1.0
 
@@ -117,11 +124,33 @@ class SimulatedHosts:
     ) -> tuple[float, float]:
         if partner != ALONE:
             self._partner[job] = partner
-        rate = self._shortest[job] / self._whole_s(job, pieces, partner)
-        end_s = now_s + debt + (ceil_time(self._left[job] / rate) or TICK_S)
-        self._begun[job] = (now_s, end_s, debt, rate, pieces)
+        whole_s = self._whole_s(job, pieces, partner)
+        if whole_s == math.inf:
+            raise PolicyError(
+                f"job {job} is started on {pieces}, where it would run for longer than times go"
+            )
+        rate, whole = self._shortest[job] / whole_s, int(whole_s * TICKS_PER_S)
+        end_s = now_s + debt + self._missing(job, whole) * TICK_S
+        self._begun[job] = (now_s, end_s, debt, rate, whole, pieces)
         heapq.heappush(self._ends, (end_s, job))
         return now_s + debt, rate
+
+    def _missing(self, job: int, whole: int) -> int:
+        """Ticks until the work is done in a run in which all of it would take ``whole`` ticks."""
+        left, of = self._share_left(job, whole)
+        return max(-(-left * whole // of), 1)
+
+    def _share_left(self, job: int, whole: int) -> tuple[int, int]:
+        """Share of the job's work that is left, exactly, as a fraction; ``whole`` is a likely denominator."""
+        done = self._done.get(job)
+        if not done:
+            return whole, whole
+        if len(done) == 1 and whole in done:
+            return whole - done[whole], whole
+        left, of = 1, 1
+        for pace, ran in done.items():
+            left, of = left * pace - ran * of, of * pace
+        return left, of
 
     def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
         """Run time of the whole job in such a run [s]: that of its slowest GPU."""
@@ -134,10 +163,16 @@ class SimulatedHosts:
 
     def _interrupt(self, job: int, now_s: float) -> tuple[float, float, Pieces]:
         """End a run before its work is done; returns progress made [s], unpaid debt [s], GPUs."""
-        start_s, _, debt, rate, pieces = self._begun.pop(job)
+        start_s, _, debt, _, whole, pieces = self._begun.pop(job)
         paid = min(debt, now_s - start_s)
         ran = now_s - start_s - paid
-        self._left[job] = max(self._left[job] - (ran if rate == 1.0 else ran * rate), 0.0)
+        if not whole:
+            self._left[job] = max(self._left[job] - ran, 0.0)
+        elif ran:
+            done = self._done.setdefault(job, {})
+            done[whole] = done.get(whole, 0) + int(ran * TICKS_PER_S)
+            left, of = self._share_left(job, whole)
+            self._left[job] = left * int(self._shortest[job] * TICKS_PER_S) / of * TICK_S
         if now_s > start_s:
             self._record(job, pieces, start_s, now_s, paid)
             if self._carries_on:
@@ -147,7 +182,8 @@ class SimulatedHosts:
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Take the next completion: job, time [s], and the GPUs it held."""
         end_s, job = heapq.heappop(self._ends)
-        start_s, _, debt, _, pieces = self._begun.pop(job)
+        start_s, _, debt, _, _, pieces = self._begun.pop(job)
+        self._done.pop(job, None)
         self._last.pop(job, None)
         self._record(job, pieces, start_s, end_s, debt)
         if self._sharing:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +58,8 @@ class Growth:
 class Elasticity:
     r"""How wide each job may grow, and what it gains.
 
-    A gang of g GPUs that holds w is :math:`(w / g)^{\log_2 (2 e)}` times as fast: every doubling
-    multiplies its speed by 2 e. Derived; the paper has no formula.
+    A gang of g GPUs that holds w is :math:`(w / g)^{\log_2 (2 e)}` times as fast, rounded to the nearest
+    double on every machine: every doubling multiplies its speed by 2 e. Derived; the paper has no formula.
 
     Parameters
     ----------
@@ -101,9 +103,21 @@ class Elasticity:
         self, job: NDArray[np.int64], gpus: NDArray[np.int64], width: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Speed of jobs with these gangs on so many GPUs."""
-        exponent = 1.0 + np.log2(self.efficiency[job])
-        return np.asarray((width / gpus) ** exponent, dtype=np.float64)
+        shape = np.broadcast_shapes(np.shape(job), np.shape(gpus), np.shape(width))
+        columns = (self.efficiency[job], gpus, width)
+        rows = zip(
+            *(np.broadcast_to(each, shape).ravel().tolist() for each in columns), strict=True
+        )
+        return np.array([_gain(*row) for row in rows], dtype=np.float64).reshape(shape)
 
     def select(self, keep: NDArray[np.bool_]) -> Elasticity:
         """The same for some of the jobs."""
         return Elasticity(self.widest[keep], self.efficiency[keep])
+
+
+@lru_cache(maxsize=4096)
+def _gain(efficiency: float, gpus: int, width: int) -> float:
+    # Powers of floats differ from machine to machine in the last place, which a run would show.
+    with localcontext(prec=60):
+        exponent = 1 + Decimal(efficiency).ln() / Decimal(2).ln()
+        return float((Decimal(width) / Decimal(gpus)) ** exponent)

@@ -44,3 +44,9 @@ def ceil_time(time_s: float) -> float:
 def to_ticks(times_s: ArrayLike) -> NDArray[np.int64]:
     """Times [s] on the grid as whole ticks, for exact integer sums."""
     return np.round(np.asarray(times_s, dtype=np.float64) * TICKS_PER_S).astype(np.int64)
+
+
+def on_grid(times_s: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether times [s] are whole numbers of ticks; infinity is, what is no number is not."""
+    ticks = times_s * TICKS_PER_S
+    return np.asarray(ticks == np.floor(ticks))

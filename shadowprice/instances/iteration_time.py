@@ -29,15 +29,23 @@ a ring laid out node by node crosses each NIC once in each direction. :math:`B^m
 (``per-gpu``) or B over the number of the job's replicas on m that have remote bytes (``per-job``).
 The first factor is only for pipelines flushed every iteration, with q microbatches and D stages on
 the longest path. NICs shared with other jobs are not modelled.
+
+All is computed in whole numbers and rounded once, to the nearest double: the time of a run must not
+depend on the order of a sum.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import lcm
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.job_graph import JobGraph, Stage, StageMapping
+from shadowprice.instances.job_graph import JobGraph, StageMapping
 from shadowprice.instances.network import SHARINGS, Network
 
 __all__ = [
@@ -53,7 +61,7 @@ __all__ = [
 
 
 def iteration_s(graph: JobGraph, mapping: StageMapping, network: Network) -> float:
-    """alpha, the time of one iteration under a mapping [s]; O(nodes (stages + links)).
+    """alpha, the time of one iteration under a mapping, the nearest double [s]; O(nodes (stages + links)).
 
     Parameters
     ----------
@@ -69,23 +77,26 @@ def iteration_s(graph: JobGraph, mapping: StageMapping, network: Network) -> flo
     -----
     Derived; see the module.
     """
-    counts = replica_counts(graph, mapping, network)
-    busy = counts > 0
-    across = busy.sum(axis=0) > 1
-    ring = np.where(
-        across,
-        graph.ring_bytes / network.nic_bytes_per_s,
-        graph.ring_bytes / network.intra_bytes_per_s,
-    )
-    compute = np.array([_compute_s(stage) for stage in graph.stages])
-    if graph.links:
-        local, remote = node_traffic(graph, counts)
-        share = _nic_share(network, counts, remote)
-        traffic = local / network.intra_bytes_per_s + remote / share[:, None]
-        times = (compute + ring) + 2.0 * traffic
-    else:
-        times = np.broadcast_to(compute + ring, counts.shape)
-    return float(times[busy].max()) * flush_factor(graph)
+    counts: list[list[int]] = replica_counts(graph, mapping, network).tolist()
+    terms = _Terms.of(graph, network)
+    per_job = network.sharing == "per-job"
+    replicas = [stage.replicas for stage in graph.stages]
+    longest = 0
+    for row in counts:
+        sharers = 1
+        if per_job:
+            sharers = sum(
+                here
+                for here, peers in zip(row, terms.peers, strict=True)
+                if here and any(row[t] < replicas[t] for t, _, _ in peers)
+            )
+        for s, here in enumerate(row):
+            if here:
+                time = terms.alone[s] if here == replicas[s] else terms.spread[s]
+                for t, local, remote in terms.peers[s]:
+                    time += row[t] * local + (replicas[t] - row[t]) * remote * sharers
+                longest = max(longest, time)
+    return longest / terms.unit
 
 
 def replica_counts(graph: JobGraph, mapping: StageMapping, network: Network) -> NDArray[np.int64]:
@@ -177,24 +188,21 @@ def shortest_iteration_s(graph: JobGraph, network: Network) -> float:
        G - 1 replicas with the largest w_st / k_t (a knapsack with items of equal size, for which
        greedy is optimal).
 
-    tau_s^m is at least the sum of the four minima, whatever the others are. QED. The bound is
-    lowered by a few units in the last place if there is traffic, so that it holds as computed.
-    O(S + L log L) for L links.
+    tau_s^m is at least the sum of the four minima, whatever the others are. QED. Both sides are
+    rounded once, to the nearest double, so that it holds as computed. O(S + L log L) for L links.
     """
-    nic = network.nic_bytes_per_s
-    intra = network.intra_bytes_per_s
-    remote_rate = nic / network.gpus_per_node if network.sharing == "per-gpu" else nic
-    longest = 0.0
-    local, remote = _most_local(graph, network.gpus_per_node - 1)
-    for s, stage in enumerate(graph.stages):
-        spread = stage.replicas > network.gpus_per_node
-        ring = float(graph.ring_bytes[s]) / (nic if spread else max(nic, intra))
+    intra, nic, gpus = _rates(network)
+    remote_rate = nic / gpus if network.sharing == "per-gpu" else nic
+    longest = Fraction(0)
+    local, remote = _most_local(graph, gpus - 1)
+    for s, (compute, ring) in enumerate(_alone(graph)):
+        least = ring / (nic if graph.stages[s].replicas > gpus else max(nic, intra))
         if intra <= remote_rate:
             traffic = (local[s] + remote[s]) / remote_rate
         else:
             traffic = local[s] / intra + remote[s] / remote_rate
-        longest = max(longest, (_compute_s(stage) + ring) + 2.0 * traffic)
-    return longest * flush_factor(graph) * (1.0 - _rounding(graph))
+        longest = max(longest, compute + least + 2 * traffic)
+    return float(longest * _flush(graph))
 
 
 def longest_iteration_s(graph: JobGraph, network: Network) -> float:
@@ -211,63 +219,127 @@ def longest_iteration_s(graph: JobGraph, network: Network) -> float:
 
     One replica on each node, the worst case in the paper (recalled), is the maximum per GPU when
     B/G <= b, and this bound equals it. Per job it is not: 4 + 4 replicas of two stages on two nodes
-    load each NIC with 4 d, spread out only with d. Raised by a few units in the last place if there
-    is traffic, so that it holds as computed. O(S + L).
+    load each NIC with 4 d, spread out only with d. Rounded once, as alpha is. O(S + L).
     """
-    nic = network.nic_bytes_per_s
-    intra = network.intra_bytes_per_s
-    linked = int(graph.replicas[graph.stage_bytes > 0].sum())
-    sharers = network.gpus_per_node
+    intra, nic, sharers = _rates(network)
     if network.sharing == "per-job":
+        linked = sum(
+            stage.replicas
+            for stage, peers in zip(graph.stages, _peers(graph), strict=True)
+            if peers
+        )
         sharers = max(1, min(sharers, linked - 1))
     rate = min(intra, nic / sharers)
-    longest = 0.0
-    for s, stage in enumerate(graph.stages):
-        ring = float(graph.ring_bytes[s]) / min(nic, intra)
-        traffic = float(graph.stage_bytes[s]) / rate
-        longest = max(longest, (_compute_s(stage) + ring) + 2.0 * traffic)
-    return longest * flush_factor(graph) * (1.0 + _rounding(graph))
+    longest = Fraction(0)
+    for (compute, ring), peers in zip(_alone(graph), _peers(graph), strict=True):
+        traffic = sum((amount for _, amount in peers), Fraction(0)) / rate
+        longest = max(longest, compute + ring / min(nic, intra) + 2 * traffic)
+    return float(longest * _flush(graph))
 
 
 def flush_factor(graph: JobGraph) -> float:
     """(q + D - 1) / q of a pipeline flushed every iteration, D stages on its longest path; else 1."""
+    return float(_flush(graph))
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What alpha is the sum of, in whole multiples of 1 / ``unit`` s, the factor of a flush included.
+
+    Parameters
+    ----------
+    alone, spread : tuple of int
+        Compute and AllReduce of each stage, on one node and on several.
+    peers : tuple of tuple of (int, int, int)
+        For each stage the others it exchanges bytes with, and what each of their replicas adds on the
+        same node and elsewhere. Elsewhere the NIC is shared by G, or counts as whole (``per-job``).
+    """
+
+    unit: int
+    alone: tuple[int, ...]
+    spread: tuple[int, ...]
+    peers: tuple[tuple[tuple[int, int, int], ...], ...]
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(cls, graph: JobGraph, network: Network) -> _Terms:
+        intra, nic, gpus = _rates(network)
+        remote_rate = nic / gpus if network.sharing == "per-gpu" else nic
+        factor = _flush(graph)
+        alone, spread = (
+            [factor * (compute + ring / rate) for compute, ring in _alone(graph)]
+            for rate in (intra, nic)
+        )
+        bytes_each = [
+            [(t, 2 * factor * amount / graph.stages[t].replicas) for t, amount in peers]
+            for peers in _peers(graph)
+        ]
+        traffic = [
+            [(t, amount / intra, amount / remote_rate) for t, amount in peers]
+            for peers in bytes_each
+        ]
+        times = [
+            *alone,
+            *spread,
+            *(time for peers in traffic for _, *both in peers for time in both),
+        ]
+        unit = lcm(*(time.denominator for time in times))
+        return cls(
+            unit,
+            tuple(int(time * unit) for time in alone),
+            tuple(int(time * unit) for time in spread),
+            tuple(
+                tuple((t, int(local * unit), int(remote * unit)) for t, local, remote in peers)
+                for peers in traffic
+            ),
+        )
+
+
+def _rates(network: Network) -> tuple[Fraction, Fraction, int]:
+    """b, B [bytes/s] and G, exactly."""
+    intra, nic = Fraction(network.intra_bytes_per_s), Fraction(network.nic_bytes_per_s)
+    return intra, nic, int(network.gpus_per_node)
+
+
+def _flush(graph: JobGraph) -> Fraction:
     q = graph.microbatches
-    return (q + graph.depth - 1) / q if q else 1.0
+    return Fraction(q + graph.depth - 1, q) if q else Fraction(1)
 
 
-def _compute_s(stage: Stage) -> float:
-    return stage.forward_s + stage.backward_s
+def _alone(graph: JobGraph) -> list[tuple[Fraction, Fraction]]:
+    """Compute time [s] and bytes of AllReduce over each connection, of every stage."""
+    return [
+        (
+            Fraction(stage.forward_s) + Fraction(stage.backward_s),
+            Fraction(2 * (stage.replicas - 1), stage.replicas) * Fraction(stage.parameter_bytes),
+        )
+        for stage in graph.stages
+    ]
 
 
-def _nic_share(
-    network: Network, counts: NDArray[np.int64], remote: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Remote bandwidth of each replica on each node, shape (nodes,) [bytes/s]."""
-    if network.sharing == "per-gpu":
-        return np.full(len(counts), network.nic_bytes_per_s / network.gpus_per_node)
-    sharers = np.where(remote > 0, counts, 0).sum(axis=1)
-    return np.asarray(network.nic_bytes_per_s / np.maximum(sharers, 1))
+def _peers(graph: JobGraph) -> list[list[tuple[int, Fraction]]]:
+    """w_st by s: the stages that one exchanges bytes with, and how many one of its replicas does."""
+    found: list[list[tuple[int, Fraction]]] = [[] for _ in graph.stages]
+    for link in graph.links:
+        if link.bytes_per_replica:
+            sent, (s, t) = Fraction(link.bytes_per_replica), (link.source, link.target)
+            found[s].append((t, sent))
+            found[t].append((s, sent * graph.stages[s].replicas / graph.stages[t].replicas))
+    return found
 
 
-def _most_local(graph: JobGraph, others: int) -> tuple[list[float], list[float]]:
+def _most_local(graph: JobGraph, others: int) -> tuple[list[Fraction], list[Fraction]]:
     """Bytes of a replica of each stage, local and remote, if the best ``others`` are beside it."""
-    local = [0.0] * len(graph.stages)
-    remote = [0.0] * len(graph.stages)
-    peers: list[dict[int, float]] = [{} for _ in graph.stages]
-    for s, t, amount in graph.link_ends.rows():
-        peers[s][t] = peers[s].get(t, 0.0) + amount
-    for s, amounts in enumerate(peers):
+    local = [Fraction(0) for _ in graph.stages]
+    remote = [Fraction(0) for _ in graph.stages]
+    for s, peers in enumerate(_peers(graph)):
         room = others
-        ranked = sorted(amounts, key=lambda t: -amounts[t] / graph.stages[t].replicas)
-        for t in ranked:
-            k = graph.stages[t].replicas
+        each = [
+            (amount / graph.stages[t].replicas, graph.stages[t].replicas) for t, amount in peers
+        ]
+        for amount, k in sorted(each, reverse=True):
             beside = min(k, room)
-            local[s] += amounts[t] * (beside / k)
-            remote[s] += amounts[t] * ((k - beside) / k)
+            local[s] += amount * beside
+            remote[s] += amount * (k - beside)
             room -= beside
     return local, remote
-
-
-def _rounding(graph: JobGraph) -> float:
-    """More than the relative rounding error of a sum over links; 0 where both sums are the same."""
-    return (4 * len(graph.links) + 16) * 2.0**-53 if graph.stage_bytes.any() else 0.0

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.checks import ColumnChecks
 from shadowprice.instances.entries import MAX_WHOLE
+from shadowprice.instances.grid import on_grid
 
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
 
 _OPTIONAL = ("partner", "cpus", "memory_gb")
-_REAL = ("start_s", "end_s", "overhead_s", "cpus", "memory_gb")
+_TIMES = ("start_s", "end_s", "overhead_s")
+_REAL = (*_TIMES, "cpus", "memory_gb")
 
 
 def _nobody() -> NDArray[np.int64]:
@@ -81,7 +83,14 @@ class Schedule:
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, source: str = "schedule") -> Schedule:
-        """Inverse of :meth:`to_frame`; without a column ``partner`` nobody shares."""
+        """Inverse of :meth:`to_frame`; without a column ``partner`` nobody shares.
+
+        Raises
+        ------
+        InputError
+            If a column is missing or not numeric, a number of GPUs, job, node or partner is not whole,
+            or a time is not a whole number of ticks; it names the row.
+        """
         check = ColumnChecks(source, np.arange(len(frame)))
         columns: dict[str, NDArray[Any]] = {}
         if "stages" in frame:
@@ -93,12 +102,7 @@ class Schedule:
                 if column.name in _OPTIONAL:
                     continue
                 raise InputError(f"{source}: column {column.name!r} is missing")
-            given = frame[column.name].to_numpy()
-            columns[column.name] = (
-                check.reals(column.name, given)
-                if column.name in _REAL
-                else check.integers(column.name, given, -MAX_WHOLE, MAX_WHOLE)
-            ).copy()
+            columns[column.name] = _numbers(check, column.name, frame[column.name].to_numpy())
         return cls(**columns)
 
     def to_frame(self) -> pd.DataFrame:
@@ -151,6 +155,18 @@ class Schedule:
 
     def __repr__(self) -> str:
         return f"Schedule({len(self)} rows, {len(self.runs)} runs)"
+
+
+def _numbers(check: ColumnChecks, name: str, given: NDArray[Any]) -> NDArray[Any]:
+    """A column as floats or, where they are counts or rows, as whole numbers; nothing is rounded."""
+    if name not in _REAL:
+        return check.integers(name, given, -MAX_WHOLE, MAX_WHOLE).copy()
+    numbers = check.reals(name, given).copy()
+    if name in _TIMES:
+        # What is not finite the verifier names.
+        on_ticks = on_grid(np.where(np.isfinite(numbers), numbers, 0.0))
+        check.holds(name, given, on_ticks, "seconds that are a multiple of 2**-20")
+    return numbers
 
 
 def _tuples(stages: pd.Series, source: str) -> NDArray[np.object_]:

@@ -1,13 +1,16 @@
 """The verifier: does a schedule obey its instance? Looks at nothing but the two.
 
-It and what it is made of import the instance layer only, so that nothing which produced a schedule helps to approve
-it. Every metric, figure and comparison of this package is computed from verified schedules.
+It reads plain data: columns of the schedule and of the workload, nodes of the cluster, tables of
+rates and profiles, fields of job graphs. How fast each run was it computes in
+``shadowprice/proofs/run_speed.py`` and nowhere else, so that no code which produced a schedule helps to
+approve it. Every metric, figure and comparison of this package is computed from verified schedules.
 
 Rules, in the order they are checked (the first violated row is named):
 
 ======================  =====================================================================
 ``row``                 job, node and partner exist, gpus >= 1, 0 <= start < end,
                         0 <= overhead <= length
+``grid``                every time is a whole number of ticks
 ``release``             no run starts before its job arrives
 ``gang``                whenever a job runs it holds exactly its gang, or as many more as it may grow,
                         all pieces at the same times
@@ -21,7 +24,8 @@ Rules, in the order they are checked (the first violated row is named):
 ``overlap``             a job is in one run at a time
 ``capacity``            no node holds more GPUs than it has, at any moment; shared ones count once
 ``overhead``            starts, restarts and migrations are charged as the instance says, paid first
-``work``                every job does exactly its work, no less and no more
+``work``                every job does its work: all of it, and it stops with the tick that
+                        completes it
 ``lost``                every job runs
 ======================  =====================================================================
 
@@ -29,29 +33,36 @@ A run has one partner from start to end, at whose rate its work is counted. When
 loses a partner its run ends, and one that goes on at the same moment on the same GPUs is charged
 nothing: the partner's coming and going is free for who stays, who comes pays for his own start.
 
-Times are multiples of 2**-20 s, so sums are exact and equality is asked for. Only jobs with
-different speeds, on different GPU types, beside others, under conditions or different mappings of
-their graphs, get a tolerance: two ticks for each run. A job with a graph takes its iterations times alpha of the
-run's mapping, computed here again; in a single run exactly that, rounded up to a tick.
+Times are multiples of 2**-20 s and sums are exact; there are no tolerances. A run in which the whole
+job would take P ticks (rounded up) and which makes progress for t does t / P of it. A job's shares add up to 1 or
+more, in exact arithmetic, and to less than 1 without the last tick of its last run. More would do no
+harm to a bound, since it only makes the schedule cost more; but who holds GPUs after the end of his
+work does not do what the policy decided. At one speed this is equality.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
-from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_ticks
-from shadowprice.instances.instance import Instance
-from shadowprice.instances.job_graphs import run_s
-from shadowprice.instances.schedule import Schedule
+from shadowprice.proofs import run_speed
 from shadowprice.proofs.certificate_conditions import ConditionedRuns
 from shadowprice.proofs.certificate_graphs import MappedRuns
-from shadowprice.proofs.certificate_runs import Runs, owed_ticks
+from shadowprice.proofs.certificate_runs import Runs, owed_ticks, ticks_of
+
+if TYPE_CHECKING:
+    from shadowprice.instances.instance import Instance
+    from shadowprice.instances.schedule import Schedule
 
 Mask = NDArray[np.bool_]
+
+_LATEST_S = 2.0**33
+"""No run ends later [s]: up to there sums of whole ticks are exact."""
 
 
 class Violation(VerificationError):
@@ -76,6 +87,7 @@ def verify(instance: Instance, schedule: Schedule) -> None:
     """
     check = _Verifier(instance, schedule)
     check.rows()
+    check.grid()
     check.release()
     runs = check.gangs()
     check.types(runs)
@@ -94,6 +106,9 @@ class _Verifier:
         self.workload = instance.workload
         self.schedule = schedule
         self.shared = schedule.partner >= 0
+        self.kind = run_speed.gpu_types(instance.cluster)[1]
+        self.size = np.array([node.gpus for node in instance.cluster.nodes], dtype=np.int64)
+        self.alone = run_speed.alone_ticks(instance)
         self.mapped: MappedRuns | None = None
         self.conditioned: ConditionedRuns | None = None
 
@@ -129,10 +144,16 @@ class _Verifier:
         self.refuse("row", s.gpus < 1, "holds no GPUs, expected at least 1")
         finite = np.isfinite(s.start_s) & np.isfinite(s.end_s) & np.isfinite(s.overhead_s)
         self.refuse("row", ~finite, "has a time that is not a number")
-        ordered = (s.start_s >= 0) & (s.start_s < s.end_s) & (s.end_s <= 2 * MAX_TIME_S)
+        ordered = (s.start_s >= 0) & (s.start_s < s.end_s) & (s.end_s <= _LATEST_S)
         self.refuse("row", ~ordered, "expected 0 <= start < end")
         within = (s.overhead_s >= 0) & (s.overhead_s <= s.end_s - s.start_s)
         self.refuse("row", ~within, "expected 0 <= overhead <= length of the run")
+
+    def grid(self) -> None:
+        for column in ("start_s", "end_s", "overhead_s"):
+            ticks = getattr(self.schedule, column) * run_speed.TICKS_PER_S
+            bad = ticks != np.floor(ticks)
+            self.refuse("grid", bad, partial(_off_grid, column, ticks))
 
     def release(self) -> None:
         early = self.schedule.start_s < self.workload.arrival_s[self.schedule.job]
@@ -147,7 +168,7 @@ class _Verifier:
         head = runs.row[piece] if len(piece) else piece
         apart = (s.end_s[order] != s.end_s[head]) | (s.overhead_s[order] != s.overhead_s[head])
         self.refuse("gang", apart, "ends or pays overhead apart from the rest of its gang", order)
-        held = np.bincount(piece, weights=s.gpus[order], minlength=len(runs.row)).astype(np.int64)
+        held = runs.width(s)
         gang = self.workload.gpus[s.job[runs.row]]
         parts = self.instance.conditions
         elastic = None if parts is None else parts.elasticity
@@ -162,8 +183,7 @@ class _Verifier:
 
     def types(self, runs: Runs) -> None:
         s = self.schedule
-        kind = self.instance.cluster.type_of_node[s.node]
-        unable = ~np.isfinite(self.instance.processing_s[s.job, kind])
+        unable = self.alone[s.job, self.kind[s.node]] == 0
         self.refuse("type", unable, "the job has no throughput on this node's GPU type")
 
     def stages(self, runs: Runs) -> None:
@@ -199,7 +219,7 @@ class _Verifier:
         s, rows = self.schedule, np.flatnonzero(self.shared)
         apart = s.partner[runs.order] != s.partner[runs.row[runs.piece]]
         self.refuse("partner", apart, "has another partner than the rest of its gang", runs.order)
-        unable = ~np.isfinite(self._whole_s(rows))
+        unable = self._row_ticks(rows) == 0
         say = "the job and its partner have no rates for sharing GPUs of this type"
         self.refuse("partner", unable, say, rows)
         # A job has one row at a node and a start, so that mirrored rows lie side by side.
@@ -231,7 +251,7 @@ class _Verifier:
         change = np.concatenate((-gpus, gpus))
         order = np.lexsort((np.arange(2 * n) >= n, time, node))
         held = np.cumsum(change[order])
-        size = self.instance.cluster.gpus_per_node[node[order]]
+        size = self.size[node[order]]
         self.refuse(
             "capacity",
             held > size,
@@ -242,11 +262,12 @@ class _Verifier:
     def overheads(self, runs: Runs) -> None:
         s, rules = self.schedule, self.instance.overheads
         row = runs.row
-        if rules.free:
+        charges = (rules.start_s, rules.restart_s, rules.migration_s)
+        if not any(charges) and not rules.restart_by_gpus:
             self.refuse("overhead", s.overhead_s > 0, "pays overhead, the instance charges none")
             return
         owed = owed_ticks(self.instance, s, runs)
-        progress = to_ticks(s.end_s[row] - s.start_s[row] - s.overhead_s[row]) > 0
+        progress = s.end_s[row] - s.start_s[row] - s.overhead_s[row] > 0
         self.refuse("overhead", owed < 0, "pays more overhead than was charged", row)
         unpaid = progress & (owed > 0)
         self.refuse("overhead", unpaid, "makes progress before its overhead is paid", row)
@@ -257,43 +278,62 @@ class _Verifier:
         if (count == 0).any():
             k = int((count == 0).argmax())
             raise Violation("lost", f"job {self.workload.id[k]!r} never runs", job=k)
-        ran = s.end_s[runs.row] - s.start_s[runs.row] - s.overhead_s[runs.row]
-        shortest, who = self.instance.shortest_s, s.job[runs.row]
-        alike = self.workload.throughput is None and self.conditioned is None
-        needed, exact = shortest, np.full(jobs, alike)
-        exact[s.job[self.shared]] = False
-        if self.mapped is not None:
-            # Work done in one run has a length of its own.
-            exact, needed = count == 1, shortest.copy()
-            needed[who[exact[who]]] = self._run_whole_s(runs)[exact[who]]
-        ticks = np.zeros(jobs, dtype=np.int64)
-        np.add.at(ticks, who, to_ticks(ran))
-        done, wrong = ticks * TICK_S, exact & (ticks != to_ticks(needed))
-        if not exact.all():
-            slowest = self._run_whole_s(runs)
-            share = np.bincount(who, weights=ran / slowest, minlength=jobs)
-            rounding = np.bincount(who, np.maximum(shortest[who] / slowest, 1.0), jobs)
-            done = np.where(exact, done, share * shortest)
-            allowed = 2 * TICK_S * rounding + 1e-9 * shortest
-            wrong |= ~exact & (np.abs(done - shortest) > allowed)
-        if wrong.any():
-            k = int(wrong.argmax())
-            say = f"runs for {done[k]} s of progress, its work takes {needed[k]} s"
-            raise Violation("work", f"job {self.workload.id[k]!r} {say}", job=k)
+        if not jobs:
+            return
+        ran = ticks_of(s.end_s - s.start_s - s.overhead_s)[runs.row]
+        whole = self._run_ticks(runs)
+        endless = whole == 0
+        self.refuse("work", endless, "would take longer than 2**32 s for the whole job", runs.row)
+        # Runs are in order of their jobs.
+        first = np.flatnonzero(np.diff(s.job[runs.row], prepend=-1))
+        last = np.append(first[1:], len(ran)) - 1
+        idle = ran[last] == 0
+        self.refuse("work", idle, "the job's last run makes no progress", runs.row[last])
+        at_one_pace = np.minimum.reduceat(whole, first) == np.maximum.reduceat(whole, first)
+        done = np.add.reduceat(ran, first)
+        for k in np.flatnonzero(~at_one_pace | (done != whole[first])).tolist():
+            mine = slice(int(first[k]), int(last[k]) + 1)
+            pace = int(whole[last[k]])
+            off = run_speed.done_and_over(ran[mine].tolist(), whole[mine].tolist(), pace)
+            if any(off):
+                raise Violation(
+                    "work",
+                    f"job {self.workload.id[k]!r} {_amiss(int(done[k]), pace, *off)}",
+                    job=k,
+                )
 
-    def _run_whole_s(self, runs: Runs) -> NDArray[np.float64]:
-        """Run time [s] of the whole job as each run goes: the slowest of its GPUs, or its mapping."""
+    def _run_ticks(self, runs: Runs) -> run_speed.Ticks:
+        """How long the whole job would take as each run goes: as on the slowest of its GPUs."""
         if self.mapped is not None:
-            return run_s(self.workload.work[self.schedule.job[runs.row]], self.mapped.iteration_s)
-        slowest = np.zeros(len(runs.row))
-        np.maximum.at(slowest, runs.piece, self._whole_s(runs.order))
-        return slowest if self.conditioned is None else slowest / self.conditioned.speed
+            work = self.workload.work[self.schedule.job[runs.row]]
+            return run_speed.iterations_ticks(work, self.mapped.iteration_s)
+        rows = self._row_ticks(runs.order)
+        if not len(rows):
+            return rows
+        slowest = np.maximum.reduceat(rows, runs.first)
+        if self.conditioned is None:
+            return slowest
+        return run_speed.slower_ticks(slowest, self.conditioned.speed)
 
-    def _whole_s(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Run time [s] of the whole job as each row runs: on its GPU type, with its partner."""
-        s, instance = self.schedule, self.instance
-        job, shared = s.job[rows], self.shared[rows]
-        kind = instance.cluster.type_of_node[s.node[rows]]
-        times, partner = instance.plain_processing_s[job, kind], s.partner[rows]
-        times[shared] = instance.shared_processing_s(job[shared], partner[shared], kind[shared])
+    def _row_ticks(self, rows: NDArray[np.int64]) -> run_speed.Ticks:
+        """How long the whole job would take as each row runs: on its GPU type, with its partner."""
+        s = self.schedule
+        job, kind, shared = s.job[rows], self.kind[s.node[rows]], self.shared[rows]
+        times = self.alone[job, kind]
+        if shared.any():
+            beside = s.partner[rows][shared]
+            times[shared] = run_speed.beside_ticks(
+                self.instance, self.alone, job[shared], beside, kind[shared]
+            )
         return times
+
+
+def _off_grid(column: str, ticks: NDArray[np.float64], row: int) -> str:
+    return f"{column} is {float(ticks[row])!r} ticks of 2**-20 s, expected a whole number"
+
+
+def _amiss(done: int, pace: int, short: int, over: int) -> str:
+    """What is wrong with work, in words, from ticks."""
+    ran_s, whole_s = (ticks / run_speed.TICKS_PER_S for ticks in (done, pace))
+    text = f"runs for {ran_s!r} s of progress; as in its last run its work takes {whole_s!r} s: "
+    return text + (f"{short} ticks are missing" if short else f"{over} ticks too many")

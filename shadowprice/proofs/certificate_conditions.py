@@ -1,21 +1,24 @@
 """What the verifier checks of CPUs and memory, and how fast runs were under their conditions.
 
-Everything is computed from the rows of the schedule and the instance, row by row in columns, and
+Everything is computed from the rows of the schedule and plain data of the instance, in columns, and
 not by the code the engine uses for single runs.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.instances.conditions import Conditions
-from shadowprice.instances.instance import Instance
-from shadowprice.instances.locality import fewest_nodes
-from shadowprice.instances.profile import SLACK
-from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.sensitivity import Sensitivity
+from shadowprice.proofs import run_speed
 from shadowprice.proofs.certificate_runs import Runs
+
+if TYPE_CHECKING:
+    from shadowprice.instances.conditions import Conditions
+    from shadowprice.instances.instance import Instance
+    from shadowprice.instances.schedule import Schedule
+    from shadowprice.instances.sensitivity import Sensitivity
 
 Fault = tuple[int, str]
 """A row and what is wrong with it."""
@@ -40,20 +43,14 @@ class ConditionedRuns:
         self.fault: Fault | None = None
         if conditions.sensitivity is not None:
             self.fault = self._counted(conditions.sensitivity) or self._fits()
-        job = schedule.job[runs.row]
+        job, width = schedule.job[runs.row], runs.width(schedule)
         rows = np.bincount(runs.piece, minlength=len(runs.row))
-        width = self._width()
         if conditions.locality is not None:
-            spread = rows > fewest_nodes(instance.cluster)[width]
+            spread = rows > run_speed.fewest_nodes(instance.cluster, width)
             self.speed *= np.where(spread, conditions.locality.spread_speed[job], 1.0)
         if conditions.elasticity is not None:
-            self.speed *= conditions.elasticity.speed(job, instance.workload.gpus[job], width)
-
-    def _width(self) -> NDArray[np.int64]:
-        """GPUs of every run, no more than the cluster has: that is another rule's."""
-        runs, gpus = self._runs, self._schedule.gpus
-        held = np.bincount(runs.piece, weights=gpus[runs.order], minlength=len(runs.row))
-        return np.minimum(held.astype(np.int64), self._instance.cluster.total_gpus)
+            gang = instance.workload.gpus[job]
+            self.speed *= run_speed.width_speed(conditions.elasticity, job, gang, width)
 
     def _counted(self, sensitivity: Sensitivity) -> Fault | None:
         """Speed by CPUs and memory; the first row that has too little for any speed."""
@@ -65,19 +62,7 @@ class ConditionedRuns:
             if bad.any():
                 row = int(bad.argmax())
                 return row, f"{name} is {held[row]}, expected a number >= 0"
-        speed = np.zeros(len(s))
-        of = sensitivity.of[s.job]
-        for number, profile in enumerate(sensitivity.profiles):
-            rows = np.flatnonzero(of == number)
-            axes = []
-            for axis, held in (
-                (profile.cpus_per_gpu, s.cpus),
-                (profile.memory_gb_per_gpu, s.memory_gb),
-            ):
-                amounts = held[rows] / s.gpus[rows] * (1 + SLACK)
-                axes.append(np.searchsorted(axis, amounts, side="right") - 1)
-            measured = (axes[0] >= 0) & (axes[1] >= 0)
-            speed[rows] = np.where(measured, profile.speed[axes[0], axes[1]], 0.0)
+        speed = run_speed.profile_speed(sensitivity, s.job, s.gpus, s.cpus, s.memory_gb)
         if (speed == 0).any():
             row = int((speed == 0).argmax())
             held_text = f"{s.cpus[row]:g} CPUs and {s.memory_gb[row]:g} GB"

@@ -6,17 +6,20 @@ once for each of them, from the graph and the rows alone and not from what the e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import InputError
-from shadowprice.instances.iteration_time import iteration_s
-from shadowprice.instances.job_graph import JobGraph
-from shadowprice.instances.job_graphs import JobGraphs, Shape, shape_of
-from shadowprice.instances.schedule import Schedule
+from shadowprice.proofs import run_speed
 from shadowprice.proofs.certificate_runs import Runs
+
+if TYPE_CHECKING:
+    from shadowprice.instances.job_graph import JobGraph
+    from shadowprice.instances.job_graphs import JobGraphs
+    from shadowprice.instances.schedule import Schedule
 
 _MANY = 2**31
 """More replicas than a node has GPUs."""
@@ -76,8 +79,8 @@ class MappedRuns:
             pieces = number[first:end]
             key = (graph[run], tuple(sorted(pieces) if len(pieces) > 1 else pieces))
             if key not in known:
-                shape = shape_of(cells[piece] for piece in pieces)
-                found = self._iteration_s(self._graphs.graph[graph[run]], shape)
+                nodes = [cells[piece] for piece in pieces]
+                found = self._iteration_s(self._graphs.graph[graph[run]], nodes)
                 if isinstance(found, str):
                     return int(runs.row[run]), found
                 known[key] = len(times)
@@ -86,18 +89,18 @@ class MappedRuns:
         self.iteration_s = np.array(times, dtype=np.float64)[np.array(which, dtype=np.int64)]
         return None
 
-    def _iteration_s(self, graph: JobGraph, shape: Shape) -> float | str:
+    def _iteration_s(self, graph: JobGraph, nodes: Sequence[Sequence[int]]) -> float | str:
         """Alpha [s], or what is wrong."""
-        for stage, *counts in zip(graph.stages, *shape, strict=True):
+        for stage, *counts in zip(graph.stages, *nodes, strict=True):
             if sum(counts) != stage.replicas:
                 return (
                     f"the run has {sum(counts)} replicas of stage {stage.name!r}, "
                     f"its job's graph has {stage.replicas}"
                 )
-        try:
-            return iteration_s(graph, tuple(enumerate(shape)), self._graphs.network)
-        except InputError as error:
-            return str(error)
+        most, limit = max(map(sum, nodes)), int(self._graphs.network.gpus_per_node)
+        if most > limit:
+            return f"the run has {most} replicas on one node, expected at most {limit}, its GPUs"
+        return run_speed.iteration_s(graph, nodes, self._graphs.network)
 
 
 def _whole(cell: tuple[object, ...], known: dict[tuple[int, ...], int]) -> bool:

@@ -1,9 +1,13 @@
-r"""Check a certificate: ``python checker.py FILE``. Standard library only; imports nothing else.
+"""Check a certificate: ``python checker.py FILE [DIGEST]``. Standard library only; imports nothing else.
 
-A certificate claims that a schedule costs r times what no schedule of its instance is below; docs/certificates.md
-has its format. Checked are digests; the schedule (every job runs, after its arrival, on its gang, one run at
-a time, on types it can use, exactly its work, overheads charged and paid first, no node over its GPUs); the
-cost; the bound, from its multipliers by weak duality; and cost = r x bound.
+A certificate claims that a schedule costs at most r times what any schedule of its instance costs that
+may preempt and in which no two jobs share a GPU; docs/certificates.md has its format. Checked are form and
+digests; the schedule (every job runs, after its arrival, on its gang, one run at a time, on types it can
+use, all of its work, overheads charged and paid first, no node over its GPUs); the cost; the bound, from its
+multipliers by weak duality, which must be as large as claimed; and cost <= r x bound, r >= 1. Numbers are
+whole or fractions; nothing is rounded in favour of the claim.
+
+With DIGEST, which `shadowprice certify` prints, the instance must be the one of this digest.
 """
 
 from __future__ import annotations
@@ -11,16 +15,25 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import lcm
+from math import ceil, lcm
 from typing import Any
 
 Record = dict[str, Any]
 Records = list[Record]
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+FORMAT = 2
+CLASS = "preemptive schedules in which no two jobs share a GPU"
+LARGEST = 2**100
+MOST = 10**1000
+PRICE_UNIT = 2**20
+RATIONAL = re.compile(r"[0-9]{1,1000}/[0-9]{1,1000}", re.ASCII)
 
 
 class Rejected(Exception):
@@ -35,17 +48,37 @@ def need(fine: object, message: str) -> None:
 
 def whole(value: Any, what: str, least: int = 0) -> int:
     """A whole number from ``least`` on."""
-    need(type(value) is int and value >= least, f"{what} is {value!r}, not an integer >= {least}")
+    fine = type(value) is int and least <= value <= LARGEST
+    need(fine, f"{what} is {value!r:.80}, not an integer from {least} to 2^100")
     return int(value)
 
 
 def rational(value: Any, what: str) -> Fraction:
-    """A number >= 0 as an integer or "p/q" in lowest terms."""
-    if type(value) is str:
-        number = Fraction(value)
-        need(number >= 0 and str(number) == value, f"{what} is {value!r}, not p/q >= 0, reduced")
-        return number
-    return Fraction(whole(value, what))
+    """A number >= 0 as an integer or "p/q" in lowest terms, of at most 1,000 digits each."""
+    if type(value) is int:
+        need(0 <= value < MOST, f"{what} is {value!r:.80}, not a number from 0 to 10^1000")
+        return Fraction(value)
+    say = f'{what} is {value!r:.80}, not an integer or "p/q" >= 0 in lowest terms'
+    need(type(value) is str and RATIONAL.fullmatch(value), say)
+    number = Fraction(*map(int, value.split("/")))
+    need(number.denominator > 1 and str(number) == value, say)
+    return number
+
+
+def name(value: Any, what: str) -> str:
+    """A name that prints on one line as what it is."""
+    fine = type(value) is str and 0 < len(value) <= 1000 and value.isprintable()
+    need(fine, f"{what} is {value!r:.80}, not a printable name of 1 to 1,000 characters")
+    return str(value)
+
+
+def total(terms: Iterable[Fraction]) -> Fraction:
+    """Their sum, rounded down to a multiple of 2^-1200; pairwise, for denominators are all different."""
+    sums = [(term.numerator, term.denominator) for term in terms]
+    while len(sums) > 1:
+        pairs = zip(sums[::2], sums[1::2], strict=False)
+        sums = [*((a * d + c * b, b * d) for (a, b), (c, d) in pairs), *sums[len(sums) & ~1 :]]
+    return Fraction((sums[0][0] << 1200) // sums[0][1], 1 << 1200)
 
 
 def digest(lines: Iterable[str]) -> str:
@@ -64,27 +97,36 @@ FIELDS = {
     "job": {"job", "id", "arrival", "gpus", "weight", "run"},
     "run": {"job", "start", "end", "overhead", "pieces"},
     "bound": {"bound", "grid", "prices"},
-    "claim": {"cost", "bound", "ratio", "instance", "file"},
-}  # fmt: skip
+    "claim": {"class", "cost", "bound", "ratio", "instance", "file"},
+}
 
 
 def read(text: str) -> dict[str, Records]:
     """Records by kind, after form, order and digests were checked."""
     lines = text.split("\n")
     need(len(lines) > 1 and lines.pop() == "", "the file does not end with a line break")
+    need(text.isascii(), "the file is not ASCII")
     found: dict[str, Records] = {kind: [] for kind in FIELDS}
+    order = list(FIELDS)
     for number, line in enumerate(lines, 1):
         record = json.loads(line)
-        kind = record.pop("kind")
-        need(set(record) == FIELDS[kind], f"line {number}: {kind} has fields {sorted(record)}")
+        need(type(record) is dict, f"line {number} is not an object")
+        kind = record.pop("kind", None)
+        need(kind in order, f"line {number}: kind is {kind!r:.80}, not one of {', '.join(order)}")
+        if kind == "header":
+            made = record.get("format")
+            fine = type(made) is int and made == FORMAT
+            need(fine, f"format is {made!r:.80}, this program checks format {FORMAT}")
+        fields = ", ".join(sorted(record))
+        need(set(record) == FIELDS[kind], f"line {number}: {kind} has fields {fields:.200}")
         need(canonical({"kind": kind, **record}) == line, f"line {number} is not in canonical form")
-        later = list(FIELDS)[list(FIELDS).index(kind) + 1 :]
+        later = order[order.index(kind) + 1 :]
         need(not any(found[other] for other in later), f"line {number}: {kind} comes too late")
         found[kind].append(record)
-    (header,), (claim,), (_,) = (found[kind] for kind in ("header", "claim", "bound"))
-    need(header["format"] == 1, "format is not 1")
+    for kind in ("header", "bound", "claim"):
+        need(len(found[kind]) == 1, f"{len(found[kind])} lines are of kind {kind}, not one")
     given = lines[1 : 1 + len(found["node"]) + len(found["job"])]
-    claim = {"kind": "claim", **claim}
+    claim = {"kind": "claim", **found["claim"][0]}
     need(claim["instance"] == digest(given), "the digest of the instance is another")
     signature = claim.pop("file")
     need(signature == digest([*lines[:-1], canonical(claim)]), "the digest of the file is another")
@@ -94,16 +136,27 @@ def read(text: str) -> dict[str, Records]:
 def check_instance(header: Record, nodes: Records, jobs: Records) -> None:
     """The nodes, jobs and charges make sense."""
     need(jobs and nodes, "there are no jobs or no nodes")
-    charges = [header["start"], header["migration"], *(ticks for _, ticks in header["restart"])]
-    need(all(whole(ticks, "charge") >= 0 for ticks in charges), "a charge is negative")
+    name(header["policy"], "policy")
+    for field in ("start", "migration"):
+        whole(header[field], field)
     gangs = [whole(gang, "gang of a restart", 1) for gang, _ in header["restart"]]
     need(gangs and gangs == sorted(set(gangs)), f"gangs of restarts are {gangs}, not increasing")
+    for _, ticks in header["restart"]:
+        whole(ticks, "restart")
     for k, node in enumerate(nodes):
-        need(node["node"] == k and whole(node["gpus"], "GPUs", 1), f"node {k} is out of order")
+        need(whole(node["node"], f"node {k}") == k, f"node {k} is out of order")
+        whole(node["gpus"], f"GPUs of node {k}", 1)
+        name(node["type"], f"type of node {k}")
+    types, ids = {node["type"] for node in nodes}, set()
     for k, job in enumerate(jobs):
-        need(job["job"] == k and whole(job["gpus"], "gang", 1), f"job {k} is out of order")
+        need(whole(job["job"], f"job {k}") == k, f"job {k} is out of order")
+        whole(job["gpus"], f"gang of job {k}", 1)
+        ids.add(name(job["id"], f"id of job {k}"))
+        need(len(ids) == k + 1, f"job {k} has the id of another")
         whole(job["arrival"], f"arrival of job {k}")
         job["weight"] = rational(job["weight"], f"weight of job {k}")
+        need(type(job["run"]) is dict and job["run"], f"job {k} can run nowhere")
+        need(set(job["run"]) <= types, f"job {k} has a run time on a type that no node is of")
         job["shortest"] = min(whole(t, f"run time of job {k}", 1) for t in job["run"].values())
 
 
@@ -137,29 +190,32 @@ def check_schedule(header: Record, nodes: Records, jobs: Records, runs: Records)
 
 def check_job(header: Record, nodes: Records, job: Record, runs: Records) -> int:
     """Completion of a job from its runs in order."""
-    name, times = f"job {job['job']}", job["run"].values()
-    need(runs, f"{name} is lost: it never runs")
+    which = f"job {job['job']}"
+    need(runs, f"{which} is lost: it never runs")
     restart = [t for g, t in header["restart"] if job["gpus"] <= g] or [header["restart"][-1][1]]
     owed, done = 0, Fraction(0)
     for number, run in enumerate(runs):
         owed += header["start"]
         if number:
             before = runs[number - 1]
-            need(run["start"] >= before["end"], f"{name} runs twice at tick {run['start']}")
+            need(run["start"] >= before["end"], f"{which} runs twice at tick {run['start']}")
             owed += restart[0] + header["migration"] * (run["pieces"] != before["pieces"])
         owed -= run["overhead"]
         progress = run["end"] - run["start"] - run["overhead"]
-        need(owed == 0 or (owed > 0 and not progress), f"{name} owes {owed} ticks of overhead")
-        done += Fraction(progress, max(job["run"][nodes[n]["type"]] for n, _ in run["pieces"]))
-    # Where speeds differ the end of a run is rounded up: two ticks.
-    allowed = Fraction(2 * len(runs), min(times)) if len(set(times)) > 1 else 0
-    need(abs(done - 1) <= allowed, f"{name} does {float(done):.9f} of its work")
+        need(owed == 0 or (owed > 0 and not progress), f"{which} owes {owed} ticks of overhead")
+        pace = max(job["run"][nodes[n]["type"]] for n, _ in run["pieces"])
+        done += Fraction(progress, pace)
+    # All of the work, and no tick more than it takes: the last one completes it.
+    short, over = ceil((1 - done) * pace), (done - 1) * pace
+    need(short <= 0, f"{which} is {short} ticks short of its work")
+    need(progress and over < 1, f"{which} holds GPUs after the end of its work")
     return int(runs[-1]["end"])
 
 
 def cost_of(objective: str, jobs: Records, ends: list[int]) -> tuple[Fraction, Fraction]:
     """Cost of completions in ticks, and what it subtracts from them."""
-    need(objective in ("completion", "flow", "makespan"), f"objective is {objective!r}")
+    known = ("completion", "flow", "makespan")
+    need(objective in known, f"objective is {objective!r:.80}, not one of {', '.join(known)}")
     if objective == "makespan":
         offset = Fraction(min(job["arrival"] for job in jobs))
         return max(ends) - offset, offset
@@ -201,39 +257,40 @@ def bound_fluid(jobs: Records, capacity: int, bound: Record) -> Fraction:
 def bound_mean_busy_time(jobs: Records, capacity: int, bound: Record) -> Fraction:
     """Mean busy times of preemptive WSPT on one machine."""
     area = [job["gpus"] * job["shortest"] for job in jobs]
-    total = sum((job["weight"] * Fraction(job["shortest"], 2) for job in jobs), Fraction(0))
-    pieces = one_machine(jobs, capacity, lambda j, left: -jobs[j]["weight"] / area[j])
-    for j, begin, end, _ in pieces:
-        total += jobs[j]["weight"] * Fraction(end * end - begin * begin, 2 * area[j] * capacity)
-    return total
+    twice = [area[k] * capacity * job["shortest"] for k, job in enumerate(jobs)]
+    for j, begin, end, _ in one_machine(
+        jobs, capacity, lambda j, left: -jobs[j]["weight"] / area[j]
+    ):
+        twice[j] += end * end - begin * begin
+    return total(
+        job["weight"] * Fraction(twice[k], 2 * area[k] * capacity) for k, job in enumerate(jobs)
+    )
 
 
 def bound_interval_lp(jobs: Records, capacity: int, bound: Record) -> Fraction:
     """Every job takes its time where time and GPUs cost least."""
     grid = [whole(b, "grid") for b in bound["grid"]]
-    prices = [rational(p, "price") for p in bound["prices"]]
+    prices = [whole(p, "price") for p in bound["prices"]]
     need(len(grid) == len(prices) + 1 and grid == sorted(set(grid)), "the grid does not increase")
     need(grid[0] <= min(job["arrival"] for job in jobs), "the grid begins too late")
     last = max(job["arrival"] for job in jobs) + sum(job["shortest"] for job in jobs)
     need(grid[-1] >= last, "the grid ends too early")
-    total = -capacity * sum(p * (b - a) for p, (a, b) in zip(prices, pairwise(grid), strict=True))
-    common = lcm(*(price.denominator for price in prices))
-    return total + sum((least_price(job, grid, prices, common) for job in jobs), Fraction(0))
+    paid = capacity * sum(p * (b - a) for p, (a, b) in zip(prices, pairwise(grid), strict=True))
+    return total([Fraction(-paid, PRICE_UNIT), *(least_price(job, grid, prices) for job in jobs)])
 
 
-def least_price(job: Record, grid: list[int], prices: list[Fraction], common: int) -> Fraction:
+def least_price(job: Record, grid: list[int], prices: list[int]) -> Fraction:
     """What a job pays at least: w (begin / p) + g beta a unit of time, in halves of intervals."""
     work, weight = int(job["shortest"]), Fraction(job["weight"])
-    q = lcm(weight.denominator, common)  # costs are whole in units of 1 / (p q)
-    time_cost, rent = int(weight * q), work * job["gpus"]
+    q = lcm(weight.denominator, PRICE_UNIT)  # costs are whole in units of 1 / (p q)
+    time_cost, rent = int(weight * q), work * job["gpus"] * (q // PRICE_UNIT)
     offers = []
     for (a, b), price in zip(pairwise(grid), prices, strict=True):
         begin = max(a, job["arrival"])
         most = min(b - begin, work)
         if most > 0:
-            rented = rent * int(price * q)
-            offers.append((time_cost * begin + rented, most - most // 2))
-            offers.append((time_cost * (begin + most) + rented, most // 2))
+            offers.append((time_cost * begin + rent * price, most - most // 2))
+            offers.append((time_cost * (begin + most) + rent * price, most // 2))
     left, cost = work, 0
     for price, room in sorted(offers):
         take = min(left, room)
@@ -273,26 +330,72 @@ def prove(found: dict[str, Records]) -> Record:
     cost, offset = cost_of(header["objective"], jobs, ends)
     need(cost == rational(claim["cost"], "cost"), f"the schedule costs {cost}, not {claim['cost']}")
     kind = bound["bound"]
+    need(type(kind) is str and kind in BOUNDS, f"the bound is {kind!r:.80}, which is unknown")
     need((kind == "area") == (header["objective"] == "makespan"), f"{kind!r} is no bound of that")
+    need(type(bound["grid"]) is list and type(bound["prices"]) is list, "prices are no lists")
     need(kind == "interval-lp" or not bound["grid"] + bound["prices"], f"{kind} takes no prices")
-    value = BOUNDS[kind](jobs, sum(node["gpus"] for node in nodes), bound)
-    least = max(value - offset, Fraction(0))
-    need(least == rational(claim["bound"], "bound"), f"the bound is {least}, not {claim['bound']}")
-    fine = cost == rational(claim["ratio"], "ratio") * least and (claim["ratio"] == 1 or cost)
-    need(fine, f"{cost} is not {claim['ratio']} x {least}")
-    return {**claim, "policy": header["policy"], "objective": header["objective"], "kind": kind}
+    capacity = sum(node["gpus"] for node in nodes)
+    value = max(BOUNDS[kind](jobs, capacity, bound) - offset, Fraction(0))
+    least = rational(claim["bound"], "bound")
+    need(least <= value, f"the bound is {shown(value)}, not {shown(least)}")
+    need(value <= cost, f"the schedule costs {shown(cost)}, less than any can ({shown(value)})")
+    ratio = rational(claim["ratio"], "ratio")
+    need(ratio >= 1, f"the ratio is {claim['ratio']}, no schedule costs less than the optimum")
+    need(cost <= ratio * least, f"the cost {shown(cost)} is not {shown(ratio)} x {shown(least)}")
+    need(claim["class"] == CLASS, f"the class is {claim['class']!r:.80}, not {CLASS!r}")
+    return {
+        **claim,
+        "policy": header["policy"],
+        "objective": header["objective"],
+        "kind": kind,
+        "jobs": len(jobs),
+        "gpus": capacity,
+        "nodes": len(nodes),
+    }
+
+
+def shown(number: Fraction) -> str:
+    """A number for a message: exact if short, else some digits of it."""
+    exact = str(number)
+    return exact if len(exact) <= 40 else f"about {quotient(number, 12)}"
+
+
+def quotient(number: Fraction, digits: int) -> Decimal:
+    """A number >= 0 in decimal digits, rounded up; numbers beyond the range of floats are none here."""
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    return context.divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
+def at_most(ratio: Fraction) -> str:
+    """A ratio that is an upper limit in four digits, rounded up; from 1,000 on without decimals."""
+    if ratio.denominator == 1 and ratio < 1_000_000:
+        return f"{ratio.numerator}x"
+    return f"{ceil(ratio)}x" if 1_000 < ratio < 1_000_000 else f"{quotient(ratio, 4)}x"
+
+
+def sentences(claim: Record) -> tuple[str, str]:
+    """A checked claim in words: what was proven, and of what."""
+    policy = claim["policy"] if " " not in claim["policy"] else repr(claim["policy"])
+    ratio = at_most(Fraction(claim["ratio"]))
+    return (
+        f"proven: {policy} costs at most {ratio} the offline optimum of {claim['class']} "
+        f"({claim['objective']}, by {claim['kind']})",
+        f"instance: {claim['jobs']} jobs, {claim['gpus']} GPUs on {claim['nodes']} nodes, "
+        f"SHA-256 {claim['instance']}",
+    )
 
 
 def main() -> int:
     """Check the file named on the command line; exit code 0 if it proves its claim, else 1."""
     try:
-        with open(sys.argv[1], encoding="ascii") as file:
+        with open(sys.argv[1], encoding="ascii", newline="") as file:
             claim = check(file.read())
+        asked = sys.argv[2:3] or [claim["instance"]]
+        need([claim["instance"]] == asked, f"the instance is {claim['instance']}, not {asked[0]}")
     except (IndexError, OSError, UnicodeDecodeError, Rejected) as error:
-        print(f"rejected: {error} (usage: python checker.py FILE)", file=sys.stderr)
+        print(f"rejected: {error} (usage: python checker.py FILE [DIGEST])", file=sys.stderr)
         return 1
-    costs = f"{claim['policy']} costs at most {float(Fraction(claim['ratio'])):.6f} times"
-    print(f"proven: {costs} the offline optimum ({claim['objective']}, by {claim['kind']})")
+    print(*sentences(claim), sep="\n")
     return 0
 
 

@@ -89,6 +89,7 @@ class _Simulator:
     """State of one run; jobs are rows of the workload, types are in order of name."""
 
     def __init__(self, instance: Instance, policy: PeerPolicy, seed: int, round_s: float) -> None:
+        self.instance = instance
         workload = self.workload = instance.workload
         self.policy, self.round_s = policy, round_s
         self.workers = Workers.of(instance.cluster)
@@ -114,6 +115,7 @@ class _Simulator:
         self.end_s: dict[str, float] = {}
         self.dropped: list[str] = []
         self.rounds: list[PeerRound] = []
+        self.failed: set[tuple[int, Key]] = set()
         self.allocations = self.extensions = self.opportunities = 0
 
     def run(self) -> PeerRun:
@@ -132,7 +134,7 @@ class _Simulator:
             self.opportunities,
             self.busy_gpu_s,
             tuple(self.dropped),
-            schedule_of(self.rounds, self.workers),
+            schedule_of(self.rounds, self.workers, self.instance, self.failed),
         )
 
     def _advance(self) -> None:
@@ -166,6 +168,7 @@ class _Simulator:
             jobs = sorted(set(task.key))
             gang = len(task.workers)
             if seconds <= 0 or any(n <= 0 or (n < gang and gang > 1) for n in task.steps):
+                self.failed.add((len(self.rounds) - 1, task.key))
                 self._fail(jobs)
                 continue
             self.ledger.credit(task.key, task.kind, seconds)

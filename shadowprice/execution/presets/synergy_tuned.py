@@ -29,6 +29,7 @@ from shadowprice.execution.presets.synergy_peer import (
 from shadowprice.execution.presets.synergy_peer_packing import Packing
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.conditions import Conditions
+from shadowprice.instances.grid import to_grid
 from shadowprice.instances.profile import Profile
 from shadowprice.instances.sensitivity import Sensitivity, proportional_share
 from shadowprice.instances.workload import Workload
@@ -84,7 +85,8 @@ def profiled_recipe(
         for row, speed in each.speed.items():
             counted[row] += ROUND_S * speed
     last_speed = _last_speeds(done, len(workload))
-    rounded = replace(workload, work=counted - EARLY_S * last_speed, throughput=None, gpu_types=())
+    work = to_grid(counted - EARLY_S * last_speed)
+    rounded = replace(workload, work=work, throughput=None, gpu_types=())
     profiles = tuple(_two_speeds(job, share) for job in jobs)
     conditions = Conditions(Sensitivity(profiles, np.arange(len(jobs))))
     policy = Repeat(done.rounds, name=name)
