@@ -9,13 +9,9 @@ from typing import Annotated
 
 import typer
 
-from shadowprice.analysis.certify import certify
-from shadowprice.analysis.run_directory import load_gangs
 from shadowprice.cli.options import JsonOption
 from shadowprice.cli.show import console, write
 from shadowprice.errors import VerificationError
-from shadowprice.instances.files import read_text
-from shadowprice.proofs.checker import Rejected, check
 
 
 def certify_command(
@@ -29,7 +25,12 @@ def certify_command(
     ] = 20.0,
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
-    found = certify(load_gangs(run_directory), objective, budget_s=budget_s)
+    from shadowprice.analysis.run_directory import load_gangs
+
+    run = load_gangs(run_directory)
+    from shadowprice.analysis.certify import certify
+
+    found = certify(run, objective, budget_s=budget_s)
     write(output, lambda: output.write_text(found.text, encoding="ascii"))
     console.print(found.sentence(), markup=False, highlight=False)
 
@@ -39,6 +40,9 @@ def check_command(
     as_json: JsonOption = False,
 ) -> None:
     """Check a certificate with nothing but exact arithmetic."""
+    from shadowprice.instances.files import read_text
+    from shadowprice.proofs.checker import Rejected, check
+
     try:
         claim = check(read_text(certificate, keep_line_ends=True))
     except Rejected as error:

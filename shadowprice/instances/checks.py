@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
@@ -107,10 +106,10 @@ class ColumnChecks:
         given = self.column(column, values).astype(object)
         texts = given
         if not all(type(value) is str for value in given.tolist()):
-            missing = np.asarray(pd.isna(given), dtype=bool)
             odd = np.array(
                 [not isinstance(each, str | Real) for each in given.tolist()], dtype=bool
             )
+            missing = _missing(given) if odd.any() else given != given
             self.holds(column, given, ~odd | missing, "text")
             texts = np.where(missing, "", np.array([str(each) for each in given], dtype=object))
         if required:
@@ -122,8 +121,11 @@ class ColumnChecks:
 
     def unique(self, column: str, names: NDArray[np.object_]) -> None:
         """Refuse a repeated name."""
-        duplicated = pd.Series(names, dtype=object).duplicated().to_numpy()
-        self.holds(column, names, ~duplicated, "an id not used before")
+        if len(set(names.tolist())) == len(names):
+            return
+        fresh = np.zeros(len(names), dtype=bool)
+        fresh[np.unique(names, return_index=True)[1]] = True
+        self.holds(column, names, fresh, "an id not used before")
 
     def table(self, table: ArrayLike, gpu_types: Sequence[str]) -> NDArray[np.float64]:
         """Throughputs, one column a GPU type; none negative or infinite, not all of a row zero."""
@@ -166,6 +168,13 @@ def _float(value: object) -> float:
         return float("inf")
     except (TypeError, ValueError):
         return float("nan")
+
+
+def _missing(values: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Which objects stand for a missing value: None, NaN and those of pandas."""
+    import pandas as pd
+
+    return np.asarray(pd.isna(values), dtype=bool)
 
 
 def _writable(text: str) -> bool:

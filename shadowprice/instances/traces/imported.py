@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from shadowprice.instances.workload import Workload
+if TYPE_CHECKING:
+    from shadowprice.instances.workload import Workload
 
 
 @dataclass(frozen=True)
