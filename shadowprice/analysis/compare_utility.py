@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
-
-import pandas as pd
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from shadowprice.analysis.comparing import distinct_names, refuse_forks
 from shadowprice.analysis.outcome import Outcome
@@ -21,6 +19,11 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.hadar_offline import OfflineOptimum, optimum
 from shadowprice.solvers.policy import Policy
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
 
 ROUND_S = 360.0
 """Round of utilities [s] where none is given, that of Hadar's policies."""
@@ -107,6 +110,8 @@ class UtilityComparison:
     @property
     def frame(self) -> pd.DataFrame:
         """One row a policy."""
+        import pandas as pd
+
         return pd.DataFrame([asdict(row) for row in self.rows])
 
     def to_dict(self) -> dict[str, object]:
