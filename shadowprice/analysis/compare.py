@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from shadowprice.analysis.comparing import distinct_names, refuse_forks, refuse_sharing
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.plots import plot_comparison
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.errors import InputError
@@ -24,6 +22,10 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.bounds import Bound
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.strongest import strongest_bound
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class Comparison:
     @property
     def frame(self) -> pd.DataFrame:
         """One row a policy."""
+        import pandas as pd
+
         return pd.DataFrame([_record(row) for row in self.rows])
 
     def to_dict(self) -> dict[str, object]:
@@ -85,6 +89,8 @@ class Comparison:
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
+        from shadowprice.analysis.plots import plot_comparison
+
         ratios = {row.policy: row.ratio for row in self.rows}
         certified = {row.policy: row.certified and row.optimum_s is not None for row in self.rows}
         return plot_comparison(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from shadowprice.analysis.comparing import distinct_names, refuse_forks
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.plots import plot_comparison
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import sets_prices, simulate_policy
 from shadowprice.analysis.utility_bound import CertifiedBound, certified_bound
@@ -134,6 +133,8 @@ class UtilityComparison:
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
+        from shadowprice.analysis.plots import plot_comparison
+
         return plot_comparison(
             self.outcomes,
             {row.policy: row.ratio for row in self.rows},

@@ -110,10 +110,10 @@ def written_names(text: str, constant: str) -> tuple[str, ...] | None:
 
 
 def _assigned(statement: ast.stmt, name: str) -> ast.expr | None:
-    """Value that a statement gives to a name."""
+    """Value that a statement gives to a name, or adds to it."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
-    elif isinstance(statement, ast.AnnAssign):
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
         targets = [statement.target]
     else:
         return None
