@@ -417,7 +417,7 @@ def an_optimum(instance: sp.Instance, **changed: Any) -> offline.Optimum:
     plain = sp.Instance(instance.cluster, instance.workload)
     found = offline.Optimum(
         lower_s=0.0, upper_s=0.0, schedule=None, method="cp-sat", certified=True, slot_s=1.0,
-        exact_grid=True,
+        exact_grid=True, standing=offline.Standing.FOUND, certified_lower_s=0.0,
     )  # fmt: skip
     schedule = run(plain, policy("sjf")).schedule
     cost_s = float(Outcome.verified(plain, schedule, policy="sjf").end_s.sum())
@@ -825,8 +825,10 @@ def test_any_floats_become_prices(prices: list[float]) -> None:
 
 
 def test_two_thousand_jobs_of_a_century() -> None:
-    """Their run times do not add up in 64 bits of ticks."""
-    n = 2_100
+    """Their run times do not add up in 64 bits of ticks, and such instances are refused; half of them fit."""
+    with pytest.raises(InputError, match="GPU-seconds of all jobs together"):
+        sp.Workload.from_columns(arrival_s=[0.0] * 2_100, gpus=[1] * 2_100, work=[2.0**32] * 2_100)
+    n = 1_000
     jobs = sp.Workload.from_columns(arrival_s=[0.0] * n, gpus=[1] * n, work=[2.0**32] * n)
     row = sp.compare(jobs, f"{n}x1", ["fifo"], budget_s=1).rows[0]
     assert row.optimum_s == row.cost_s == n * 2.0**32

@@ -20,7 +20,9 @@ from scipy.optimize import linprog
 
 import shadowprice as sp
 from shadowprice import cli
+from shadowprice.analysis.run_directory import load as load_run
 from shadowprice.analysis.run_directory import load_gangs
+from shadowprice.analysis.run_directory import save as save_run
 from shadowprice.analysis.run_files import FORKS, RUN, WORKLOAD
 from shadowprice.analysis.utility_bound import certified_bound
 from shadowprice.analysis.utility_instance import UtilityInstance, shares_done, whole_rounds
@@ -231,7 +233,7 @@ def test_policies_lists_copies_too(run: Run) -> None:
 def saved(tmp_path: Path) -> Path:
     outcome = sp.simulate(typed_jobs(), TYPES, "hadare")
     directory = tmp_path / "forks"
-    cli.runs.save_run(outcome, directory)
+    save_run(outcome, directory)
     return directory
 
 
@@ -269,23 +271,23 @@ def test_metrics_files_and_kinds_that_were_changed_are_found(tmp_path: Path) -> 
     ]:
         (directory / RUN).write_text(json.dumps({**described, **change}))
         with pytest.raises(error, match=message):
-            cli.load_run(directory)
+            load_run(directory)
     (directory / RUN).write_text(json.dumps({**described, "settings": {}}))
     with pytest.raises(VerificationError, match="is not what was saved"):
-        cli.load_run(directory)
+        load_run(directory)
     (directory / RUN).write_text(json.dumps(described))
-    assert cli.load_run(directory).summary() == described["metrics"]
+    assert load_run(directory).summary() == described["metrics"]
     write_workload(typed_jobs(seed=6), directory / WORKLOAD)
     with pytest.raises(VerificationError):
-        cli.load_run(directory)
+        load_run(directory)
 
 
 def test_a_directory_changes_its_kind_when_it_is_written_again(tmp_path: Path) -> None:
     directory = saved(tmp_path)
-    cli.runs.save_run(sp.simulate(typed_jobs(), TYPES, "fifo"), directory)
+    save_run(sp.simulate(typed_jobs(), TYPES, "fifo"), directory)
     assert not (directory / FORKS).exists()
-    assert isinstance(cli.load_run(directory), sp.Outcome)
-    cli.runs.save_run(sp.simulate(typed_jobs(), TYPES, "hadare"), directory)
+    assert isinstance(load_run(directory), sp.Outcome)
+    save_run(sp.simulate(typed_jobs(), TYPES, "hadare"), directory)
     assert sorted(path.name for path in directory.iterdir()) == [FORKS, RUN, WORKLOAD]
 
 

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from shadowprice.analysis.comparing import distinct_names, refuse_forks, rounded_up
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.plots import plot_comparison
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.analysis.wording import at_most
@@ -31,6 +29,10 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.bounds import Bound, RelaxedJobs
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.strongest import certified_and_found, lower_bounds
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,8 @@ class Comparison:
     @property
     def frame(self) -> pd.DataFrame:
         """One row a policy; the class in words."""
+        import pandas as pd
+
         kept = ("policy", "cost", "bound", "bound_kind", "optimum", "ratio", "certified")
         rows = [{**row.to_dict(), "ratio": row.ratio} for row in self.rows]
         table = pd.DataFrame([{key: row[key] for key in kept} for row in rows])
@@ -174,6 +178,8 @@ class Comparison:
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
+        from shadowprice.analysis.plots import plot_comparison
+
         classes = dict.fromkeys(str(row.holds_for) for row in self.rows)
         return plot_comparison(
             self.outcomes,

@@ -8,13 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from html import escape
 from pathlib import Path
-
-import pandas as pd
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from shadowprice.analysis.comparing import distinct_names, refuse_forks, rounded_up
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.plots import plot_comparison
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import sets_prices, simulate_policy
 from shadowprice.analysis.utility_bound import CertifiedBound, certified_bound
@@ -23,6 +20,11 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.hadar_offline import OfflineOptimum, optimum
 from shadowprice.solvers.policy import Policy
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
 
 ROUND_S = 360.0
 """Round of utilities [s] where none is given, that of Hadar's policies."""
@@ -109,6 +111,8 @@ class UtilityComparison:
     @property
     def frame(self) -> pd.DataFrame:
         """One row a policy."""
+        import pandas as pd
+
         return pd.DataFrame([asdict(row) for row in self.rows])
 
     def to_dict(self) -> dict[str, object]:
@@ -131,6 +135,8 @@ class UtilityComparison:
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
+        from shadowprice.analysis.plots import plot_comparison
+
         return plot_comparison(
             self.outcomes,
             {row.policy: row.ratio for row in self.rows},

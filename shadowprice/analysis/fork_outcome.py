@@ -8,18 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from shadowprice.analysis import hadar_metrics, metrics, plots
-from shadowprice.execution.local_sgd import Losses
-from shadowprice.instances.forks import Forks
+from shadowprice.analysis import hadar_metrics, metrics
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.proofs.hadare_work import verify_forks
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from shadowprice.execution.local_sgd import Losses
+    from shadowprice.instances.forks import Forks
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +65,8 @@ class ForkOutcome:
     verify_cpu_s: float = field(init=False)
 
     def __post_init__(self) -> None:
+        from shadowprice.proofs.hadare_work import verify_forks
+
         began = time.process_time()
         verify_forks(self.instance, self.record)
         object.__setattr__(self, "verify_cpu_s", time.process_time() - began)
@@ -84,6 +89,8 @@ class ForkOutcome:
         A preemption is a gap of at least one round between two rounds in which the job runs;
         ``copies`` is the largest number of them at a time.
         """
+        import pandas as pd
+
         preemptions, copies = self._interruptions
         return pd.DataFrame(
             {
@@ -124,7 +131,7 @@ class ForkOutcome:
 
     def summary(self) -> dict[str, object]:
         """The metrics the command line prints, with the keys of every other policy, and copies."""
-        jct, jobs = self.jct_s, self.jobs
+        jct, (preemptions, copies) = self.jct_s, self._interruptions
         p50, p95, p99 = metrics.percentiles(jct, (50, 95, 99))
         return {
             "policy": self.policy,
@@ -136,11 +143,11 @@ class ForkOutcome:
             "p99_jct_s": p99,
             "makespan_s": metrics.makespan_s(self.instance, self.record),
             "utilization": self.utilization,
-            "preemptions": int(jobs["preemptions"].sum()),
+            "preemptions": int(preemptions.sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
             **hadar_metrics.of_verified_forks(self.instance, self.record).summary(),
-            "mean_copies": metrics.mean(jobs["copies"].to_numpy(dtype=np.float64)),
+            "mean_copies": metrics.mean(copies.astype(np.float64)),
         }
 
     def quality(self) -> pd.DataFrame | None:
@@ -173,6 +180,8 @@ class ForkOutcome:
 
         A copy is drawn on all GPUs of its node, which it holds.
         """
+        from shadowprice.analysis import plots
+
         return plots.gantt(self.instance, self._as_rows(), axes, title=self.policy)
 
     def _as_rows(self) -> Schedule:
@@ -186,6 +195,8 @@ class ForkOutcome:
 
     def plot_jct_cdf(self, axes: Axes | None = None) -> Axes:
         """Draw the distribution of job completion times."""
+        from shadowprice.analysis import plots
+
         return plots.jct_cdf({self.policy: self.jct_s}, axes)
 
     def __repr__(self) -> str:

@@ -32,12 +32,11 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis import metrics
 from shadowprice.errors import InputError
-from shadowprice.instances.forks import Forks
 from shadowprice.instances.instance import Instance
-from shadowprice.proofs.hadare_work import verify_forks
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import Outcome
+    from shadowprice.instances.forks import Forks
 
 Times = NDArray[np.float64]
 
@@ -113,6 +112,8 @@ def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> H
     InputError
         If ``sharing`` is below 1.
     """
+    from shadowprice.proofs.hadare_work import verify_forks
+
     verify_forks(instance, record)
     return of_verified_forks(instance, record, sharing)
 

@@ -7,17 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from shadowprice.analysis import hadar_metrics, metrics, plots
+from shadowprice.analysis import hadar_metrics, metrics
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers.hadar_rounds import PriceLog
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from shadowprice.solvers.hadar_rounds import PriceLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +107,8 @@ class Outcome:
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """One row a job: id, arrival_s, first_start_s, end_s, jct_s, preemptions."""
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "id": self.instance.workload.id,
@@ -128,7 +134,7 @@ class Outcome:
             "p99_jct_s": p99,
             "makespan_s": metrics.makespan_s(self.instance, self.schedule),
             "utilization": metrics.utilization(self.instance, self.schedule),
-            "preemptions": int(self.jobs["preemptions"].sum()),
+            "preemptions": int(metrics.preemptions(self.instance, self.schedule).sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
             **hadar_metrics.of_outcome(self).summary(),
@@ -136,10 +142,14 @@ class Outcome:
 
     def plot_gantt(self, axes: Axes | None = None) -> Axes:
         """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.gantt`."""
+        from shadowprice.analysis import plots
+
         return plots.gantt(self.instance, self.schedule, axes, title=self.policy)
 
     def plot_jct_cdf(self, axes: Axes | None = None) -> Axes:
         """Draw the distribution of job completion times."""
+        from shadowprice.analysis import plots
+
         return plots.jct_cdf({self.policy: self.jct_s}, axes)
 
     def __repr__(self) -> str:

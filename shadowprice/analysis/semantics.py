@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.presets.preset import Recipe
 from shadowprice.execution.presets.registry import preset as find_preset
-from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.conditions import Conditions
-from shadowprice.instances.elasticity import Growth
-from shadowprice.instances.instance import Overheads
-from shadowprice.instances.interference import Interference
-from shadowprice.instances.model_skew import ModelSkews, locality_of
-from shadowprice.instances.network import Network
-from shadowprice.instances.profiles import Profiles
-from shadowprice.instances.throughputs import Throughputs
-from shadowprice.instances.workload import Workload
-from shadowprice.instances.workload_graphs import TrainingSetting
 from shadowprice.solvers import registry
-from shadowprice.solvers.gittins2d import Gittins2d, ServiceDistribution
 from shadowprice.solvers.graph_placement.registry import graph_placements
-from shadowprice.solvers.placement.skew import Skew
-from shadowprice.solvers.policy import Policy
+
+if TYPE_CHECKING:
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.conditions import Conditions
+    from shadowprice.instances.elasticity import Growth
+    from shadowprice.instances.instance import Overheads
+    from shadowprice.instances.interference import Interference
+    from shadowprice.instances.model_skew import ModelSkews
+    from shadowprice.instances.network import Network
+    from shadowprice.instances.profiles import Profiles
+    from shadowprice.instances.throughputs import Throughputs
+    from shadowprice.instances.workload import Workload
+    from shadowprice.instances.workload_graphs import TrainingSetting
+    from shadowprice.solvers.gittins2d import ServiceDistribution
+    from shadowprice.solvers.placement.protocol import Placement
+    from shadowprice.solvers.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -104,13 +106,12 @@ class Semantics:
                 "placement": self.placement if of_graphs else None,
             }
             chosen = _with(chosen, {name: value for name, value in wanted.items() if value})
-            if self.samples is not None and isinstance(chosen, Gittins2d):
-                learned = "online" if chosen.learned == "online" else "sample"
-                chosen = replace(chosen, learned=learned, sample=self.samples)
+            if self.samples is not None:
+                chosen = _learned(chosen, self.samples)
             of_gpus = "count" if of_graphs or self.placement is None else self.placement
             place = registry.placement(of_gpus)
-            if self.skews is not None and isinstance(place, Skew):
-                place = replace(place, skews=self.skews)
+            if self.skews is not None:
+                place = _skewed(place, self.skews)
             conditions = None if cluster is None else self.conditions(workload, cluster)
             recipe = Recipe(workload, chosen, place, conditions=conditions)
         elif isinstance(policy, str):
@@ -133,12 +134,16 @@ class Semantics:
     def conditions(self, workload: Workload, cluster: Cluster) -> Conditions | None:
         """What speeds of runs depend on, None if on nothing but their GPUs."""
         profiles, skews, growth = self.profiles, self.skews, self.growth
-        parts = (
+        if profiles is None and skews is None and growth is None:
+            return None
+        from shadowprice.instances.conditions import Conditions
+        from shadowprice.instances.model_skew import locality_of
+
+        return Conditions(
             None if profiles is None else profiles.of(workload, cluster),
             None if skews is None else locality_of(workload, skews),
             None if growth is None else growth.of(workload, cluster),
         )
-        return None if parts == (None, None, None) else Conditions(*parts)
 
     def sharing(self, workload: Workload, cluster: Cluster) -> Throughputs | None:
         """Rates of jobs that share GPUs, None if nobody may.
@@ -158,6 +163,23 @@ class Semantics:
         return self.interference.of(workload, cluster)
 
 
+def _learned(policy: Policy, samples: ServiceDistribution) -> Policy:
+    """A policy that uses a sample of service times where it is one that can."""
+    from shadowprice.solvers.gittins2d import Gittins2d
+
+    if not isinstance(policy, Gittins2d):
+        return policy
+    learned = "online" if policy.learned == "online" else "sample"
+    return replace(policy, learned=learned, sample=samples)
+
+
+def _skewed(placement: Placement, skews: ModelSkews) -> Placement:
+    """A placement that uses given skews of models where it is one that can."""
+    from shadowprice.solvers.placement.skew import Skew
+
+    return replace(placement, skews=skews) if isinstance(placement, Skew) else placement
+
+
 def _with(policy: Policy, wanted: Mapping[str, str]) -> Policy:
     """A policy with some of its parameters set; one that has no such parameter is refused."""
     takes: set[str] = {field.name for field in fields(policy)} if is_dataclass(policy) else set()
@@ -166,4 +188,4 @@ def _with(policy: Policy, wanted: Mapping[str, str]) -> Policy:
             what = f"{name} of job graphs" if name == "placement" else name
             raise InputError(f"policy {policy.name!r} takes no {what}, got {value!r}")
     changed: Any = replace(cast(Any, policy), **wanted) if wanted else policy
-    return cast(Policy, changed)
+    return cast("Policy", changed)

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from shadowprice.analysis.fork_outcome import ForkOutcome
 from shadowprice.analysis.fork_settings import ForkSettings, forking
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
@@ -19,12 +18,13 @@ from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.workload import Workload
-from shadowprice.instances.workload_graphs import workload_graphs
-from shadowprice.solvers.hadar import Hadar
-from shadowprice.solvers.hadar_committed import HadarCommitted
-from shadowprice.solvers.hadar_rounds import PriceLog
-from shadowprice.solvers.policy import Policy
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.instances.workload import Workload
+    from shadowprice.solvers.hadar_rounds import PriceLog
+    from shadowprice.solvers.policy import Policy
+
 
 __all__ = ["Semantics", "policy_name", "sets_prices", "simulate", "simulate_policy"]
 
@@ -108,6 +108,8 @@ def simulate_policy(
     recipe = chosen.recipe(workload, policy, where)
     graphs = None
     if chosen.network is not None:
+        from shadowprice.instances.workload_graphs import workload_graphs
+
         graphs = workload_graphs(recipe.workload, chosen.network, chosen.training)
     instance = Instance(
         where, recipe.workload, recipe.overheads, chosen.sharing(recipe.workload, where), graphs,
@@ -142,11 +144,18 @@ def policy_name(policy: str | Policy | ForkSettings) -> str:
 
 def sets_prices(policy: Policy) -> bool:
     """Whether a policy can keep the prices it sets."""
+    from shadowprice.solvers.hadar import Hadar
+    from shadowprice.solvers.hadar_committed import HadarCommitted
+
     return isinstance(policy, Hadar | HadarCommitted)
 
 
 def _logged(policy: Policy) -> tuple[Policy, PriceLog]:
     """The policy with a log of its prices; the log itself is the policy's own if it has one."""
+    from shadowprice.solvers.hadar import Hadar
+    from shadowprice.solvers.hadar_committed import HadarCommitted
+    from shadowprice.solvers.hadar_rounds import PriceLog
+
     if not isinstance(policy, Hadar | HadarCommitted):
         raise InputError(
             f"policy {policy.name!r} sets no prices, expected one of hadar, hadar-committed, oasis"

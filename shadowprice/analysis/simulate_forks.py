@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shadowprice.analysis.fork_outcome import ForkOutcome
-from shadowprice.analysis.fork_settings import ForkSettings
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.errors import InputError
-from shadowprice.execution.hadare import simulate_hadare
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.workload import Workload
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.fork_settings import ForkSettings
+    from shadowprice.instances.workload import Workload
 
 
 def kept_jobs(
@@ -36,6 +38,9 @@ def simulate_forks(
     drop_infeasible: bool,
 ) -> ForkOutcome:
     """Run HadarE; rates of pairs of jobs are of no use to it, as to most policies."""
+    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.execution.hadare import simulate_hadare
+
     fixed = Semantics(seed=chosen.seed, together=chosen.together, local_sgd=chosen.local_sgd)
     for switch in fields(Semantics):
         value = getattr(chosen, switch.name)

@@ -10,16 +10,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from shadowprice.analysis.compare import compare
-from shadowprice.analysis.execution_results import is_state_directory
-from shadowprice.analysis.fork_settings import FORKING
-from shadowprice.analysis.run_directory import load as load_run
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.execute import execute_command
 from shadowprice.cli.execution_commands import cancel_command, report_command, status_command
-from shadowprice.cli.execution_results import print_verified
 from shadowprice.cli.export import export_kubernetes_command
 from shadowprice.cli.options import JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
@@ -34,16 +29,11 @@ from shadowprice.cli.show import (
     write,
 )
 from shadowprice.errors import ShadowpriceError
-from shadowprice.execution.presets.registry import preset as find_preset
-from shadowprice.execution.presets.registry import presets
 from shadowprice.instances.fetch import DATASETS, fetch
-from shadowprice.instances.generators import generate as generate_workload
-from shadowprice.instances.generators import generators
-from shadowprice.instances.io import write_workload
 from shadowprice.solvers.about import about, first_clause
-from shadowprice.solvers.registry import allocations as all_allocations
-from shadowprice.solvers.registry import policies as all_policies
 
+# Commands import what they need when they need it, and read their input before that: help and the
+# message about a missing file are there at once.
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__
 )
@@ -74,6 +64,9 @@ def demo(
     as_json: JsonOption = False,
 ) -> None:
     """Compare four policies with what was possible, on a generated trace of some hundred jobs."""
+    from shadowprice.analysis.compare import compare
+    from shadowprice.instances.generators import generate as generate_workload
+
     workload = generate_workload("lognormal", jobs=300, seed=1, load=1.3, gpus_total=64)
     names = ("fifo", "srtf", "las2d", "gittins2d")
     with progress_line() as say:
@@ -95,6 +88,10 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check a run directory again: its schedule and metrics, or the log of a real run."""
+    from shadowprice.analysis.execution_results import is_state_directory
+    from shadowprice.analysis.run_directory import load as load_run
+    from shadowprice.cli.execution_results import print_verified
+
     if is_state_directory(run_directory):
         print_verified(run_directory, as_json)
         return
@@ -111,6 +108,9 @@ def generate(
     seed: SeedOption = 0,
 ) -> None:
     """Write a generated trace."""
+    from shadowprice.instances.generators import generate as generate_workload
+    from shadowprice.instances.io import write_workload
+
     given = {"jobs": jobs, "load": load, "gpus_total": gpus}
     chosen = {key: value for key, value in given.items() if value is not None}
     workload = generate_workload(name, seed=seed, **chosen)
@@ -121,6 +121,11 @@ def generate(
 @app.command()
 def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
     """List policies: what they know, whether they preempt, what is proven of them, and where they are from."""
+    from shadowprice.execution.presets.registry import preset as find_preset
+    from shadowprice.execution.presets.registry import presets
+    from shadowprice.instances.generators import generators
+    from shadowprice.solvers.registry import allocations as all_allocations
+
     if preset is not None:
         found = find_preset(preset)
         console.print(f"{found.name}: {found.source}")
@@ -151,6 +156,9 @@ def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
 
 def _listed() -> list[dict[str, object]]:
     """One record a policy, by name."""
+    from shadowprice.analysis.fork_settings import FORKING
+    from shadowprice.solvers.registry import policies as all_policies
+
     known: list[tuple[str, str, bool, object]] = [
         (name, ", ".join(sorted(policy.knows)) or "nothing", policy.preemptive, policy)
         for name, policy in all_policies().items()

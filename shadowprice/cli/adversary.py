@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.analysis.adversary import METHODS, Found, adversary, recheck, renamed
-from shadowprice.analysis.adversary_family import Family
-from shadowprice.analysis.adversary_judge import Effort
-from shadowprice.analysis.comparing import rounded_up
 from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.show import console, progress_line, write
-from shadowprice.instances.hard_instances import read_hard
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.adversary import Found
 
 
 def adversary_command(
@@ -29,7 +27,10 @@ def adversary_command(
         str, typer.Option("--objective", help="completion, flow or makespan.")
     ] = "completion",
     method: Annotated[
-        str, typer.Option("--method", help=f"{', '.join(METHODS)}; the last for list policies.")
+        str,
+        typer.Option(
+            "--method", help="hypothesis, evolution, bilevel; the last for list policies."
+        ),
     ] = "evolution",
     budget_s: Annotated[float, typer.Option("--budget", help="Seconds for the search.")] = 60.0,
     evaluations: Annotated[
@@ -60,6 +61,12 @@ def adversary_command(
     as_json: JsonOption = False,
 ) -> None:
     """Find the worst small instance of a policy, with a better schedule that proves how bad it is."""
+    from shadowprice.analysis.adversary import adversary, recheck, renamed
+    from shadowprice.analysis.adversary_family import Family
+    from shadowprice.analysis.adversary_judge import Effort
+    from shadowprice.analysis.comparing import rounded_up
+    from shadowprice.instances.hard_instances import read_hard
+
     if recheck_file is not None:
         found = recheck(read_hard(recheck_file), str(recheck_file))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -13,12 +13,10 @@ from rich.table import Table
 from shadowprice.cli.options import JsonOption
 from shadowprice.cli.show import console, stderr
 from shadowprice.errors import VerificationError
-from shadowprice.instances.allocation_input import load_allocation_problem
-from shadowprice.instances.throughputs import load_throughputs
-from shadowprice.solvers.allocate import allocate
-from shadowprice.solvers.allocation.allocation import Allocation
-from shadowprice.solvers.allocation.explain import explain
-from shadowprice.solvers.solution import SolverOptions
+
+if TYPE_CHECKING:
+    from shadowprice.solvers.allocation.allocation import Allocation
+
 
 SHOWN = 1e-9
 """Shares of pairs up to this are left out."""
@@ -37,8 +35,14 @@ def allocate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Say which share of each GPU type every job should get."""
+    from shadowprice.instances.allocation_input import load_allocation_problem
+    from shadowprice.instances.throughputs import load_throughputs
+
     table = None if throughputs is None else load_throughputs(throughputs)
     given = load_allocation_problem(problem, table)
+    from shadowprice.solvers.allocate import allocate
+    from shadowprice.solvers.solution import SolverOptions
+
     found = allocate(given, policy, SolverOptions(method=solver, time_limit_s=600.0))
     verified = _verified(found)
     if as_json:
@@ -61,6 +65,8 @@ def _verified(found: Allocation) -> bool:
 
 def _report(found: Allocation, verified: bool, reasons: bool) -> dict[str, Any]:
     """What ``--json`` prints; jobs by position where the input did not name them."""
+    from shadowprice.solvers.allocation.explain import explain
+
     names: dict[str, Any] = {
         name: k if name == str(k) else name for k, name in enumerate(found.problem.id.tolist())
     }
@@ -97,6 +103,8 @@ def _finite(value: float | None) -> float | None:
 
 
 def _print(found: Allocation, reasons: bool) -> None:
+    from shadowprice.solvers.allocation.explain import explain
+
     worth = "" if found.objective is None else f", objective {found.objective:.9g}"
     table = Table("job", *found.problem.gpu_types, "steps/s", title=f"{found.policy}{worth}")
     for column in table.columns[1:]:

@@ -9,18 +9,10 @@ from typing import Annotated
 
 import typer
 
-from shadowprice.analysis.certify import certify, instance_digest
-from shadowprice.analysis.run_directory import load_gangs
-from shadowprice.analysis.simulate_forks import kept_jobs
 from shadowprice.analysis.wording import at_most
 from shadowprice.cli.options import DropOption, FormatOption, JsonOption, ThroughputsOption
 from shadowprice.cli.show import console, write
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.files import read_text
-from shadowprice.instances.instance import Instance
-from shadowprice.instances.throughputs import load_throughputs
-from shadowprice.instances.traces import load_trace
-from shadowprice.proofs.checker import Rejected, check, sentences
 
 
 def certify_command(
@@ -34,7 +26,13 @@ def certify_command(
     ] = 20.0,
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
-    found = certify(load_gangs(run_directory), objective, budget_s=budget_s)
+    from shadowprice.analysis.run_directory import load_gangs
+
+    run = load_gangs(run_directory)
+    # After the run directory, so that a wrong one is an error at once.
+    from shadowprice.analysis.certify import certify
+
+    found = certify(run, objective, budget_s=budget_s)
     write(output, lambda: output.write_text(found.text, encoding="ascii"))
     for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -54,6 +52,9 @@ def check_command(
     as_json: JsonOption = False,
 ) -> None:
     """Check a certificate with nothing but exact arithmetic, and that it is about a trace and a cluster."""
+    from shadowprice.instances.files import read_text
+    from shadowprice.proofs.checker import Rejected, check, sentences
+
     if (trace is None) != (cluster is None):
         raise InputError("check: --instance and --cluster go together, expected both or none")
     try:
@@ -61,10 +62,7 @@ def check_command(
     except Rejected as error:
         raise VerificationError(f"{certificate}: {error}") from None
     if trace is not None and cluster is not None:
-        table = None if throughputs is None else load_throughputs(throughputs)
-        jobs = load_trace(trace, format=trace_format, throughputs=table).workload
-        where, jobs, _ = kept_jobs(jobs, cluster, drop_infeasible)
-        expected = instance_digest(Instance(where, jobs))
+        expected = _digest(trace, cluster, trace_format, throughputs, drop_infeasible)
         if claim["instance"] != expected:
             raise VerificationError(
                 f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {trace} "
@@ -75,3 +73,23 @@ def check_command(
         return
     for line in sentences(claim):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _digest(
+    trace: Path,
+    cluster: str,
+    trace_format: str | None,
+    throughputs: Path | None,
+    drop_infeasible: bool,
+) -> str:
+    """Digest of the instance that a trace and a cluster make."""
+    from shadowprice.analysis.certify import instance_digest
+    from shadowprice.analysis.simulate_forks import kept_jobs
+    from shadowprice.instances.instance import Instance
+    from shadowprice.instances.throughputs import load_throughputs
+    from shadowprice.instances.traces import load_trace
+
+    table = None if throughputs is None else load_throughputs(throughputs)
+    jobs = load_trace(trace, format=trace_format, throughputs=table).workload
+    where, jobs, _ = kept_jobs(jobs, cluster, drop_infeasible)
+    return instance_digest(Instance(where, jobs))

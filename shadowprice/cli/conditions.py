@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shadowprice.errors import InputError
-from shadowprice.instances.elasticity import Growth
-from shadowprice.instances.entries import is_number
-from shadowprice.instances.files import read_json
-from shadowprice.instances.interference import Interference
-from shadowprice.instances.model_skew import ModelSkews, published_skews
-from shadowprice.instances.profiles import Profiles
+
+if TYPE_CHECKING:
+    from shadowprice.instances.elasticity import Growth
+    from shadowprice.instances.interference import Interference
+    from shadowprice.instances.model_skew import ModelSkews
+    from shadowprice.instances.profiles import Profiles
+
 
 PUBLISHED = "published"
 
@@ -29,21 +30,35 @@ def read_conditions(
     return {
         "profiles": None if profiles is None else _profiles(profiles),
         "skews": None if spread is None else _skews(spread),
-        "growth": None if grow is None else Growth.parse(grow),
+        "growth": None if grow is None else _growth(grow),
         "interference": None if interference is None else _interference(interference),
     }
 
 
 def _profiles(text: str) -> Profiles:
+    from shadowprice.instances.profiles import Profiles
+
     return Profiles.synthetic() if text == PUBLISHED else Profiles.load(Path(text))
 
 
 def _skews(text: str) -> ModelSkews:
+    from shadowprice.instances.model_skew import ModelSkews, published_skews
+
     return published_skews() if text == PUBLISHED else ModelSkews.load(Path(text))
+
+
+def _growth(text: str) -> Growth:
+    from shadowprice.instances.elasticity import Growth
+
+    return Growth.parse(text)
 
 
 def _interference(text: str) -> Interference:
     """A JSON object of models and their GPU utilisations."""
+    from shadowprice.instances.entries import is_number
+    from shadowprice.instances.files import read_json
+    from shadowprice.instances.interference import Interference
+
     if text == PUBLISHED:
         return Interference()
     path = Path(text)

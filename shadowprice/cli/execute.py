@@ -6,21 +6,18 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.analysis.execution_plan import plan
-from shadowprice.analysis.execution_run import RunReader
-from shadowprice.analysis.execution_status import status_record
-from shadowprice.cli.execution_live import Following
-from shadowprice.cli.execution_plan import print_plan
-from shadowprice.cli.execution_results import print_results
 from shadowprice.cli.options import JsonOption, ThroughputsOption
 from shadowprice.cli.show import console, stderr
-from shadowprice.execution.real.driver import Summary, execute
 from shadowprice.execution.real.limits import Limits
-from shadowprice.execution.real.settings import Settings
+
+if TYPE_CHECKING:
+    from shadowprice.execution.real.driver import Summary
+    from shadowprice.execution.real.settings import Settings
+
 
 NOT_ALL, INTERRUPTED = 1, 130
 """Exit codes: some jobs did not finish; Ctrl-C."""
@@ -85,6 +82,10 @@ def execute_command(
     Ctrl-C asks running jobs for a last checkpoint and ends; a second one leaves at once. The exit
     code is 0 if all jobs finished, 1 if some did not, 130 after Ctrl-C.
     """
+    from shadowprice.analysis.execution_plan import plan
+    from shadowprice.cli.execution_plan import print_plan
+    from shadowprice.execution.real.settings import Settings
+
     settings = Settings(
         jobs=jobs, policy=policy, hosts=hosts, round_s=round_s,
         state=jobs.with_suffix(".state") if state is None else state,
@@ -104,6 +105,9 @@ def execute_command(
 
 
 def _carry_out(settings: Settings, *, shown: bool) -> Summary:
+    from shadowprice.cli.execution_live import Following
+    from shadowprice.execution.real.driver import execute
+
     if not shown:
         return execute(settings)
     with Following(settings.state, console) as following:
@@ -114,6 +118,10 @@ def _carry_out(settings: Settings, *, shown: bool) -> Summary:
 
 
 def _say_how_it_ended(settings: Settings, summary: Summary, as_json: bool) -> None:
+    from shadowprice.analysis.execution_run import RunReader
+    from shadowprice.analysis.execution_status import status_record
+    from shadowprice.cli.execution_results import print_results
+
     if as_json:
         with RunReader(settings.state) as run:
             print(json.dumps(status_record(run, events=0)))

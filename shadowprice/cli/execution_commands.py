@@ -8,11 +8,6 @@ from typing import Annotated
 
 import typer
 
-from shadowprice.analysis.execution_report import report
-from shadowprice.analysis.execution_run import OVER, RunReader, open_ledger
-from shadowprice.analysis.execution_status import status_record
-from shadowprice.cli.execution_live import Following
-from shadowprice.cli.execution_view import view
 from shadowprice.cli.options import JsonOption
 from shadowprice.cli.show import console, write
 from shadowprice.errors import InputError
@@ -32,6 +27,11 @@ def status_command(
     as_json: JsonOption = False,
 ) -> None:
     """Show where a real run stands: jobs, who holds which GPU, why each waits, last events."""
+    from shadowprice.analysis.execution_run import RunReader
+    from shadowprice.analysis.execution_status import status_record
+    from shadowprice.cli.execution_live import Following
+    from shadowprice.cli.execution_view import view
+
     if follow and as_json:
         raise InputError("--follow: shows a view, expected no --json")
     if follow:
@@ -54,6 +54,8 @@ def cancel_command(
     jobs: Annotated[list[str], typer.Argument(help="Names of jobs.", metavar="JOB...")],
 ) -> None:
     """Cancel jobs of a real run; those that run are asked to stop. All of them, or none."""
+    from shadowprice.analysis.execution_run import OVER, RunReader, open_ledger
+
     ledger = open_ledger(state, readonly=False)
     try:
         with ledger.transaction():
@@ -84,6 +86,9 @@ def report_command(
     ] = None,
 ) -> None:
     """Write one HTML page about a real run: devices over time, jobs, load, throughput, drift."""
+    from shadowprice.analysis.execution_report import report
+    from shadowprice.analysis.execution_run import RunReader
+
     target = state / "report.html" if output is None else output
     with RunReader(state) as run:
         page = report(run)

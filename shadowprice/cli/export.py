@@ -7,11 +7,8 @@ from typing import Annotated
 
 import typer
 
-from shadowprice.analysis.kubernetes_export import kubernetes_export
 from shadowprice.cli.options import ClusterOption
 from shadowprice.cli.show import write
-from shadowprice.execution.real.hosts.kubernetes import KubernetesOptions
-from shadowprice.instances.cluster import Cluster
 
 
 def export_kubernetes_command(
@@ -33,6 +30,10 @@ def export_kubernetes_command(
     ] = None,
 ) -> None:
     """Write JobSet manifests of the leases that the policy's first decision grants. Not executed."""
+    from shadowprice.analysis.kubernetes_export import kubernetes_export
+    from shadowprice.execution.real.hosts.kubernetes import KubernetesOptions
+    from shadowprice.instances.cluster import Cluster
+
     options = KubernetesOptions(
         image=image, queue=queue, namespace=namespace, state_claim=state_claim
     )

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shadowprice.analysis.fork_outcome import ForkOutcome
-from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.cli.network import parse_network
 from shadowprice.cli.show import stderr
-from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Overheads
-from shadowprice.instances.profiles import Profiles
-from shadowprice.instances.samples import load_samples
-from shadowprice.instances.throughputs import load_throughputs
-from shadowprice.instances.traces import load_trace
-from shadowprice.instances.workload import Workload
-from shadowprice.solvers.gittins2d import ServiceDistribution
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.outcome import Outcome
+    from shadowprice.analysis.semantics import Semantics
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.iteration_time import Network
+    from shadowprice.instances.profiles import Profiles
+    from shadowprice.instances.throughputs import Throughputs
+    from shadowprice.instances.workload import Workload
+    from shadowprice.solvers.gittins2d import ServiceDistribution
 
 
 @dataclass(frozen=True)
@@ -59,25 +58,51 @@ def read_given(
     InputError
         If a file or an option is not as expected.
     """
-    table = None if throughputs is None else load_throughputs(throughputs)
+    from shadowprice.instances.traces import load_trace
+
+    table = None if throughputs is None else _table(throughputs)
     imported = load_trace(trace, format=trace_format, throughputs=table)
     for finding in imported.report:
         stderr.print(str(finding), style="yellow", markup=False, highlight=False)
+    from shadowprice.instances.cluster import Cluster
+
     where = Cluster.load(cluster)
+    from shadowprice.analysis.semantics import Semantics
+    from shadowprice.instances.instance import Overheads
+
     charged: dict[str, Any] = {
         name: seconds for name, seconds in charges_s.items() if seconds is not None
     }
     semantics = Semantics(
         overheads=Overheads(**charged) if charged else None,
-        samples=None if samples is None else ServiceDistribution(load_samples(samples)),
+        samples=None if samples is None else _distribution(samples),
         together=table,
-        network=None if network is None else parse_network(network, where),
+        network=None if network is None else _network(network, where),
         **conditions,
         **switches,
     )
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
     return Given(imported.workload, where, semantics)
+
+
+def _table(path: Path) -> Throughputs:
+    from shadowprice.instances.throughputs import load_throughputs
+
+    return load_throughputs(path)
+
+
+def _distribution(path: Path) -> ServiceDistribution:
+    from shadowprice.instances.samples import load_samples
+    from shadowprice.solvers.gittins2d import ServiceDistribution
+
+    return ServiceDistribution(load_samples(path))
+
+
+def _network(text: str, cluster: Cluster) -> Network:
+    from shadowprice.cli.network import parse_network
+
+    return parse_network(text, cluster)
 
 
 def _report_unprofiled(profiles: Profiles, workload: Workload) -> None:

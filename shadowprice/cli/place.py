@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from shadowprice.analysis.plot_placement import plot_placement
-from shadowprice.cli.network import network_of
 from shadowprice.cli.options import ClusterOption, JsonOption
 from shadowprice.cli.show import console, write
 from shadowprice.errors import InfeasibleJobError, ShadowpriceError
-from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.iteration_time import (
-    Network,
-    iteration_s,
-    longest_iteration_s,
-    shortest_iteration_s,
-)
-from shadowprice.instances.job_graph import JobGraph, StageMapping
-from shadowprice.instances.job_graph_yaml import load_job_graph
-from shadowprice.models.asrpt import cut_bytes
-from shadowprice.solvers.graph_placement.registry import graph_placement
+
+if TYPE_CHECKING:
+    from shadowprice.instances.iteration_time import Network
+    from shadowprice.instances.job_graph import JobGraph, StageMapping
 
 
 def place_command(
@@ -46,6 +37,11 @@ def place_command(
     ] = None,
 ) -> None:
     """Say which node hosts which replicas of a job, and how long an iteration takes there."""
+    from shadowprice.cli.network import network_of
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.job_graph_yaml import load_job_graph
+    from shadowprice.solvers.graph_placement.registry import graph_placement
+
     job, nodes = load_job_graph(graph), Cluster.load(cluster)
     network = network_of(nodes, intra, nic, sharing)
     mapping = graph_placement(algorithm).place(job, nodes.gpus_per_node, network)
@@ -65,6 +61,13 @@ def place_command(
 
 def _report(graph: JobGraph, mapping: StageMapping, network: Network) -> dict[str, Any]:
     """What ``--json`` prints: seconds and bytes of one iteration."""
+    from shadowprice.instances.iteration_time import (
+        iteration_s,
+        longest_iteration_s,
+        shortest_iteration_s,
+    )
+    from shadowprice.models.asrpt import cut_bytes
+
     names = [stage.name for stage in graph.stages]
     return {
         "graph": graph.name,
@@ -97,6 +100,8 @@ def _print(graph: JobGraph, mapping: StageMapping, report: dict[str, Any], algor
 
 
 def _draw(path: Path, graph: JobGraph, mapping: StageMapping, algorithm: str) -> None:
+    from shadowprice.analysis.plot_placement import plot_placement
+
     figure = plot_placement(graph, mapping, note=f"by {algorithm}").get_figure(root=True)
     if figure is None:
         raise ShadowpriceError(f"{path}: nothing was drawn")

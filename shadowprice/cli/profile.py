@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from shadowprice.cli.show import console, stderr, write
-from shadowprice.execution.limited_command import (
-    CPUS_VARIABLE,
-    LimitedCommand,
-    Meter,
-    PrintedThroughput,
-    TimedWork,
-    available_cpus,
-)
-from shadowprice.execution.optimistic_profiler import Measurement, Storage, measure_profile
-from shadowprice.instances.profile_files import table_entry
+
+if TYPE_CHECKING:
+    from shadowprice.execution.limited_command import Meter
+    from shadowprice.execution.optimistic_profiler import Measurement, Storage
 
 
 def profile_command(
@@ -62,6 +56,15 @@ def profile_command(
     Each run sees fewer of this host's CPUs; SHADOWPRICE_CPUS says how many. The file can be read by
     `simulate`.
     """
+    from shadowprice.execution.limited_command import (
+        LimitedCommand,
+        PrintedThroughput,
+        TimedWork,
+        available_cpus,
+    )
+    from shadowprice.execution.optimistic_profiler import Storage, measure_profile
+    from shadowprice.instances.profile_files import table_entry
+
     limited = LimitedCommand(tuple(command), timeout_s)
     meter: Meter = PrintedThroughput() if work_per_run is None else TimedWork(work_per_run)
     storage = Storage(dataset_gb, disk, memory, process_gb)
@@ -87,6 +90,8 @@ def profile_command(
 
 def _record(found: Measurement, storage: Storage, command: list[str]) -> dict[str, object]:
     """How a table was found: finite numbers only, for JSON has no others."""
+    from shadowprice.execution.limited_command import CPUS_VARIABLE
+
     bandwidth = storage.memory_gb_per_s_per_cpu
     return {
         "command": command,

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from matplotlib.figure import Figure
 
-from shadowprice.analysis.compare import Comparison, compare
-from shadowprice.analysis.compare_utility import compare_utility
-from shadowprice.analysis.fork_outcome import ForkOutcome
-from shadowprice.analysis.guarantees import described, guarantee
-from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.prices import plot_prices, write_prices
-from shadowprice.analysis.run_directory import save as save_run
-from shadowprice.analysis.simulate import simulate
 from shadowprice.cli.conditions import read_conditions
 from shadowprice.cli.given import Given, read_given, report_dropped, split_names
 from shadowprice.cli.options import (
@@ -52,6 +43,14 @@ from shadowprice.cli.show import (
     write,
 )
 from shadowprice.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from shadowprice.analysis.compare import Comparison
+    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.outcome import Outcome
+
 
 UTILITY = "utility"
 """Objective that is maximised; the others are costs."""
@@ -111,6 +110,9 @@ def simulate_command(
         first_round_s=first_round_s, seed=seed, predictor=predictor, local_sgd=local_sgd,
         prices=prices_out is not None or prices_plot is not None,
     )  # fmt: skip
+    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.simulate import simulate
+
     with progress_line() as say:
         say(f"simulating {policy} on {len(given.workload)} jobs")
         outcome = simulate(
@@ -121,7 +123,9 @@ def simulate_command(
         write(jobs_out, lambda: outcome.jobs.to_csv(jobs_out, index=False))
     _write_prices(outcome, prices_out, prices_plot)
     if run_directory is not None:
-        save_run(outcome, run_directory)
+        from shadowprice.analysis.run_directory import save
+
+        save(outcome, run_directory)
     if isinstance(outcome, ForkOutcome) and outcome.losses is not None:
         print_quality(outcome, as_json)
     else:
@@ -129,6 +133,11 @@ def simulate_command(
 
 
 def _write_prices(outcome: Outcome | ForkOutcome, table: Path | None, picture: Path | None) -> None:
+    if table is None and picture is None:
+        return
+    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.prices import plot_prices, write_prices
+
     if isinstance(outcome, ForkOutcome):
         return
     if table is not None:
@@ -211,6 +220,8 @@ def _by_cost(
     as_json: bool,
 ) -> Callable[[], Figure]:
     """Compare costs in seconds, print them, and return what draws them."""
+    from shadowprice.analysis.compare import compare
+
     with progress_line() as say:
         result = compare(
             given.workload, given.cluster, names, objective, given.semantics,
@@ -232,6 +243,8 @@ def _by_utility(
     as_json: bool,
 ) -> Callable[[], Figure]:
     """Compare total utilities, print them, and return what draws them."""
+    from shadowprice.analysis.compare_utility import compare_utility
+
     with progress_line() as say:
         result = compare_utility(
             given.workload, given.cluster, names, utility or "effective_throughput",
@@ -243,6 +256,8 @@ def _by_utility(
 
 
 def _print_guarantees(given: Given, result: Comparison) -> None:
+    from shadowprice.analysis.guarantees import described, guarantee
+
     for name, outcome in result.outcomes.items():
         recipe = given.semantics.recipe(given.workload, name)
         known = guarantee(outcome, described(outcome, recipe, result.objective))

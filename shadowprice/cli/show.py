@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from shadowprice.analysis.compare import Comparison
-from shadowprice.analysis.compare_utility import UtilityComparison
-from shadowprice.analysis.fork_outcome import ForkOutcome
-from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import ShadowpriceError
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.compare import Comparison
+    from shadowprice.analysis.compare_utility import UtilityComparison
+    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.outcome import Outcome
+
 
 console = Console()
 stderr = Console(stderr=True)

@@ -18,17 +18,20 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InfeasibleJobError, InputError
-from shadowprice.execution.local_sgd import LocalSgd, Losses
 from shadowprice.instances.forks import Forks, total_steps
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.hadare import ForkView, Grant, Order, Payoff, assign
 from shadowprice.solvers.hadare_steps import split_steps
+
+if TYPE_CHECKING:
+    from shadowprice.execution.local_sgd import Losses
 
 
 class CopyWidth(Enum):
@@ -113,6 +116,8 @@ def simulate_hadare(instance: Instance, options: HadarE | None = None) -> ForkRu
     PolicyError
         If the order returns no scores.
     """
+    from shadowprice.execution.local_sgd import LocalSgd
+
     options = options or HadarE()
     if instance.graphs is not None:
         raise InputError(

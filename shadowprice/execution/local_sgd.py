@@ -17,14 +17,18 @@ rounds and copies as in the record, cumulatively rounded.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.forks import Forks
 from shadowprice.instances.instance import Instance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 Vector = NDArray[np.float64]
 
@@ -49,6 +53,8 @@ class Losses:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a job."""
+        import pandas as pd
+
         return pd.DataFrame(vars(self))
 
 

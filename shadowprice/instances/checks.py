@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
@@ -111,8 +110,8 @@ class ColumnChecks:
         given = self.column(column, values).astype(object)
         texts = given
         if not all(type(value) is str for value in given.tolist()):
-            missing = np.asarray(pd.isna(given), dtype=bool)
             odd = np.array([not _is_text(each) for each in given.tolist()], dtype=bool)
+            missing = _missing(given) if odd.any() else given != given
             self.holds(column, given, ~odd | missing, "text")
             texts = np.where(missing, "", np.array([str(each) for each in given], dtype=object))
         if required:
@@ -124,8 +123,11 @@ class ColumnChecks:
 
     def unique(self, column: str, names: NDArray[np.object_]) -> None:
         """Refuse a repeated name."""
-        duplicated = pd.Series(names, dtype=object).duplicated().to_numpy()
-        self.holds(column, names, ~duplicated, "an id not used before")
+        if len(set(names.tolist())) == len(names):
+            return
+        fresh = np.zeros(len(names), dtype=bool)
+        fresh[np.unique(names, return_index=True)[1]] = True
+        self.holds(column, names, fresh, "an id not used before")
 
     def table(self, table: ArrayLike, gpu_types: Sequence[str]) -> NDArray[np.float64]:
         """Throughputs, one column a GPU type; none negative or infinite, not all of a row zero."""
@@ -172,3 +174,10 @@ def _float(value: object) -> float:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str | Real) and not isinstance(value, bool | np.bool_)
+
+
+def _missing(values: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Which objects stand for a missing value: None, NaN and those of pandas."""
+    import pandas as pd
+
+    return np.asarray(pd.isna(values), dtype=bool)

@@ -8,12 +8,15 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
 
 DELIMITERS = ",;\t|"
+Columns = dict[str, NDArray[np.object_]]
+"""Columns of one length by their names, in the order of the text."""
+
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -28,8 +31,8 @@ def split_header(line: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([line], delimiter=delimiter_of(line)), [])]
 
 
-def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> pd.DataFrame:
-    """Read delimited text as strings; rows are numbered from 1, blank lines left out.
+def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> Columns:
+    """Read delimited text as columns of strings by name, blank lines left out.
 
     A short row is filled with empty strings, as spreadsheets write it; a row that is longer than
     the header is refused, since its values may belong to other columns.
@@ -69,9 +72,8 @@ def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> 
             )
         row.extend([""] * (width - len(row)))
     columns = list(zip(*rows, strict=True)) if rows else [()] * width
-    table = {
+    return {
         name: np.array([value.strip() for value in values] if strip else values, dtype=object)
         for name, values in zip(names, columns, strict=True)
         if name
     }
-    return pd.DataFrame(table, dtype=object, index=pd.RangeIndex(1, len(rows) + 1))

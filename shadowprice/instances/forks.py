@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
@@ -21,6 +20,10 @@ from shadowprice.instances.checks import ColumnChecks
 from shadowprice.instances.entries import MAX_WHOLE, is_number, known_keys, shown
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 _SETTINGS = ("round_s", "restart_s", "aggregation_s", "max_copies")
 
@@ -118,6 +121,8 @@ class Forks:
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a pandas frame."""
+        import pandas as pd
+
         return pd.DataFrame({name: getattr(self, name) for name in self.columns()})
 
     @property

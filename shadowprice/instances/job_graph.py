@@ -12,15 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
 from shadowprice.instances.link_ends import LinkEnds
+
+if TYPE_CHECKING:
+    import networkx as nx
+
 
 StageMapping = tuple[tuple[int, tuple[int, ...]], ...]
 """Where replicas are: pairs (node, replicas of each stage there)."""
@@ -117,6 +120,8 @@ class JobGraph:
     microbatches: int = field(default=0)
 
     def __post_init__(self) -> None:
+        import networkx as nx
+
         if not self.stages:
             raise InputError(f"job graph {self.name!r}: has no stages")
         names = [stage.name for stage in self.stages]
@@ -189,6 +194,8 @@ class JobGraph:
     @cached_property
     def stage_graph(self) -> nx.DiGraph:
         """Stages as vertices, links as edges with ``bytes_per_replica``."""
+        import networkx as nx
+
         graph = nx.DiGraph()
         graph.add_nodes_from(range(len(self.stages)))
         for link in self.links:
@@ -226,6 +233,8 @@ class JobGraph:
     @cached_property
     def depth(self) -> int:
         """Stages on the longest path of links that are no exchanges."""
+        import networkx as nx
+
         steps = nx.DiGraph((x.source, x.target) for x in self.links if not x.exchange)
         return len(nx.dag_longest_path(steps, weight=None)) or 1
 
@@ -256,6 +265,8 @@ class JobGraph:
             Vertices (stage, replica), sorted; edges with ``weight`` as in ``pair_bytes``, those of
             weight 0 left out. O(g^2) edges for g GPUs: for large gangs use ``pair_bytes``.
         """
+        import networkx as nx
+
         graph = nx.Graph(name=self.name)
         own = [[(s, u) for u in range(stage.replicas)] for s, stage in enumerate(self.stages)]
         graph.add_nodes_from(vertex for vertices in own for vertex in vertices)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import Field, dataclass, field, fields
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.checks import ColumnChecks
 from shadowprice.instances.entries import MAX_WHOLE
 from shadowprice.instances.grid import on_grid
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
@@ -107,6 +110,8 @@ class Schedule:
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a pandas frame."""
+        import pandas as pd
+
         return pd.DataFrame({column.name: getattr(self, column.name) for column in self._given()})
 
     def _given(self) -> list[Field[Any]]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.checks import THROUGHPUT_PREFIX, ColumnChecks
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, to_grid, up_to_grid
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 MAX_GANG = 10_000_000
 MAX_ITERATIONS = 1e18
@@ -167,20 +170,27 @@ class Workload:
         cls, frame: pd.DataFrame, *, source: str = "frame", rows: ArrayLike | None = None
     ) -> Workload:
         """Inverse of :meth:`to_frame`; missing optional columns take their defaults."""
-        missing = [name for name in ("arrival_s", "gpus", "work") if name not in frame]
-        if missing:
-            raise InputError(
-                f"{source}: column {missing[0]!r} is missing, found {', '.join(map(str, frame.columns))}"
-            )
+        _require(list(frame.columns), source)
         repeated = frame.columns[frame.columns.duplicated()]
         if len(repeated):
             raise InputError(f"{source}: column {repeated[0]!r} appears twice")
-        columns: dict[str, Any] = {
-            name: frame[name].to_numpy() for name in COLUMNS if name in frame
-        }
-        speeds = [str(name) for name in frame.columns if str(name).startswith(THROUGHPUT_PREFIX)]
+        named = {str(name): column.to_numpy() for name, column in frame.items()}
+        return cls.from_table(named, source=source, rows=rows)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Mapping[str, NDArray[Any]],
+        *,
+        source: str = "table",
+        rows: ArrayLike | None = None,
+    ) -> Workload:
+        """As :meth:`from_frame`, from columns by name."""
+        _require(list(table), source)
+        columns: dict[str, Any] = {name: table[name] for name in COLUMNS if name in table}
+        speeds = [name for name in table if name.startswith(THROUGHPUT_PREFIX)]
         if speeds:
-            columns["throughput"] = frame[speeds].to_numpy(dtype=object)
+            columns["throughput"] = np.column_stack([table[name].astype(object) for name in speeds])
         types = tuple(name.removeprefix(THROUGHPUT_PREFIX) for name in speeds)
         return cls.from_columns(**columns, gpu_types=types, source=source, rows=rows)
 
@@ -189,6 +199,8 @@ class Workload:
 
         Groups and names are columns only where some job has one: most sources know neither.
         """
+        import pandas as pd
+
         unknown = {name for name in ("group", "name") if not any(getattr(self, name).tolist())}
         columns = self._columns().items()
         frame = pd.DataFrame(
@@ -260,3 +272,12 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"Workload({len(self)} jobs from {self.source})"
+
+
+def _require(found: Sequence[object], source: str) -> None:
+    """Refuse a table that lacks a column of every workload."""
+    missing = [name for name in ("arrival_s", "gpus", "work") if name not in found]
+    if missing:
+        raise InputError(
+            f"{source}: column {missing[0]!r} is missing, found {', '.join(map(str, found))}"
+        )

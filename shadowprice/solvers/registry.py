@@ -1,4 +1,4 @@
-"""Finding things by name: every module of a package lists what it offers in one constant."""
+"""Policies, placements and allocation policies by name, with parameters."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import shadowprice.solvers
 import shadowprice.solvers.allocation
 import shadowprice.solvers.placement
 from shadowprice.errors import InputError
-from shadowprice.solvers.allocation.allocation import AllocationPolicy
-from shadowprice.solvers.placement.protocol import Placement
-from shadowprice.solvers.policy import Policy
+from shadowprice.instances.offers import Offers
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from shadowprice.solvers.allocation.allocation import AllocationPolicy
+    from shadowprice.solvers.placement.protocol import Placement
+    from shadowprice.solvers.policy import Policy
 
 
 def modules(package: ModuleType) -> Iterable[ModuleType]:
@@ -27,27 +28,19 @@ def modules(package: ModuleType) -> Iterable[ModuleType]:
             yield importlib.import_module(f"{package.__name__}.{module.name}")
 
 
-def policies() -> dict[str, Policy]:
+def policies() -> Mapping[str, Policy]:
     """All policies of :mod:`shadowprice.solvers` by name: the ``POLICIES`` of its modules."""
-    return _by_name(
-        item for module in modules(shadowprice.solvers) for item in getattr(module, "POLICIES", ())
-    )
+    return Offers(shadowprice.solvers, "POLICIES")
 
 
-def placements() -> dict[str, Placement]:
+def placements() -> Mapping[str, Placement]:
     """All placements by name: the ``PLACEMENTS`` of the modules of :mod:`shadowprice.solvers.placement`."""
-    package = shadowprice.solvers.placement
-    return _by_name(
-        item for module in modules(package) for item in getattr(module, "PLACEMENTS", ())
-    )
+    return Offers(shadowprice.solvers.placement, "PLACEMENTS")
 
 
-def allocations() -> dict[str, AllocationPolicy]:
+def allocations() -> Mapping[str, AllocationPolicy]:
     """All allocation policies by name: the ``ALLOCATIONS`` of the modules of :mod:`shadowprice.solvers.allocation`."""
-    package = shadowprice.solvers.allocation
-    return _by_name(
-        item for module in modules(package) for item in getattr(module, "ALLOCATIONS", ())
-    )
+    return Offers(shadowprice.solvers.allocation, "ALLOCATIONS")
 
 
 def allocation(name: str) -> AllocationPolicy:
@@ -107,17 +100,6 @@ def placement(name: str) -> Placement:
         If the name, a parameter or its value is unknown; the message lists what there is.
     """
     found: Placement = chosen("placement", name, placements())
-    return found
-
-
-def _by_name(items: Iterable[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for item in items:
-        if item.name in found:
-            raise InputError(
-                f"two definitions are named {item.name!r}: {found[item.name]!r} and {item!r}"
-            )
-        found[item.name] = item
     return found
 
 

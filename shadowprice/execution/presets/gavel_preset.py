@@ -26,7 +26,7 @@ def _loop(name: str) -> Callable[[Instance, int], Schedule]:
 
 
 PRESET = Preset(
-    name=NAME,
+    name="gavel",
     source=f"{SOURCE}, scheduler/scheduler.py",
     placements={"servers": Count()},
     recipes={},

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
-from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.sensitivity import Sensitivity
-from shadowprice.instances.workload import Workload
-from shadowprice.solvers.gittins2d import ServiceDistribution
-from shadowprice.solvers.placement.protocol import Placement
-from shadowprice.solvers.policy import Policy
+
+if TYPE_CHECKING:
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.conditions import Conditions
+    from shadowprice.instances.schedule import Schedule
+    from shadowprice.instances.sensitivity import Sensitivity
+    from shadowprice.instances.workload import Workload
+    from shadowprice.solvers.gittins2d import ServiceDistribution
+    from shadowprice.solvers.placement.protocol import Placement
+    from shadowprice.solvers.policy import Policy
 
 
 @dataclass(frozen=True)

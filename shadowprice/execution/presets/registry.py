@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import shadowprice.execution.presets
 from shadowprice.errors import InputError
-from shadowprice.execution.presets.preset import Preset
-from shadowprice.solvers.registry import modules
+from shadowprice.instances.offers import Offers
+
+if TYPE_CHECKING:
+    from shadowprice.execution.presets.preset import Preset
 
 
-def presets() -> dict[str, Preset]:
+def presets() -> Mapping[str, Preset]:
     """All presets by name."""
-    found = (getattr(module, "PRESET", None) for module in modules(shadowprice.execution.presets))
-    return {preset.name: preset for preset in found if preset is not None}
+    return Offers(shadowprice.execution.presets, "PRESET")
 
 
 def preset(name: str) -> Preset:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
 from shadowprice.execution.hadare import CopyWidth
-from shadowprice.execution.real.job_spec import Job
-from shadowprice.execution.real.settings import Settings
 from shadowprice.instances.grid import to_grid
 from shadowprice.solvers.hadare import ORDERS, Order
 from shadowprice.solvers.registry import chosen
+
+if TYPE_CHECKING:
+    from shadowprice.execution.real.job_spec import Job
+    from shadowprice.execution.real.settings import Settings
+
 
 NAME = "hadare"
 

@@ -12,11 +12,14 @@ import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_bytes
-from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.traces.imported import Finding, Imported
+
+if TYPE_CHECKING:
+    from shadowprice.instances.throughputs import Throughputs
 
 __all__ = ["Finding", "Imported", "importers", "load_trace"]
 
@@ -45,8 +48,9 @@ def load_trace(
     InputError
         If no importer recognises the file, or the file is wrong.
     """
-    path, known = Path(path), importers()
+    path = Path(path)
     if format is not None:
+        known = importers()
         if format not in known:
             raise InputError(f"format {format!r}: expected one of {', '.join(sorted(known))}")
         return _load(known[format], path, throughputs)
@@ -55,6 +59,7 @@ def load_trace(
         raise InputError(f"{path}: is empty")
     text = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
     first_line = re.split(r"[\r\n]", text, maxsplit=1)[0]
+    known = importers()
     able = [name for name, importer in known.items() if importer.sniff(first_line, path)]
     particular = [name for name in able if not getattr(known[name], "GENERAL", False)]
     found = particular or able

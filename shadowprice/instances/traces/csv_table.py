@@ -8,10 +8,10 @@ gpus, work, ...) is read without loss.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.checks import ColumnChecks
@@ -20,8 +20,11 @@ from shadowprice.instances.delimited import read_table, split_header
 from shadowprice.instances.io import read_workload
 from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.traces.imported import Finding, Imported
-from shadowprice.instances.traces.table import report_order, seconds, since
+from shadowprice.instances.traces.table import read_dates, report_order, seconds, since
 from shadowprice.instances.workload import MAX_GANG, MAX_ITERATIONS, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAME = "csv"
 GENERAL = True  # Recognises many tables; a more particular importer comes first.
@@ -60,24 +63,22 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     in seconds; a table with iterations and no duration needs an iteration time or, for its
     models, a throughput table. An empty weight is 1, an empty deadline none.
     """
-    frame = read_table(path)
-    if {"id", "arrival_s", "gpus", "work", "weight", "deadline_s"} <= set(frame.columns):
+    table = read_table(path)
+    if {"id", "arrival_s", "gpus", "work", "weight", "deadline_s"} <= set(table):
         return Imported(read_workload(path))
-    found = _matches(list(frame.columns))
+    found = _matches(list(table))
     for needed in ("arrival_s", "gpus"):
         if needed not in found:
             names = ", ".join(ALIASES[needed][:5])
             raise InputError(
-                f"{path}: no column for {needed}, expected one of {names}, ...; found {', '.join(map(str, frame))}"
+                f"{path}: no column for {needed}, expected one of {names}, ...; found {', '.join(map(str, table))}"
             )
     report: list[Finding] = []
-    columns: Columns = {
-        name: frame[column].to_numpy(dtype=object) for name, column in found.items()
-    }
-    columns["arrival_s"], first = seconds(frame[found["arrival_s"]], path, found["arrival_s"])
-    report_order(columns["arrival_s"], frame.index.to_numpy(), report)
+    columns: Columns = {name: table[column] for name, column in found.items()}
+    columns["arrival_s"], first = seconds(columns["arrival_s"], path, found["arrival_s"])
+    report_order(columns["arrival_s"], np.arange(1, len(columns["arrival_s"]) + 1), report)
     if "deadline_s" in columns:
-        columns["deadline_s"] = _deadlines(frame[found["deadline_s"]], first)
+        columns["deadline_s"] = _deadlines(columns["deadline_s"], first)
     if "weight" in columns:
         columns["weight"] = np.where(columns["weight"] == "", "1", columns["weight"])
     extra = _speeds(columns, found, path, throughputs)
@@ -91,13 +92,13 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     return Imported(workload, tuple(report))
 
 
-def _deadlines(given: pd.Series[Any], first: pd.Timestamp | None) -> Any:
+def _deadlines(given: NDArray[np.object_], first: pd.Timestamp | None) -> Any:
     """Empty values as infinity, and dates as seconds from the first arrival if that is a date."""
-    empty = given.eq("").to_numpy()
-    values = np.where(empty, np.inf, given.to_numpy(dtype=object))
+    empty = given == ""
+    values = np.where(empty, np.inf, given)
     if first is None:
         return values
-    dates = pd.to_datetime(given, errors="coerce", format="ISO8601", utc=True)
+    dates = read_dates(given)
     dated = dates.notna().to_numpy()
     return np.where(dated & ~empty, since(dates, first), values)
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
@@ -25,6 +25,10 @@ from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.traces.imported import Finding, Imported
 from shadowprice.instances.traces.table import drop, in_range, report_order
 from shadowprice.instances.workload import MAX_GANG, MAX_ITERATIONS, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 NAME = "gavel"
 REFERENCE_TYPE = "v100"
@@ -98,6 +102,8 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
 
 def _good_lines(path: Path, report: list[Finding]) -> pd.DataFrame:
     """Lines as a frame of strings, without those that cannot be read."""
+    import pandas as pd
+
     lines = [line.split("\t") for line in read_text(path).split("\n") if line.strip()]
     names = next((form for form in (CURRENT, OLDER) if len(lines[0]) == len(form)), None)
     if names is None:

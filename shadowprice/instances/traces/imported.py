@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from shadowprice.instances.entries import on_one_line
-from shadowprice.instances.workload import Workload
+
+if TYPE_CHECKING:
+    from shadowprice.instances.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
-
 from shadowprice.errors import InputError
 from shadowprice.instances.delimited import read_table
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S
@@ -30,12 +28,16 @@ def sniff(first_line: str, path: Path) -> bool:
 
 def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     """Read the trace; the virtual cluster becomes the tenant, ids are row numbers from 1."""
-    frame = read_table(path)
-    missing = [name for name in COLUMNS if name not in frame]
+    import pandas as pd
+
+    table = read_table(path)
+    missing = [name for name in COLUMNS if name not in table]
     if missing:
         raise InputError(
-            f"{path}: column {missing[0]!r} is missing, found {', '.join(map(str, frame))}"
+            f"{path}: column {missing[0]!r} is missing, found {', '.join(map(str, table))}"
         )
+    rows = pd.RangeIndex(1, len(table["timestamp"]) + 1)
+    frame = pd.DataFrame(table, dtype=object, index=rows)
     report: list[Finding] = []
     dates = pd.to_datetime(frame["timestamp"], errors="coerce", format="%Y-%m-%d %H:%M:%S")
     frame = drop(frame, dates.isna().to_numpy(), "timestamp is not a date", report)

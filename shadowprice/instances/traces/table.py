@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.checks import ColumnChecks
 from shadowprice.instances.traces.imported import Finding
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def seconds(
-    values: pd.Series[Any], path: str | Path, column: str
+    values: NDArray[np.object_], path: str | Path, column: str
 ) -> tuple[NDArray[np.float64], pd.Timestamp | None]:
     """Times as seconds: numbers as they are, ISO dates counted from the first one.
 
@@ -32,22 +34,30 @@ def seconds(
     InputError
         Naming the first value that is neither.
     """
-    numbers = ColumnChecks.floats(values.to_numpy(dtype=object))
+    numbers = ColumnChecks.floats(values)
     good = ~np.isnan(numbers)
-    dated = good.sum() < values.ne("").sum() / 2
+    dated = good.sum() < np.count_nonzero(values != "") / 2
     if dated:
-        dates = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
+        dates = read_dates(values)
         good = dates.notna().to_numpy()
     if not good.all():
         row = int(np.argmin(good))
         expected = "a date as 2026-01-31 12:00:00, or seconds" if dated else "a number of seconds"
         raise InputError(
-            f"{path}: row {values.index[row]}, column {column!r}: got {values.iloc[row]!r}, expected {expected}"
+            f"{path}: row {row + 1}, column {column!r}: got {values[row]!r}, expected {expected}"
         )
     if not dated:
         return numbers, None
     first = dates.min()
     return since(dates, first), first
+
+
+def read_dates(values: NDArray[np.object_]) -> pd.Series[Any]:
+    """ISO dates, those without a zone in UTC; NaT for what is none."""
+    import pandas as pd
+
+    given = pd.Series(values, dtype=object)
+    return pd.to_datetime(given, errors="coerce", format="ISO8601", utc=True)
 
 
 def since(dates: pd.Series[Any], first: pd.Timestamp) -> NDArray[np.float64]:

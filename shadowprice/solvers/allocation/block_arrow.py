@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.solvers.allocation.newton import Iterate
+from shadowprice.solvers.threads import one_blas_thread
 
 Numbers = NDArray[np.float64]
 
@@ -54,6 +55,7 @@ class Point:
     iterations: int
 
 
+@one_blas_thread
 def solve(a: Numbers, load: Numbers, workers: Numbers, tolerance: float = 1e-9) -> Point:
     """Maximise the smallest normalised throughput; O(jobs x types^2) an iteration, 10 to 40 of them.
 

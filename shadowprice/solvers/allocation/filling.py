@@ -37,6 +37,7 @@ from shadowprice.solvers.allocation.level import highest_level
 from shadowprice.solvers.allocation.prices import Level
 from shadowprice.solvers.allocation.rates import Numbers, Rates
 from shadowprice.solvers.allocation.workspace import Workspace
+from shadowprice.solvers.threads import one_blas_thread
 
 REACHED = 1e-8
 """Relative distance of a level from 1 that is rounding of a solver."""
@@ -142,6 +143,7 @@ def _furthest(
     raise SolverError(f"water filling: no end of a stage after {_MAX_STEPS} steps")
 
 
+@one_blas_thread
 def _leaves(
     path: Path, cap: Numbers, level: Level, norm: Numbers, start: float, tau: float
 ) -> float:

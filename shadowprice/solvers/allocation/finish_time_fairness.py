@@ -36,6 +36,7 @@ from shadowprice.solvers.allocation.prices import Level
 from shadowprice.solvers.allocation.rates import Numbers, Rates
 from shadowprice.solvers.allocation.spread import spread
 from shadowprice.solvers.allocation.workspace import Workspace
+from shadowprice.solvers.threads import one_blas_thread
 
 REACHED = 1e-8
 """Relative distance of a level from 1 that is rounding of a solver."""
@@ -98,6 +99,7 @@ class FinishTimeFairness:
         )
 
 
+@one_blas_thread
 def _cut(work: Numbers, due: Numbers, elapsed_s: Numbers, level: Level, ratio: float) -> float:
     """The ratio below which the prices of a level rule out every allocation."""
     held = level.job_price > 0

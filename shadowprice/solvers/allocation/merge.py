@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.solvers.allocation.rates import Numbers, Rates
+from shadowprice.solvers.threads import one_blas_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,7 @@ def merge(rates: Rates, *columns: Numbers) -> Merged | None:
     return Merged(merged, kind, sample, group, size)
 
 
+@one_blas_thread
 def _distinct(keys: Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """A row of each distinct kind, and the kind of each row; by a random projection, then checked."""
     direction = np.random.default_rng(0).uniform(0.5, 1.5, keys.shape[1])

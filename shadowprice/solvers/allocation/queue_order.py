@@ -60,12 +60,11 @@ class QueueOrder:
         return Allocation(self.name, problem, alone, shared, total.objective, total.objective)
 
 
-ALLOCATIONS = tuple(
-    QueueOrder(f"{short}_programme{suffix}", order, aware, packed)
-    for short, order in (("fifo", "arrival"), ("sjf", "shortest"))
-    for suffix, aware, packed in (
-        ("", False, False),
-        ("_perf", True, False),
-        ("_packed", True, True),
-    )
+ALLOCATIONS = (
+    QueueOrder("fifo_programme", "arrival", aware=False, packed=False),
+    QueueOrder("fifo_programme_perf", "arrival", aware=True, packed=False),
+    QueueOrder("fifo_programme_packed", "arrival", aware=True, packed=True),
+    QueueOrder("sjf_programme", "shortest", aware=False, packed=False),
+    QueueOrder("sjf_programme_perf", "shortest", aware=True, packed=False),
+    QueueOrder("sjf_programme_packed", "shortest", aware=True, packed=True),
 )

@@ -25,6 +25,7 @@ from shadowprice.instances.iteration_time import Network
 from shadowprice.instances.job_graph import JobGraph, StageMapping
 from shadowprice.models.asrpt import exchange
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free, fewest_nodes
+from shadowprice.solvers.threads import one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,8 @@ class _Unplaced:
         sums are made once, and kept.
         """
         if self._degree is None:
-            self._degree = self._weight @ self._left - self._weight.diagonal()
+            with one_blas_thread:
+                self._degree = self._weight @ self._left - self._weight.diagonal()
             self._degree[self._left == 0] = np.inf
         stage = int(self._degree.argmin())
         self._left[stage] -= 1

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import shadowprice.solvers.graph_placement
 from shadowprice.errors import InputError
-from shadowprice.solvers.graph_placement.protocol import GraphPlacement
-from shadowprice.solvers.registry import modules
+from shadowprice.instances.offers import Offers
+
+if TYPE_CHECKING:
+    from shadowprice.solvers.graph_placement.protocol import GraphPlacement
 
 
-def graph_placements() -> dict[str, GraphPlacement]:
-    """All of them by name.
-
-    Raises
-    ------
-    InputError
-        If two have the same name.
-    """
-    found: dict[str, GraphPlacement] = {}
-    for module in modules(shadowprice.solvers.graph_placement):
-        for item in getattr(module, "GRAPH_PLACEMENTS", ()):
-            if item.name in found:
-                raise InputError(f"two placements of job graphs are named {item.name!r}")
-            found[item.name] = item
-    return found
+def graph_placements() -> Mapping[str, GraphPlacement]:
+    """All of them by name."""
+    return Offers(shadowprice.solvers.graph_placement, "GRAPH_PLACEMENTS")
 
 
 def graph_placement(name: str) -> GraphPlacement:
