@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    repeat = "`make nightly SEED={0}` repeats this search".format(os.environ.get("SEED"))
+    repeat = f"`make nightly SEED={os.environ.get('SEED')}` repeats this search"
     return [repeat] if SEARCHING else []
 
 
