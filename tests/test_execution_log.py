@@ -278,7 +278,9 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-@settings(max_examples=12, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(
+    max_examples=25, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
 @given(RNG, st.integers(8, 25))
 def test_every_mutation_is_found(name: str, rng: random.Random, turns: int) -> None:
     mutate, rules = MUTATIONS[name]
