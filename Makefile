@@ -5,18 +5,34 @@ BIN := $(VENV)/bin
 # Pictures and BLAS: no display, and no more threads than one for each test process.
 export MPLBACKEND := Agg
 export OMP_NUM_THREADS ?= 1
+# Tests start hundreds of processes; each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+# Test processes: one more than there are cores, for many tests wait for processes of their own.
+WORKERS ?= 3
+
+# Versions other than ours warn of one another; that is no error of this package.
+OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test engines check format nightly mutants bench figures theorems notebooks dist clean
+.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures theorems notebooks dist clean
+
+# Tests that need no cluster.
+FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 13
 
 demo: $(VENV)/.installed  ## compare four policies with what was possible, on a generated trace
 	$(BIN)/shadowprice demo
 
 test: $(VENV)/.installed-test  ## fast tests
-	$(BIN)/python -m pytest -n 2 -m 'not (slow or gpu or ray or slurm)'
+	$(BIN)/python -m pytest $(FAST)
+
+test-lowest: .venv-lowest/.installed  ## fast tests, with every dependency at its lower bound
+	.venv-lowest/bin/python -m pytest $(FAST) $(OTHERS_WARN)
+
+test-newest: .venv-newest/.installed  ## fast tests, with the newest version of every dependency
+	.venv-newest/bin/python -m pytest $(FAST) $(OTHERS_WARN)
 
 engines: $(VENV)/.installed-test  ## tests on real Ray and Slurm clusters of this machine, one after another
 	$(BIN)/python -m pytest -m '(ray or slurm) and not slow'
@@ -31,8 +47,15 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-nightly: $(VENV)/.installed-test  ## all tests, slow ones too, with 2,000 examples a property
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 -m 'not gpu'
+lock: | $(BIN)/python  ## choose the exact versions of requirements/ anew: the newest that are allowed
+	rm -rf .venv-lock
+	$(BIN)/python -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet packaging
+	.venv-lock/bin/python .ci/lock.py write
+	rm -rf .venv-lock
+
+nightly: $(VENV)/.installed-test  ## all tests, slow ones too, and a random search of each property; SEED=n repeats one
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not gpu'
 
 mutants: $(VENV)/.installed-test  ## how many sampled faults the tests notice; FILES='shadowprice/proofs/lb_*.py' SAMPLE=20 SEED=1 JOBS=2
 	$(BIN)/python benchmarks/mutants.py $(foreach file,$(FILES),'$(file)') $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
@@ -54,26 +77,45 @@ notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
 
 dist: $(VENV)/.installed-dev  ## source distribution and wheel, in dist/
 	rm -rf build dist
-	$(BIN)/python -m build
+	$(BIN)/python -m build --no-isolation
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .venv-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"error: {sys.executable} is Python {sys.version.split()[0]}, expected 3.11 or later; use make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
+# Exactly what a list holds and nothing that it does not name.
+INSTALL = $(BIN)/python -m pip install --quiet --no-deps
+
+$(VENV)/.installed: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV): a minute or two the first time'
-	$(BIN)/python -m pip install --quiet --editable .
+	$(INSTALL) --only-binary :all: --requirement $<
+	$(INSTALL) --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-test: requirements/test.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV), with what the tests need: a minute or two the first time'
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(INSTALL) --only-binary :all: --requirement $<
+	$(INSTALL) --no-build-isolation --editable .
 	touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV), with the tools of developers: a minute or two the first time'
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(INSTALL) --only-binary :all: --requirement $<
+	$(INSTALL) --no-build-isolation --editable .
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
+
+.venv-lowest/.installed: pyproject.toml .ci/lock.py
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet packaging
+	$(@D)/bin/python .ci/lock.py lowest > $(@D)/lowest.txt
+	$(@D)/bin/python -m pip install --quiet --only-binary :all: --requirement $(@D)/lowest.txt
+	$(@D)/bin/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+.venv-newest/.installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --only-binary :all: --upgrade --upgrade-strategy eager setuptools --editable '.[test]'
+	touch $@

@@ -1,16 +1,71 @@
-"""Hypothesis profiles: dev by default, ci where CI=true, any by HYPOTHESIS_PROFILE."""
+"""Hypothesis: the same examples in every run, and a random search by HYPOTHESIS_PROFILE=nightly.
+
+Each property draws from a generator seeded with its own name, so that the examples depend neither
+on the order of the tests nor on other tests. The nightly search repeats each property with other
+seeds, made from one that is printed at the top: SEED=that one repeats the search. A failure prints
+the example and a ``@reproduce_failure`` that repeats it alone; it stays in the tests as an
+``@example``.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
+import secrets
+import time
+from collections.abc import Generator
 
 import matplotlib as mpl
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
 
 mpl.use("Agg")
 
-settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
-settings.register_profile("nightly", max_examples=2000, deadline=None)
-_DEFAULT = "ci" if os.environ.get("CI") == "true" else "dev"
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _DEFAULT))
+settings.register_profile(
+    "dev",
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    # Depends on what else the machine does.
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("ci", settings.get_profile("dev"), max_examples=100)
+settings.register_profile("nightly", settings.get_profile("dev"), derandomize=False)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") == "true" else "dev")
+settings.load_profile(PROFILE)
+
+SEARCHING = PROFILE == "nightly"
+# How often the nightly search repeats a property, 2,000 examples for most, and how long at most:
+# some 400 properties on 2 cores are then done within 75 minutes, and the slow tests in the others.
+REPETITIONS = 40
+SEARCH_S = 45.0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if SEARCHING:  # here and in the processes that pytest-xdist starts
+        os.environ.setdefault("SEED", str(secrets.randbelow(1 << 32)))
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    repeat = f"`make nightly SEED={os.environ.get('SEED')}` repeats this search"
+    return [repeat] if SEARCHING else []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    test = pyfuncitem.obj
+    if not is_hypothesis_test(test):
+        return (yield)
+    function = getattr(test, "__func__", test)
+    first = os.environ["SEED"] if SEARCHING else ""
+    began = time.monotonic()
+    seed(f"{first} {pyfuncitem.nodeid}")(function)
+    result = yield
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+    for repetition in range(1, REPETITIONS if SEARCHING else 1):
+        if time.monotonic() - began > SEARCH_S:
+            break
+        seed(f"{first} {pyfuncitem.nodeid} {repetition}")(function)
+        test(**arguments)
+    return result

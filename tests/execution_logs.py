@@ -72,6 +72,7 @@ class Miniature:
         self.lost = set()
         while self.expected or self.waiting or self.backing_off or self.held:
             self.turn(wild=False)
+            self.confirm(0.3)  # what is left aside may be all that a job waits for
         self.confirm(1.0)
         self.event("driver-ended")
         return self.events

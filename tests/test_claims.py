@@ -26,7 +26,7 @@ from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.cli import app
-from shadowprice.errors import VerificationError
+from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.elasticity import Elasticity, Growth

@@ -13,11 +13,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import shadowprice
 
@@ -30,7 +33,7 @@ SHIPPED = [
     for folder in ("shadowprice", "tests", "paper_figs", "benchmarks", "docs", "examples", ".ci")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.is_file() and path.suffix in {".py", ".md", ".toml", ".ipynb", ".sh", ""}
-] + sorted(path for path in ROOT.iterdir() if path.is_file() and path.suffix != ".lock")
+] + sorted(path for path in ROOT.iterdir() if path.is_file() and path.name != ".git")
 # Import name where it differs from the name on the package index.
 DISTRIBUTION = {"sklearn": "scikit-learn", "pynvml": "nvidia-ml-py", "yaml": "pyyaml"}
 OPTIONAL = {
@@ -51,9 +54,14 @@ def modules() -> Iterator[ModuleType]:
         yield importlib.import_module(found.name)
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path, *, inside_functions: bool = True) -> Iterator[str]:
     """Full names of the modules a file imports."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     for node in ast.walk(tree) if inside_functions else tree.body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -67,8 +75,8 @@ def project() -> dict[str, Any]:
     return found
 
 
-def normalised(requirement: str) -> str:
-    return re.split(r"[^A-Za-z0-9_.-]", requirement.strip())[0].lower().replace("_", "-")
+def name_in(requirement: str) -> str:
+    return canonicalize_name(Requirement(requirement).name)
 
 
 @pytest.mark.parametrize("name", LINKS)
@@ -79,10 +87,15 @@ def test_top_level_folders_are_relative_links_into_the_package(name: str) -> Non
     assert link.is_dir()
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_modules_and_what_is_public_in_them_have_docstrings(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    lacking = [] if ast.get_docstring(tree) else ["the module"]
+def test_modules_and_what_is_public_in_them_have_docstrings() -> None:
+    assert {name_of(path): found for path in SOURCES if (found := list(undocumented(path)))} == {}
+
+
+def undocumented(path: Path) -> Iterator[str]:
+    """Names in a module that lack a docstring and should have one."""
+    tree = tree_of(path)
+    if not ast.get_docstring(tree):
+        yield "the module"
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     for owner in [tree, *(n for n in tree.body if isinstance(n, ast.ClassDef))]:
         if isinstance(owner, ast.ClassDef) and owner.name.startswith("_"):
@@ -90,8 +103,7 @@ def test_modules_and_what_is_public_in_them_have_docstrings(path: Path) -> None:
         for node in owner.body:
             public = isinstance(node, kinds) and not node.name.startswith("_")
             if public and not ast.get_docstring(node) and not is_overload(node):
-                lacking.append(node.name)
-    assert not lacking
+                yield node.name
 
 
 def is_overload(node: ast.AST) -> bool:
@@ -111,41 +123,75 @@ def test_no_path_of_somebodys_machine_is_in_the_repository() -> None:
     assert not found
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_what_is_imported_is_declared(path: Path) -> None:
-    always = {normalised(requirement) for requirement in project()["dependencies"]}
+def test_what_is_imported_is_declared() -> None:
+    always = {name_in(requirement) for requirement in project()["dependencies"]}
     extras = {
-        normalised(requirement)
+        name_in(requirement)
         for requirements in project()["optional-dependencies"].values()
         for requirement in requirements
     }
-    optional = OPTIONAL.get(path.name, set())
-    assert third_party(imported(path)) <= always | extras
-    # What an extra brings is imported inside the function that needs it.
-    assert third_party(imported(path, inside_functions=False)) <= always | optional
+    undeclared: dict[str, set[str]] = {}
+    for path in SOURCES:
+        # What an extra brings is imported inside the function that needs it.
+        on_top = third_party(imported(path, inside_functions=False))
+        found = third_party(imported(path)) - always - extras
+        found |= on_top - always - OPTIONAL.get(path.name, set())
+        if found:
+            undeclared[name_of(path)] = found
+    assert undeclared == {}
 
 
 def third_party(names: Iterator[str]) -> set[str]:
     """Distributions of imported modules, ours and the standard library's left out."""
     top = {name.split(".")[0] for name in names} - {"shadowprice", *sys.stdlib_module_names}
-    return {DISTRIBUTION.get(name, name) for name in top}
+    return {DISTRIBUTION.get(name, canonicalize_name(name)) for name in top}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_nothing_draws_through_pyplot_or_unpickles(path: Path) -> None:
-    assert not set(imported(path)) & {"matplotlib.pyplot", "pickle", "shelve", "marshal"}
+def test_nothing_draws_through_pyplot_or_unpickles() -> None:
+    refused = {"matplotlib.pyplot", "pickle", "shelve", "marshal"}
+    uses = {name_of(path): set(imported(path)) & refused for path in SOURCES}
+    assert {name: found for name, found in uses.items() if found} == {}
 
 
 VERIFIER = [*sorted((PACKAGE / "proofs").glob("certificate*.py")), PACKAGE / "proofs/run_speed.py"]
 
 
-@pytest.mark.parametrize("path", VERIFIER, ids=name_of)
-def test_the_verifier_imports_instances_and_errors_only(path: Path) -> None:
-    ours = {name for name in imported(path) if name.startswith("shadowprice")}
+def test_the_verifier_imports_instances_and_errors_only() -> None:
     # What is taken from the package of proofs itself, test_trusted_code.py says.
     parts = {"shadowprice.proofs", *(f"shadowprice.proofs.{part.stem}" for part in VERIFIER)}
     allowed = ("shadowprice.instances.", "shadowprice.errors")
-    assert {name for name in ours - parts if not name.startswith(allowed)} == set()
+    others = {
+        name_of(path): name
+        for path in VERIFIER
+        for name in imported(path)
+        if name.startswith("shadowprice") and name not in parts and not name.startswith(allowed)
+    }
+    assert VERIFIER
+    assert others == {}
+
+
+@pytest.mark.parametrize(("name", "extras"), [("demo", []), ("test", ["test"]), ("dev", ["dev"])])
+def test_the_exact_versions_are_ones_that_pyproject_allows(name: str, extras: list[str]) -> None:
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+    lines = [Requirement(line) for line in text.splitlines() if not line.startswith("#")]
+    pinned = {canonicalize_name(line.name): line.specifier for line in lines}
+    assert [str(line) for line in lines if not re.fullmatch(r"==[\w.]+", str(line.specifier))] == []
+    assert len(pinned) == len(lines)
+    table = project()
+    wanted = list(table["dependencies"])
+    while extras:
+        several = [Requirement(each) for each in table["optional-dependencies"][extras.pop()]]
+        extras += [extra for each in several if each.name == "shadowprice" for extra in each.extras]
+        wanted += [str(each) for each in several if each.name != "shadowprice"]
+    outside = [
+        f"{each}: pinned at {pinned.get(canonicalize_name(each.name), 'nothing')}"
+        for each in map(Requirement, wanted)
+        if not any(
+            each.specifier.contains(pin.version)
+            for pin in pinned.get(canonicalize_name(each.name), ())
+        )
+    ]
+    assert outside == [], "`make lock` writes the versions anew"
 
 
 def test_the_examples_in_docstrings_hold() -> None:

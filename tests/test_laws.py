@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import settings
 
@@ -12,7 +10,6 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing import Scaling, laws
-from shadowprice.proofs.testing.battery import LAWS
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.registry import policies
 
@@ -44,25 +41,18 @@ SCALING = {
 EXAMPLES = max(settings().max_examples // 10, 1)
 
 
-def battery(name: str) -> Any:
+def battery(name: str) -> type:
     return laws(
         POLICIES[name],
         waits=name in WAITS,
         times=TIMES.get(name, ()),
         scaling=SCALING.get(name, Scaling.EXACT),
         examples=EXAMPLES,
-    )()
+    )
 
 
-BATTERIES = {name: battery(name) for name in sorted(POLICIES)}
-PAIRS = [
-    (name, law.name) for name in BATTERIES for law in LAWS if hasattr(BATTERIES[name], law.name)
-]
-
-
-@pytest.mark.parametrize(("name", "law"), PAIRS)
-def test_law(name: str, law: str) -> None:
-    getattr(BATTERIES[name], law)()
+# Classes that pytest collects, as a user's: test_fifo::test_schedules_are_valid.
+globals().update({f"test_{name}": battery(name) for name in POLICIES})
 
 
 def test_every_declared_exception_is_a_policy() -> None:

@@ -37,7 +37,9 @@ from shadowprice.execution.supervision.files import read_json, take_lock, write_
 from shadowprice.execution.supervision.processes import machine, process
 
 pytestmark = pytest.mark.timeout(60)
-ANY_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY_FILE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def order(state: Path, **env: str) -> Order:

@@ -108,7 +108,9 @@ def test_every_policy_survives_crashes_hangs_lost_nodes_cancellations_and_dead_d
 
 
 @settings(
-    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=15,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
 def test_any_scenario_leaves_a_log_that_breaks_no_rule(

@@ -232,7 +232,9 @@ def test_crashes_hangs_lost_nodes_cancellations_and_dead_drivers(seed: int, tmp_
 
 
 @settings(
-    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=12,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(seed=st.integers(0, 2**32))
 def test_any_scenario_leaves_a_log_that_breaks_no_rule(

@@ -364,7 +364,7 @@ def test_a_disk_that_is_full_from_the_start(rank: Callable[..., Rank], small_dis
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(1, 60), st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_log_keeps_its_first_and_its_last_half(
     tmp_path: Path, chunks: list[bytes], limit: int, flush: bool
 ) -> None:
