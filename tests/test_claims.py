@@ -417,7 +417,7 @@ def an_optimum(instance: sp.Instance, **changed: Any) -> offline.Optimum:
     plain = sp.Instance(instance.cluster, instance.workload)
     found = offline.Optimum(
         lower_s=0.0, upper_s=0.0, schedule=None, method="cp-sat", certified=True, slot_s=1.0,
-        exact_grid=True, standing=offline.Standing.FOUND, certified_lower_s=0.0,
+        exact_grid=True, standing=offline.Standing.PROVEN, certified_lower_s=0.0,
     )  # fmt: skip
     schedule = run(plain, policy("sjf")).schedule
     cost_s = float(Outcome.verified(plain, schedule, policy="sjf").end_s.sum())

@@ -151,7 +151,7 @@ def stretched_optimum_s(rho: int, objective: str = "flow") -> float:
 @pytest.mark.parametrize("name", STORED)
 def test_the_table_of_hard_instances_is_that_of_the_files(name: str) -> None:
     found, hard = recheck(STORED[name]), STORED[name]
-    bound = "-" if found.bound is None else f"{found.bound.factor:.3f}"
+    bound = "-" if found.bound is None else f"{float(found.bound.factor):.3f}"
     jobs = len(hard.instance.workload)
     row = f"| `{name}` | {hard.objective} | {jobs} | {float(hard.ratio):.3f} | {bound} |"
     assert row in (ROOT / "docs" / "adversary.md").read_text(encoding="utf-8")

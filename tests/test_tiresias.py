@@ -356,13 +356,13 @@ def test_a_table_of_ones_own(tmp_path, ending):
         ('{"models": {"a": {"skew": 2, "spread_speed": 1}}}', "'a': skew is 2.0, expected a share"),
         ('{"models": {"a": {"skew": 0, "spread_speed": 0}}}', "expected 0 < s <= 1"),
         ('{"models": {"a": {"skew": 0, "spread_speed": "x"}}}', "'x', expected a number"),
-        ('{"models": {"a": {"skew": 0}}}', "expected 'skew' and 'spread_speed'"),
+        ('{"models": {"a": {"skew": 0}}}', "has no spread_speed, expected skew, spread_speed"),
         (
             '{"models": {"a-1": {"skew": 0, "spread_speed": 1}, "A1": {"skew": 0, "spread_speed": 1}}}',
             "listed twice",
         ),
-        ('{"models": {}, "more": 1}', "'more', expected only"),
-        ("[]", "expected a table 'models'"),
+        ('{"models": {}, "more": 1}', "unknown key 'more'; did you mean 'models'"),
+        ("[]", r"is \[\], expected a mapping with models"),
         ("{", "Expecting property name"),
     ],
 )

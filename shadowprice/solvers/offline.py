@@ -31,7 +31,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import active_schedules, cp_sat, lagrangian, list_schedule
-from shadowprice.solvers.bounds import area_ticks, bound_of, offset_ticks
+from shadowprice.solvers.bounds import offset_ticks, seconds_down, simple_bounds
 from shadowprice.solvers.compile import SolverOptions, Standing, Status, compile_model
 from shadowprice.solvers.on_nodes import on_nodes
 
@@ -189,7 +189,9 @@ def optimum(
     best = list_schedule.search(
         fine, span=search.span, seed=seed, budget_s=0.1 * budget_s, moves=2_000 * fine.jobs
     )
-    known = _Known(best, Fraction(0), Fraction(0), Standing.FOUND)
+    offset = offset_ticks(fine.exact_weight, fine.release_ticks, goal)
+    least = max(bound.ticks for bound in simple_bounds(instance, goal)) + offset
+    known = _Known(best, least, least, Standing.FOUND)
     jobs = fine if slot_s is None else Slotted.of(instance, slot_s)
     if method == "cp-sat":
         known = search.by_cp_sat(known, 0.6 * budget_s, seed)
@@ -199,13 +201,12 @@ def optimum(
         known = search.by_enumeration(known)
     if method == "cp-sat":
         grid = fine
-    offset = offset_ticks(fine.exact_weight, fine.release_ticks, goal)
     upper = search.cost(known.starts)
     exact = min(known.exact, upper)
     lower = max(exact, min(known.word, upper))
     schedule = on_nodes(instance, known.starts.astype(np.float64) * (fine.slot_ticks / TICKS_PER_S))
     return Optimum(
-        bound_of(lower - offset, "optimum").value_s,
+        seconds_down(lower - offset),
         float((upper - offset) / TICKS_PER_S),
         schedule,
         method,
@@ -213,7 +214,7 @@ def optimum(
         grid.slot_s,
         grid is fine,
         known.standing,
-        bound_of(exact - offset, "optimum").value_s,
+        seconds_down(exact - offset),
     )
 
 
@@ -273,11 +274,8 @@ class _Search:
         )
         lost = _rounded_off(fine, jobs, self.goal)
         allowed: list[NDArray[np.int64]] | None = None
-        if self.span:
-            release = (fine.release * fine.slot_ticks).tolist()
-            work = (fine.duration * fine.slot_ticks).tolist()
-            value = Fraction(area_ticks(release, work, fine.gpus.tolist(), fine.capacity))
-        else:
+        value = known.exact
+        if not self.span:
             bound, allowed = _fixed(jobs, start, self.until)
             value = bound * jobs.slot_ticks + lost
         value = math.ceil(value / self.step) * self.step
