@@ -7,9 +7,11 @@ schedule for any regular objective, so a search over lists can reach it.
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,12 +79,18 @@ def exact_cost(jobs: Slotted, starts: NDArray[np.int64], *, span: bool) -> Fract
     return sum((w * end for w, end in pairs), Fraction(0))
 
 
+def _orders(jobs: int) -> float:
+    """Number of orders of so many jobs; infinite beyond a dozen."""
+    return math.factorial(jobs) if jobs <= 12 else math.inf
+
+
 def search(
     jobs: Slotted, *, span: bool, seed: int, budget_s: float, moves: int
 ) -> NDArray[np.int64]:
     """Best starts found from several priority rules and a first-improvement insertion search.
 
-    Deterministic for a given number of moves, unless the time budget ends it first.
+    Where there are no more orders than moves all of them are tried instead, so that the starts are
+    optimal. Deterministic for a given number of moves, unless the time budget ends it first.
     """
     cost = makespan if span else total
     g, p, r, w = jobs.gpus, jobs.duration, jobs.release, np.maximum(jobs.weight, 1e-12)
@@ -102,8 +110,17 @@ def search(
     order = orders[k]
     best = place(jobs, order)
     rng, until = np.random.default_rng([seed, 7]), time.monotonic() + budget_s
+    if _orders(jobs.jobs) <= moves:
+        for each in permutations(range(jobs.jobs)):
+            if time.monotonic() > until:
+                break
+            starts = place(jobs, list(each))
+            value = cost(jobs, starts)
+            if value < best_cost:
+                best_cost, best = value, starts
+        return best
     for _ in range(moves):
-        if time.monotonic() > until or jobs.jobs < 2:
+        if time.monotonic() > until:
             break
         i, j = rng.integers(0, jobs.jobs, 2).tolist()
         candidate = order.copy()

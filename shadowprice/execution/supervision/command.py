@@ -68,7 +68,9 @@ def _become(order: dict[str, Any], directory: str, parent: int, ends: tuple[int,
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):  # were ignored
+        # Ignored by us, by Python, or by the shell of a script that started the driver with `&`.
+        ignored = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
+        for number in ignored:
             signal.signal(number, signal.SIG_DFL)
         if os.getppid() != parent or os.read(go, 1) != b"g":
             os._exit(127)
