@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shadowprice.errors import HostError
 from shadowprice.execution.real.protocol import (
     Device,
     Exit,
@@ -122,7 +123,11 @@ class FakeHost:
                 self.processes[order.key] = dead
 
     def renew(self, keys: Collection[LeaseKey]) -> None:
-        pass
+        for key in keys:
+            if key not in self.processes:
+                raise HostError(
+                    f"lease {key.folder} of job {key.job} was neither started nor adopted"
+                )
 
     def stop(self, keys: Collection[LeaseKey], grace_s: float, reason: str) -> None:
         for key in keys:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import HostError, InputError, PolicyError
 from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.protocol import Order
 from shadowprice.proofs.execution_ledger import verify_ledger
 from shadowprice.solvers.registry import policies
 
@@ -168,6 +169,21 @@ def test_an_unchanged_round_restarts_nothing(tmp_path: Path) -> None:
     ledger = Ledger.open(run.state / "run.db", readonly=True)
     assert len(events(ledger, "granted")) == 2
     assert max(row["time_s"] for row in ledger.events()) > 20 * 4.0
+
+
+def test_starts_that_take_longer_than_a_renewal(tmp_path: Path) -> None:
+    """Leases that are granted and not begun yet are not renewed."""
+    run = FakeRun(tmp_path / "run", [job(name, 60) for name in "abc"])
+    start = run.host.start
+
+    def slowly(orders: Sequence[Order]) -> None:
+        run.clock.time_s += 3.0
+        start(orders)
+
+    run.host.start = slowly  # type: ignore[method-assign]
+    check(run, run.execute())
+    ledger = Ledger.open(run.state / "run.db", readonly=True)
+    assert set(run.states(ledger).values()) == {"finished"}
 
 
 def test_measured_rates_reach_the_policy(tmp_path: Path) -> None:

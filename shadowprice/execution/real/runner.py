@@ -123,9 +123,10 @@ class RealHosts:
             with run.ledger.transaction():
                 yield
         granted, self._granted = self._granted, []
-        for lease in granted:
-            # Starting many takes long.
-            run.watch.renew(run.leases())
+        for position, lease in enumerate(granted):
+            # Starting many takes long. Those that are still to be started nobody knows yet.
+            later = {other.keys for other in granted[position:]}
+            run.watch.renew([each for each in run.leases() if each.keys not in later])
             self.grants.start(lease)
 
     def start(
