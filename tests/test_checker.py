@@ -420,6 +420,22 @@ def test_a_mixed_job_ends_with_the_tick_that_completes_it():
                 check(signed(found))
 
 
+def test_no_run_pays_in_advance():
+    """Starts cost 5 ticks each; the first run pays for the second too, and both together what they owe."""
+    for paid, says in (((5, 5), None), ((10, 0), "owes -5 ticks of overhead")):
+        found = two_types(3000)
+        del found[5:-2]
+        found[0].update(start=5)
+        found[4].update(start=0, end=paid[0], overhead=paid[0])
+        found.insert(5, {**found[4], "start": 10, "end": 3010 + paid[1], "overhead": paid[1]})
+        found[-1].update(cost=found[5]["end"], ratio=str(Fraction(found[5]["end"], 3000)))
+        if says is None:
+            assert check(signed(found))["cost"] == 3015
+        else:
+            with pytest.raises(Rejected, match=says):
+                check(signed(found))
+
+
 def test_a_ratio_below_one_is_refused():
     found = two_types(3000)
     found[-1].update(bound=3000, ratio="999/1000")

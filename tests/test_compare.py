@@ -60,3 +60,10 @@ def test_no_jobs_at_all() -> None:
     empty = sp.Workload.from_columns(arrival_s=[], gpus=[], work=[])
     row = sp.compare(empty, "1x1", ["fifo"], "flow", budget_s=0.1).rows[0]
     assert (row.cost_s, row.ratio) == (0.0, 1.0)
+
+
+def test_every_step_is_told() -> None:
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[2, 1])
+    steps: list[str] = []
+    sp.compare(jobs, "1x1", ["fifo", "srtf"], budget_s=1.0, progress=steps.append)
+    assert steps == ["simulating fifo", "simulating srtf", "bounding the optimum"]
