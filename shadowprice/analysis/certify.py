@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError, SolverError, VerificationError
@@ -94,9 +95,8 @@ def certify(
     instance = outcome.instance
     goal = _refuse(outcome, objective)
     given = [_line(record) for record in _given(instance)]
-    ends = to_ticks(outcome.end_s).tolist()
     best, value = _strongest(instance, goal, budget_s)
-    cost = _cost(instance, goal, ends)
+    cost = exact_cost(instance, goal, outcome.end_s)
     ratio = cost / value if value else Fraction(1)
     lines = [
         _line(_header(instance, outcome.policy, goal)),
@@ -225,18 +225,6 @@ def _runs(schedule: Schedule) -> Iterator[Record]:
         }  # fmt: skip
     if last is not None:
         yield last
-
-
-def _cost(instance: Instance, goal: Objective, ends: list[int]) -> Fraction:
-    """Cost of completions, exactly [ticks]."""
-    jobs = instance.workload
-    release = to_ticks(jobs.arrival_s).tolist()
-    if goal is Objective.MAKESPAN:
-        return Fraction(max(ends) - min(release))
-    since = release if goal is Objective.FLOW else [0] * len(ends)
-    weights = (Fraction(weight) for weight in jobs.weight.tolist())
-    terms = zip(weights, ends, since, strict=True)
-    return sum((weight * (end - begin) for weight, end, begin in terms), Fraction(0))
 
 
 def _strongest(instance: Instance, goal: Objective, budget_s: float) -> tuple[Record, Fraction]:

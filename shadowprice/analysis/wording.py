@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
-_FOUR_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
-_FOUR_DIGITS_DOWN = Context(prec=4, rounding=ROUND_FLOOR)
+_UP = Context(prec=4, rounding=ROUND_CEILING)
+_DOWN = Context(prec=4, rounding=ROUND_FLOOR)
 
 
 def at_most(ratio: Fraction | float) -> str:
@@ -27,15 +28,7 @@ def at_most(ratio: Fraction | float) -> str:
     >>> at_most(Fraction(20781, 10000)), at_most(1), at_most(float("inf"))
     ('2.079x', '1x', 'infx')
     """
-    if ratio == float("inf"):
-        return "infx"
-    exact = Fraction(ratio)
-    if exact.denominator == 1 and exact < 1_000_000:
-        return f"{exact.numerator}x"
-    if 1_000 < exact < 1_000_000:
-        return f"{math.ceil(exact)}x"
-    quotient = _FOUR_DIGITS.divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    return f"{quotient}x"
+    return "infx" if ratio == math.inf else _written(Fraction(ratio), _UP, math.ceil)
 
 
 def at_least(ratio: Fraction | float) -> str:
@@ -46,10 +39,11 @@ def at_least(ratio: Fraction | float) -> str:
     >>> at_least(Fraction(35, 18)), at_least(2.0)
     ('1.944x', '2x')
     """
-    exact = Fraction(ratio)
-    if exact.denominator == 1 and exact < 1_000_000:
-        return f"{exact.numerator}x"
-    if 1_000 < exact < 1_000_000:
-        return f"{math.floor(exact)}x"
-    quotient = _FOUR_DIGITS_DOWN.divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    return f"{quotient}x"
+    return _written(Fraction(ratio), _DOWN, math.floor)
+
+
+def _written(ratio: Fraction, digits: Context, whole: Callable[[Fraction], int]) -> str:
+    """A ratio with four digits, rounded as the context and the function for whole numbers do."""
+    if (ratio.denominator == 1 or ratio > 1_000) and ratio < 1_000_000:
+        return f"{whole(ratio)}x"
+    return f"{digits.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))}x"

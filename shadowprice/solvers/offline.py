@@ -28,6 +28,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import active_schedules, cp_sat, lagrangian, list_schedule
@@ -108,20 +109,9 @@ def why_not(instance: Instance) -> str | None:
         return "conditions: the speed of a run depends on its CPUs, memory, spread or width"
     if not instance.equal_speeds:
         return "GPUs that differ in speed"
-    if instance.together is not None and _some_can_share(instance):
+    if SharingGain.of(instance) is not None:
         return "jobs that can share their GPUs"
     return None
-
-
-def _some_can_share(instance: Instance) -> bool:
-    """Whether two jobs have rates with which they can share."""
-    jobs = np.arange(len(instance.workload))
-    kinds = range(len(instance.cluster.gpu_types))
-    return any(
-        bool(np.isfinite(instance.shared_processing_s(one, jobs, kind)).any())
-        for kind in kinds
-        for one in jobs.tolist()
-    )
 
 
 def require_exact(instance: Instance) -> None:
