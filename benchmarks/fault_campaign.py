@@ -13,9 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-# First: this file's own name is that of the harness.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from fault_campaign import Campaign, Outcome, run_campaign
+from support.fault_campaign import Campaign, Outcome, run_campaign
 
 
 def told(campaign: Campaign, outcome: Outcome) -> None:

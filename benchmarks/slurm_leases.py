@@ -18,7 +18,7 @@ from shadowprice.execution.real.hosts.slurm import SlurmHost, open_host
 from shadowprice.execution.real.protocol import Device, LeaseKey, Order, Phase
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from slurm_cluster import missing, slurm_cluster
+from support.slurm_cluster import missing, slurm_cluster
 
 PROMPT = "import signal,sys,time; signal.signal(15, lambda *_: sys.exit(143)); time.sleep(600)"
 

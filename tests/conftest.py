@@ -20,6 +20,8 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
 
 mpl.use("Agg")
+# What helpers assert is explained as what tests assert.
+pytest.register_assert_rewrite("support")
 
 settings.register_profile(
     "dev",

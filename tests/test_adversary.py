@@ -46,7 +46,6 @@ from shadowprice.solvers.offline import optimum
 from shadowprice.solvers.predict import Features, predictor
 from shadowprice.solvers.preemptive import slotted_preemptive_optimum
 
-ROOT = Path(__file__).resolve().parents[1]
 STORED = {hard.name: hard for hard in hard_instances()}
 SMALL = Family(jobs=4, gpus=2, max_arrival=3, max_work=4)
 

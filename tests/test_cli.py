@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from peers import PEERS, needs_peers, peer_workload, recorded
 
 from shadowprice.instances.generators import generate
 from shadowprice.instances.io import write_workload
+from support.peers import PEERS, needs_peers, peer_workload, recorded
 
 KEYS = [
     "policy", "jobs", "completed", "avg_jct_s", "p50_jct_s", "p95_jct_s", "p99_jct_s",

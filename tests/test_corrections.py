@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +21,8 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs import asrpt_prediction, asrpt_sharper
 from shadowprice.proofs.asrpt_conversion import Gangs, completions
 from shadowprice.solvers.offline import optimum
+from support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 STORED = {hard.name: hard for hard in hard_instances()}
 
 # --- ASRPT-sharper ----------------------------------------------------------------------------

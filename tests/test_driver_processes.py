@@ -13,15 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver_process import (
-    INTERRUPTED,
-    REPOSITORY,
-    Driver,
-    kill_left_over,
-    left_over,
-    wait_until,
-    write_jobs,
-)
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.job import last_checkpoint
@@ -32,14 +23,23 @@ from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.plain_checkpoints import adopted
 from shadowprice.execution.real.settings import Settings
 from shadowprice.proofs.execution_ledger import verify_ledger
+from support.driver_process import (
+    INTERRUPTED,
+    Driver,
+    kill_left_over,
+    left_over,
+    wait_until,
+    write_jobs,
+)
+from support.paths import ROOT
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux"),
     pytest.mark.timeout(120),
 ]
 
-JOB_FILE = REPOSITORY / "shadowprice" / "execution" / "job.py"
-UNAWARE = REPOSITORY / "examples" / "jobs" / "unaware.py"
+JOB_FILE = ROOT / "shadowprice" / "execution" / "job.py"
+UNAWARE = ROOT / "examples" / "jobs" / "unaware.py"
 LIMITS = Limits(poll_s=0.02, grace_s=5.0, confirm_s=3.0, retries=1, back_off_s=0.05, ttl_s=30.0)
 COUNTS = """
 import json, pathlib, sys, time

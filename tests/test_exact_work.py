@@ -12,8 +12,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_conditions import Restless
-from test_job_graph_runs import Chance, graph_instances
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import load, save
@@ -29,6 +27,8 @@ from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.testing.cases import charges, conditioned, shared, typed
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.registry import policies, policy
+from test_conditions import Restless
+from test_job_graph_runs import Chance, graph_instances
 
 PREEMPTIVE = (
     "srtf", "las:quantum_s=0.01", "las2d:thresholds_gpu_s=0.3/1", "hadar:round_s=0.25",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from execute_example import execute_example
-from ray_cluster import running_cluster
-from slurm_cluster import needs_slurm, slurm_cluster
+
+from support.execute_example import execute_example
+from support.ray_cluster import running_cluster
+from support.slurm_cluster import needs_slurm, slurm_cluster
 
 
 def test_on_this_machine(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from execution_ledgers import GPUS, NAMES, Script, written
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
@@ -25,6 +24,7 @@ from shadowprice.cli.execution_live import Following
 from shadowprice.cli.execution_view import view
 from shadowprice.errors import InputError
 from shadowprice.execution.real.ledger import Ledger
+from support.execution_ledgers import GPUS, NAMES, Script, written
 
 SECRET = "hunter2-token"
 QUICK = f"""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from execution_logs import NODE_OF, NODES, ROUND_STEPS, Event, Miniature
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from shadowprice.execution.real.ledger import Ledger
 from shadowprice.proofs import execution_ledger, execution_log, execution_log_devices
 from shadowprice.proofs.execution_ledger import verify_ledger
 from shadowprice.proofs.execution_log import HANDLERS, Rejected, verify_log
+from support.execution_logs import NODE_OF, NODES, ROUND_STEPS, Event, Miniature
 
 Mutation = Callable[[list[Event], random.Random], None]
 # Seeds: a run draws hundreds of numbers, a hundred times slower from Hypothesis itself.

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 import pytest
-from execution_ledgers import GPUS, NAMES, Script, written
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +34,7 @@ from shadowprice.analysis.execution_run import RunReader
 from shadowprice.analysis.execution_status import event_words, printable, status_record
 from shadowprice.analysis.execution_timeline import Timeline
 from shadowprice.errors import InputError
+from support.execution_ledgers import GPUS, NAMES, Script, written
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = '</script><script>console.error("run")</script><img src=x onerror=alert(1)>'

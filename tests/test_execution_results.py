@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_run import FakeRun
 from typer.testing import CliRunner
 
 from shadowprice.analysis.execution_results import results, verify_run
@@ -16,6 +15,7 @@ from shadowprice.cli import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.real.hosts.kubernetes import KubernetesOptions
 from shadowprice.instances.cluster import Cluster
+from support.fake_run import FakeRun
 
 
 def job(name: str, iterations: int = 200, gpus: int = 1, **more: object) -> dict[str, object]:

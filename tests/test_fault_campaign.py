@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fault_campaign import Campaign, load_module, run_campaign, same_as_undisturbed
-from fault_kinds import KINDS
 
 from shadowprice.execution.job import commit, last_checkpoint
+from support.fault_campaign import Campaign, load_module, run_campaign, same_as_undisturbed
+from support.fault_kinds import KINDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux")
 

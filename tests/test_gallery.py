@@ -12,8 +12,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.hard_instances import hard_instances
 from shadowprice.proofs import gallery
 from shadowprice.solvers.registry import policies
+from support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "theorems.md"
 
 

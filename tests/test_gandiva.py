@@ -7,16 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from gandiva_runs import (
-    FULL,
-    QUANTUM_S,
-    REACTIVE,
-    done,
-    ends,
-    instance_of,
-    introspective,
-    rows_of,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +17,16 @@ from shadowprice.instances.schedule import ALONE
 from shadowprice.proofs.gandiva_matching import check_introspection, spells
 from shadowprice.solvers.gandiva import Gandiva
 from shadowprice.solvers.registry import policy
+from support.gandiva_runs import (
+    FULL,
+    QUANTUM_S,
+    REACTIVE,
+    done,
+    ends,
+    instance_of,
+    introspective,
+    rows_of,
+)
 
 
 @settings(max_examples=250)

@@ -6,16 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from gandiva_runs import (
-    QUANTUM_S,
-    REACTIVE,
-    TYPES,
-    done,
-    ends,
-    instance_of,
-    pair_table,
-    rows_of,
-)
 
 from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.elasticity import Elasticity
@@ -25,6 +15,16 @@ from shadowprice.proofs.gandiva_matching import check_introspection, spells
 from shadowprice.solvers.gandiva import Gandiva
 from shadowprice.solvers.gandiva_measured import Measured
 from shadowprice.solvers.gandiva_units import Unit
+from support.gandiva_runs import (
+    QUANTUM_S,
+    REACTIVE,
+    TYPES,
+    done,
+    ends,
+    instance_of,
+    pair_table,
+    rows_of,
+)
 
 
 @pytest.mark.parametrize(("share", "kept"), [(0.4, False), (0.5, False), (0.51, True), (0.9, True)])

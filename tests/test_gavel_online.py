@@ -19,8 +19,8 @@ from shadowprice.execution.fluid import run_fluid
 from shadowprice.execution.presets.gavel import simulate_gavel
 from shadowprice.instances.traces import load_trace
 from shadowprice.solvers.registry import allocations
+from support.paths import SHARED
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 needs_shared = pytest.mark.skipif(
     not (SHARED / "golden" / "gavel").is_dir(), reason="reference data are not here"
 )

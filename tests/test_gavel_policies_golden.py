@@ -11,7 +11,6 @@ import lzma
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from shadowprice.solvers.allocation.isolated import isolated_shares
 from shadowprice.solvers.allocation.water_filling import WaterFilling
 from shadowprice.solvers.allocation.workspace import Workspace
 from shadowprice.solvers.registry import allocations
+from support.paths import SHARED
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 GOLDEN = SHARED / "golden" / "gavel" / "policies.json"
 THROUGHPUTS = SHARED / "data" / "gavel" / "simulation_throughputs.json.xz"
 

@@ -41,8 +41,8 @@ from shadowprice.solvers.round_mechanism import (
     select,
     settle,
 )
+from support.paths import SHARED
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 GOLDEN, DATA = SHARED / "golden" / "gavel", SHARED / "data" / "gavel"
 needs_gavel = pytest.mark.skipif(
     not (GOLDEN.is_dir() and DATA.is_dir()), reason="recorded runs of Gavel are not here"

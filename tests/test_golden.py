@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from peers import ends, in_file_order, needs_peers, peer_cluster, peer_workload, recorded, runs_of
 
 from shadowprice.execution.engine import run
 from shadowprice.execution.presets.preset import Recipe
@@ -14,6 +13,15 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.gittins2d import ServiceDistribution
+from support.peers import (
+    ends,
+    in_file_order,
+    needs_peers,
+    peer_cluster,
+    peer_workload,
+    recorded,
+    runs_of,
+)
 
 pytestmark = needs_peers
 

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peers import SHARED
 from scipy.optimize import linprog
 
 import shadowprice as sp
@@ -34,6 +33,7 @@ from shadowprice.instances.io import write_workload
 from shadowprice.proofs import hadar_any_schedule, hadar_certificate
 from shadowprice.proofs.hadar_any_schedule import Demand, least_costs
 from shadowprice.solvers.registry import policies
+from support.paths import SHARED
 
 GAVEL = SHARED / "data" / "gavel"
 TYPES = "2x4:v100,1x4:k80"

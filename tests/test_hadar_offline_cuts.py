@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_hadar_offline import ROUND_S, brute_force, check, make
 
 from shadowprice.instances.utility import effective_throughput
 from shadowprice.models.round_jobs import RoundJobs
@@ -20,6 +19,7 @@ from shadowprice.solvers.hadar_offline_plans import Plans
 from shadowprice.solvers.hadar_offline_prices import Pricing
 from shadowprice.solvers.hadar_placement import place
 from shadowprice.solvers.hadar_pricing import states_of
+from test_hadar_offline import ROUND_S, brute_force, check, make
 
 CLUSTERS = ("1x3:a,1x2:b", "1x3:a,1x1:b,1x2:c", "1x4:a")
 

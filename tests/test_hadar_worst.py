@@ -4,11 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from test_hadar_offline import ROUND_S, make, schedules
 
 from shadowprice.errors import InputError
 from shadowprice.instances.utility import minus_completion
 from shadowprice.solvers.hadar_worst import finish_time_costs, least_worst, makespan_costs
+from test_hadar_offline import ROUND_S, make, schedules
 
 
 def brute_force(instance, cost):

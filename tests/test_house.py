@@ -23,8 +23,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import shadowprice
+from support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "shadowprice"
 LINKS = ["models", "solvers", "proofs", "instances", "analysis"]
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-from host_conformance import living
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +34,7 @@ from shadowprice.execution.real.lease_files import (
 from shadowprice.execution.real.protocol import Device, Exit, LeaseKey, Order, Phase
 from shadowprice.execution.supervision.files import read_json, take_lock, write_json, write_text
 from shadowprice.execution.supervision.processes import machine, process
+from support.host_conformance import living
 
 pytestmark = pytest.mark.timeout(60)
 ANY_FILE = settings(

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from host_conformance import HostCase, HostConformance, living
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.real.hosts.local import LocalHost
@@ -20,6 +19,7 @@ from shadowprice.execution.real.hosts.local_claims import Claims, claims_folder
 from shadowprice.execution.real.hosts.local_discovery import find_gpus, normalised
 from shadowprice.execution.real.hosts.registry import host_names, open_host
 from shadowprice.execution.real.protocol import Device, Host, LeaseKey, Order, Phase
+from support.host_conformance import HostCase, HostConformance, living
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux"),

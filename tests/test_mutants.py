@@ -13,7 +13,8 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from support.paths import ROOT
+
 SCRIPT = ROOT / "benchmarks" / "mutants.py"
 
 

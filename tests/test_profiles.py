@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from peers import PEERS, needs_peers
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
@@ -26,6 +25,7 @@ from shadowprice.instances.profiles import Profiles
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.registry import policy
+from support.peers import PEERS, needs_peers
 
 SERVER = Cluster.parse("2x8+24cpu+500gb")
 PEER_NAMES = {

@@ -19,6 +19,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.registry import policies
 from shadowprice.solvers.strongest import repeatable_bounds
+from support.paths import ROOT
 
 SMALL = Study(
     families=("uniform", "burst-mixed"), sizes=(5, 9), draws=2, policies=("fifo", "srtf"),
@@ -168,7 +169,7 @@ def test_picture(whole: Path) -> None:
 
 
 def test_figure_runs_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = Path(__file__).resolve().parents[1] / "paper_figs"
+    folder = ROOT / "paper_figs"
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setattr(sys, "argv", ["ratio_study.py", "--help"])
     with pytest.raises(SystemExit) as left:

@@ -22,10 +22,10 @@ from shadowprice.execution.real.hosts.ray_claims import slots_of
 from shadowprice.execution.real.hosts.ray_nodes import members, node_names
 from shadowprice.execution.real.hosts.ray_storage import check_shared
 from shadowprice.execution.real.hosts.registry import open_host
+from support.paths import ROOT
 
 has_ray = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not has_ray, reason="Ray is not installed: pip install ray")
-ROOT = str(Path(__file__).parents[1])
 
 STARTS_ITS_OWN = """
 import json, sys, time
@@ -71,7 +71,7 @@ class TestNoCluster:
     def test_something_else_at_the_address_ends_soon(self, tmp_path: Path) -> None:
         code = (
             "import socket, sys, time\n"
-            f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+            f"sys.path.insert(0, {str(ROOT)!r})\n"
             "from pathlib import Path\n"
             "from shadowprice.errors import HostError\n"
             "from shadowprice.execution.real.hosts import ray_calls\n"
@@ -97,7 +97,7 @@ class TestNoCluster:
         }  # fmt: skip
         environment.pop("RAY_AUTH_MODE", None)  # tokens are on, in a home of their own
         done = subprocess.run(
-            [sys.executable, "-c", STARTS_ITS_OWN, ROOT, str(tmp_path / "state")],
+            [sys.executable, "-c", STARTS_ITS_OWN, str(ROOT), str(tmp_path / "state")],
             capture_output=True,
             text=True,
             timeout=110,

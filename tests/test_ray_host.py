@@ -13,13 +13,30 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from host_conformance import HostCase, HostConformance, living, output, python, record, shell
-from ray_cluster import Keeper, RayCluster, drop_driver, gone, open_ray, running_cluster, wait_until
 
 from shadowprice.errors import HostError
 from shadowprice.execution.real.hosts import ray_agent, ray_fleet
 from shadowprice.execution.real.hosts.registry import open_host
 from shadowprice.execution.real.protocol import Host, Order, Phase
+from support.host_conformance import (
+    HostCase,
+    HostConformance,
+    living,
+    output,
+    python,
+    record,
+    shell,
+)
+from support.paths import ROOT
+from support.ray_cluster import (
+    Keeper,
+    RayCluster,
+    drop_driver,
+    gone,
+    open_ray,
+    running_cluster,
+    wait_until,
+)
 
 has_ray = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not has_ray, reason="Ray is not installed: pip install ray")
@@ -151,7 +168,7 @@ class TestCluster:
         run_id = f"killed-{case.state.parent.name}"
         case.host.close()  # its devices are to be the other's
         code = f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+import sys; sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
 from shadowprice.execution.real.hosts import ray_agent, ray_fleet
 from shadowprice.execution.real.hosts.ray import RayHost

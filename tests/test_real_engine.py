@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_host import two_nodes
-from fake_run import FakeRun, KilledDriver, events, log
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +16,8 @@ from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.protocol import Order
 from shadowprice.proofs.execution_ledger import verify_ledger
 from shadowprice.solvers.registry import policies
+from support.fake_host import two_nodes
+from support.fake_run import FakeRun, KilledDriver, events, log
 
 POLICIES = sorted(policies())
 OVER = {"finished", "failed", "cancelled"}

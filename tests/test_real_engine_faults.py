@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_host import two_nodes
-from fake_run import LIMITS, FakeRun, KilledDriver, events, log
 
 from shadowprice.errors import HostError, InputError, PolicyError
 from shadowprice.execution.real.driver import _wind_down
@@ -23,6 +21,8 @@ from shadowprice.execution.real.runner import RealHosts
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
 from shadowprice.proofs.execution_ledger import verify_ledger
+from support.fake_host import two_nodes
+from support.fake_run import LIMITS, FakeRun, KilledDriver, events, log
 
 
 def job(name: str, iterations: int = 100, gpus: int = 1, **more: Any) -> dict[str, Any]:

@@ -15,17 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driver_process import (
-    REPOSITORY,
-    Driver,
-    kill_left_over,
-    left_over,
-    wait_until,
-    write_jobs,
-)
-from fake_forks import ForkRun, place_of
-from fake_host import two_nodes
-from fake_run import KilledDriver, events, log
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +32,17 @@ from shadowprice.execution.real.protocol import Device, FoundNode, LeaseKey
 from shadowprice.execution.real.settings import Settings
 from shadowprice.proofs.execution_ledger import verify_ledger
 from shadowprice.proofs.execution_log import Rejected, verify_log
+from support.driver_process import (
+    Driver,
+    kill_left_over,
+    left_over,
+    wait_until,
+    write_jobs,
+)
+from support.fake_forks import ForkRun, place_of
+from support.fake_host import two_nodes
+from support.fake_run import KilledDriver, events, log
+from support.paths import ROOT
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -576,8 +576,8 @@ def test_a_node_where_copies_fail_is_avoided_by_their_job(tmp_path: Path) -> Non
     check(run, ledger)
 
 
-MLP = REPOSITORY / "examples" / "jobs" / "mlp.py"
-JOB_FILE = REPOSITORY / "shadowprice" / "execution" / "job.py"
+MLP = ROOT / "examples" / "jobs" / "mlp.py"
+JOB_FILE = ROOT / "shadowprice" / "execution" / "job.py"
 LIMITS = Limits(poll_s=0.02, grace_s=5.0, confirm_s=3.0, retries=1, back_off_s=0.05, ttl_s=30.0)
 WALKS = """
 import os, sys, time

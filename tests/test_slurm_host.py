@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from host_conformance import HostCase, HostConformance
-from slurm_cluster import NODES, SlurmCluster, needs_slurm, slurm_cluster
 
 from shadowprice.errors import HostError
 from shadowprice.execution.real.hosts.slurm import SlurmHost, open_host
 from shadowprice.execution.real.hosts.slurm_jobs import Comment
 from shadowprice.execution.real.protocol import Device, Exit, Host, LeaseKey, Order, Phase
+from support.host_conformance import HostCase, HostConformance
+from support.slurm_cluster import NODES, SlurmCluster, needs_slurm, slurm_cluster
 
 pytestmark = [*needs_slurm, pytest.mark.timeout(120)]
 

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from slurm_cluster import needs_slurm, slurm_cluster
 
 from shadowprice.errors import HostError
 from shadowprice.execution.real.hosts.slurm_options import SlurmOptions
 from shadowprice.execution.real.hosts.slurm_pilot import Pilot, main
+from support.paths import ROOT
+from support.slurm_cluster import needs_slurm, slurm_cluster
 
 has_ray = importlib.util.find_spec("ray") is not None
 
@@ -79,7 +80,7 @@ class TestPilot:
             "- {name: quick, command: [sh, -c, 'echo sees $CUDA_VISIBLE_DEVICES'], gpus: 2, iterations: 1}\n"
             "- {name: long, command: [sh, -c, 'echo up; exec sleep 600'], gpus: 1, iterations: 100000}\n"
         )
-        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
         with slurm_cluster(root) as cluster:
             for name, value in cluster.environment.items():
                 monkeypatch.setenv(name, value)

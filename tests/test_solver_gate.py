@@ -36,8 +36,9 @@ from shadowprice.solvers.programs.exact import (
 from shadowprice.solvers.programs.proof_tree import prove
 from shadowprice.solvers.programs.whole import Cumulative, Effort, Said, WholeProgram
 from shadowprice.solvers.solution import Infeasible, Solution, SolverOptions, Standing, Status
+from support.paths import ROOT
 
-sys.path.insert(0, str(Path(__file__).parent / "solver_corpus"))
+sys.path.insert(0, str(ROOT / "tests" / "solver_corpus"))
 from run import Case, Runs, corpus, through
 
 PROGRAMS, RUNS = corpus()

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from host_conformance import IGNORES_TERM, SAVES, living, python, shell
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from shadowprice.execution.real.protocol import Device, Exit, LeaseKey, Order, P
 from shadowprice.execution.supervision.files import read_json, write_json
 from shadowprice.execution.supervision.output import Log
 from shadowprice.execution.supervision.processes import TAG
+from support.host_conformance import IGNORES_TERM, SAVES, living, python, shell
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux"),

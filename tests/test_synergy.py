@@ -6,15 +6,12 @@ import importlib.util
 import itertools
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peers import PEERS, ends, needs_peers, recorded, runs_of
-from test_golden import synergy_workload
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import Rounds, run
@@ -37,12 +34,14 @@ from shadowprice.solvers.synergy_opt import choose, place_chosen, undominated
 from shadowprice.solvers.synergy_orders import ORDERS, STARVED_S, Columns
 from shadowprice.solvers.synergy_servers import Ask, Grant, Servers
 from shadowprice.solvers.synergy_tune import Tune, make_room
+from support.paths import ROOT
+from support.peers import PEERS, ends, needs_peers, recorded, runs_of
+from test_golden import synergy_workload
 
 SHARE = (3.0, 62.5)
 CPUS = np.array([1.0, 2.0, 3.0, 4.5, 6.0, 9.0, 12.0, 24.0])
 MEMORY_GB = np.array([10.0, 20.83, 62.5, 125.0, 187.5, 250.0])
 SEEDS = st.integers(0, 2**32 - 1)
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def random_profile(rng: np.random.Generator) -> Profile:

@@ -26,8 +26,8 @@ from shadowprice.solvers.fifo import Fifo
 from shadowprice.solvers.policy import Knowledge, Policy
 from shadowprice.solvers.srtf import Srtf
 from shadowprice.solvers.state import State
+from support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
 BY_NAME = {law.name: law for law in LAWS}
 SEARCH = settings(

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from peers import SHARED, needs_peers, peer_workload
 
 from shadowprice.errors import InputError
 from shadowprice.instances import traces
@@ -29,6 +28,8 @@ from shadowprice.instances.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.traces import importers, load_trace
 from shadowprice.instances.traces.gavel import write_gavel
 from shadowprice.instances.workload import Workload
+from support.paths import SHARED
+from support.peers import needs_peers, peer_workload
 
 GOOD = "id,gpus,submit,duration\na,1,0,10\nb,2,5,20.5\n"
 

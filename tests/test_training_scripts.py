@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 import shadowprice
 from shadowprice.execution.job import PREEMPTED, Lease, LeaseError, last_checkpoint
+from support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples" / "jobs"
 SECONDS = 60.0
 HAS_TORCH = importlib.util.find_spec("torch") is not None

@@ -14,9 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_conditions import CLUSTER, FLAT, PROFILE, Restless
-from test_exact_work import Fickle, uneven
-from test_job_graph_runs import Chance, graph_instances
 
 import shadowprice
 from shadowprice.execution import conditioned_hosts, graph_hosts, hosts
@@ -51,6 +48,9 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.testing.cases import conditioned, shared, typed
+from test_conditions import CLUSTER, FLAT, PROFILE, Restless
+from test_exact_work import Fickle, uneven
+from test_job_graph_runs import Chance, graph_instances
 
 ROOT = Path(shadowprice.__file__).parent
 DOCS = ROOT.parent / "docs" / "certificates.md"

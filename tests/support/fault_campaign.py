@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from driver_process import REPOSITORY, Driver, left_over, wait_until, write_jobs
-from fault_kinds import KINDS
-from fault_scene import Scene
 
 from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.proofs.execution_ledger import verify_ledger
+from support.driver_process import Driver, left_over, wait_until, write_jobs
+from support.fault_kinds import KINDS
+from support.fault_scene import Scene
+from support.paths import ROOT
 
 HERE = Path(__file__).resolve().parent
 
@@ -239,9 +240,9 @@ def same_as_undisturbed(campaign: Campaign, job: Path, training: Any, k: int) ->
 
 def _copy_programs(folder: Path) -> None:
     """The example as a user has it who copied job.py: importing the package takes seconds."""
-    shutil.copy(REPOSITORY / "shadowprice" / "execution" / "job.py", folder)
+    shutil.copy(ROOT / "shadowprice" / "execution" / "job.py", folder)
     shutil.copy(HERE / "faulty_training.py", folder)
-    text = (REPOSITORY / "examples" / "jobs" / "mlp.py").read_text()
+    text = (ROOT / "examples" / "jobs" / "mlp.py").read_text()
     ours, copied = "from shadowprice.execution.job import", "from job import"
     assert ours in text
     (folder / "mlp.py").write_text(text.replace(ours, copied))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
+from support.paths import SHARED
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 PEERS = SHARED / "golden" / "peers"
 
 needs_peers = pytest.mark.skipif(

@@ -11,10 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from driver_process import Driver, with_number
-
 from shadowprice.execution.real.lease_files import read_exit, read_supervisor
 from shadowprice.execution.supervision.processes import process
+from support.driver_process import Driver, with_number
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fake_host import FakeHost, Process
-from fake_run import LIMITS, FakeRun, KilledDriver
 
 from shadowprice.execution.job import Fenced, commit, last_checkpoint
 from shadowprice.execution.real.assemble import assemble
@@ -20,6 +18,8 @@ from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.protocol import Exit, LeaseKey, Order
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
+from support.fake_host import FakeHost, Process
+from support.fake_run import LIMITS, FakeRun, KilledDriver
 
 
 class AtOnce(Executor):

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from host_conformance import HostCase, living
-
 from shadowprice.execution.real.hosts.ray import RayHost
 from shadowprice.execution.real.hosts.registry import open_host
 from shadowprice.execution.real.protocol import Exit, Host, Order, Phase
+from support.host_conformance import HostCase, living
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",

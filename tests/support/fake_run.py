@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from fake_host import FakeHost, Job, VirtualClock, two_nodes
 
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.real.assemble import assemble
@@ -22,6 +21,7 @@ from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import placement, policy
+from support.fake_host import FakeHost, Job, VirtualClock, two_nodes
 
 LIMITS = Limits(
     poll_s=0.25, ttl_s=8.0, grace_s=2.0, confirm_s=2.0, start_s=6.0, hang_s=12.0, back_off_s=1.0

@@ -21,8 +21,8 @@ from shadowprice.execution.real.driver import execute
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.supervision.processes import TAG, process
+from support.paths import ROOT
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 INTERRUPTED, REFUSED = 130, 2
 
 
@@ -63,7 +63,8 @@ class Driver:
     def start(self) -> Driver:
         """Start it, again if it ran before."""
         assert not self.runs()
-        environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+        paths = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+        environment = os.environ | {"PYTHONPATH": paths}
         with self.output.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, __file__, str(self.settings)],

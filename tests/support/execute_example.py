@@ -12,6 +12,7 @@ from shadowprice.execution.real.driver import execute
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
+from support.paths import ROOT
 
 TRAINING = """
 import json, sys, time
@@ -39,7 +40,7 @@ def execute_example(folder: Path, hosts: str) -> None:
     """Two gangs that take turns on the same GPUs, and a pair that may share some."""
     (folder / "train.py").write_text(TRAINING)
     command = [sys.executable, "train.py"]
-    env = {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    env = {"PYTHONPATH": str(ROOT)}
     jobs = [
         {"name": "first", "gpus": 2, "iterations": 260, "throughput": 45, "model": "wide"},
         {"name": "second", "gpus": 2, "iterations": 260, "throughput": 45, "model": "wide"},

@@ -1,0 +1,1 @@
+"""What tests share: fakes, clusters, strategies, reference answers and paths."""
