@@ -14,7 +14,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import load, save
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
-from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.conditions import Conditions, RunSpeeds
 from shadowprice.instances.elasticity import Elasticity
 from shadowprice.instances.instance import Instance, Overheads
@@ -25,70 +25,7 @@ from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.policy import Knowledge
-
-CLUSTER = Cluster((Node(4, cpus=12.0, memory_gb=40.0),) * 3)
-PROFILE = Profile(
-    np.array([1.0, 3.0, 6.0]),
-    np.array([5.0, 10.0]),
-    np.array([[0.25, 0.5], [0.5, 1.0], [0.5, 2.0]]),
-)
-FLAT = Profile(np.array([1.0]), np.array([1.0]), np.array([[1.0]]))
-
-
-@dataclass(frozen=True)
-class Restless:
-    """Stops, starts, widens and gives out CPUs at random, every few seconds."""
-
-    seed: int
-    name: str = "restless"
-    knows: ClassVar[frozenset[Knowledge]] = frozenset()
-    preemptive: ClassVar[bool] = True
-
-    def decide(self, state):
-        draw = state.memory.setdefault("draw", np.random.default_rng(self.seed))
-        decision = state.decision()
-        if draw.random() < 0.4:
-            for job in list(state.running):
-                if draw.random() < 0.5:
-                    decision.stop(job)
-        waiting = [*state.waiting, *decision.stops]
-        kept = {job: p for job, p in state.running.items() if job not in decision.stops}
-        for job, pieces in kept.items():
-            if state.sensitivity is not None:
-                amounts = self.amounts(draw, pieces)
-                decision.adjust(job, amounts)
-        for job in waiting:
-            pieces = self.pieces(draw, decision, state, job)
-            if pieces is not None:
-                more = None
-                if state.sensitivity is not None:
-                    more = self.amounts(draw, pieces)
-                assert decision.start_at(job, pieces, more)
-        if state.waiting or state.running or waiting:
-            decision.wake_at(state.now_s + float(draw.integers(1, 8)))
-        return decision
-
-    def pieces(self, draw, decision, state, job):
-        free = state.free_gpus_by_node()
-        left = state.gang[job]
-        conditions = state.conditions
-        if conditions is not None and conditions.elasticity is not None:
-            left = int(draw.integers(left, conditions.elasticity.widest[job] + 1))
-        pieces = []
-        for node in draw.permutation(len(free)).tolist():
-            part = min(left, free[node])
-            if part:
-                pieces.append((node, part))
-                left -= part
-        return None if left else tuple(pieces)
-
-    def amounts(self, draw, pieces):
-        """Proportional, or half of it."""
-        found = []
-        for _, gpus in pieces:
-            factor = draw.choice([1.0, 0.5])
-            found.append((3.0 * gpus * factor, 10.0 * gpus * factor))
-        return tuple(found)
+from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
 
 
 @st.composite

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -24,69 +22,16 @@ from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.proofs.testing.cases import charges, conditioned, shared, typed
-from shadowprice.solvers.policy import Knowledge
+from shadowprice.proofs.testing.cases import conditioned, shared, typed
 from shadowprice.solvers.registry import policies, policy
-from test_conditions import Restless
-from test_job_graph_runs import Chance, graph_instances
+from support.conditioned_jobs import Restless
+from support.job_graph_runs import Chance, graph_instances
+from support.uneven_work import Fickle, uneven
 
 PREEMPTIVE = (
     "srtf", "las:quantum_s=0.01", "las2d:thresholds_gpu_s=0.3/1", "hadar:round_s=0.25",
     "gavel:max_min_fairness_perf,round_s=0.5", "gandiva:quantum_s=0.125",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Fickle:
-    """Stops, moves and joins jobs at random, and wakes at times that are off the grid."""
-
-    seed: int
-    name: str = "fickle"
-    knows: ClassVar[frozenset[Knowledge]] = frozenset()
-    preemptive: ClassVar[bool] = True
-
-    def decide(self, state):
-        draw = state.memory.setdefault("draw", random.Random(self.seed))
-        decision = state.decision()
-        for job in list(state.running):
-            # Not for ever: who is charged for every start would never get on.
-            if draw.random() < 0.3 and state.memory.setdefault("stops", 12):
-                state.memory["stops"] -= 1
-                decision.stop(job)
-        waiting = [*state.waiting, *decision.stops]
-        draw.shuffle(waiting)
-        for job in waiting:
-            pools = list(state.pools[job])
-            draw.shuffle(pools)
-            hosts = [job for job, _ in decision.starts]
-            hosts += [job for job in state.running if job not in decision.stops]
-            joins = state.sharing and draw.random() < 0.5
-            if not (joins and any(decision.join(job, other) for other in hosts if other != job)):
-                any(decision.start_on(job, pool) for pool in pools)
-        if state.memory.get("stops", 12) and (state.running or decision.starts):
-            decision.wake_at(state.now_s + draw.choice([0.1, 1 / 3, 0.7, 2.3]))
-        return decision
-
-
-@st.composite
-def uneven(draw, charged=True):
-    """Milliseconds of work at rates of three digits, on two GPU types."""
-    n = draw(st.integers(1, 5))
-
-    def column(values):
-        return draw(st.lists(values, min_size=n, max_size=n))
-
-    rate = st.integers(100, 9000).map(lambda each: each / 1000)
-    workload = Workload.from_columns(
-        arrival_s=column(st.sampled_from([0, 0, 0.37, 1.9])),
-        gpus=column(st.sampled_from([1, 1, 2])),
-        work=column(st.integers(10, 200_000).map(lambda each: each / 10_000)),
-        throughput=column(st.tuples(rate, rate).map(list)),
-        gpu_types=("a", "b"),
-    )
-    return Instance(
-        Cluster.parse("1x2:a,1x2:b"), workload, draw(charges) if charged else Overheads()
-    )
 
 
 def paces(instance, schedule):

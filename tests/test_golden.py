@@ -21,6 +21,7 @@ from support.peers import (
     peer_workload,
     recorded,
     runs_of,
+    synergy_workload,
 )
 
 pytestmark = needs_peers
@@ -57,20 +58,6 @@ def test_every_job_ends_when_the_peer_says(file: str, name: str) -> None:
         first = np.full(len(workload), np.inf)
         np.minimum.at(first, schedule.job, schedule.start_s)
         np.testing.assert_array_equal(in_file_order(workload, ids, first), golden["start"])
-
-
-def synergy_workload(file: str) -> Workload:
-    profiles = recorded("synergy_static32.json")["profiles"]
-    jobs = recorded(file)["jobs"]
-    return Workload.from_columns(
-        id=[str(job[0]) for job in jobs],
-        model=[job[1] for job in jobs],
-        arrival_s=[job[2] for job in jobs],
-        work=[job[3] for job in jobs],
-        gpus=[job[4] for job in jobs],
-        throughput=[[1 / profiles[job[1]][str(job[4])]["iter_time_s"]] for job in jobs],
-        gpu_types=("gpu",),
-    )
 
 
 @pytest.mark.parametrize("file", ["synergy_W1k.json", "synergy_static32.json"])

@@ -19,7 +19,7 @@ from shadowprice.solvers.hadar_offline_plans import Plans
 from shadowprice.solvers.hadar_offline_prices import Pricing
 from shadowprice.solvers.hadar_placement import place
 from shadowprice.solvers.hadar_pricing import states_of
-from test_hadar_offline import ROUND_S, brute_force, check, make
+from support.hadar_plans import ROUND_S, brute_force, check, make
 
 CLUSTERS = ("1x3:a,1x2:b", "1x3:a,1x1:b,1x2:c", "1x4:a")
 

@@ -8,7 +8,7 @@ import pytest
 from shadowprice.errors import InputError
 from shadowprice.instances.utility import minus_completion
 from shadowprice.solvers.hadar_worst import finish_time_costs, least_worst, makespan_costs
-from test_hadar_offline import ROUND_S, make, schedules
+from support.hadar_plans import ROUND_S, make, schedules
 
 
 def brute_force(instance, cost):

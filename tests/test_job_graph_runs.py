@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from shadowprice.errors import InputError, PolicyError, ShadowpriceError, Verifi
 from shadowprice.execution.engine import Run, run
 from shadowprice.instances import job_graphs as instance_graphs
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.graph_strategies import job_graphs
 from shadowprice.instances.grid import TICK_S
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.iteration_time import Network, iteration_s
@@ -38,12 +36,12 @@ from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.policy import Knowledge, Policy
 from shadowprice.solvers.registry import placements, policies, policy
 from shadowprice.solvers.state import State
+from support.job_graph_runs import COSTLY, Chance, graph_instances
 
 # Those that choose GPUs only; the others place graphs themselves.
 POLICIES = {name: each for name, each in policies().items() if not hasattr(each, "placement")}
 # Their utility is in iterations, not in seconds.
 COUNT_ITERATIONS = {"hadar", "hadar-committed", "oasis"}
-COSTLY = Overheads(start_s=1.0, restart_s=5.0, migration_s=2.0)
 NETWORK = Network(intra_bytes_per_s=16.0, nic_bytes_per_s=4.0, gpus_per_node=2)
 # One iteration takes 1 + 2 * 8 / 16 = 2 s on one node and 1 + 2 * 8 / (4 / 2) = 9 s on two.
 PAIR = JobGraph("pair", (Stage("a", 1, 0.25, 0.75), Stage("b", 1, 0.5, 0.5)), (Link(0, 1, 8.0),))
@@ -177,79 +175,6 @@ def test_stages_are_in_order_for_who_chooses_gpus_only() -> None:
 
 
 # Laws
-
-
-@st.composite
-def graph_instances(draw: st.DrawFn, *, max_jobs: int = 5) -> Instance:
-    """A small cluster and jobs with graphs that fit it, up to the whole cluster."""
-    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
-    drawn = draw(st.lists(job_graphs(max_stages=4, max_gpus=sum(sizes)), min_size=1, max_size=3))
-    n = draw(st.integers(1, max_jobs))
-    of = np.array(draw(st.lists(st.integers(0, len(drawn) - 1), min_size=n, max_size=n)))
-    bandwidth = st.floats(1e8, 1e11)
-    sharing = draw(st.sampled_from(["per-gpu", "per-job"]))
-    network = Network(draw(bandwidth), draw(bandwidth), max(sizes), sharing)
-    arrival = sorted(draw(st.lists(st.integers(0, 20), min_size=n, max_size=n)))
-    workload = Workload.from_columns(
-        arrival_s=arrival,
-        gpus=[drawn[k].gpus for k in of],
-        work=draw(st.lists(st.floats(0.25, 40.0), min_size=n, max_size=n)),
-    )
-    overheads = draw(st.sampled_from([Overheads(), COSTLY]))
-    cluster = Cluster(tuple(Node(gpus) for gpus in sizes))
-    return Instance(cluster, workload, overheads, graphs=JobGraphs(tuple(drawn), of, network))
-
-
-@dataclass(frozen=True)
-class Chance:
-    """Starts under random mappings, stops and takes back at random; everybody finishes."""
-
-    seed: int
-    stops: int = 8
-    name: str = "chance"
-    knows: frozenset[Knowledge] = field(default=frozenset({Knowledge.DURATION}))
-    preemptive: bool = True
-
-    def decide(self, state: State) -> Decision:
-        memory = state.memory
-        draw: random.Random = memory.setdefault("draw", random.Random(self.seed))
-        memory.setdefault("stops", self.stops)
-        live, decision = state.live(), state.decision()
-        assert np.all(live.remaining_s > -1e-9)
-        assert np.all(live.remaining_s <= live.processing_s)
-        stopped = []
-        for job in list(state.running):
-            if memory["stops"] and draw.random() < 0.3:
-                memory["stops"] -= 1
-                decision.stop(job)
-                if draw.random() < 0.7 or not decision.resume_in_place(job):
-                    stopped.append(job)
-        jobs = [*state.waiting, *stopped]
-        draw.shuffle(jobs)
-        for job in jobs:
-            mapping = random_mapping(state, job, draw)
-            if mapping is None or draw.random() < 0.2:
-                assert decision.start(job) == (mapping is not None)
-            else:
-                assert decision.start_mapped(job, mapping)
-        if memory["stops"] and (state.running or decision.starts):
-            decision.wake_at(state.now_s + draw.choice((0.25, 3.0)))
-        return decision
-
-
-def random_mapping(state: State, job: int, draw: random.Random) -> StageMapping | None:
-    free = state.free_gpus_by_node()
-    assert sum(free) == state.allocator.free_gpus
-    graph = state.graph_of(job)
-    if sum(free) < graph.gpus:
-        return None
-    slots = [node for node, gpus in enumerate(free) for _ in range(gpus)]
-    chosen = draw.sample(slots, graph.gpus)
-    there: dict[int, list[int]] = {node: [0] * len(graph.stages) for node in chosen}
-    replicas = [s for s, stage in enumerate(graph.stages) for _ in range(stage.replicas)]
-    for node, stage in zip(chosen, replicas, strict=True):
-        there[node][stage] += 1
-    return tuple((node, tuple(counts)) for node, counts in there.items())
 
 
 @given(instance=graph_instances(), seed=st.integers(0, 2**32))

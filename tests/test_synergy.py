@@ -35,8 +35,7 @@ from shadowprice.solvers.synergy_orders import ORDERS, STARVED_S, Columns
 from shadowprice.solvers.synergy_servers import Ask, Grant, Servers
 from shadowprice.solvers.synergy_tune import Tune, make_room
 from support.paths import ROOT
-from support.peers import PEERS, ends, needs_peers, recorded, runs_of
-from test_golden import synergy_workload
+from support.peers import PEERS, ends, needs_peers, recorded, runs_of, synergy_workload
 
 SHARE = (3.0, 62.5)
 CPUS = np.array([1.0, 2.0, 3.0, 4.5, 6.0, 9.0, 12.0, 24.0])

@@ -48,9 +48,9 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.testing.cases import conditioned, shared, typed
-from test_conditions import CLUSTER, FLAT, PROFILE, Restless
-from test_exact_work import Fickle, uneven
-from test_job_graph_runs import Chance, graph_instances
+from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
+from support.job_graph_runs import Chance, graph_instances
+from support.uneven_work import Fickle, uneven
 
 ROOT = Path(shadowprice.__file__).parent
 DOCS = ROOT.parent / "docs" / "certificates.md"

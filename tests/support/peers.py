@@ -64,3 +64,17 @@ def ends(workload: Workload, schedule: Schedule) -> NDArray[np.float64]:
     last = np.zeros(len(workload))
     np.maximum.at(last, schedule.job, schedule.end_s)
     return last
+
+
+def synergy_workload(file: str) -> Workload:
+    profiles = recorded("synergy_static32.json")["profiles"]
+    jobs = recorded(file)["jobs"]
+    return Workload.from_columns(
+        id=[str(job[0]) for job in jobs],
+        model=[job[1] for job in jobs],
+        arrival_s=[job[2] for job in jobs],
+        work=[job[3] for job in jobs],
+        gpus=[job[4] for job in jobs],
+        throughput=[[1 / profiles[job[1]][str(job[4])]["iter_time_s"]] for job in jobs],
+        gpu_types=("gpu",),
+    )
