@@ -1,4 +1,4 @@
-"""What a real run leaves: a log that is verified, measurements, drift; and manifests to export."""
+"""What a real run leaves: a log that is verified, measurements and drift."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from shadowprice.analysis.execution_results import results, verify_run
-from shadowprice.analysis.kubernetes_export import kubernetes_export
 from shadowprice.cli import app
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.execution.real.hosts.kubernetes import KubernetesOptions
-from shadowprice.instances.cluster import Cluster
 from support.fake_run import FakeRun
 
 
@@ -56,34 +52,3 @@ def test_something_else_is_no_state_directory(tmp_path: Path) -> None:
     (tmp_path / "run.db").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="is not a ledger"):
         verify_run(tmp_path)
-
-
-def test_manifests_are_of_what_the_policy_would_start(tmp_path: Path) -> None:
-    entries = [job("long", 900), job("short", 100), job("wide", 500, 2)]
-    path = tmp_path / "jobs.yaml"
-    path.write_text(
-        yaml.safe_dump({"jobs": [{"command": ["train"], **entry} for entry in entries]})
-    )
-
-    def kinds(**options: str) -> dict[str, bool]:
-        text = kubernetes_export(
-            path, Cluster.parse("1x2:A100"), "srtf", KubernetesOptions("image", **options)
-        )
-        found = [document for document in yaml.safe_load_all(text) if document]
-        return {each["metadata"]["name"]: each["spec"]["suspend"] for each in found}
-
-    assert kinds() == {"long-e1": False, "short-e1": False}
-    assert kinds(queue="lab") == {"long-e1": True, "short-e1": True, "wide-e1": True}
-    out = tmp_path / "out.yaml"
-    arguments = [
-        "export-kubernetes",
-        str(path),
-        "--cluster",
-        "1x2:A100",
-        "--image",
-        "i",
-        "-o",
-        str(out),
-    ]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
-    assert out.read_text().startswith("# NOT EXECUTED")

@@ -15,7 +15,6 @@ from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.execute import execute_command
 from shadowprice.cli.execution_commands import cancel_command, report_command, status_command
-from shadowprice.cli.export import export_kubernetes_command
 from shadowprice.cli.options import JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
@@ -53,7 +52,6 @@ app.command("execute")(execute_command)
 app.command("status")(status_command)
 app.command("cancel")(cancel_command)
 app.command("report")(report_command)
-app.command("export-kubernetes")(export_kubernetes_command)
 
 
 @app.command()

@@ -28,15 +28,12 @@ class OrderBook:
         In the order of the cluster.
     checkpoint_s : float
         How often jobs should make checkpoints [s]: a round.
-    python : str
-        Interpreter that stands for ``{python}``.
     """
 
     state: Path
     nodes: Sequence[FoundNode]
     limits: Limits
     checkpoint_s: float
-    python: str = sys.executable
 
     def job_directory(self, job: str) -> Path:
         """Where everything of a job lies."""
@@ -84,7 +81,7 @@ class OrderBook:
         if stop_at is not None:
             common["SHADOWPRICE_STOP_AT"] = str(stop_at)
         folder = str(folder_of(directory, epoch))
-        argv = job.argv(self.python, folder)
+        argv = job.argv(sys.executable, folder)
         made = []
         for rank, held in enumerate(by_node.values()):
             key = LeaseKey(job.name, epoch, rank, copy)
