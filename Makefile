@@ -70,7 +70,7 @@ figures: $(VENV)/.installed  ## every figure of paper_figs/, at its fast size
 	set -e; for figure in paper_figs/[a-z]*.py; do echo "$$figure"; $(BIN)/python "$$figure" --quick; done
 
 theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and stored hard instances
-	$(BIN)/python -m shadowprice.proofs.gallery docs/theorems.md
+	$(BIN)/python docs/build_theorems.py docs/theorems.md
 
 notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
 	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q --nbmake docs/notebooks

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import build_theorems as gallery
 from shadowprice.errors import InputError
 from shadowprice.instances.hard_instances import hard_instances
-from shadowprice.proofs import gallery
 from shadowprice.solvers.registry import policies
 from support.paths import ROOT
 

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build_theorems import theorems
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.cluster import Cluster
@@ -62,7 +63,6 @@ from shadowprice.proofs import (
     tiresias_las,
 )
 from shadowprice.proofs.asrpt_conversion import Gangs
-from shadowprice.proofs.gallery import theorems
 from shadowprice.solvers.allocation.pop import Pop
 from shadowprice.solvers.allocation.workspace import Workspace
 from shadowprice.solvers.hadar_commit import Task

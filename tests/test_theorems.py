@@ -27,7 +27,7 @@ THEOREMS = [
     importlib.import_module(f"shadowprice.proofs.{module.name}")
     for module in pkgutil.iter_modules(shadowprice.proofs.__path__)
     if not module.name.startswith(
-        ("certificate", "checker", "described_run", "execution", "gallery", "run_speed", "testing")
+        ("certificate", "checker", "described_run", "execution", "run_speed", "testing")
     )
 ]
 

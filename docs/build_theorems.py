@@ -1,7 +1,7 @@
 """The gallery of theorems: one page from the theorem files and the stored hard instances.
 
-``python -m shadowprice.proofs.gallery docs/theorems.md`` writes it; without a file it is printed. What
-uses a theorem is read from the sources, so it is made in a checkout.
+``python docs/build_theorems.py docs/theorems.md`` writes it; without a file it is printed. What uses a
+theorem is read from the sources.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shadowprice.solvers.bounds import simple_bounds
 from shadowprice.solvers.las2d import Las2d
 from shadowprice.solvers.registry import policy
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = "shadowprice.proofs"
 _FOLDERS = ("shadowprice", "tests", "benchmarks", "paper_figs")
 _PICTURES = "pictures"
@@ -174,11 +174,10 @@ def _one_line(text: str) -> str:
 def users(root: Path) -> dict[str, list[str]]:
     """Files of a checkout that import each theorem file, by its name; theorem files of their own left out."""
     found: dict[str, list[str]] = {}
-    here = {"shadowprice/proofs/gallery.py", "tests/test_gallery.py"}
     for folder in _FOLDERS:
         for path in sorted((root / folder).rglob("*.py")):
             name = path.relative_to(root).as_posix()
-            for module in sorted(set(_imported(path))) if name not in here else ():
+            for module in sorted(set(_imported(path))):
                 found.setdefault(module, []).append(name)
     return found
 
