@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, linprog
 
@@ -266,8 +266,16 @@ def test_steps_per_dollar_are_the_plain_optimum(variant: str) -> None:
     law()
 
 
+# The root is the best column's ratio itself, and rounding leaves a bit of the value there: a search
+# that ends at that ratio has no bracket.
+ROOT_AT_THE_TOP = AllocationProblem.from_columns(
+    gpu_types=["a"], capacity=[1], throughput=[[0.1], [0.1]], price=[0.6]
+)
+
+
 @some
 @given(problems(jobs=(2, 6)), st.floats(0.01, 0.9))
+@example(ROOT_AT_THE_TOP, 0.5)
 def test_steps_per_dollar_with_slos_are_the_plain_optimum(
     problem: AllocationProblem, tight: float
 ) -> None:
@@ -612,9 +620,20 @@ def test_colocation_never_hurts(family: str, problem: AllocationProblem) -> None
     assert sign * packed.objective >= sign * apart.objective - 1e-6 * abs(apart.objective)
 
 
+# Rates fifty times apart on a type: 1e-8 of what the fast jobs have is worth more than 1e-5 of what the
+# first has.
+WORTH_MORE_TO_ANOTHER = AllocationProblem.from_columns(
+    gpu_types=["a", "b"],
+    capacity=[1, 2],
+    throughput=[[0.19, 0.207], [0.1, 5.214], [1.41, 4.684], [0.1, 5.214]],
+    weight=[5.0, 5.0, 1.0, 1.0],
+)
+
+
 @pytest.mark.parametrize("variant", ["_perf", "_packed"])
 @few
 @given(problem=problems(jobs=(1, 6)))
+@example(problem=WORTH_MORE_TO_ANOTHER)
 def test_water_filling_is_efficient(variant: str, problem: AllocationProblem) -> None:
     found = allocated(f"max_min_fairness_water_filling{variant}", problem)
     got, limits = found.effective_throughput, plain(problem, variant)
