@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from scipy.optimize import brentq, linprog
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
+from shadowprice.models import gavel
 from shadowprice.solvers.allocation import block_arrow, level, total
 from shadowprice.solvers.allocation.allocation import Allocation
 from shadowprice.solvers.allocation.isolated import isolated_shares
@@ -21,6 +24,19 @@ from shadowprice.solvers.allocation.water_filling import WaterFilling
 from shadowprice.solvers.allocation.workspace import Workspace
 from shadowprice.solvers.compile import SolverOptions
 from shadowprice.solvers.registry import allocation, allocations
+
+
+@pytest.fixture(autouse=True, scope="module")
+def models_are_built_once() -> Iterator[None]:
+    """Thousands of problems here have a few hundred shapes, and building a model takes the most time.
+
+    Models hold no data. Every workspace still compiles them for itself, which only reads them.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        for build in (gavel.max_min, gavel.max_total, gavel.min_cost, gavel.most_slos):
+            patched.setattr(gavel, build.__name__, cache(build))
+        yield
+
 
 few, some = settings(max_examples=15), settings(max_examples=30)
 
