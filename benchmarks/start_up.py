@@ -19,7 +19,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], float | None], ...] = (
     ("help", ("--help",), 0.4),
     ("a missing file", ("simulate", "no.csv", "--cluster", "2x4", "--policy", "fifo"), 0.4),
     ("a wrong cluster", ("simulate", "{trace}", "--cluster", "2x", "--policy", "fifo"), 0.4),
-    ("an unknown policy", (*SIMULATE, "fifoo"), None),
+    ("an unknown policy", (*SIMULATE, "fifoo"), 0.4),
     ("simulate, 10 jobs, fifo", (*SIMULATE, "fifo"), 0.8),
     ("compare, 10 jobs", ("compare", "{trace}", "--cluster", "2x4"), None),
     ("policies", ("policies",), None),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, linprog
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
+from shadowprice.models import gavel
 from shadowprice.solvers.allocation import block_arrow, level, total
 from shadowprice.solvers.allocation.allocation import Allocation
 from shadowprice.solvers.allocation.isolated import isolated_shares
@@ -21,6 +24,19 @@ from shadowprice.solvers.allocation.water_filling import WaterFilling
 from shadowprice.solvers.allocation.workspace import Workspace
 from shadowprice.solvers.compile import SolverOptions
 from shadowprice.solvers.registry import allocation, allocations
+
+
+@pytest.fixture(autouse=True, scope="module")
+def models_are_built_once() -> Iterator[None]:
+    """Thousands of problems here have a few hundred shapes, and building a model takes the most time.
+
+    Models hold no data. Every workspace still compiles them for itself, which only reads them.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        for build in (gavel.max_min, gavel.max_total, gavel.min_cost, gavel.most_slos):
+            patched.setattr(gavel, build.__name__, cache(build))
+        yield
+
 
 few, some = settings(max_examples=15), settings(max_examples=30)
 
@@ -266,8 +282,16 @@ def test_steps_per_dollar_are_the_plain_optimum(variant: str) -> None:
     law()
 
 
+# The root is the best column's ratio itself, and rounding leaves a bit of the value there: a search
+# that ends at that ratio has no bracket.
+ROOT_AT_THE_TOP = AllocationProblem.from_columns(
+    gpu_types=["a"], capacity=[1], throughput=[[0.1], [0.1]], price=[0.6]
+)
+
+
 @some
 @given(problems(jobs=(2, 6)), st.floats(0.01, 0.9))
+@example(ROOT_AT_THE_TOP, 0.5)
 def test_steps_per_dollar_with_slos_are_the_plain_optimum(
     problem: AllocationProblem, tight: float
 ) -> None:
@@ -612,9 +636,20 @@ def test_colocation_never_hurts(family: str, problem: AllocationProblem) -> None
     assert sign * packed.objective >= sign * apart.objective - 1e-6 * abs(apart.objective)
 
 
+# Rates fifty times apart on a type: 1e-8 of what the fast jobs have is worth more than 1e-5 of what the
+# first has.
+WORTH_MORE_TO_ANOTHER = AllocationProblem.from_columns(
+    gpu_types=["a", "b"],
+    capacity=[1, 2],
+    throughput=[[0.19, 0.207], [0.1, 5.214], [1.41, 4.684], [0.1, 5.214]],
+    weight=[5.0, 5.0, 1.0, 1.0],
+)
+
+
 @pytest.mark.parametrize("variant", ["_perf", "_packed"])
 @few
 @given(problem=problems(jobs=(1, 6)))
+@example(problem=WORTH_MORE_TO_ANOTHER)
 def test_water_filling_is_efficient(variant: str, problem: AllocationProblem) -> None:
     found = allocated(f"max_min_fairness_water_filling{variant}", problem)
     got, limits = found.effective_throughput, plain(problem, variant)

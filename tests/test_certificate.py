@@ -182,6 +182,13 @@ def test_a_gang_may_not_drift_apart() -> None:
     instance = Instance(Cluster.parse("2x1"), wide)
     apart = rows((0, 0, 1, 0.0, 10.0, 0.0), (0, 1, 1, 0.0, 11.0, 0.0))
     assert rule_broken(instance, apart) == "gang"
+    # A piece that ends before the first one: its GPU was not held to the end.
+    before = rows((0, 0, 1, 0.0, 10.0, 0.0), (0, 1, 1, 0.0, 9.0, 0.0))
+    assert rule_broken(instance, before) == "gang"
+    # And one that pays less overhead than the first.
+    charged = Instance(instance.cluster, wide, Overheads(start_s=1.0))
+    unpaid = rows((0, 0, 1, 0.0, 11.0, 1.0), (0, 1, 1, 0.0, 11.0, 0.0))
+    assert rule_broken(charged, unpaid) == "gang"
     one_node_twice = rows((0, 0, 1, 0.0, 10.0, 0.0), (0, 0, 1, 0.0, 10.0, 0.0))
     assert rule_broken(instance, one_node_twice) == "gang"
 

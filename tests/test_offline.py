@@ -34,7 +34,7 @@ from shadowprice.solvers.offline import Method, optimum
 from shadowprice.solvers.preemptive import slotted_preemptive_optimum
 from shadowprice.solvers.programs.highs import Series, Vertex
 from shadowprice.solvers.registry import policies
-from shadowprice.solvers.strongest import lower_bounds, strongest_bound
+from shadowprice.solvers.strongest import lower_bounds, repeatable_bounds, strongest_bound
 
 TINY = instances(max_jobs=4, max_nodes=2, max_gpus=2, max_arrival_s=6, max_work_s=4)
 SMALL = instances(max_jobs=6, max_nodes=2, max_gpus=4, max_arrival_s=10, max_work_s=8)
@@ -172,6 +172,26 @@ def test_srtf_on_one_gpu_is_the_preemptive_optimum(instance: Instance) -> None:
         schedule = run(instance, policies()["srtf"]).schedule
         assert bound.certified
         assert objective.cost_s(instance.workload, end_s(instance, schedule)) == bound.value_s
+
+
+def test_on_one_gpu_more_is_tried_where_jobs_share_it() -> None:
+    """There the fluid works faster than any job can, and the interval LP is better than it.
+
+    The GPU does 1.2 times as much for two jobs. 6 s of work from 4 s on, 18 s from 6 s on.
+    """
+    jobs = Workload.from_columns(arrival_s=[4, 6], gpus=[1, 1], work=[6, 18], model=["a", "a"])
+    pair = Throughputs(("gpu",), {}, {("gpu", ("a", 1), ("a", 1)): (0.6, 0.6)})
+    shared = Instance(Cluster.parse("1x1"), jobs, together=pair)
+    goal = Objective.COMPLETION
+    simple = max(bound.ticks for bound in simple_bounds(shared, goal))
+    best = repeatable_bounds(shared, [goal], columns=2_000)[goal]
+    assert best.kind == "interval-lp"
+    assert best.ticks > simple + TICKS_PER_S
+    kinds = {bound.kind for bound in lower_bounds(shared, goal, preemptive=True, budget_s=2)}
+    assert "interval-lp" in kinds
+    alone = Instance(shared.cluster, jobs)
+    kinds = {bound.kind for bound in lower_bounds(alone, goal, preemptive=True, budget_s=2)}
+    assert "interval-lp" not in kinds
 
 
 @settings(max_examples=15)

@@ -377,6 +377,13 @@ def test_the_state_knows_what_is_left_while_partners_change() -> None:
     assert watch.seen == [(t, rest, t) for t, rest in zip(times, left, strict=True)]
 
 
+def test_the_state_knows_what_is_left_where_speeds_are_equal() -> None:
+    watch = Watch()
+    jobs = Workload.from_columns(arrival_s=[0.0], gpus=[1], work=[7.0])
+    run(Instance(Cluster.parse("1x1"), jobs, Overheads(start_s=1.0)), watch)
+    assert watch.seen == [(0.0, 7.0, 0.0), (2.0, 6.0, 1.0), (4.0, 4.0, 3.0), (6.0, 2.0, 5.0)]
+
+
 def test_joining_is_refused_where_it_cannot_be() -> None:
     jobs = Workload.from_columns(
         arrival_s=[0] * 5, gpus=[1, 1, 2, 1, 1], work=[9.0] * 5, model=["a", "b", "a", "c", "a"]
@@ -451,6 +458,27 @@ def broken(instance: Instance, frame: pd.DataFrame) -> str | None:
     except Violation as violation:
         return violation.rule
     return None
+
+
+def test_partners_must_name_each_other() -> None:
+    """Three runs in a ring on two GPUs: everyone names the next, and nobody is named back."""
+    jobs = Workload.from_columns(arrival_s=[0] * 3, gpus=[1] * 3, work=[3.0] * 3, model=["a"] * 3)
+    rates = table({("a", "a"): (0.5, 0.5)}, ("gpu",))
+    instance = Instance(Cluster.parse("1x2"), jobs, Overheads(), rates)
+    ring = pd.DataFrame(
+        {
+            "job": [0, 1, 2],
+            "node": 0,
+            "gpus": 1,
+            "start_s": 0.0,
+            "end_s": 6.0,
+            "overhead_s": 0.0,
+            "partner": [1, 2, 0],
+        }
+    )
+    assert broken(instance, ring) == "partner"
+    pair_and_one = ring.assign(partner=[1, 0, -1], end_s=[6.0, 6.0, 3.0])
+    assert broken(instance, pair_and_one) is None
 
 
 def a_partner_leaves(frame: pd.DataFrame, k: int) -> pd.DataFrame:

@@ -19,10 +19,11 @@ import shadowprice.solvers.allocation
 import shadowprice.solvers.graph_placement
 import shadowprice.solvers.placement
 from shadowprice.analysis.adversary import METHODS
+from shadowprice.analysis.fork_settings import FORKING
 from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.instances.offers import Offers, written_names
-from shadowprice.solvers.registry import policy
+from shadowprice.solvers.registry import FORKS, policies, policy
 
 HEAVY = {
     "highspy", "joblib", "matplotlib", "networkx", "ortools", "pandas", "plotly", "pyarrow",
@@ -98,11 +99,29 @@ def test_a_file_that_is_not_there(command: str, loads: Loads) -> None:
     assert not tops(names) & LATER
 
 
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_an_unknown_policy(command: str, trace: Path, loads: Loads) -> None:
+    option = "--policy" if command == "simulate" else "--policies"
+    named = "fifoo:fast=1" if command == "simulate" else "fifo,fifoo"
+    code, said, names = loads(command, str(trace), "--cluster", "2x4", option, named)
+    assert code == 2
+    assert said.startswith("error: policy 'fifoo': expected one of asrpt, asrpt-early,")
+    assert not tops(names) & LATER
+    assert "shadowprice.execution.engine" not in names
+
+
+def test_names_of_a_preset_and_of_forks_are_no_mistakes(trace: Path, loads: Loads) -> None:
+    assert set(FORKING) == {FORKS}
+    assert FORKS not in policies()
+    for words in ((f"{FORKS}:round_s=60",), ("FIFO", "--preset", "pai")):
+        code, said, _ = loads("simulate", str(trace), "--cluster", "2x4", "--policy", *words)
+        assert (code, said) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("cluster", "named", "message"),
     [
         ("2x", "fifo", "cluster '2x'"),
-        ("2x4", "fifoo", "policy 'fifoo': expected one of asrpt, asrpt-early,"),
         ("2x4", "fifo:fast=1", "policy 'fifo'"),
         ("1x1", "fifo", "job1"),
     ],

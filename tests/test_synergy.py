@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.execution.presets.registry import preset
+from shadowprice.execution.presets.synergy_peer import PeerJob
+from shadowprice.execution.presets.synergy_peer_packing import Packing
 from shadowprice.execution.presets.synergy_tuned import peer_jobs
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.conditions import Conditions
@@ -128,6 +130,38 @@ def test_the_published_rule_fails_where_cutting_down_raises() -> None:
     assert [synergy_floor.comparable(ask, SHARE) for ask in asks] == [False, True, True, True]
     assert not synergy_floor.published_places(asks, demands)
     assert tune_keeps_the_floor(asks, demands)
+
+
+# Jobs of a server (GPUs, CPUs and GB for each GPU), and whether the published rule places them in its
+# own order. In each the answer is another one if the named quantity is taken the other way round.
+ORDERED = [
+    ("gpus", [(1, 6.0, 220.0), (2, 1.0, 220.0), (3, 6.0, 20.0)], False),
+    ("gpus", [(3, 1.0, 125.0), (2, 1.0, 220.0), (1, 6.0, 20.0)], True),
+    ("cpus", [(2, 3.0, 220.0), (1, 12.0, 20.0), (1, 6.0, 220.0)], False),
+    ("cpus", [(3, 6.0, 20.0), (2, 1.0, 125.0), (2, 12.0, 62.5)], True),
+    ("memory", [(2, 1.0, 20.0), (2, 6.0, 20.0), (2, 1.0, 220.0)], False),
+    ("memory", [(1, 6.0, 20.0), (1, 6.0, 62.5), (2, 1.0, 220.0)], True),
+]
+
+
+@pytest.mark.parametrize(("by", "jobs", "places"), ORDERED)
+def test_the_published_rule_takes_the_largest_first(
+    by: str, jobs: list[tuple[int, float, float]], places: bool
+) -> None:
+    asks = [Ask(k, *job) for k, job in enumerate(jobs)]
+    demands = eight_gpus(asks)
+    assert synergy_floor.published_places(asks, demands) == places
+    keys = [(ask.gpus, ask.gpus * ask.cpus, ask.gpus * ask.memory_gb) for ask in asks]
+    turned = ("gpus", "cpus", "memory").index(by)
+    signs = [1 if k == turned else -1 for k in range(3)]
+    order = sorted(asks, key=lambda ask: [s * x for s, x in zip(signs, keys[ask.job], strict=True)])
+    peers = [PeerJob(ask.job, ask.gpus, 0.0, 1.0, 1, ask, 1.0) for ask in order]
+    packing = Packing(demands.size, demands.share)
+    if places:
+        with pytest.raises(PolicyError, match="the published simulator stops here"):
+            packing.plan(peers, fair=False)
+    else:
+        assert set(packing.plan(peers, fair=False)) == {0, 1, 2}
 
 
 @settings(max_examples=150)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from shadowprice.execution.hadare import CopyWidth, HadarE
 from shadowprice.execution.real.forks_policy import check_switches
 from shadowprice.solvers.hadare import ORDERS
-from shadowprice.solvers.registry import chosen
+from shadowprice.solvers.registry import FORKS, chosen
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ForkSettings:
     aggregation_s: float = 0.0
     max_copies: int = 0
     width: str = "node"
-    name: str = "hadare"
+    name: str = FORKS
 
     def __post_init__(self) -> None:
         check_switches(self.name, self.order, self.max_copies, self.width)
@@ -57,7 +57,7 @@ class ForkSettings:
         )  # fmt: skip
 
 
-FORKING: Mapping[str, ForkSettings] = {"hadare": ForkSettings()}
+FORKING: Mapping[str, ForkSettings] = {FORKS: ForkSettings()}
 """Schedulers that run a job as several copies, by name."""
 
 

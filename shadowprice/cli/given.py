@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shadowprice.cli.show import stderr
+from shadowprice.solvers.registry import require_policy
 
 if TYPE_CHECKING:
     from shadowprice.analysis.fork_outcome import ForkOutcome
@@ -28,6 +29,19 @@ class Given:
     workload: Workload
     cluster: Cluster
     semantics: Semantics
+
+
+def require_policies(names: Sequence[str], preset: str | None) -> None:
+    """Refuse names that no policy has, before a file is read; a preset has names of its own.
+
+    Raises
+    ------
+    InputError
+        Listing what there is.
+    """
+    if preset is None:
+        for name in names:
+            require_policy(name)
 
 
 def read_given(

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shadowprice.cli.conditions import read_conditions
-from shadowprice.cli.given import Given, read_given, report_dropped, split_names
+from shadowprice.cli.given import (
+    Given,
+    read_given,
+    report_dropped,
+    require_policies,
+    split_names,
+)
 from shadowprice.cli.options import (
     ClusterOption,
     DropOption,
@@ -102,6 +108,7 @@ def simulate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a policy over a trace, verify the schedule, print its metrics."""
+    require_policies([policy], preset)
     given = read_given(
         trace, cluster, trace_format=trace_format, throughputs=throughputs, samples=samples,
         charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
@@ -191,6 +198,8 @@ def compare_command(
     as_json: JsonOption = False,
 ) -> None:
     """Measure policies against a certified bound of the offline optimum."""
+    names = split_names(policies)
+    require_policies(names, preset)
     given = read_given(
         trace, cluster, trace_format=trace_format, throughputs=throughputs, samples=samples,
         charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
@@ -198,7 +207,6 @@ def compare_command(
         network=network, preset=preset, placement=placement, round_s=round_s,
         first_round_s=first_round_s, seed=seed, predictor=predictor,
     )  # fmt: skip
-    names = split_names(policies)
     if objective == UTILITY:
         picture = _by_utility(given, names, utility, budget_s, drop_infeasible, as_json)
     elif utility is None:

@@ -56,7 +56,7 @@ class SimulatedHosts:
         self._gang = instance.workload.gpus.tolist()
         self._debt = [0.0] * n if self._overheads else []
         self._last: dict[int, Pieces] = {}
-        self._begun: dict[int, tuple[float, float, float, float, int, Pieces]] = {}
+        self._begun: dict[int, tuple[float, float, float, int, Pieces]] = {}
         self._done: dict[int, dict[int, int]] = {}
         self._partner: dict[int, int] = {}
         self._cut: dict[int, tuple[float, int]] = {}
@@ -85,7 +85,7 @@ class SimulatedHosts:
         if self._mixed:
             return self._begin(job, pieces, now_s, debt, partner)
         end_s = now_s + debt + self._left[job]
-        self._begun[job] = (now_s, end_s, debt, 1.0, 0, pieces)
+        self._begun[job] = (now_s, end_s, debt, 0, pieces)
         heapq.heappush(self._ends, (end_s, job))
         return now_s + debt, 1.0
 
@@ -131,7 +131,7 @@ class SimulatedHosts:
             )
         rate, whole = self._shortest[job] / whole_s, int(whole_s * TICKS_PER_S)
         end_s = now_s + debt + self._missing(job, whole) * TICK_S
-        self._begun[job] = (now_s, end_s, debt, rate, whole, pieces)
+        self._begun[job] = (now_s, end_s, debt, whole, pieces)
         heapq.heappush(self._ends, (end_s, job))
         return now_s + debt, rate
 
@@ -163,7 +163,7 @@ class SimulatedHosts:
 
     def _interrupt(self, job: int, now_s: float) -> tuple[float, float, Pieces]:
         """End a run before its work is done; returns progress made [s], unpaid debt [s], GPUs."""
-        start_s, _, debt, _, whole, pieces = self._begun.pop(job)
+        start_s, _, debt, whole, pieces = self._begun.pop(job)
         paid = min(debt, now_s - start_s)
         ran = now_s - start_s - paid
         if not whole:
@@ -182,7 +182,7 @@ class SimulatedHosts:
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Take the next completion: job, time [s], and the GPUs it held."""
         end_s, job = heapq.heappop(self._ends)
-        start_s, _, debt, _, _, pieces = self._begun.pop(job)
+        start_s, _, debt, _, pieces = self._begun.pop(job)
         self._done.pop(job, None)
         self._last.pop(job, None)
         self._record(job, pieces, start_s, end_s, debt)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from shadowprice.solvers.policy import Policy
 
 
+FORKS = "hadare"
+"""Name of the scheduler that runs a job as several copies; policies run it as one gang."""
+
+
 def modules(package: ModuleType) -> Iterable[ModuleType]:
     """Modules of a package, in order of their names, packages in it left out."""
     for module in pkgutil.iter_modules(package.__path__):
@@ -70,6 +74,18 @@ def policy(name: str) -> Policy:
     return found
 
 
+def require_policy(name: str) -> None:
+    """Refuse the name of no policy, whatever parameters it is given with; reads texts and imports nothing.
+
+    Raises
+    ------
+    InputError
+        Listing what there is.
+    """
+    if name.partition(":")[0] != FORKS:
+        _require_known("policy", name, policies())
+
+
 def chosen(what: str, name: str, known: Mapping[str, Any]) -> Any:
     """What has a name, with its parameters set to those after the colon.
 
@@ -85,10 +101,15 @@ def chosen(what: str, name: str, known: Mapping[str, Any]) -> Any:
     InputError
         If the name, a parameter or its value is unknown; the message lists what there is.
     """
+    _require_known(what, name, known)
     base, _, settings = name.partition(":")
+    return _configured(known[base], settings, what) if settings else known[base]
+
+
+def _require_known(what: str, name: str, known: Mapping[str, Any]) -> None:
+    base = name.partition(":")[0]
     if base not in known:
         raise InputError(f"{what} {base!r}: expected one of {', '.join(sorted(known))}")
-    return _configured(known[base], settings, what) if settings else known[base]
 
 
 def placement(name: str) -> Placement:

@@ -14,14 +14,14 @@ from shadowprice.errors import InputError
 from shadowprice.execution.hadare import CopyWidth
 from shadowprice.instances.grid import to_grid
 from shadowprice.solvers.hadare import ORDERS, Order
-from shadowprice.solvers.registry import chosen
+from shadowprice.solvers.registry import FORKS, chosen
 
 if TYPE_CHECKING:
     from shadowprice.execution.real.job_spec import Job
     from shadowprice.execution.real.settings import Settings
 
 
-NAME = "hadare"
+NAME = FORKS
 
 
 @dataclass(frozen=True)
