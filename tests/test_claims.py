@@ -499,6 +499,36 @@ def test_a_witness_of_another_class_attains_nothing() -> None:
         assert sp.analysis.optimum.attains(instance, COMPLETION, bound, schedule) is preemptive
 
 
+SOLVER_OF_SLOTS = "shadowprice.solvers.preemptive.slotted_preemptive_optimum"
+
+
+def test_the_slotted_optimum_needs_a_verified_schedule_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instance = sp.Instance(sp.Cluster.parse("1x2"), WIDE_FIRST)
+    true = sp.slotted_preemptive_optimum(instance)
+    assert true.proven
+    assert true.schedule is not None
+    nothing = sp.Workload.from_columns(arrival_s=[], gpus=[], work=[])
+    assert sp.slotted_preemptive_optimum(sp.Instance(instance.cluster, nothing)).proven
+    rows = true.schedule.to_frame()
+    early = sp.Schedule.from_frame(rows.assign(end_s=rows["end_s"] - 0.5))
+    for wrong in ({"schedule": early}, {"schedule": None}):
+        answer = replace(true, **wrong)
+        monkeypatch.setattr(SOLVER_OF_SLOTS, lambda *_, answer=answer, **__: answer)
+        found = sp.slotted_preemptive_optimum(instance)
+        assert (found.schedule, found.upper_s, found.proven) == (None, math.inf, False)
+        assert found.standing is offline.Standing.FOUND
+    # The cost is the schedule's own, whatever the solver says; a bound above it is refuted.
+    answer = replace(true, upper_s=true.upper_s - 1.0)
+    monkeypatch.setattr(SOLVER_OF_SLOTS, lambda *_, **__: answer)
+    assert sp.slotted_preemptive_optimum(instance).upper_s == true.upper_s
+    above = replace(true, lower_s=true.lower_s + 1.0)
+    monkeypatch.setattr(SOLVER_OF_SLOTS, lambda *_, **__: above)
+    with pytest.raises(VerificationError, match="a verified one costs"):
+        sp.slotted_preemptive_optimum(instance)
+
+
 def test_profiles_that_no_node_can_give_make_no_optimum() -> None:
     """A node of 3 CPUs: nobody gets the speed-up that the bound takes, and says of it no more."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=[100, 100], model="alexnet")
