@@ -454,6 +454,35 @@ def test_a_solver_s_optimum_is_shown_if_its_schedule_is_verified(
     assert sp.optimum(sp.Instance(sp.Cluster.parse("1x2"), PAIR)).proven
 
 
+@pytest.mark.parametrize(
+    ("standing", "asked"),
+    [
+        (offline.Standing.FOUND, ["cp-sat", "milp"]),
+        (offline.Standing.CONFIRMED, ["cp-sat"]),
+        (offline.Standing.PROVEN, ["cp-sat"]),
+    ],
+)
+def test_an_optimum_that_is_confirmed_is_not_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, standing: offline.Standing, asked: list[str]
+) -> None:
+    instance = sp.Instance(sp.Cluster.parse("1x2"), PAIR)
+    proven = standing is offline.Standing.PROVEN
+    methods: list[str] = []
+
+    def answer(*_: Any, method: str, **more: Any) -> offline.Optimum:
+        methods.append(method)
+        exact_s = 47.0 if proven else 30.0
+        told = an_optimum(instance, standing=standing, certified=proven, certified_lower_s=exact_s)
+        return replace(told, method=method)
+
+    monkeypatch.setattr(strongest, "optimum", answer)
+    bounds = list(lower_bounds(instance, COMPLETION, preemptive=False, budget_s=2))
+    assert methods == asked
+    kinds = [bound.kind for bound in bounds]
+    # What was evaluated exactly comes beside the word, and the search goes on for more of it.
+    assert ("time-indexed-lp" in kinds) == ("interval-lp" in kinds) == (not proven)
+
+
 def test_no_optimum_without_a_schedule_that_is_verified_at_that_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
