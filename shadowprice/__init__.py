@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shadowprice.analysis.compare_utility import UtilityComparison, compare_utility
     from shadowprice.analysis.fork_outcome import ForkOutcome
     from shadowprice.analysis.fork_settings import ForkSettings
-    from shadowprice.analysis.optimum import optimum
+    from shadowprice.analysis.optimum import optimum, slotted_preemptive_optimum
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.prices import plot_prices, prices_frame
     from shadowprice.analysis.semantics import Semantics
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
     from shadowprice.proofs.certificate import verify
     from shadowprice.solvers.allocate import allocate
-    from shadowprice.solvers.preemptive import slotted_preemptive_optimum
     from shadowprice.solvers.strongest import strongest_bound
 
 __version__ = "0.1.0"
@@ -97,7 +96,7 @@ _HOME = {
     "plot_prices": "analysis.prices",
     "prices_frame": "analysis.prices",
     "simulate": "analysis.simulate",
-    "slotted_preemptive_optimum": "solvers.preemptive",
+    "slotted_preemptive_optimum": "analysis.optimum",
     "strongest_bound": "solvers.strongest",
     "verify": "proofs.certificate",
 }

@@ -454,6 +454,35 @@ def test_a_solver_s_optimum_is_shown_if_its_schedule_is_verified(
     assert sp.optimum(sp.Instance(sp.Cluster.parse("1x2"), PAIR)).proven
 
 
+@pytest.mark.parametrize(
+    ("standing", "asked"),
+    [
+        (offline.Standing.FOUND, ["cp-sat", "milp"]),
+        (offline.Standing.CONFIRMED, ["cp-sat"]),
+        (offline.Standing.PROVEN, ["cp-sat"]),
+    ],
+)
+def test_an_optimum_that_is_confirmed_is_not_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, standing: offline.Standing, asked: list[str]
+) -> None:
+    instance = sp.Instance(sp.Cluster.parse("1x2"), PAIR)
+    proven = standing is offline.Standing.PROVEN
+    methods: list[str] = []
+
+    def answer(*_: Any, method: str, **more: Any) -> offline.Optimum:
+        methods.append(method)
+        exact_s = 47.0 if proven else 30.0
+        told = an_optimum(instance, standing=standing, certified=proven, certified_lower_s=exact_s)
+        return replace(told, method=method)
+
+    monkeypatch.setattr(strongest, "optimum", answer)
+    bounds = list(lower_bounds(instance, COMPLETION, preemptive=False, budget_s=2))
+    assert methods == asked
+    kinds = [bound.kind for bound in bounds]
+    # What was evaluated exactly comes beside the word, and the search goes on for more of it.
+    assert ("time-indexed-lp" in kinds) == ("interval-lp" in kinds) == (not proven)
+
+
 def test_no_optimum_without_a_schedule_that_is_verified_at_that_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -497,6 +526,36 @@ def test_a_witness_of_another_class_attains_nothing() -> None:
     for preemptive in (True, False):
         bound = bound_of(cost, "job", ScheduleClass(preemptive))
         assert sp.analysis.optimum.attains(instance, COMPLETION, bound, schedule) is preemptive
+
+
+SOLVER_OF_SLOTS = "shadowprice.solvers.preemptive.slotted_preemptive_optimum"
+
+
+def test_the_slotted_optimum_needs_a_verified_schedule_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instance = sp.Instance(sp.Cluster.parse("1x2"), WIDE_FIRST)
+    true = sp.slotted_preemptive_optimum(instance)
+    assert true.proven
+    assert true.schedule is not None
+    nothing = sp.Workload.from_columns(arrival_s=[], gpus=[], work=[])
+    assert sp.slotted_preemptive_optimum(sp.Instance(instance.cluster, nothing)).proven
+    rows = true.schedule.to_frame()
+    early = sp.Schedule.from_frame(rows.assign(end_s=rows["end_s"] - 0.5))
+    for wrong in ({"schedule": early}, {"schedule": None}):
+        answer = replace(true, **wrong)
+        monkeypatch.setattr(SOLVER_OF_SLOTS, lambda *_, answer=answer, **__: answer)
+        found = sp.slotted_preemptive_optimum(instance)
+        assert (found.schedule, found.upper_s, found.proven) == (None, math.inf, False)
+        assert found.standing is offline.Standing.FOUND
+    # The cost is the schedule's own, whatever the solver says; a bound above it is refuted.
+    answer = replace(true, upper_s=true.upper_s - 1.0)
+    monkeypatch.setattr(SOLVER_OF_SLOTS, lambda *_, **__: answer)
+    assert sp.slotted_preemptive_optimum(instance).upper_s == true.upper_s
+    above = replace(true, lower_s=true.lower_s + 1.0)
+    monkeypatch.setattr(SOLVER_OF_SLOTS, lambda *_, **__: above)
+    with pytest.raises(VerificationError, match="a verified one costs"):
+        sp.slotted_preemptive_optimum(instance)
 
 
 def test_profiles_that_no_node_can_give_make_no_optimum() -> None:

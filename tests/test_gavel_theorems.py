@@ -173,6 +173,14 @@ def test_parts_lose_at_most_their_number(problem: AllocationProblem, parts: int,
     assert pop.check(parts, found)
 
 
+def test_parts_of_no_jobs_lose_nothing() -> None:
+    problem = AllocationProblem.from_columns(
+        gpu_types=["gpu"], capacity=[1], throughput=np.zeros((0, 1))
+    )
+    assert pop.bound(problem, 3) == (0.0, 0.0)
+    assert pop.check(3, Pop(parts=3).allocate(problem, Workspace()))
+
+
 @pytest.mark.parametrize("parts", [2, 3, 5])
 def test_parts_can_lose_their_number(parts: int) -> None:
     problem = pop.unlucky_family(parts, seed=7)

@@ -29,6 +29,7 @@ from shadowprice.analysis.adversary_bounds import KnownBound, known_bound
 from shadowprice.analysis.adversary_family import Family
 from shadowprice.analysis.adversary_judge import Effort, Judge, Trail
 from shadowprice.analysis.metrics import end_s
+from shadowprice.analysis.optimum import slotted_preemptive_optimum
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plot_pair import plot_pair
 from shadowprice.analysis.semantics import Semantics
@@ -45,7 +46,6 @@ from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import active_schedules
 from shadowprice.solvers.active_schedules import MAX_JOBS
 from shadowprice.solvers.on_nodes import on_nodes
-from shadowprice.solvers.preemptive import slotted_preemptive_optimum
 from shadowprice.solvers.srtf import Srsf, Srtf
 
 METHODS: dict[str, Callable[[Trail], None]] = {

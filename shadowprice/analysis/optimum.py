@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,8 +16,9 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers import offline
+from shadowprice.solvers import offline, preemptive
 from shadowprice.solvers.bounds import Bound, offset_ticks, seconds_down
+from shadowprice.solvers.compile import Standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +88,10 @@ def optimum(
     )
     schedule, upper_s, proven = found.schedule, found.upper_s, found.proven
     if len(instance.workload):
-        cost = None if schedule is None else verified_cost(instance, goal, schedule)
+        cost = _cost_found(instance, goal, found)
         if cost is None:
             schedule, upper_s, proven = None, float("inf"), False
         else:
-            if cost < Fraction(found.lower_s) * TICKS_PER_S:
-                raise VerificationError(
-                    f"{instance.workload.source}: {method} says that no schedule costs less than "
-                    f"{found.lower_s} s, a verified one costs {seconds_down(cost)} s"
-                )
             # Both are rounded to floats by the solver, down and to nearest.
             proven = proven and seconds_down(cost) <= found.lower_s
             upper_s = float(cost / TICKS_PER_S)
@@ -103,6 +99,62 @@ def optimum(
         found.lower_s, upper_s, schedule, ScheduleClass(preemptive=False), proven,
         found.certified, found.method, found.slot_s, found.exact_grid,
     )  # fmt: skip
+
+
+def slotted_preemptive_optimum(
+    instance: Instance,
+    objective: Objective | str = Objective.COMPLETION,
+    *,
+    method: offline.Method = "milp",
+    budget_s: float = 60.0,
+    slot_s: float | None = None,
+) -> offline.Optimum:
+    """Best schedule of rigid gangs that starts, stops and resumes jobs at slot boundaries.
+
+    As :func:`shadowprice.solvers.preemptive.slotted_preemptive_optimum`, whose schedule is verified on
+    the instance, and whose cost is computed again. Without a schedule that the verifier accepts, there
+    is none, the upper bound is infinite, and nothing is proven.
+
+    Parameters
+    ----------
+    slot_s : float, optional
+        Slot length [s]; must divide all times. By default the largest that does.
+
+    Raises
+    ------
+    InputError
+        If times are not whole slots, the models do not describe the instance, runs are charged for,
+        or the model would be too large.
+    VerificationError
+        If a verified schedule costs less than the solver's lower bound, which would refute it.
+    """
+    goal = Objective(objective)
+    found = preemptive.slotted_preemptive_optimum(
+        instance, goal, method=method, budget_s=budget_s, slot_s=slot_s
+    )
+    if not len(instance.workload):
+        return found
+    cost = _cost_found(instance, goal, found)
+    if cost is None:
+        return replace(found, upper_s=float("inf"), schedule=None, standing=Standing.FOUND)
+    return replace(found, upper_s=float(cost / TICKS_PER_S))
+
+
+def _cost_found(instance: Instance, goal: Objective, found: offline.Optimum) -> Fraction | None:
+    """Cost [ticks] of a solver's schedule; None without one that the verifier accepts.
+
+    Raises
+    ------
+    VerificationError
+        If it is below the solver's lower bound.
+    """
+    cost = None if found.schedule is None else verified_cost(instance, goal, found.schedule)
+    if cost is not None and cost < Fraction(found.lower_s) * TICKS_PER_S:
+        raise VerificationError(
+            f"{instance.workload.source}: {found.method} says that no schedule costs less than "
+            f"{found.lower_s} s, a verified one costs {seconds_down(cost)} s"
+        )
+    return cost
 
 
 def verified_cost(instance: Instance, goal: Objective, schedule: Schedule) -> Fraction | None:

@@ -130,6 +130,10 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
         if found.certified_lower_s < found.lower_s:
             exact = Fraction(found.certified_lower_s) * TICKS_PER_S
             yield Bound(exact, "time-indexed-lp", every, True), False
+        if found.proven:
+            # Also where it is not certified: the MILP was part of it, and its proof ran out of work
+            # rather than time, so that asking again would end where it ended.
+            return
 
 
 def repeatable_bounds(
