@@ -16,7 +16,7 @@ import numpy as np
 from gavel_problems import columns, kinds
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.allocate import allocate
+from shadowprice.solvers.gavel.allocate import allocate
 
 POLICIES = ("max_min_fairness_perf", "finish_time_fairness_perf")
 SIZES = (512, 2_048, 8_192, 32_768)

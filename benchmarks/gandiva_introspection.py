@@ -12,9 +12,9 @@ import numpy as np
 
 import shadowprice as sp
 from shadowprice.execution.engine import run
-from shadowprice.instances.conditions import Conditions
-from shadowprice.instances.elasticity import Elasticity
-from shadowprice.instances.interference import Interference, locality_of
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.elasticity import Elasticity
+from shadowprice.instances.speeds.interference import Interference, locality_of
 from shadowprice.solvers.registry import policy
 
 TARGET_S = 30.0

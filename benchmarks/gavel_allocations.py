@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import ShadowpriceError
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.allocation.workspace import Workspace
-from shadowprice.solvers.compile import SolverOptions
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs.compile import SolverOptions
 from shadowprice.solvers.registry import allocation
 
 Numbers = NDArray[np.float64]

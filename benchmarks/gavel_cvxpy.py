@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.allocation.isolated import isolated_shares
+from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 
 Numbers = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.models.gavel import Shape, max_min
-from shadowprice.solvers.compile import CompiledModel, SolverOptions, compile_model
+from shadowprice.solvers.programs.compile import CompiledModel, SolverOptions, compile_model
 from shadowprice.solvers.programs.highs import SMALL_ROWS
 
 Numbers = NDArray[np.float64]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.allocation.allocation import Allocation
-from shadowprice.solvers.allocation.workspace import Workspace
-from shadowprice.solvers.compile import SolverOptions
+from shadowprice.solvers.gavel.allocation import Allocation
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs.compile import SolverOptions
 from shadowprice.solvers.registry import allocation
 
 

@@ -11,7 +11,7 @@ from gavel_front_end import templates
 from numpy.typing import NDArray
 
 from shadowprice.instances.allocation_problem import Pairs
-from shadowprice.instances.throughputs import load_throughputs
+from shadowprice.instances.speeds.throughputs import load_throughputs
 
 Numbers = NDArray[np.float64]
 TYPES = ("k80", "p100", "v100")

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shadowprice.instances.iteration_time import Network, iteration_s
-from shadowprice.instances.job_graph import JobGraph, Link, Stage, StageMapping
+from shadowprice.instances.graphs.iteration_time import Network, iteration_s
+from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
 from shadowprice.models.asrpt import cut_bytes
 from shadowprice.solvers.graph_placement.protocol import GraphPlacement
 from shadowprice.solvers.graph_placement.registry import graph_placement

@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+from shadowprice.execution.hosts.lease_files import read_report
 from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.lease_files import read_report
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings

@@ -10,8 +10,8 @@ Examples
 ::
 
     python benchmarks/mutants.py --sample 12 --seed 14 --jobs 2 --results mutants.jsonl
-    python benchmarks/mutants.py shadowprice/proofs/lb_lp.py --sample 100
-    python benchmarks/mutants.py --list shadowprice/proofs/lb_lp.py
+    python benchmarks/mutants.py shadowprice/proofs/lower_bounds/lp.py --sample 100
+    python benchmarks/mutants.py --list shadowprice/proofs/lower_bounds/lp.py
 
 A run can be stopped and started again: mutants that are in the results already are not run again
 unless their file, or for survivors a test, has changed.

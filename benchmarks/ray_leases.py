@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from shadowprice.execution.real.hosts.registry import open_host
-from shadowprice.execution.real.protocol import Device, Host, LeaseKey, Order, Phase
+from shadowprice.execution.hosts.protocol import Device, Host, LeaseKey, Order, Phase
+from shadowprice.execution.hosts.registry import open_host
 
 
 def main() -> None:

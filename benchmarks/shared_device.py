@@ -22,9 +22,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import yaml
 
-from shadowprice.analysis.execution_gantt import execution_gantt
-from shadowprice.analysis.execution_results import Results, results
-from shadowprice.analysis.execution_run import RunReader
+from shadowprice.analysis.real_runs.gantt import execution_gantt
+from shadowprice.analysis.real_runs.results import Results, results
+from shadowprice.analysis.real_runs.run import RunReader
 from shadowprice.execution.real.driver import execute
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.limits import Limits

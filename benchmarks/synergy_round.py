@@ -15,16 +15,16 @@ import numpy as np
 
 from shadowprice.analysis.decision_time import first_decisions_s
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.profile import Profile
-from shadowprice.instances.sensitivity import Sensitivity
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
-from shadowprice.solvers.synergy_demand import Demands
-from shadowprice.solvers.synergy_opt import choose, place_chosen
-from shadowprice.solvers.synergy_servers import Ask, Servers
-from shadowprice.solvers.synergy_tune import Tune
+from shadowprice.solvers.synergy.demands import Demands
+from shadowprice.solvers.synergy.opt import choose, place_chosen
+from shadowprice.solvers.synergy.servers import Ask, Servers
+from shadowprice.solvers.synergy.tune import Tune
 
 SHARE = (3.0, 62.5)
 GPUS = 8

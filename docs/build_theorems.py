@@ -20,10 +20,12 @@ import shadowprice.proofs
 from shadowprice.errors import InputError
 from shadowprice.instances.hard_instances import HardInstance, hard_instances
 from shadowprice.instances.objective import Objective
-from shadowprice.proofs import asrpt_ratio, asrpt_sharper, tiresias_las
-from shadowprice.solvers.bounds import simple_bounds
-from shadowprice.solvers.las2d import Las2d
+from shadowprice.proofs.asrpt import ratio as asrpt_ratio
+from shadowprice.proofs.asrpt import sharper as asrpt_sharper
+from shadowprice.proofs.tiresias import las as tiresias_las
+from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.registry import policy
+from shadowprice.solvers.tiresias.las2d import Las2d
 
 ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = "shadowprice.proofs"
@@ -50,7 +52,7 @@ class Theorem:
     Parameters
     ----------
     module : str
-        Its name in :mod:`shadowprice.proofs`.
+        Its name in :mod:`shadowprice.proofs`, as in ``asrpt.ratio``.
     identifier, title : str
         Before and after the colon of its first line.
     statement : str
@@ -106,11 +108,11 @@ def _of_queues(hard: HardInstance) -> Fraction:
 
 
 TRIED: Mapping[str, Tried] = {
-    "asrpt_ratio": Tried("asrpt", factor=_of_ratio),
-    "asrpt_sharper": Tried("asrpt", factor=_of_sharper),
-    "asrpt_prediction": Tried("asrpt", predicted=True),
-    "asrpt_early": Tried("asrpt-early"),
-    "tiresias_las": Tried("las2d", factor=_of_queues),
+    "asrpt.ratio": Tried("asrpt", factor=_of_ratio),
+    "asrpt.sharper": Tried("asrpt", factor=_of_sharper),
+    "asrpt.prediction": Tried("asrpt", predicted=True),
+    "asrpt.early": Tried("asrpt-early"),
+    "tiresias.las": Tried("las2d", factor=_of_queues),
 }
 """Of theorems on total completion time."""
 
@@ -118,10 +120,11 @@ TRIED: Mapping[str, Tried] = {
 def theorems() -> tuple[Theorem, ...]:
     """All theorem files, in order of their names: those with a status."""
     found = []
-    for info in pkgutil.iter_modules(shadowprice.proofs.__path__):
-        module = None if info.ispkg else importlib.import_module(f"{_PACKAGE}.{info.name}")
-        if module is not None and hasattr(module, "STATUS"):
-            found.append(read_theorem(info.name, module.__doc__ or "", module.STATUS))
+    for info in pkgutil.walk_packages(shadowprice.proofs.__path__, f"{_PACKAGE}."):
+        module = importlib.import_module(info.name)
+        if hasattr(module, "STATUS"):
+            name = info.name.removeprefix(f"{_PACKAGE}.")
+            found.append(read_theorem(name, module.__doc__ or "", module.STATUS))
     return tuple(found)
 
 
@@ -185,10 +188,11 @@ def users(root: Path) -> dict[str, list[str]]:
 def _imported(path: Path) -> Iterator[str]:
     """Modules of the proofs that a file imports."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == _PACKAGE:
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{_PACKAGE}."):
-            yield str(node.module).removeprefix(f"{_PACKAGE}.")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{_PACKAGE}."):
+            module = str(node.module).removeprefix(f"{_PACKAGE}.")
+            # The module itself, or one of a system's theorems.
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 def tightest(module: str, stored: Sequence[HardInstance]) -> HardInstance | None:
@@ -235,7 +239,7 @@ def page(root: Path = ROOT) -> str:
 def _section(
     theorem: Theorem, hard: HardInstance | None, used: Mapping[str, list[str]], root: Path
 ) -> str:
-    file = f"shadowprice/proofs/{theorem.module}.py"
+    file = f"shadowprice/proofs/{theorem.module.replace('.', '/')}.py"
     files = [f"[`{name}`](../{name})" for name in used.get(theorem.module, [])]
     lines = [
         f"## {theorem.identifier}",

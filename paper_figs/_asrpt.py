@@ -16,9 +16,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import shadowprice as sp
-from shadowprice.analysis.style import COLOURS, GREY
-from shadowprice.instances.network import Network
-from shadowprice.instances.workload_graphs import workload_graphs
+from shadowprice.analysis.plots.style import COLOURS, GREY
+from shadowprice.instances.graphs.generated_graphs import workload_graphs
+from shadowprice.instances.graphs.network import Network
 
 OUT = Path(__file__).parent / "out"
 MODELS = ("resnet-50", "vgg-19", "bert-large", "gpt-2-medium", "gpt-2-xl", "t5-base")

@@ -2,7 +2,7 @@
 
 Charges are those of OSDI'18, sections 4.1 and 6.1: 0.5 s to suspend and resume (published: under
 0.1 s for image models, up to 1 s), 2 s more to migrate (1 to 2 s). Jobs that share GPUs lose what
-``shadowprice.instances.interference`` derives from the utilisations of Table 1; at most two share.
+``shadowprice.instances.speeds.interference`` derives from the utilisations of Table 1; at most two share.
 The baselines are FIFO, as a YARN-like scheduler runs it: the head of the queue blocks, and every
 gang is on as few servers as can be.
 """
@@ -19,11 +19,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import shadowprice as sp
-from shadowprice.analysis.style import COLOURS, GREY
+from shadowprice.analysis.plots.style import COLOURS, GREY
 from shadowprice.execution.engine import run
-from shadowprice.instances.conditions import Conditions
-from shadowprice.instances.interference import UTILISATION, Interference, locality_of
 from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.interference import UTILISATION, Interference, locality_of
 from shadowprice.solvers.registry import placement, policy
 
 __all__ = ["COLOURS", "GREY"]

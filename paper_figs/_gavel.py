@@ -18,8 +18,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import shadowprice as sp
-from shadowprice.analysis.style import COLOURS, GREY
-from shadowprice.instances.throughputs import Kind, Throughputs
+from shadowprice.analysis.plots.style import COLOURS, GREY
+from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 
 OUT = Path(__file__).parent / "out"
 TYPES = ("v100", "p100", "k80")

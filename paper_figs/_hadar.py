@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 
 import shadowprice as sp
 from shadowprice.analysis.hadar_metrics import HadarMetrics, of_forks, of_outcome
-from shadowprice.execution.hadare import CopyWidth, HadarE, simulate_hadare
+from shadowprice.execution.copies.simulation import CopyWidth, HadarE, simulate_hadare
 
 __all__ = ["COLOURS", "GREY", "OUT", "TYPES", "Scale", "cluster", "save", "table"]
 

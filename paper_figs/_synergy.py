@@ -1,7 +1,7 @@
 """The setting of Synergy's experiments (OSDI'22), for the figures beside this file.
 
 Nodes of 8 GPUs, 24 CPUs and 500 GB; rounds of 300 s; jobs and profiles as the public simulator has
-them (shadowprice.instances.generators.synergy, shadowprice.instances.profile_families): work is run
+them (shadowprice.instances.generators.synergy, shadowprice.instances.speeds.profile_families): work is run
 time with a GPU-proportional share. As there, JCT is that of jobs late in the trace, with others
 before and after them. Other random jobs of the same law; stopping and moving are free.
 """
@@ -18,11 +18,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import shadowprice as sp
-from shadowprice.analysis.style import COLOURS, GREY
+from shadowprice.analysis.plots.style import COLOURS, GREY
 from shadowprice.execution.engine import Rounds, run
-from shadowprice.instances.conditions import Conditions
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.profiles import Profiles
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.solvers.registry import policy
 
 OUT = Path(__file__).parent / "out"

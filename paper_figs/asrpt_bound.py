@@ -2,7 +2,7 @@
 
 Total completion time of the strict algorithm (no early starts, no delays) over the larger of two exact
 lower bounds of the optimum, and the factor of ASRPT-pred with the instance's own rho and
-predictions within [n / mu, lambda n] (``proofs/asrpt_prediction.py``). Run:
+predictions within [n / mu, lambda n] (``proofs/asrpt/prediction.py``). Run:
 ``python paper_figs/asrpt_bound.py`` (a minute), ``--quick``; writes paper_figs/out/asrpt_bound.{csv,png}.
 """
 
@@ -14,8 +14,8 @@ from _asrpt import arguments, save, titled
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shadowprice.proofs.asrpt_conversion import Gangs, completions
-from shadowprice.proofs.asrpt_prediction import optimum_at_least, ratio
+from shadowprice.proofs.asrpt.conversion import Gangs, completions
+from shadowprice.proofs.asrpt.prediction import optimum_at_least, ratio
 
 CAPACITY = 16
 

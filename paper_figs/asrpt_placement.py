@@ -9,9 +9,9 @@ import pandas as pd
 from _asrpt import arguments, network, save
 from matplotlib.figure import Figure
 
-from shadowprice.analysis.plot_placement import plot_placement
-from shadowprice.instances.iteration_time import iteration_s
-from shadowprice.instances.job_graph import JobGraph, Link, Stage
+from shadowprice.analysis.plots.placement import plot_placement
+from shadowprice.instances.graphs.iteration_time import iteration_s
+from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.solvers.graph_placement.registry import graph_placement
 
 FREE = (5, 5, 6)

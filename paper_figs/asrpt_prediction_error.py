@@ -11,7 +11,7 @@ from _asrpt import arguments, network, run, save, trace
 from matplotlib.figure import Figure
 
 from shadowprice.analysis.calibration import Calibration, plot_calibration
-from shadowprice.solvers.predict import Features, predict_online, predictor
+from shadowprice.solvers.predictors.predictor import Features, predict_online, predictor
 
 PREDICTORS = ("forest", "median", "last")
 

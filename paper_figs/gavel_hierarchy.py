@@ -14,8 +14,8 @@ from _gavel import COLOURS, TYPES, arguments, published, save, table
 from matplotlib.figure import Figure
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.allocation.water_filling import WaterFilling
-from shadowprice.solvers.allocation.workspace import Workspace
+from shadowprice.solvers.gavel.policies.water_filling import WaterFilling
+from shadowprice.solvers.gavel.workspace import Workspace
 
 WEIGHTS = {"entity 1": 1.0, "entity 2": 2.0, "entity 3": 3.0}
 EVERY, JOBS = 4, 18

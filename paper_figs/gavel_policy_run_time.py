@@ -13,12 +13,12 @@ import pandas as pd
 from _gavel import TYPES, Scale, arguments, lines, published, save, table
 from matplotlib.figure import Figure
 
-from shadowprice.instances.allocation_input import looked_up_pairs
+from shadowprice.instances.allocation_file import looked_up_pairs
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.allocation.allocation import AllocationPolicy
-from shadowprice.solvers.allocation.max_min_fairness import MaxMinFairness
-from shadowprice.solvers.allocation.water_filling import WaterFilling
-from shadowprice.solvers.allocation.workspace import Workspace
+from shadowprice.solvers.gavel.allocation import AllocationPolicy
+from shadowprice.solvers.gavel.policies.max_min_fairness import MaxMinFairness
+from shadowprice.solvers.gavel.policies.water_filling import WaterFilling
+from shadowprice.solvers.gavel.workspace import Workspace
 
 ENTITIES = {f"entity {k}": float(k) for k in (1, 2, 3)}
 POLICIES: dict[str, AllocationPolicy] = {

@@ -2,8 +2,8 @@
 
 The published guarantee 2 alpha asks for demands that are tiny beside a node. Here every run of the
 commit-once algorithm certifies itself: D / P, its repaired dual value over the utility it earned, is no
-less than OPT / P (proofs.hadar_certificate), and is drawn beside the theorem's bound for gangs of that
-size, 2 alpha_theta (proofs.hadar_competitive). 'reserved' prices reach the top before a gang might not
+less than OPT / P (proofs.hadar.run_certificate), and is drawn beside the theorem's bound for gangs of that
+size, 2 alpha_theta (proofs.hadar.competitive). 'reserved' prices reach the top before a gang might not
 fit, and the bound holds; with the published ones, at the top when a node is full, it does not where
 capacity refuses a job that the prices admit, and the picture counts those runs. Black bars
 are where OPT / P is, by branch and price, for runs with few jobs: a line if proven. No paper has this picture.
@@ -24,10 +24,10 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 import shadowprice as sp
 from shadowprice.instances.utility import effective_throughput
-from shadowprice.proofs.hadar_certificate import certify
-from shadowprice.proofs.hadar_competitive import commit_once
-from shadowprice.solvers.hadar_commit import tasks_of
-from shadowprice.solvers.hadar_offline import optimum
+from shadowprice.proofs.hadar.competitive import commit_once
+from shadowprice.proofs.hadar.run_certificate import certify
+from shadowprice.solvers.hadar.commit_schedule import tasks_of
+from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 
 NODE_GPUS, ROUNDS, ROUND_S, LOAD = 16, 12, 360.0, 1.2
 CLUSTER = f"1x{NODE_GPUS}:v100,1x{NODE_GPUS}:p100"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from _gavel import OUT, save
 
-from shadowprice.analysis.ratio_study import Study, run_study
-from shadowprice.analysis.study_report import plot_study, summary
+from shadowprice.analysis.study.ratios import Study, run_study
+from shadowprice.analysis.study.report import plot_study, summary
 
 QUICK = Study(sizes=(12,), draws=2, columns=3_000)
 USUAL = Study(sizes=(30, 100), draws=10, columns=20_000)

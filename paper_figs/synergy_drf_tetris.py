@@ -23,7 +23,7 @@ from _synergy import (
 from matplotlib.figure import Figure
 
 import shadowprice as sp
-from shadowprice.analysis.style import COLOURS
+from shadowprice.analysis.plots.style import COLOURS
 
 ORDERS = {
     "DRF": "drf:{}",

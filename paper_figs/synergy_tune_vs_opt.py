@@ -25,13 +25,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import shadowprice as sp
-from shadowprice.analysis.style import COLOURS
-from shadowprice.instances.profiles import Profiles
-from shadowprice.instances.sensitivity import proportional_share
-from shadowprice.solvers.synergy import MECHANISMS
-from shadowprice.solvers.synergy_demand import Demands
-from shadowprice.solvers.synergy_opt import choose
-from shadowprice.solvers.synergy_servers import Servers
+from shadowprice.analysis.plots.style import COLOURS
+from shadowprice.instances.speeds.profiles import Profiles
+from shadowprice.instances.speeds.sensitivity import proportional_share
+from shadowprice.solvers.synergy.demands import Demands
+from shadowprice.solvers.synergy.opt import choose
+from shadowprice.solvers.synergy.servers import Servers
+from shadowprice.solvers.synergy.synergy import MECHANISMS
 
 SPLITS = ((20.0, 70.0, 10.0), (33.0, 33.0, 33.0), (50.0, 0.0, 50.0))
 POLICIES = ("proportional", "tune", "opt")

@@ -8,7 +8,7 @@ Run: ``python paper_figs/tiresias_placement.py`` (a minute; ``--quick`` seconds)
 paper_figs/out/tiresias_placement.{csv,png}.
 
 What differs: the slowdowns are assumptions, scaled so that the most skewed model is 1.67x slower
-when spread, see ``shadowprice.instances.model_skew``. That bounds a job's gain in speed, but not
+when spread, see ``shadowprice.instances.speeds.model_skew``. That bounds a job's gain in speed, but not
 in JCT, for jobs wait less as well.
 """
 
@@ -18,7 +18,7 @@ from _tiresias import OUT, THRESHOLD_GPU_S, arguments, note, outcome, panels
 from matplotlib.figure import Figure
 
 import shadowprice as sp
-from shadowprice.instances.model_skew import SHARE_AND_MB, locality_of
+from shadowprice.instances.speeds.model_skew import SHARE_AND_MB, locality_of
 
 SEEDS = range(10)
 PLACEMENTS = {"skew": "#D55E00", "pack": "#0072B2"}

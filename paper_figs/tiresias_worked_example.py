@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import shadowprice as sp
-from shadowprice.analysis.gantt import gantt
+from shadowprice.analysis.plots.gantt import gantt
 
 OUT = Path(__file__).parent / "out"
 JOBS = {"arrival_s": [0, 0, 0], "gpus": [2, 1, 2], "work": [2, 8, 6], "id": ["1", "2", "3"]}

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison, compare
-    from shadowprice.analysis.compare_utility import UtilityComparison, compare_utility
-    from shadowprice.analysis.fork_outcome import ForkOutcome
-    from shadowprice.analysis.fork_settings import ForkSettings
+    from shadowprice.analysis.copies.outcome import ForkOutcome
+    from shadowprice.analysis.copies.settings import ForkSettings
     from shadowprice.analysis.optimum import optimum, slotted_preemptive_optimum
     from shadowprice.analysis.outcome import Outcome
-    from shadowprice.analysis.prices import plot_prices, prices_frame
+    from shadowprice.analysis.plots.prices import plot_prices, prices_frame
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.analysis.simulate import simulate
+    from shadowprice.analysis.utility.compare import UtilityComparison, compare_utility
     from shadowprice.errors import ShadowpriceError
     from shadowprice.instances.allocation_problem import AllocationProblem
     from shadowprice.instances.cluster import Cluster, Node
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance, Overheads
     from shadowprice.instances.objective import Objective
     from shadowprice.instances.schedule import Schedule
-    from shadowprice.instances.throughputs import Throughputs, load_throughputs
+    from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
     from shadowprice.instances.workload import Workload
     from shadowprice.proofs.certificate import verify
-    from shadowprice.solvers.allocate import allocate
-    from shadowprice.solvers.strongest import strongest_bound
+    from shadowprice.solvers.gavel.allocate import allocate
+    from shadowprice.solvers.offline.strongest import strongest_bound
 
 __version__ = "0.1.0"
 
@@ -74,8 +74,8 @@ _HOME = {
     "AllocationProblem": "instances.allocation_problem",
     "Cluster": "instances.cluster",
     "Comparison": "analysis.compare",
-    "ForkOutcome": "analysis.fork_outcome",
-    "ForkSettings": "analysis.fork_settings",
+    "ForkOutcome": "analysis.copies.outcome",
+    "ForkSettings": "analysis.copies.settings",
     "Instance": "instances.instance",
     "Node": "instances.cluster",
     "Objective": "instances.objective",
@@ -84,20 +84,20 @@ _HOME = {
     "Schedule": "instances.schedule",
     "Semantics": "analysis.semantics",
     "ShadowpriceError": "errors",
-    "Throughputs": "instances.throughputs",
-    "UtilityComparison": "analysis.compare_utility",
+    "Throughputs": "instances.speeds.throughputs",
+    "UtilityComparison": "analysis.utility.compare",
     "Workload": "instances.workload",
-    "allocate": "solvers.allocate",
+    "allocate": "solvers.gavel.allocate",
     "compare": "analysis.compare",
-    "compare_utility": "analysis.compare_utility",
+    "compare_utility": "analysis.utility.compare",
     "generate": "instances.generators",
-    "load_throughputs": "instances.throughputs",
+    "load_throughputs": "instances.speeds.throughputs",
     "optimum": "analysis.optimum",
-    "plot_prices": "analysis.prices",
-    "prices_frame": "analysis.prices",
+    "plot_prices": "analysis.plots.prices",
+    "prices_frame": "analysis.plots.prices",
     "simulate": "analysis.simulate",
     "slotted_preemptive_optimum": "analysis.optimum",
-    "strongest_bound": "solvers.strongest",
+    "strongest_bound": "solvers.offline.strongest",
     "verify": "proofs.certificate",
 }
 """Where each public name is from: a training job that imports a part does not wait for the whole."""
@@ -136,7 +136,7 @@ def load(
     --------
     shadowprice.instances.traces.load_trace : also reports what was dropped or repaired.
     """
-    from shadowprice.instances.throughputs import load_throughputs
+    from shadowprice.instances.speeds.throughputs import load_throughputs
     from shadowprice.instances.traces import load_trace
 
     table = None if throughputs is None else load_throughputs(throughputs)

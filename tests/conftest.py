@@ -14,6 +14,7 @@ import os
 import secrets
 import time
 from collections.abc import Generator
+from pathlib import Path
 
 import matplotlib as mpl
 import pytest
@@ -54,6 +55,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [repeat] if SEARCHING else []
 
 
+def own_name(item: pytest.Function) -> str:
+    """Name of a property, in which its folder does not count: files may move."""
+    path, _, rest = item.nodeid.partition("::")
+    return f"tests/{Path(path).name}::{rest}"
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     test = pyfuncitem.obj
@@ -62,12 +69,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     function = getattr(test, "__func__", test)
     first = os.environ["SEED"] if SEARCHING else ""
     began = time.monotonic()
-    seed(f"{first} {pyfuncitem.nodeid}")(function)
+    name = own_name(pyfuncitem)
+    seed(f"{first} {name}")(function)
     result = yield
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
     for repetition in range(1, REPETITIONS if SEARCHING else 1):
         if time.monotonic() - began > SEARCH_S:
             break
-        seed(f"{first} {pyfuncitem.nodeid} {repetition}")(function)
+        seed(f"{first} {name} {repetition}")(function)
         test(**arguments)
     return result

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from shadowprice.analysis.style import COLOURS, GREY, new_axes, styled
+from shadowprice.analysis.plots.style import COLOURS, GREY, new_axes, styled
 from shadowprice.errors import InputError
 
 ERROR_EDGES = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, float("inf"))

@@ -27,9 +27,14 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs import checker, run_speed
-from shadowprice.solvers.bounds import area_ticks, fluid_ticks, mean_busy_ticks, offset_ticks
-from shadowprice.solvers.lagrangian import interval_bound
-from shadowprice.solvers.strongest import interval_prices
+from shadowprice.solvers.offline.bounds import (
+    area_ticks,
+    fluid_ticks,
+    mean_busy_ticks,
+    offset_ticks,
+)
+from shadowprice.solvers.offline.lagrangian import interval_bound
+from shadowprice.solvers.offline.strongest import interval_prices
 
 Record = dict[str, Any]
 

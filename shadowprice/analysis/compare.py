@@ -26,9 +26,9 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.bounds import Bound, RelaxedJobs
+from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs
+from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds
 from shadowprice.solvers.policy import Policy
-from shadowprice.solvers.strongest import certified_and_found, lower_bounds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +178,7 @@ class Comparison:
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
-        from shadowprice.analysis.plots import plot_comparison
+        from shadowprice.analysis.plots.distributions import plot_comparison
 
         classes = dict.fromkeys(str(row.holds_for) for row in self.rows)
         return plot_comparison(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from shadowprice.analysis.fork_settings import forking
+from shadowprice.analysis.copies.settings import forking
 from shadowprice.errors import InputError
 from shadowprice.solvers.policy import Policy
 

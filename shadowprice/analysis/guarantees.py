@@ -17,11 +17,13 @@ from shadowprice.execution.presets.preset import Recipe
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.proofs import asrpt_conversion, asrpt_prediction, asrpt_sharper
-from shadowprice.proofs.asrpt_conversion import Gangs
+from shadowprice.proofs.asrpt import conversion as asrpt_conversion
+from shadowprice.proofs.asrpt import prediction as asrpt_prediction
+from shadowprice.proofs.asrpt import sharper as asrpt_sharper
+from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.described_run import DescribedRun, held_back, not_comparable
-from shadowprice.solvers.asrpt import Asrpt
-from shadowprice.solvers.predict import Features, predict_online, predictor
+from shadowprice.solvers.asrpt.asrpt import Asrpt
+from shadowprice.solvers.predictors.predictor import Features, predict_online, predictor
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> H
     InputError
         If ``sharing`` is below 1.
     """
-    from shadowprice.proofs.hadare_work import verify_forks
+    from shadowprice.proofs.hadar.copies_work import verify_forks
 
     verify_forks(instance, record)
     return of_verified_forks(instance, record, sharing)

@@ -16,9 +16,10 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers import offline, preemptive
-from shadowprice.solvers.bounds import Bound, offset_ticks, seconds_down
-from shadowprice.solvers.compile import Standing
+from shadowprice.solvers.offline import non_preemptive as offline
+from shadowprice.solvers.offline import preemptive
+from shadowprice.solvers.offline.bounds import Bound, offset_ticks, seconds_down
+from shadowprice.solvers.programs.compile import Standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ def optimum(
 ) -> VerifiedOptimum:
     """Best schedule without preemption and sharing of an instance, or bounds when time runs out.
 
-    As :func:`shadowprice.solvers.offline.optimum`, whose schedule is verified on the instance, with
+    As :func:`shadowprice.solvers.offline.non_preemptive.optimum`, whose schedule is verified on the instance, with
     its charges, and whose cost is computed again.
 
     Parameters
@@ -111,7 +112,7 @@ def slotted_preemptive_optimum(
 ) -> offline.Optimum:
     """Best schedule of rigid gangs that starts, stops and resumes jobs at slot boundaries.
 
-    As :func:`shadowprice.solvers.preemptive.slotted_preemptive_optimum`, whose schedule is verified on
+    As :func:`shadowprice.solvers.offline.preemptive.slotted_preemptive_optimum`, whose schedule is verified on
     the instance, and whose cost is computed again. Without a schedule that the verifier accepts, there
     is none, the upper bound is infinite, and nothing is proven.
 

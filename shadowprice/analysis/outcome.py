@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from shadowprice.solvers.hadar_rounds import PriceLog
+    from shadowprice.solvers.hadar.rounds import PriceLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +141,14 @@ class Outcome:
         }
 
     def plot_gantt(self, axes: Axes | None = None) -> Axes:
-        """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.gantt`."""
-        from shadowprice.analysis import plots
+        """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.distributions.gantt`."""
+        from shadowprice.analysis.plots import distributions as plots
 
         return plots.gantt(self.instance, self.schedule, axes, title=self.policy)
 
     def plot_jct_cdf(self, axes: Axes | None = None) -> Axes:
         """Draw the distribution of job completion times."""
-        from shadowprice.analysis import plots
+        from shadowprice.analysis.plots import distributions as plots
 
         return plots.jct_cdf({self.policy: self.jct_s}, axes)
 

@@ -15,19 +15,19 @@ from shadowprice.solvers.graph_placement.registry import graph_placements
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.conditions import Conditions
-    from shadowprice.instances.elasticity import Growth
+    from shadowprice.instances.graphs.generated_graphs import TrainingSetting
+    from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.instance import Overheads
-    from shadowprice.instances.interference import Interference
-    from shadowprice.instances.model_skew import ModelSkews
-    from shadowprice.instances.network import Network
-    from shadowprice.instances.profiles import Profiles
-    from shadowprice.instances.throughputs import Throughputs
+    from shadowprice.instances.speeds.conditions import Conditions
+    from shadowprice.instances.speeds.elasticity import Growth
+    from shadowprice.instances.speeds.interference import Interference
+    from shadowprice.instances.speeds.model_skew import ModelSkews
+    from shadowprice.instances.speeds.profiles import Profiles
+    from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.workload import Workload
-    from shadowprice.instances.workload_graphs import TrainingSetting
-    from shadowprice.solvers.gittins2d import ServiceDistribution
     from shadowprice.solvers.placement.protocol import Placement
     from shadowprice.solvers.policy import Policy
+    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ class Semantics:
         profiles, skews, growth = self.profiles, self.skews, self.growth
         if profiles is None and skews is None and growth is None:
             return None
-        from shadowprice.instances.conditions import Conditions
-        from shadowprice.instances.model_skew import locality_of
+        from shadowprice.instances.speeds.conditions import Conditions
+        from shadowprice.instances.speeds.model_skew import locality_of
 
         return Conditions(
             None if profiles is None else profiles.of(workload, cluster),
@@ -165,7 +165,7 @@ class Semantics:
 
 def _learned(policy: Policy, samples: ServiceDistribution) -> Policy:
     """A policy that uses a sample of service times where it is one that can."""
-    from shadowprice.solvers.gittins2d import Gittins2d
+    from shadowprice.solvers.tiresias.gittins2d import Gittins2d
 
     if not isinstance(policy, Gittins2d):
         return policy

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from shadowprice.analysis.fork_settings import ForkSettings, forking
+from shadowprice.analysis.copies.settings import ForkSettings, forking
+from shadowprice.analysis.copies.simulate import kept_jobs, simulate_forks
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate_forks import kept_jobs, simulate_forks
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.execution.presets.registry import preset as find_preset
@@ -20,9 +20,9 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.instances.workload import Workload
-    from shadowprice.solvers.hadar_rounds import PriceLog
+    from shadowprice.solvers.hadar.rounds import PriceLog
     from shadowprice.solvers.policy import Policy
 
 
@@ -108,7 +108,7 @@ def simulate_policy(
     recipe = chosen.recipe(workload, policy, where)
     graphs = None
     if chosen.network is not None:
-        from shadowprice.instances.workload_graphs import workload_graphs
+        from shadowprice.instances.graphs.generated_graphs import workload_graphs
 
         graphs = workload_graphs(recipe.workload, chosen.network, chosen.training)
     instance = Instance(
@@ -144,17 +144,17 @@ def policy_name(policy: str | Policy | ForkSettings) -> str:
 
 def sets_prices(policy: Policy) -> bool:
     """Whether a policy can keep the prices it sets."""
-    from shadowprice.solvers.hadar import Hadar
-    from shadowprice.solvers.hadar_committed import HadarCommitted
+    from shadowprice.solvers.hadar.committed import HadarCommitted
+    from shadowprice.solvers.hadar.hadar import Hadar
 
     return isinstance(policy, Hadar | HadarCommitted)
 
 
 def _logged(policy: Policy) -> tuple[Policy, PriceLog]:
     """The policy with a log of its prices; the log itself is the policy's own if it has one."""
-    from shadowprice.solvers.hadar import Hadar
-    from shadowprice.solvers.hadar_committed import HadarCommitted
-    from shadowprice.solvers.hadar_rounds import PriceLog
+    from shadowprice.solvers.hadar.committed import HadarCommitted
+    from shadowprice.solvers.hadar.hadar import Hadar
+    from shadowprice.solvers.hadar.rounds import PriceLog
 
     if not isinstance(policy, Hadar | HadarCommitted):
         raise InputError(

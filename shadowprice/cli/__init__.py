@@ -13,11 +13,11 @@ from rich.table import Table
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
-from shadowprice.cli.execute import execute_command
-from shadowprice.cli.execution_commands import cancel_command, report_command, status_command
 from shadowprice.cli.options import JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
+from shadowprice.cli.real.commands import cancel_command, report_command, status_command
+from shadowprice.cli.real.execute import execute_command
 from shadowprice.cli.runs import compare_command, simulate_command
 from shadowprice.cli.show import (
     console,
@@ -86,9 +86,9 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check a run directory again: its schedule and metrics, or the log of a real run."""
-    from shadowprice.analysis.execution_results import is_state_directory
-    from shadowprice.analysis.run_directory import load as load_run
-    from shadowprice.cli.execution_results import print_verified
+    from shadowprice.analysis.real_runs.results import is_state_directory
+    from shadowprice.analysis.run_directory.directory import load as load_run
+    from shadowprice.cli.real.results import print_verified
 
     if is_state_directory(run_directory):
         print_verified(run_directory, as_json)
@@ -107,7 +107,7 @@ def generate(
 ) -> None:
     """Write a generated trace."""
     from shadowprice.instances.generators import generate as generate_workload
-    from shadowprice.instances.io import write_workload
+    from shadowprice.instances.workload_files import write_workload
 
     given = {"jobs": jobs, "load": load, "gpus_total": gpus}
     chosen = {key: value for key, value in given.items() if value is not None}
@@ -154,7 +154,7 @@ def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
 
 def _listed() -> list[dict[str, object]]:
     """One record a policy, by name."""
-    from shadowprice.analysis.fork_settings import FORKING
+    from shadowprice.analysis.copies.settings import FORKING
     from shadowprice.solvers.registry import policies as all_policies
 
     known: list[tuple[str, str, bool, object]] = [

@@ -14,7 +14,7 @@ from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.show import console, progress_line, write
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.adversary import Found
+    from shadowprice.analysis.adversary.search import Found
 
 
 def adversary_command(
@@ -61,9 +61,9 @@ def adversary_command(
     as_json: JsonOption = False,
 ) -> None:
     """Find the worst small instance of a policy, with a better schedule that proves how bad it is."""
-    from shadowprice.analysis.adversary import adversary, recheck, renamed
-    from shadowprice.analysis.adversary_family import Family
-    from shadowprice.analysis.adversary_judge import Effort
+    from shadowprice.analysis.adversary.family import Family
+    from shadowprice.analysis.adversary.judge import Effort
+    from shadowprice.analysis.adversary.search import adversary, recheck, renamed
     from shadowprice.analysis.comparing import rounded_up
     from shadowprice.instances.hard_instances import read_hard
 

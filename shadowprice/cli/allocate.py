@@ -15,7 +15,7 @@ from shadowprice.cli.show import console, stderr
 from shadowprice.errors import VerificationError
 
 if TYPE_CHECKING:
-    from shadowprice.solvers.allocation.allocation import Allocation
+    from shadowprice.solvers.gavel.allocation import Allocation
 
 
 SHOWN = 1e-9
@@ -35,13 +35,13 @@ def allocate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Say which share of each GPU type every job should get."""
-    from shadowprice.instances.allocation_input import load_allocation_problem
-    from shadowprice.instances.throughputs import load_throughputs
+    from shadowprice.instances.allocation_file import load_allocation_problem
+    from shadowprice.instances.speeds.throughputs import load_throughputs
 
     table = None if throughputs is None else load_throughputs(throughputs)
     given = load_allocation_problem(problem, table)
-    from shadowprice.solvers.allocate import allocate
-    from shadowprice.solvers.solution import SolverOptions
+    from shadowprice.solvers.gavel.allocate import allocate
+    from shadowprice.solvers.programs.solution import SolverOptions
 
     found = allocate(given, policy, SolverOptions(method=solver, time_limit_s=600.0))
     verified = _verified(found)
@@ -65,7 +65,7 @@ def _verified(found: Allocation) -> bool:
 
 def _report(found: Allocation, verified: bool, reasons: bool) -> dict[str, Any]:
     """What ``--json`` prints; jobs by position where the input did not name them."""
-    from shadowprice.solvers.allocation.explain import explain
+    from shadowprice.solvers.gavel.explain import explain
 
     names: dict[str, Any] = {
         name: k if name == str(k) else name for k, name in enumerate(found.problem.id.tolist())
@@ -103,7 +103,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _print(found: Allocation, reasons: bool) -> None:
-    from shadowprice.solvers.allocation.explain import explain
+    from shadowprice.solvers.gavel.explain import explain
 
     worth = "" if found.objective is None else f", objective {found.objective:.9g}"
     table = Table("job", *found.problem.gpu_types, "steps/s", title=f"{found.policy}{worth}")

@@ -26,7 +26,7 @@ def certify_command(
     ] = 20.0,
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
-    from shadowprice.analysis.run_directory import load_gangs
+    from shadowprice.analysis.run_directory.directory import load_gangs
 
     run = load_gangs(run_directory)
     # After the run directory, so that a wrong one is an error at once.
@@ -84,9 +84,9 @@ def _digest(
 ) -> str:
     """Digest of the instance that a trace and a cluster make."""
     from shadowprice.analysis.certify import instance_digest
-    from shadowprice.analysis.simulate_forks import kept_jobs
+    from shadowprice.analysis.copies.simulate import kept_jobs
     from shadowprice.instances.instance import Instance
-    from shadowprice.instances.throughputs import load_throughputs
+    from shadowprice.instances.speeds.throughputs import load_throughputs
     from shadowprice.instances.traces import load_trace
 
     table = None if throughputs is None else load_throughputs(throughputs)

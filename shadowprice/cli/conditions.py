@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
-    from shadowprice.instances.elasticity import Growth
-    from shadowprice.instances.interference import Interference
-    from shadowprice.instances.model_skew import ModelSkews
-    from shadowprice.instances.profiles import Profiles
+    from shadowprice.instances.speeds.elasticity import Growth
+    from shadowprice.instances.speeds.interference import Interference
+    from shadowprice.instances.speeds.model_skew import ModelSkews
+    from shadowprice.instances.speeds.profiles import Profiles
 
 
 PUBLISHED = "published"
@@ -36,19 +36,19 @@ def read_conditions(
 
 
 def _profiles(text: str) -> Profiles:
-    from shadowprice.instances.profiles import Profiles
+    from shadowprice.instances.speeds.profiles import Profiles
 
     return Profiles.synthetic() if text == PUBLISHED else Profiles.load(Path(text))
 
 
 def _skews(text: str) -> ModelSkews:
-    from shadowprice.instances.model_skew import ModelSkews, published_skews
+    from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
 
     return published_skews() if text == PUBLISHED else ModelSkews.load(Path(text))
 
 
 def _growth(text: str) -> Growth:
-    from shadowprice.instances.elasticity import Growth
+    from shadowprice.instances.speeds.elasticity import Growth
 
     return Growth.parse(text)
 
@@ -57,7 +57,7 @@ def _interference(text: str) -> Interference:
     """A JSON object of models and their GPU utilisations."""
     from shadowprice.instances.entries import is_number
     from shadowprice.instances.files import read_json
-    from shadowprice.instances.interference import Interference
+    from shadowprice.instances.speeds.interference import Interference
 
     if text == PUBLISHED:
         return Interference()

@@ -11,15 +11,15 @@ from shadowprice.cli.show import stderr
 from shadowprice.solvers.registry import require_policy
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.iteration_time import Network
-    from shadowprice.instances.profiles import Profiles
-    from shadowprice.instances.throughputs import Throughputs
+    from shadowprice.instances.graphs.iteration_time import Network
+    from shadowprice.instances.speeds.profiles import Profiles
+    from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.workload import Workload
-    from shadowprice.solvers.gittins2d import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
 
 @dataclass(frozen=True)
@@ -101,14 +101,14 @@ def read_given(
 
 
 def _table(path: Path) -> Throughputs:
-    from shadowprice.instances.throughputs import load_throughputs
+    from shadowprice.instances.speeds.throughputs import load_throughputs
 
     return load_throughputs(path)
 
 
 def _distribution(path: Path) -> ServiceDistribution:
     from shadowprice.instances.samples import load_samples
-    from shadowprice.solvers.gittins2d import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
     return ServiceDistribution(load_samples(path))
 

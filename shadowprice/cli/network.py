@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.iteration_time import Network
+from shadowprice.instances.graphs.iteration_time import Network
 
 BYTES_PER_GB = 1e9
 

@@ -14,8 +14,8 @@ from shadowprice.cli.show import console, write
 from shadowprice.errors import InfeasibleJobError, ShadowpriceError
 
 if TYPE_CHECKING:
-    from shadowprice.instances.iteration_time import Network
-    from shadowprice.instances.job_graph import JobGraph, StageMapping
+    from shadowprice.instances.graphs.iteration_time import Network
+    from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 
 
 def place_command(
@@ -39,7 +39,7 @@ def place_command(
     """Say which node hosts which replicas of a job, and how long an iteration takes there."""
     from shadowprice.cli.network import network_of
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.job_graph_yaml import load_job_graph
+    from shadowprice.instances.graphs.graph_file import load_job_graph
     from shadowprice.solvers.graph_placement.registry import graph_placement
 
     job, nodes = load_job_graph(graph), Cluster.load(cluster)
@@ -61,7 +61,7 @@ def place_command(
 
 def _report(graph: JobGraph, mapping: StageMapping, network: Network) -> dict[str, Any]:
     """What ``--json`` prints: seconds and bytes of one iteration."""
-    from shadowprice.instances.iteration_time import (
+    from shadowprice.instances.graphs.iteration_time import (
         iteration_s,
         longest_iteration_s,
         shortest_iteration_s,
@@ -100,7 +100,7 @@ def _print(graph: JobGraph, mapping: StageMapping, report: dict[str, Any], algor
 
 
 def _draw(path: Path, graph: JobGraph, mapping: StageMapping, algorithm: str) -> None:
-    from shadowprice.analysis.plot_placement import plot_placement
+    from shadowprice.analysis.plots.placement import plot_placement
 
     figure = plot_placement(graph, mapping, note=f"by {algorithm}").get_figure(root=True)
     if figure is None:

@@ -13,8 +13,8 @@ from rich.table import Table
 from shadowprice.cli.show import console, stderr, write
 
 if TYPE_CHECKING:
-    from shadowprice.execution.limited_command import Meter
-    from shadowprice.execution.optimistic_profiler import Measurement, Storage
+    from shadowprice.execution.profiling.limited_command import Meter
+    from shadowprice.execution.profiling.profiler import Measurement, Storage
 
 
 def profile_command(
@@ -56,14 +56,14 @@ def profile_command(
     Each run sees fewer of this host's CPUs; SHADOWPRICE_CPUS says how many. The file can be read by
     `simulate`.
     """
-    from shadowprice.execution.limited_command import (
+    from shadowprice.execution.profiling.limited_command import (
         LimitedCommand,
         PrintedThroughput,
         TimedWork,
         available_cpus,
     )
-    from shadowprice.execution.optimistic_profiler import Storage, measure_profile
-    from shadowprice.instances.profile_files import table_entry
+    from shadowprice.execution.profiling.profiler import Storage, measure_profile
+    from shadowprice.instances.speeds.profile_files import table_entry
 
     limited = LimitedCommand(tuple(command), timeout_s)
     meter: Meter = PrintedThroughput() if work_per_run is None else TimedWork(work_per_run)
@@ -90,7 +90,7 @@ def profile_command(
 
 def _record(found: Measurement, storage: Storage, command: list[str]) -> dict[str, object]:
     """How a table was found: finite numbers only, for JSON has no others."""
-    from shadowprice.execution.limited_command import CPUS_VARIABLE
+    from shadowprice.execution.profiling.limited_command import CPUS_VARIABLE
 
     bandwidth = storage.memory_gb_per_s_per_cpu
     return {

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from shadowprice.analysis.compare import Comparison
-    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.outcome import Outcome
 
 
@@ -117,7 +117,7 @@ def simulate_command(
         first_round_s=first_round_s, seed=seed, predictor=predictor, local_sgd=local_sgd,
         prices=prices_out is not None or prices_plot is not None,
     )  # fmt: skip
-    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.simulate import simulate
 
     with progress_line() as say:
@@ -130,7 +130,7 @@ def simulate_command(
         write(jobs_out, lambda: outcome.jobs.to_csv(jobs_out, index=False))
     _write_prices(outcome, prices_out, prices_plot)
     if run_directory is not None:
-        from shadowprice.analysis.run_directory import save
+        from shadowprice.analysis.run_directory.directory import save
 
         save(outcome, run_directory)
     if isinstance(outcome, ForkOutcome) and outcome.losses is not None:
@@ -142,8 +142,8 @@ def simulate_command(
 def _write_prices(outcome: Outcome | ForkOutcome, table: Path | None, picture: Path | None) -> None:
     if table is None and picture is None:
         return
-    from shadowprice.analysis.fork_outcome import ForkOutcome
-    from shadowprice.analysis.prices import plot_prices, write_prices
+    from shadowprice.analysis.copies.outcome import ForkOutcome
+    from shadowprice.analysis.plots.prices import plot_prices, write_prices
 
     if isinstance(outcome, ForkOutcome):
         return
@@ -251,7 +251,7 @@ def _by_utility(
     as_json: bool,
 ) -> Callable[[], Figure]:
     """Compare total utilities, print them, and return what draws them."""
-    from shadowprice.analysis.compare_utility import compare_utility
+    from shadowprice.analysis.utility.compare import compare_utility
 
     with progress_line() as say:
         result = compare_utility(

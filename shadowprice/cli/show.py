@@ -18,9 +18,9 @@ from shadowprice.errors import ShadowpriceError
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison
-    from shadowprice.analysis.compare_utility import UtilityComparison
-    from shadowprice.analysis.fork_outcome import ForkOutcome
+    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.outcome import Outcome
+    from shadowprice.analysis.utility.compare import UtilityComparison
 
 
 console = Console()

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from shadowprice.execution.hosts import SimulatedHosts
-from shadowprice.instances.conditions import Conditions, RunSpeeds
+from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.instances.grid import TICK_S, ceil_time
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.sensitivity import Amounts, proportional_share
+from shadowprice.instances.speeds.conditions import Conditions, RunSpeeds
+from shadowprice.instances.speeds.sensitivity import Amounts, proportional_share
 from shadowprice.solvers.placement.protocol import Pieces
 
 

@@ -17,7 +17,7 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.conditioned_hosts import ConditionedHosts
 from shadowprice.execution.engine_hosts import Hosts
 from shadowprice.execution.graph_hosts import GraphHosts
-from shadowprice.execution.hosts import SimulatedHosts
+from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule

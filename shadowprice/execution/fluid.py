@@ -16,9 +16,9 @@ from shadowprice.errors import PolicyError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.pools import pool_throughput, sharing_pairs
-from shadowprice.solvers.allocation.allocation import AllocationPolicy
-from shadowprice.solvers.allocation.isolated import isolated_shares
-from shadowprice.solvers.allocation.workspace import Workspace
+from shadowprice.solvers.gavel.allocation import AllocationPolicy
+from shadowprice.solvers.gavel.policies.isolated import isolated_shares
+from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.registry import allocation as find_allocation
 
 Numbers = NDArray[np.float64]

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from shadowprice.execution.hosts import SimulatedHosts
+from shadowprice.execution.simulated_hosts import SimulatedHosts
+from shadowprice.instances.graphs.job_graph import StageMapping
+from shadowprice.instances.graphs.workload_graphs import JobGraphs, in_order, one_run_s, shape_of
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.job_graph import StageMapping
-from shadowprice.instances.job_graphs import JobGraphs, in_order, one_run_s, shape_of
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.placement.protocol import Pieces
 

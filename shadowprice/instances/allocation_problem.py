@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ColumnChecks
+from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.entries import LARGEST, on_one_line
 
 MAX_GANG = 10_000_000

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ColumnChecks
+from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.entries import MAX_WHOLE, is_number, known_keys, shown
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload import Workload
@@ -32,7 +32,7 @@ _SETTINGS = ("round_s", "restart_s", "aggregation_s", "max_copies")
 class Forks:
     """Rows (round, job, copy, node, gpus, start, end, overhead, steps) and the rules they follow.
 
-    Nothing here has been checked: :func:`shadowprice.proofs.hadare_work.verify_forks` does that.
+    Nothing here has been checked: :func:`shadowprice.proofs.hadar.copies_work.verify_forks` does that.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from itertools import combinations
 
 from hypothesis import strategies as st
 
-from shadowprice.instances.iteration_time import SHARINGS, Network
-from shadowprice.instances.job_graph import JobGraph, Link, Stage, StageMapping
+from shadowprice.instances.graphs.iteration_time import SHARINGS, Network
+from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
 
 
 def amounts(largest: float) -> st.SearchStrategy[float]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.conditions import Conditions
+from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import (
     MAX_TIME_S,
     MAX_TOTAL_S,
@@ -21,9 +21,9 @@ from shadowprice.instances.grid import (
     ceil_time,
     up_to_grid,
 )
-from shadowprice.instances.job_graphs import JobGraphs
 from shadowprice.instances.pools import Pools
-from shadowprice.instances.throughputs import Kind, Throughputs
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 from shadowprice.instances.workload import Workload
 
 

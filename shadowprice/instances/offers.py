@@ -27,7 +27,7 @@ class Offers(Mapping[str, T], Generic[T]):
     Parameters
     ----------
     package : module
-        Packages inside it are left out.
+        Packages inside it are gone through as well.
     constant : str
         The constant that files list their objects in, or that holds a single one.
 
@@ -150,8 +150,16 @@ def _text(expression: ast.expr | None) -> str | None:
 
 @cache
 def _texts_with(folders: tuple[str, ...], constant: str) -> dict[str, str]:
-    """Texts of the files that set a constant, by the names of their modules in order."""
+    """Texts of the files that set a constant, by the names of their modules in the package.
+
+    In order of the files' own names, so that what is offered keeps its place when a file moves into
+    a folder.
+    """
     begins = re.compile(rf"^{constant}\b", re.MULTILINE)
-    paths = sorted(path for folder in folders for path in Path(folder).glob("[!_]*.py"))
-    texts = ((path.stem, path.read_text(encoding="utf-8")) for path in paths)
-    return {stem: text for stem, text in texts if begins.search(text)}
+    found = [(Path(folder), path) for folder in folders for path in Path(folder).rglob("[!_]*.py")]
+    names = {
+        ".".join(path.relative_to(folder).with_suffix("").parts): path for folder, path in found
+    }
+    ordered = sorted(names.items(), key=lambda item: (item[1].stem, item[0]))
+    texts = ((name, path.read_text(encoding="utf-8")) for name, path in ordered)
+    return {name: text for name, text in texts if begins.search(text)}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ColumnChecks
+from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.entries import is_number, known_keys, shown
 from shadowprice.instances.files import parse_json, read_text
 

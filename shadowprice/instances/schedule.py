@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ColumnChecks
+from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.entries import MAX_WHOLE
 from shadowprice.instances.grid import on_grid
 

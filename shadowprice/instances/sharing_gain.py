@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
-from shadowprice.instances.throughputs import Kind
+from shadowprice.instances.speeds.throughputs import Kind
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance

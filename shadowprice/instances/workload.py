@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import THROUGHPUT_PREFIX, ColumnChecks
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.columns import THROUGHPUT_PREFIX, ColumnChecks
 from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, to_grid, up_to_grid
 
 if TYPE_CHECKING:

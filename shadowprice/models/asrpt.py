@@ -1,7 +1,7 @@
 r"""A-SRPT's programmes: which node hosts which replica, and when each job runs.
 
 Source: Luo, Liu, Lee, Shroff, arXiv 2501.05563; the system model as recalled, the formulas as
-derived in :mod:`shadowprice.instances.iteration_time`, the linearisations derived here.
+derived in :mod:`shadowprice.instances.graphs.iteration_time`, the linearisations derived here.
 
 ===========  ===============  ==========  ======  ================================================
 Symbol       Here             Index set   Unit    Meaning
@@ -54,8 +54,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from shadowprice.instances.iteration_time import Network, flush_factor, shortest_iteration_s
-from shadowprice.instances.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.iteration_time import Network, flush_factor, shortest_iteration_s
+from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 
 KIND = "exact"
 

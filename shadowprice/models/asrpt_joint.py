@@ -41,8 +41,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from shadowprice.instances.iteration_time import Network
-from shadowprice.instances.job_graph import JobGraph
+from shadowprice.instances.graphs.iteration_time import Network
+from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.models import preemptive
 from shadowprice.models.asrpt import Given, timed_placement
 from shadowprice.models.slotted import Slotted

@@ -34,7 +34,7 @@ Valid allocations, sec. 3.1:
 
 A type is usually an accelerator of its own; placement-sensitive throughputs (sec. 3.1) make two
 types, consolidated and not, that draw on the same accelerator. Pairs need equal gangs. Equal jobs
-may be one row with n_m > 1 (derived, see ``solvers/allocation/merge.py``); X_m, r_m, f_m are then
+may be one row with n_m > 1 (derived, see ``solvers/gavel/merge.py``); X_m, r_m, f_m are then
 totals over them.
 
 Models carry no numbers: throughputs, weights and capacities are mutable Params that

@@ -1,7 +1,7 @@
 """Building Pyomo models so that each rule is called once, for all its indices together.
 
 Inside :func:`traced`, Pyomo calls the rule of a constraint or objective once with index templates
-instead of once for every index; :func:`shadowprice.solvers.compile.compile_model` expands the
+instead of once for every index; :func:`shadowprice.solvers.programs.compile.compile_model` expands the
 resulting expression with NumPy. A rule that cannot be traced, because it branches on its index or
 looks a value up in a Python container, is called for every index as usual, and the model keeps a
 note of why.

@@ -17,8 +17,8 @@ from shadowprice.proofs import run_speed
 from shadowprice.proofs.certificate_runs import Runs
 
 if TYPE_CHECKING:
-    from shadowprice.instances.job_graph import JobGraph
-    from shadowprice.instances.job_graphs import JobGraphs
+    from shadowprice.instances.graphs.job_graph import JobGraph
+    from shadowprice.instances.graphs.workload_graphs import JobGraphs
     from shadowprice.instances.schedule import Schedule
 
 _MANY = 2**31

@@ -14,7 +14,7 @@ import numpy as np
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.solvers.asrpt import Asrpt
+from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import JobPlacement, Placement
 from shadowprice.solvers.policy import Policy

@@ -31,11 +31,11 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.elasticity import Elasticity
+    from shadowprice.instances.graphs.job_graph import JobGraph
+    from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.instance import Instance
-    from shadowprice.instances.job_graph import JobGraph
-    from shadowprice.instances.network import Network
-    from shadowprice.instances.sensitivity import Sensitivity
+    from shadowprice.instances.speeds.elasticity import Elasticity
+    from shadowprice.instances.speeds.sensitivity import Sensitivity
 
 Ticks = NDArray[np.int64]
 """Whole ticks, 0 where the job cannot run."""

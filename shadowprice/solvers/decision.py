@@ -8,9 +8,9 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.instances.job_graph import StageMapping
+from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.sensitivity import Amounts
+from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.solvers.placement.protocol import Pieces
 
 if TYPE_CHECKING:

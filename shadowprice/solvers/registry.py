@@ -10,13 +10,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import shadowprice.solvers
-import shadowprice.solvers.allocation
+import shadowprice.solvers.gavel.policies
 import shadowprice.solvers.placement
 from shadowprice.errors import InputError
 from shadowprice.instances.offers import Offers
 
 if TYPE_CHECKING:
-    from shadowprice.solvers.allocation.allocation import AllocationPolicy
+    from shadowprice.solvers.gavel.allocation import AllocationPolicy
     from shadowprice.solvers.placement.protocol import Placement
     from shadowprice.solvers.policy import Policy
 
@@ -43,8 +43,8 @@ def placements() -> Mapping[str, Placement]:
 
 
 def allocations() -> Mapping[str, AllocationPolicy]:
-    """All allocation policies by name: the ``ALLOCATIONS`` of the modules of :mod:`shadowprice.solvers.allocation`."""
-    return Offers(shadowprice.solvers.allocation, "ALLOCATIONS")
+    """All allocation policies by name: the ``ALLOCATIONS`` of :mod:`shadowprice.solvers.gavel.policies`."""
+    return Offers(shadowprice.solvers.gavel.policies, "ALLOCATIONS")
 
 
 def allocation(name: str) -> AllocationPolicy:

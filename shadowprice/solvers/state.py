@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.conditions import Conditions
+from shadowprice.instances.graphs.iteration_time import Network
+from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.workload_graphs import JobGraphs, shape_of
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.iteration_time import Network
-from shadowprice.instances.job_graph import JobGraph, StageMapping
-from shadowprice.instances.job_graphs import JobGraphs, shape_of
 from shadowprice.instances.pools import Pools
-from shadowprice.instances.sensitivity import Amounts, Sensitivity
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.live import Live
+from shadowprice.solvers.job_columns import Live
 from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.profile import Profile
+from shadowprice.instances.speeds.profile import Profile
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from shadowprice.analysis.execution_results import results
+from shadowprice.analysis.real_runs.results import results
 from shadowprice.execution.real.driver import execute
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.limits import Limits

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from shadowprice.execution.hosts.protocol import Exit, LeaseKey, Order
 from shadowprice.execution.job import Fenced, commit, last_checkpoint
 from shadowprice.execution.real.assemble import assemble
-from shadowprice.execution.real.forks import ForkEngine
-from shadowprice.execution.real.forks_policy import fork_policy
+from shadowprice.execution.real.copies.engine import ForkEngine
+from shadowprice.execution.real.copies.policy import fork_policy
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.execution.real.ledger import Ledger
-from shadowprice.execution.real.protocol import Exit, LeaseKey, Order
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
 from support.fake_host import FakeHost, Process

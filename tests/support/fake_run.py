@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 from shadowprice.execution.engine import Rounds
+from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.real.assemble import assemble
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.limits import Limits
-from shadowprice.execution.real.protocol import FoundNode
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
 from shadowprice.solvers.policy import Policy

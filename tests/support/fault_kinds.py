@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from shadowprice.execution.hosts.lease_files import read_report
 from shadowprice.execution.real.fence import read_fence
-from shadowprice.execution.real.lease_files import read_report
 from support.driver_process import left_over, with_number
 from support.fault_scene import Scene
 

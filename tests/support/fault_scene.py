@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shadowprice.execution.real.lease_files import read_exit, read_supervisor
+from shadowprice.execution.hosts.lease_files import read_exit, read_supervisor
 from shadowprice.execution.supervision.processes import process
 from support.driver_process import Driver, with_number
 

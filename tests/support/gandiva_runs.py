@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.conditions import Conditions
-from shadowprice.instances.elasticity import Elasticity
 from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.locality import Locality
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.elasticity import Elasticity
+from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers.gandiva import Gandiva
+from shadowprice.solvers.gandiva.gandiva import Gandiva
 from shadowprice.solvers.registry import policy
 
 T = TypeVar("T")

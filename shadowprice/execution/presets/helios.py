@@ -20,14 +20,14 @@ from shadowprice.execution.engine import Rounds
 from shadowprice.execution.presets.preset import Preset, Recipe
 from shadowprice.instances.instance import Overheads
 from shadowprice.instances.workload import Workload
+from shadowprice.solvers.classic.fifo import Fifo
+from shadowprice.solvers.classic.sjf import Sjf
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.fifo import Fifo
-from shadowprice.solvers.greedy import choose_by_count
+from shadowprice.solvers.list_scheduling import choose_by_count
 from shadowprice.solvers.placement.consolidated import Consolidate
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.sjf import Sjf
 from shadowprice.solvers.state import State
 
 TICK = Rounds(length_s=1.0)

@@ -13,8 +13,8 @@ import numpy as np
 
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.presets.preset import Preset, Recipe
+from shadowprice.solvers.classic.fifo import FifoSkip
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.fifo import FifoSkip
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State

@@ -13,13 +13,13 @@ from shadowprice.instances.instance import Instance, Overheads
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.conditions import Conditions
     from shadowprice.instances.schedule import Schedule
-    from shadowprice.instances.sensitivity import Sensitivity
+    from shadowprice.instances.speeds.conditions import Conditions
+    from shadowprice.instances.speeds.sensitivity import Sensitivity
     from shadowprice.instances.workload import Workload
-    from shadowprice.solvers.gittins2d import ServiceDistribution
     from shadowprice.solvers.placement.protocol import Placement
     from shadowprice.solvers.policy import Policy
+    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 from shadowprice.execution.presets.preset import Preset, Recipe
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
+from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.fifo import Fifo, FifoSkip
-from shadowprice.solvers.gittins2d import ServiceDistribution
-from shadowprice.solvers.greedy import run_exactly
-from shadowprice.solvers.live import Live
+from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
+from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
 THRESHOLDS = (3250.0, 7200.0)
 """Upper limits of the first two queues, in seconds (dlas) or GPU-seconds (dlas-gpu)."""

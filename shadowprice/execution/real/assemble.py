@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shadowprice.execution.hosts.lease_files import copy_supervisor
+from shadowprice.execution.hosts.protocol import Device, FoundNode, Host
 from shadowprice.execution.real.clock import Clock
 from shadowprice.execution.real.devices import Devices
+from shadowprice.execution.real.event_log import Record
 from shadowprice.execution.real.job_file import JobFile, cluster_of, workload
-from shadowprice.execution.real.lease_files import copy_supervisor
+from shadowprice.execution.real.launch_specs import OrderBook
+from shadowprice.execution.real.lease import Tracked
+from shadowprice.execution.real.lease_monitor import Watch
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.measuring import Measuring
-from shadowprice.execution.real.orders import OrderBook
-from shadowprice.execution.real.protocol import Device, FoundNode, Host
-from shadowprice.execution.real.record import Record
 from shadowprice.execution.real.run import Run
 from shadowprice.execution.real.settings import Settings
-from shadowprice.execution.real.tracked import Tracked
-from shadowprice.execution.real.watch import Watch
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.throughputs import Throughputs, load_throughputs
+from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.workload import Workload
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from shadowprice.execution.real.lease import Lease
 from shadowprice.execution.real.measuring import number
-from shadowprice.execution.real.tracked import Lease
 
 _CHECKPOINT = re.compile(r"step-([0-9]{1,15})\.epoch-([0-9]{1,15})")
 

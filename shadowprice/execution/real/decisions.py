@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shadowprice.execution.real.tracked import Tracked
+from shadowprice.execution.real.lease import Tracked
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.state import State
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from shadowprice.execution.real.protocol import Device, FoundNode
+from shadowprice.execution.hosts.protocol import Device, FoundNode
 
 Holder = tuple[str, int]
 """Job and epoch of a lease."""

@@ -13,12 +13,12 @@ from types import FrameType
 
 from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
+from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.assemble import assemble
 from shadowprice.execution.real.clock import WallClock
+from shadowprice.execution.real.copies.engine import ForkEngine
+from shadowprice.execution.real.copies.policy import expect_forkable, fork_policy
 from shadowprice.execution.real.engine import RealEngine
-from shadowprice.execution.real.forks import ForkEngine
-from shadowprice.execution.real.forks_policy import expect_forkable, fork_policy
-from shadowprice.execution.real.hosts.registry import open_host
 from shadowprice.execution.real.job_file import JobFile, load_job_file
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.run import Run

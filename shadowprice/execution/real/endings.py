@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from shadowprice.execution.real.protocol import Exit
+from shadowprice.execution.hosts.protocol import Exit
 
 PREEMPTED_CODES = frozenset({75, 143})
 """Exit codes of a command that saved its work and wants to run again: EX_TEMPFAIL, 128 + SIGTERM."""

@@ -12,10 +12,10 @@ import time
 from collections.abc import Collection
 
 from shadowprice.execution.engine import Engine, Rounds
-from shadowprice.execution.real.conclusion import Conclusion
+from shadowprice.execution.real.lease_outcome import Conclusion
 from shadowprice.execution.real.measuring import Progress
+from shadowprice.execution.real.real_hosts import RealHosts
 from shadowprice.execution.real.run import Run
-from shadowprice.execution.real.runner import RealHosts
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Placement

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from shadowprice.errors import InputError
 from shadowprice.execution.real.job_spec import Job
-from shadowprice.execution.real.job_yaml import Tree, shown
+from shadowprice.execution.real.plain_yaml import Tree, shown
 from shadowprice.instances.entries import LARGEST, ONE_LINE, on_one_line
 from shadowprice.instances.grid import MAX_TIME_S
-from shadowprice.instances.observations import JOB_PREFIX
+from shadowprice.instances.speeds.observations import JOB_PREFIX
 from shadowprice.instances.workload import MAX_GANG
 
 MAX_STEPS = 10**12 - 1

@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.real.job_entry import KEYS, NAME, job_of
 from shadowprice.execution.real.job_spec import Job
-from shadowprice.execution.real.job_yaml import Tree, parse, read_small, shown
-from shadowprice.execution.real.protocol import FoundNode
+from shadowprice.execution.real.plain_yaml import Tree, parse, read_small, shown
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.entries import known_keys
-from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 
 __all__ = ["Job", "JobFile", "cluster_of", "load_job_file", "workload"]

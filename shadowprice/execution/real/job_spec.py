@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shadowprice.instances.observations import kind_name
+from shadowprice.instances.speeds.observations import kind_name
 
 _PLACEHOLDER = re.compile(r"\{(python|directory|checkpoint_dir)\}")
 

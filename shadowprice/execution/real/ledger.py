@@ -4,7 +4,7 @@ Everything is written before it is acted upon, in transactions that a killed pro
 whole or undone. ``run`` says what is executed, ``jobs`` where every job stands, ``events`` what
 happened (append-only; :mod:`shadowprice.proofs.execution_log` checks it), ``samples`` and
 ``observations`` what was measured, ``journal`` what hosts answered to the engine, from which a new
-driver brings the policy back to where it was (:mod:`shadowprice.execution.real.journal`).
+driver brings the policy back to where it was (:mod:`shadowprice.execution.real.replay`).
 """
 
 from __future__ import annotations

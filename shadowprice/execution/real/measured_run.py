@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
-from shadowprice.execution.real.forks_policy import simulated_as
+from shadowprice.execution.real.copies.policy import simulated_as
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.measured_overheads import LeaseTime, lease_times, measured_overheads
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Overheads
-from shadowprice.instances.io import write_workload
-from shadowprice.instances.observations import Observation, kind_name, observations_of
-from shadowprice.instances.throughput_files import (
+from shadowprice.instances.speeds.observations import Observation, kind_name, observations_of
+from shadowprice.instances.speeds.throughput_files import (
     measured_throughputs,
     spread_speeds,
     write_spread,
     write_throughputs,
 )
-from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
+from shadowprice.instances.workload_files import write_workload
 
 Row = Mapping[str, Any]
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from shadowprice.execution.real.tracked import Lease, Tracked
+from shadowprice.execution.real.lease import Lease, Tracked
 from shadowprice.instances.grid import TICK_S, to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.throughputs import Kind, Throughputs
+from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 from shadowprice.solvers.placement.protocol import Pieces
 
 _K = TypeVar("_K")

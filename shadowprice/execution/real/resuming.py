@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from shadowprice.execution.real.protocol import LeaseKey, Order
+from shadowprice.execution.hosts.protocol import LeaseKey, Order
 from shadowprice.execution.real.run import Run
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from shadowprice.execution.real.clock import Clock
 from shadowprice.execution.real.devices import Devices
+from shadowprice.execution.real.event_log import Record
+from shadowprice.execution.real.launch_specs import OrderBook
+from shadowprice.execution.real.lease import Lease, Tracked
+from shadowprice.execution.real.lease_monitor import Watch
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.measuring import Measuring
-from shadowprice.execution.real.orders import OrderBook
-from shadowprice.execution.real.record import Record
-from shadowprice.execution.real.tracked import Lease, Tracked
-from shadowprice.execution.real.watch import Watch
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Settings:
         Name of a policy, parameters after a colon.
     hosts : str
         ``local``, ``local:4``, ``ray``, ``slurm`` and so on; see
-        :mod:`shadowprice.execution.real.hosts`.
+        :mod:`shadowprice.execution.hosts`.
     state : Path
         State directory.
     round_s : float

@@ -18,7 +18,7 @@ from shadowprice.instances.generators.arrivals import (
     poisson_arrivals,
     random_generator,
 )
-from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 
 NAME = "gavel"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.generators.arrivals import check_jobs, draw_gangs, random_generator
 from shadowprice.instances.generators.gavel import GANG_SHARES, REFERENCE_TYPE
-from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 
 NAME = "hadar"

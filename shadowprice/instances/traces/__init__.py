@@ -19,7 +19,7 @@ from shadowprice.instances.files import read_bytes
 from shadowprice.instances.traces.imported import Finding, Imported
 
 if TYPE_CHECKING:
-    from shadowprice.instances.throughputs import Throughputs
+    from shadowprice.instances.speeds.throughputs import Throughputs
 
 __all__ = ["Finding", "Imported", "importers", "load_trace"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shadowprice.instances.io import read_workload
-from shadowprice.instances.throughputs import Throughputs
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces.imported import Imported
+from shadowprice.instances.workload_files import read_workload
 
 NAME = "parquet"
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.checks import ColumnChecks
+from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.traces.imported import Finding
 
 if TYPE_CHECKING:

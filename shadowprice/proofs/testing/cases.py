@@ -9,14 +9,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.conditions import Conditions
-from shadowprice.instances.elasticity import Elasticity
 from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.locality import Locality
-from shadowprice.instances.profile import Profile
-from shadowprice.instances.sensitivity import Sensitivity
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.elasticity import Elasticity
+from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
-from shadowprice.instances.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing.case import Case
 from shadowprice.solvers.registry import placements

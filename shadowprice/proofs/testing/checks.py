@@ -15,7 +15,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.testing.case import Case, broken
 from shadowprice.proofs.testing.subject import Scaling, Subject
-from shadowprice.solvers.bounds import simple_bounds
+from shadowprice.solvers.offline.bounds import simple_bounds
 
 _TOLERANCE_S = 1e-4
 """What times may be off where they are rounded to the grid at every event [s]."""

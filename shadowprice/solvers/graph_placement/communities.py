@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from shadowprice.instances.iteration_time import Network
-from shadowprice.instances.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.iteration_time import Network
+from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free, fewest_nodes
 
 Nodes = list[tuple[int, int]]

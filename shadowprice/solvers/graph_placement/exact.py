@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
-from shadowprice.instances.iteration_time import Network, iteration_s, shortest_iteration_s
-from shadowprice.instances.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.iteration_time import Network, iteration_s, shortest_iteration_s
+from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.models.asrpt import Given, cut_bytes, least_cut, least_time
-from shadowprice.solvers.compile import SolverOptions, Status, compile_model
 from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free
+from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
 
 OBJECTIVES = ("time", "cut")
 

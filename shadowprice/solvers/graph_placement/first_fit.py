@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shadowprice.instances.iteration_time import Network
-from shadowprice.instances.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.iteration_time import Network
+from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free
 
 

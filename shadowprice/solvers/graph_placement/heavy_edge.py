@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.instances.iteration_time import Network
-from shadowprice.instances.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.iteration_time import Network
+from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.models.asrpt import exchange
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free, fewest_nodes
 from shadowprice.solvers.threads import one_blas_thread

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.iteration_time import Network
-from shadowprice.instances.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.iteration_time import Network
+from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 
 FreeGpus = Sequence[int] | NDArray[np.int64]
 """Free GPUs of every node, shape (nodes,)."""

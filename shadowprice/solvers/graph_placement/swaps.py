@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.iteration_time import Network
-from shadowprice.instances.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.iteration_time import Network
+from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.models.asrpt import cut_bytes, exchange
 from shadowprice.solvers.graph_placement.first_fit import FirstFit
 from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge

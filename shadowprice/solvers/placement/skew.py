@@ -7,7 +7,7 @@ waits. All others are placed to reduce fragmentation (derived): on the fullest n
 gang, else in the gaps of the nodes with fewest free GPUs, so that whole nodes stay whole. A gang that
 fits a node is not cut up to fill gaps: its pieces would keep as many nodes from becoming whole.
 
-The skew of each model is in :mod:`shadowprice.instances.model_skew`; a job whose model is not
+The skew of each model is in :mod:`shadowprice.instances.speeds.model_skew`; a job whose model is not
 there is treated as skewed. The published PACKLIMIT is learned from history; any in (15 %, 60 %)
 separates the ten published models (derived).
 """
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.model_skew import ModelSkews, published_skews
+from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator, Pack
 from shadowprice.solvers.placement.protocol import Pieces, Placement

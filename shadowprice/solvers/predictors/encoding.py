@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shadowprice.solvers.predict import Features
+from shadowprice.solvers.predictors.predictor import Features
 
 COLUMNS = (
     "gang", "base", "group jobs", "group spread", "last - base",

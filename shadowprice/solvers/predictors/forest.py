@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.predict import Features, Predictor
 from shadowprice.solvers.predictors.encoding import BASE, SPREAD, Encoding, Job, jobs_of
 from shadowprice.solvers.predictors.flat_forest import FlatForest
 from shadowprice.solvers.predictors.history import Medians, completed_iterations
+from shadowprice.solvers.predictors.predictor import Features, Predictor
 from shadowprice.solvers.predictors.truth import refuse_truth
 
 MAX_SETTING = 10_000_000

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.predict import Features, Predictor
 from shadowprice.solvers.predictors.oracle import MAX_FACTOR
+from shadowprice.solvers.predictors.predictor import Features, Predictor
 from shadowprice.solvers.predictors.truth import require_truth
 
 
@@ -50,7 +50,7 @@ class Given:
 
 
 def specification(factors: Mapping[str, float]) -> str:
-    """The text from which :func:`shadowprice.solvers.predict.predictor` makes the predictor."""
+    """The text from which :func:`shadowprice.solvers.predictors.predictor.predictor` makes the predictor."""
     return "given:" + "/".join(f"{job}={factor:.17g}" for job, factor in factors.items())
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.predict import Features, Predictor
 from shadowprice.solvers.predictors.history import Medians, completed_iterations
+from shadowprice.solvers.predictors.predictor import Features, Predictor
 from shadowprice.solvers.predictors.truth import refuse_truth
 
 

@@ -14,7 +14,7 @@ from shadowprice.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shadowprice.solvers.predict import Features
+    from shadowprice.solvers.predictors.predictor import Features
 
 UNKNOWN_ITERATIONS = 1000.0
 """Prediction before any job has completed. Arbitrary: only the order of predictions matters to a

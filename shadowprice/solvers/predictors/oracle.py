@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.predict import Features, Predictor
+from shadowprice.solvers.predictors.predictor import Features, Predictor
 from shadowprice.solvers.predictors.truth import require_truth
 
 MAX_FACTOR = 1e6

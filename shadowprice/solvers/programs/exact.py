@@ -27,7 +27,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.linear_program import LinearProgram, Numbers
+from shadowprice.solvers.programs.linear_program import LinearProgram, Numbers
 
 FEASIBLE = 1e-6
 """Largest violation of a row with continuous columns, and of their bounds, beside its rounding."""

@@ -36,7 +36,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.solvers.linear_program import LinearProgram, Numbers
 from shadowprice.solvers.programs import cp_sat
 from shadowprice.solvers.programs.exact import (
     Least,
@@ -46,9 +45,9 @@ from shadowprice.solvers.programs.exact import (
     whole_point,
 )
 from shadowprice.solvers.programs.highs import Highs
+from shadowprice.solvers.programs.linear_program import LinearProgram, Numbers
 from shadowprice.solvers.programs.proof_tree import Tree, prove
-from shadowprice.solvers.programs.whole import Effort, Said, WholeAnswer, WholeProgram
-from shadowprice.solvers.solution import (
+from shadowprice.solvers.programs.solution import (
     Infeasible,
     Solution,
     SolverOptions,
@@ -56,6 +55,7 @@ from shadowprice.solvers.solution import (
     Status,
     Unbounded,
 )
+from shadowprice.solvers.programs.whole import Effort, Said, WholeAnswer, WholeProgram
 
 CLOSE = 1e-5
 """Largest violation and gap of a linear programme's answer, relative to 1 + its size."""

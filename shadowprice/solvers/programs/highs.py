@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.solvers.linear_program import LinearProgram, Numbers
-from shadowprice.solvers.solution import (
+from shadowprice.solvers.programs.linear_program import LinearProgram, Numbers
+from shadowprice.solvers.programs.solution import (
     Infeasible,
     Solution,
     SolverOptions,

@@ -17,7 +17,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from shadowprice.solvers.linear_program import Numbers
 from shadowprice.solvers.programs.exact import (
     INTEGRAL,
     Least,
@@ -29,6 +28,7 @@ from shadowprice.solvers.programs.exact import (
     whole_point,
 )
 from shadowprice.solvers.programs.highs import Outcome, Series
+from shadowprice.solvers.programs.linear_program import Numbers
 
 PER_NODE = 20
 """Simplex iterations that the rest of the work of a node counts for."""

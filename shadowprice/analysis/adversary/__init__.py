@@ -1,0 +1,1 @@
+"""Adversaries: the instance of a family on which a policy is worst."""

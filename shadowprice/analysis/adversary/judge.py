@@ -1,0 +1,163 @@
+"""How bad a policy is on one small instance: its cost over that of a schedule one could have made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.analysis.adversary.family import Case, Family
+from shadowprice.analysis.metrics import end_s
+from shadowprice.errors import InputError
+from shadowprice.execution.engine import run
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.models.slotted import Slotted
+from shadowprice.solvers import registry
+from shadowprice.solvers.offline import active_schedules
+from shadowprice.solvers.offline import list_search as list_schedule
+from shadowprice.solvers.policy import Policy
+
+ENUMERATED = 7
+"""Most jobs whose best non-preemptive schedule is found by enumeration while searching."""
+
+_MOVES = 60
+
+
+@dataclass(frozen=True)
+class Effort:
+    """When a search stops, whichever comes first.
+
+    Parameters
+    ----------
+    evaluations : int
+        Instances looked at. If they end the search, the same seed finds the same instance.
+    budget_s : float
+        Wall time [s].
+    seed : int
+        Of all that is random.
+    """
+
+    evaluations: int = 1_000_000
+    budget_s: float = 60.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.evaluations < 1 or not self.budget_s > 0 or not 0 <= self.seed < 2**32:
+            raise InputError(
+                f"adversary: evaluations {self.evaluations!r}, budget_s {self.budget_s!r}, "
+                f"seed {self.seed!r}: expected at least 1, more than 0, and 0 to 2^32 - 1"
+            )
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The policy, the objective and the family of one search.
+
+    Parameters
+    ----------
+    policy : str
+        As on the command line.
+    """
+
+    policy: str
+    objective: Objective
+    family: Family
+    _acting: Policy = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        acting = registry.policy(self.policy)
+        if self.family.max_error and not hasattr(acting, "predictor"):
+            raise InputError(
+                f"policy {self.policy!r}: predicts nothing, expected max_error 0, "
+                f"got {self.family.max_error}"
+            )
+        object.__setattr__(self, "_acting", acting)
+
+    @property
+    def preemptive(self) -> bool:
+        """Whether the policy preempts; its optimum then may."""
+        return self._acting.preemptive
+
+    def told(self, case: Case) -> Policy:
+        """The policy, with the predictions of a case."""
+        predictor = self.family.predictor(case)
+        if predictor is None:
+            return self._acting
+        return cast(Policy, replace(cast(Any, self._acting), predictor=predictor))
+
+    def ratio(self, case: Case) -> Fraction:
+        """Cost of the policy over that of the best schedule found quickly: without preemption.
+
+        That schedule is optimal, without preemption, for up to 7 jobs. Nothing is verified here.
+        """
+        instance = self.family.instance(case)
+        schedule = run(instance, self.told(case)).schedule
+        cost_s = self.objective.cost_s(instance.workload, end_s(instance, schedule))
+        return Fraction(cost_s) / self.possible(instance, ENUMERATED)[0]
+
+    def possible(
+        self, instance: Instance, enumerated: int
+    ) -> tuple[Fraction, NDArray[np.float64], bool]:
+        """Cost [s] and starts [s] of a schedule without preemption; whether it is optimal."""
+        slots = Slotted.of(instance)
+        span, jobs = self.objective is Objective.MAKESPAN, instance.workload
+        proven = slots.jobs <= enumerated
+        if proven:
+            starts, _ = active_schedules.best_starts(slots, span=span)
+        else:
+            starts = list_schedule.search(
+                slots, span=span, seed=0, budget_s=float("inf"), moves=_MOVES
+            )
+        start_s = starts.astype(np.float64) * (slots.slot_ticks / TICKS_PER_S)
+        cost_s = self.objective.cost_s(jobs, start_s + instance.shortest_s)
+        return Fraction(cost_s), start_s, proven
+
+
+@dataclass
+class Trail:
+    """The best case so far, and what is left of the effort.
+
+    A search asks :meth:`look` about cases until :meth:`over`; its ``notes`` go into the provenance.
+    """
+
+    judge: Judge
+    effort: Effort
+    progress: Callable[[str], None] = field(default=lambda told: None)
+    best: Case | None = None
+    ratio: Fraction = Fraction(0)
+    evaluations: int = 0
+    notes: dict[str, Any] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def look(self, case: Case) -> Fraction:
+        """The ratio of a case, which is remembered if it is the best, or as bad and simpler."""
+        self.evaluations += 1
+        ratio = self.judge.ratio(case)
+        if ratio > self.ratio or (ratio == self.ratio and simpler(case, self.best)):
+            if ratio > self.ratio:
+                self.progress(f"{self.evaluations} instances, worst ratio {float(ratio):.4f}")
+            self.best, self.ratio = case, ratio
+        return ratio
+
+    def over(self) -> bool:
+        """Whether the effort is spent."""
+        late = time.monotonic() - self.began >= self.effort.budget_s
+        return late or self.evaluations >= self.effort.evaluations
+
+
+def simpler(case: Case, other: Case | None) -> bool:
+    """Fewer jobs, then smaller numbers: the order in which witnesses are preferred."""
+    return other is None or _size(case) < _size(other)
+
+
+def _size(case: Case) -> tuple[int, int, int, tuple[object, ...]]:
+    numbers = [job.arrival + job.work + job.gpus + 4 * abs(job.error) for job in case.jobs]
+    distinct = len({job.work for job in case.jobs})
+    return len(case.jobs), sum(numbers), distinct, case.jobs

@@ -1,0 +1,323 @@
+"""An adversary: the instance of a family on which a policy is worst, with a witness that proves it.
+
+Given a policy, a family of small instances and an objective, look for the largest quotient of the
+policy's cost and the cost of a schedule that one could have made. Any feasible schedule will do:
+it costs at least as much as the optimum, so cost(policy) >= r cost(schedule) proves that the policy
+is off by a factor of r or more. What is reported is therefore a certified lower bound of the
+policy's ratio, and the schedule is kept as its witness. Where the witness is optimal among the
+schedules of its kind the ratio on that instance is exact as well, and the report says so.
+
+Methods: ``hypothesis`` (property testing with a target, then shrinking), ``evolution``
+(differential evolution), ``bilevel`` (exact, for a few list policies; see
+``models/bilevel.py``). The first two stop by evaluations or by time, and find the same again for
+the same seed and number of evaluations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from shadowprice.analysis.adversary import bilevel as adversary_bilevel
+from shadowprice.analysis.adversary import evolution as adversary_evolution
+from shadowprice.analysis.adversary import hypothesis as adversary_hypothesis
+from shadowprice.analysis.adversary.bounds import KnownBound, known_bound
+from shadowprice.analysis.adversary.family import Family
+from shadowprice.analysis.adversary.judge import Effort, Judge, Trail
+from shadowprice.analysis.metrics import end_s
+from shadowprice.analysis.optimum import slotted_preemptive_optimum
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.plots.pair import plot_pair
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.wording import at_least
+from shadowprice.errors import InputError, VerificationError
+from shadowprice.execution.engine import run
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.hard_instances import HardInstance
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule import Schedule
+from shadowprice.models.slotted import Slotted
+from shadowprice.solvers.classic.srtf import Srsf, Srtf
+from shadowprice.solvers.offline import active_schedules
+from shadowprice.solvers.offline.active_schedules import MAX_JOBS
+from shadowprice.solvers.offline.on_nodes import on_nodes
+
+METHODS: dict[str, Callable[[Trail], None]] = {
+    "hypothesis": adversary_hypothesis.search,
+    "evolution": adversary_evolution.search,
+    "bilevel": adversary_bilevel.search,
+}
+
+FEASIBLE = "feasible"
+ENUMERATED = "optimal among schedules without preemption (enumeration)"
+SLOTTED = "optimal among schedules that change at whole units (CP-SAT)"
+SHORTEST = "optimal (shortest remaining time first on one GPU)"
+WITNESS_IS = (FEASIBLE, ENUMERATED, SLOTTED, SHORTEST)
+"""What may be known of a witness."""
+
+_PROOF_S = 30.0
+"""Time for CP-SAT [s], when a witness is made and when it is checked again."""
+
+_CELLS = 3_000
+"""Most jobs x slots for which the preemptive witness is optimised."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hard instance whose claim has been checked, with both schedules.
+
+    Parameters
+    ----------
+    hard : HardInstance
+        What is stored.
+    policy, witness : Outcome
+        What the policy does, and what one could have done; both verified.
+    bound : KnownBound or None
+        The theorem that bounds the policy's ratio on this instance, if there is one.
+    """
+
+    hard: HardInstance
+    policy: Outcome
+    witness: Outcome
+    bound: KnownBound | None
+
+    @property
+    def ratio(self) -> Fraction:
+        """Cost of the policy over that of the witness."""
+        return self.hard.ratio
+
+    def sentence(self) -> str:
+        """The result in words."""
+        hard, ratio = self.hard, self.ratio
+        proven = "at least" if hard.witness_is == FEASIBLE else "exactly"
+        kind = "" if hard.witness_is == FEASIBLE else f"; the witness is {hard.witness_is}"
+        if hard.witness_is == SLOTTED:
+            kind += f", units of {_unit_s(hard, hard.name):g} s"
+        number = str(ratio) if ratio.denominator == 1 else f"{ratio} ({at_least(ratio)})"
+        limit = "no theorem bounds it" if self.bound is None else self.bound.sentence()
+        return (
+            f"{hard.policy} costs {proven} {number} times what was possible on "
+            f"{len(hard.instance.workload)} jobs ({hard.objective}: {hard.policy_cost_s:g} s "
+            f"against {hard.witness_cost_s:g} s){kind}; {limit}"
+        )
+
+    def plot(self) -> Figure:
+        """Both schedules, one above the other."""
+        hard = self.hard
+        bound = None if self.bound is None else self.bound.factor
+        return plot_pair(self.policy, self.witness, hard.objective, bound=bound)
+
+
+def adversary(
+    policy: str,
+    family: Family | None = None,
+    objective: Objective | str = Objective.COMPLETION,
+    *,
+    method: str = "evolution",
+    effort: Effort | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Found:
+    """The worst instance of a family for a policy that an effort finds.
+
+    Parameters
+    ----------
+    policy : str
+        Name, with parameters after a colon.
+    family : Family, optional
+        Instances to choose from; five jobs on four GPUs by default.
+    method : {"evolution", "hypothesis", "bilevel"}
+        How to look.
+    effort : Effort, optional
+        When to stop, and the seed; a minute by default.
+    progress : callable, optional
+        Told about every worse instance.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or the method does not cover the policy.
+
+    Examples
+    --------
+    >>> import shadowprice.analysis.adversary.search as adv
+    >>> small = adv.Family(jobs=2, gpus=1, max_arrival=0, max_work=4)
+    >>> adv.adversary("fifo", small, effort=adv.Effort(evaluations=300)).ratio
+    Fraction(3, 2)
+    """
+    if method not in METHODS:
+        raise InputError(f"method {method!r}: expected one of {', '.join(METHODS)}")
+    try:
+        goal = Objective(objective)
+    except ValueError:
+        raise InputError(
+            f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
+        ) from None
+    chosen, spend = family or Family(), effort or Effort()
+    trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda told: None))
+    METHODS[method](trail)
+    return _settled(trail, method)
+
+
+def recheck(hard: HardInstance, name: str | None = None) -> Found:
+    """Run the policy, verify both schedules and compute all that is claimed again, exactly.
+
+    A witness that is called optimal is compared with the optimum of these schedules, found anew. Where
+    that search runs out of time the witness is called feasible.
+
+    Parameters
+    ----------
+    name : str, optional
+        What to call the instance in messages; as stored if not given.
+
+    Raises
+    ------
+    VerificationError
+        If the witness breaks a rule, a cost or the ratio is not as stored, or the witness is not
+        optimal as it is said to be.
+    """
+    workload, where = hard.instance.workload, hard.instance.cluster
+    told = Semantics(predictor=hard.predictor)
+    outcome = simulate_policy(workload, where, hard.policy, told)
+    witness = Outcome.verified(hard.instance, hard.witness, policy="witness")
+    cost_s, least_s = (hard.objective.cost_s(workload, o.end_s) for o in (outcome, witness))
+    ratio = Fraction(cost_s) / Fraction(least_s)
+    for what, is_, stored in (
+        ("policy_cost_s", cost_s, hard.policy_cost_s),
+        ("witness_cost_s", least_s, hard.witness_cost_s),
+        ("ratio", ratio, hard.ratio),
+    ):
+        if is_ != stored:
+            raise VerificationError(f"{name or hard.name}: {what} is {stored}, computed {is_}")
+    checked = replace(hard, witness_is=_confirmed(hard, Fraction(least_s), name or hard.name))
+    acting = told.recipe(workload, hard.policy).policy
+    return Found(checked, outcome, witness, known_bound(acting, outcome, hard.objective))
+
+
+def _confirmed(hard: HardInstance, cost_s: Fraction, name: str) -> str:
+    """What is known of the witness: as stored if that is so, feasible if it cannot be settled."""
+    if hard.witness_is not in WITNESS_IS:
+        raise VerificationError(
+            f"{name}: witness_is is {hard.witness_is!r}, expected one of {', '.join(WITNESS_IS)}"
+        )
+    least_s = None if hard.witness_is == FEASIBLE else _least_s(hard, name)
+    if least_s is None:
+        return FEASIBLE
+    if least_s != cost_s:
+        raise VerificationError(
+            f"{name}: witness_is is {hard.witness_is!r}, but the witness costs {float(cost_s):g} s "
+            f"and the optimum is {float(least_s):g} s"
+        )
+    return hard.witness_is
+
+
+def _least_s(hard: HardInstance, name: str) -> Fraction | None:
+    """Least cost [s] of the schedules among which a witness is called optimal; None if not settled."""
+    instance, goal = hard.instance, hard.objective
+    if hard.witness_is == ENUMERATED:
+        slots = Slotted.of(instance)
+        if slots.jobs > MAX_JOBS:
+            return None
+        starts, _ = active_schedules.best_starts(slots, span=goal is Objective.MAKESPAN)
+        start_s = starts.astype(np.float64) * (slots.slot_ticks / TICKS_PER_S)
+        return Fraction(goal.cost_s(instance.workload, start_s + instance.shortest_s))
+    if hard.witness_is == SHORTEST:
+        if instance.cluster.total_gpus > 1 or goal is Objective.MAKESPAN:
+            raise VerificationError(
+                f"{name}: witness_is is {hard.witness_is!r}, on {instance.cluster.total_gpus} GPUs and "
+                f"for {goal}; expected one GPU, and completion or flow"
+            )
+        ends_s = end_s(instance, run(instance, Srtf()).schedule)
+        return Fraction(goal.cost_s(instance.workload, ends_s))
+    found = slotted_preemptive_optimum(
+        instance, goal, method="cp-sat", budget_s=_PROOF_S, slot_s=_unit_s(hard, name)
+    )
+    return Fraction(found.upper_s) if found.proven else None
+
+
+def _unit_s(hard: HardInstance, name: str) -> float:
+    """The unit of the family that an instance is of [s]."""
+    try:
+        return float(hard.provenance["family"]["unit_s"])
+    except (KeyError, TypeError, ValueError):
+        raise VerificationError(
+            f"{name}: witness_is is {hard.witness_is!r}, and provenance has no family with a unit_s"
+        ) from None
+
+
+def _settled(trail: Trail, method: str) -> Found:
+    """The best case of a trail with its best witness, checked."""
+    assert trail.best is not None
+    judge = trail.judge
+    instance = judge.family.instance(trail.best)
+    predictor = judge.family.predictor(trail.best)
+    outcome = simulate_policy(
+        instance.workload, instance.cluster, judge.policy, Semantics(predictor=predictor)
+    )
+    witness, least_s, witness_is = _witness(judge, instance)
+    cost_s = judge.objective.cost_s(instance.workload, outcome.end_s)
+    name = f"{judge.policy.partition(':')[0]}-{judge.objective}-{judge.family.gpus}gpu-{len(trail.best.jobs)}jobs"
+    hard = HardInstance(
+        name, judge.policy, predictor, judge.objective, instance, witness, cost_s, least_s,
+        Fraction(cost_s) / Fraction(least_s), witness_is, _provenance(trail, method),
+    )  # fmt: skip
+    return recheck(hard)
+
+
+def _witness(judge: Judge, instance: Instance) -> tuple[Schedule, float, str]:
+    """The cheapest schedule known, its cost [s] and what is known of it."""
+    cost, start_s, proven = judge.possible(instance, MAX_JOBS)
+    schedule, kind = on_nodes(instance, start_s), ENUMERATED if proven else FEASIBLE
+    least_s = float(cost)
+    if not judge.preemptive:
+        return schedule, least_s, kind
+    kind = FEASIBLE
+    for policy in (Srtf(), Srsf()):
+        other = run(instance, policy).schedule
+        value_s = judge.objective.cost_s(instance.workload, end_s(instance, other))
+        if value_s < least_s:
+            schedule, least_s = other, value_s
+    if judge.family.gpus == 1 and judge.objective is not Objective.MAKESPAN:
+        return schedule, least_s, SHORTEST
+    slots = int(sum(instance.shortest_s.tolist()) / judge.family.unit_s) + judge.family.max_arrival
+    if len(instance.workload) * slots <= _CELLS:
+        found = slotted_preemptive_optimum(
+            instance,
+            judge.objective,
+            method="cp-sat",
+            budget_s=_PROOF_S,
+            slot_s=judge.family.unit_s,
+        )
+        if found.schedule is not None and found.upper_s <= least_s:
+            schedule, least_s = found.schedule, found.upper_s
+            kind = SLOTTED if found.proven else FEASIBLE
+    return schedule, least_s, kind
+
+
+def _provenance(trail: Trail, method: str) -> Mapping[str, Any]:
+    family = trail.judge.family
+    try:
+        made_by = version("shadowprice")
+    except PackageNotFoundError:
+        made_by = "source tree"
+    return {
+        "method": method, "seed": trail.effort.seed, "evaluations": trail.evaluations,
+        "family": {
+            "jobs": family.jobs, "gpus": family.gpus, "max_arrival": family.max_arrival,
+            "max_work": family.max_work, "largest_gang": family.widest,
+            "max_error": family.max_error, "unit_s": family.unit_s,
+        },
+        "version": made_by, **trail.notes,
+    }  # fmt: skip
+
+
+def renamed(found: Found, name: str) -> Found:
+    """The same under another name, as for a file of one's own choice."""
+    return replace(found, hard=replace(found.hard, name=name))

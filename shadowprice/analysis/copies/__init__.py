@@ -1,0 +1,1 @@
+"""Outcomes of runs in which jobs run as several copies."""

@@ -1,0 +1,1 @@
+"""Real runs from outside: what happened, how it is going, reports."""

@@ -1,0 +1,177 @@
+"""What a real run would do: nodes found, jobs as read, and the same policy in simulation."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shadowprice.analysis.copies.outcome import ForkOutcome
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate, simulate_policy
+from shadowprice.execution.hosts.protocol import FoundNode
+from shadowprice.execution.hosts.registry import open_host
+from shadowprice.execution.real.assemble import instance_of
+from shadowprice.execution.real.checkpoints import folder_of
+from shadowprice.execution.real.copies.policy import (
+    expect_forkable,
+    fork_policy,
+    simulated_as,
+)
+from shadowprice.execution.real.job_file import JobFile, load_job_file
+from shadowprice.execution.real.job_spec import Job
+from shadowprice.execution.real.settings import Settings
+from shadowprice.instances.forks import Forks
+from shadowprice.instances.schedule import Schedule
+from shadowprice.solvers.registry import policy as find_policy
+
+_HELD_AT_ONCE_S = 1e-6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would be run, where, and what simulation says of it.
+
+    Parameters
+    ----------
+    notes : tuple of str
+        What had to be assumed, and what discovery left out.
+    outcome : Outcome
+        Verified.
+    """
+
+    settings: Settings
+    job_file: JobFile
+    nodes: tuple[FoundNode, ...]
+    notes: tuple[str, ...]
+    outcome: Outcome | ForkOutcome
+
+    def argv(self, job: Job) -> tuple[str, ...]:
+        """The command of a job as its first lease would run it."""
+        folder = folder_of(self.settings.state.absolute() / "jobs" / job.name, 1)
+        return job.argv(sys.executable, str(folder))
+
+    @property
+    def rows(self) -> Schedule | Forks:
+        """Which job, or copy of one, would hold what when."""
+        outcome = self.outcome
+        return outcome.record if isinstance(outcome, ForkOutcome) else outcome.schedule
+
+    def runs(self) -> dict[str, list[tuple[float, float]]]:
+        """When each job would hold GPUs [s]."""
+        names = self.outcome.instance.workload.id
+        spans: dict[str, list[tuple[float, float]]] = {str(name): [] for name in names}
+        rows = self.rows
+        for job, start_s, end_s in zip(
+            rows.job.tolist(), rows.start_s.tolist(), rows.end_s.tolist(), strict=True
+        ):
+            spans[str(names[job])].append((start_s, end_s))
+        return spans
+
+    def first(self) -> list[tuple[str, str, int]]:
+        """Job, node and GPUs of what the first decision that starts something would start."""
+        rows = self.rows
+        if not len(rows.job):
+            return []
+        names = self.outcome.instance.workload.id
+        at_s = float(rows.start_s.min())
+        chosen = [k for k, start_s in enumerate(rows.start_s.tolist()) if start_s == at_s]
+        return [
+            (str(names[rows.job[k]]), self.nodes[int(rows.node[k])].name, int(rows.gpus[k]))
+            for k in chosen
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the values of environments, for JSON."""
+        frame = self.outcome.jobs
+        predicted = dict(zip(frame["id"], frame["jct_s"].tolist(), strict=True))
+        return {
+            "policy": self.settings.policy,
+            "hosts": self.settings.hosts,
+            "nodes": [_node_record(node) for node in self.nodes],
+            "jobs": [
+                {
+                    "name": job.name,
+                    "command": list(self.argv(job)),
+                    "environment": sorted(job.env),
+                    "directory": str(job.directory),
+                    "gpus": job.gpus,
+                    "iterations": job.iterations,
+                    "arrival_s": job.arrival_s,
+                    "predicted_jct_s": predicted[job.name],
+                }
+                for job in self.job_file.jobs
+            ],
+            "notes": list(self.notes),
+            "first": [{"job": job, "node": node, "gpus": gpus} for job, node, gpus in self.first()],
+            "predicted": self.outcome.summary(),
+        }
+
+
+def plan(settings: Settings) -> Plan:
+    """Discover nodes, read the jobs and simulate them; nothing is started or left behind.
+
+    Raises
+    ------
+    InputError
+        If a file, a name or a job is not as expected.
+    HostError
+        If the hosts cannot be reached or have nothing free.
+    """
+    job_file = load_job_file(settings.jobs)
+    forked = simulated_as(settings.policy, settings.round_s)
+    if fork_policy(settings) is None:
+        find_policy(settings.policy)
+    else:
+        expect_forkable(job_file.jobs)
+    nodes, left_out = discovered(settings.hosts)
+    instance, assumed = instance_of(settings, job_file, nodes)
+    semantics = Semantics(
+        placement=settings.placement, round_s=settings.round_s, together=instance.together
+    )
+    outcome = (
+        simulate_policy(instance.workload, instance.cluster, settings.policy, semantics)
+        if forked is None
+        else simulate(instance.workload, instance.cluster, forked)
+    )
+    return Plan(settings, job_file, nodes, (*left_out, *assumed), outcome)
+
+
+def discovered(hosts: str) -> tuple[tuple[FoundNode, ...], tuple[str, ...]]:
+    """Nodes of a host, and what its discovery left out; devices are let go of again."""
+    with tempfile.TemporaryDirectory(prefix="shadowprice-") as folder:
+        host = open_host(hosts, Path(folder), "dry-run")
+        try:
+            nodes = host.discover()
+            # Hosts that can leave devices out say so; the protocol does not ask it of all.
+            notes = tuple(map(str, getattr(host, "notes", ())))
+        finally:
+            host.close()
+    return nodes, notes
+
+
+def bar(spans: Sequence[tuple[float, float]], until_s: float, cells: int) -> str:
+    """Spans of time as text: a cell is full if something of it lies in a span.
+
+    >>> bar([(0.0, 5.0), (8.0, 10.0)], 10.0, 10)
+    '█████   ██'
+    """
+    width_s = max(until_s, _HELD_AT_ONCE_S) / cells
+    return "".join(
+        "█" if any(a < (k + 1) * width_s and b > k * width_s for a, b in spans) else " "
+        for k in range(cells)
+    )
+
+
+def _node_record(node: FoundNode) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "gpu_type": node.gpu_type,
+        "devices": [device.uuid for device in node.devices],
+        "cpus": node.cpus,
+        "memory_gb": node.memory_gb,
+    }

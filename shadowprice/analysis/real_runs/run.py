@@ -1,0 +1,189 @@
+"""A state directory as seen from outside: what ``status``, the live view and the report show.
+
+Everything is read from the ledger, so that all three say the same, whether the driver runs or not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shadowprice.analysis.real_runs.timeline import Row, Timeline
+from shadowprice.errors import InputError
+from shadowprice.execution.hosts.protocol import Device
+from shadowprice.execution.real.ledger import Ledger
+
+_LAST_EVENTS = 50
+OVER = frozenset({"finished", "failed", "cancelled"})
+"""States of jobs that will not run again."""
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """A node of a run and its devices."""
+
+    name: str
+    gpu_type: str
+    devices: tuple[Device, ...]
+
+
+class RunReader:
+    """An open run; :meth:`refresh` reads what is new.
+
+    Parameters
+    ----------
+    directory : Path
+        The state directory of ``shadowprice execute``.
+
+    Attributes
+    ----------
+    facts : dict
+        What the run is: ``run_id``, ``policy``, ``hosts``, ``round_s``, ``began_unix``, ``ended`` ...
+    nodes : tuple of NodeFacts
+        In the order of discovery.
+    jobs : list of row
+        The table of jobs, in the order of the workload.
+    timeline : Timeline
+        What the events say.
+    last_events : deque of row
+        The latest events, oldest first.
+    driver : str
+        ``running``, ``ended`` (every job is over) or ``stopped``.
+
+    Raises
+    ------
+    InputError
+        If the directory is not that of a run, or cannot be read.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._ledger = open_ledger(directory, readonly=True)
+        self._seen = 0
+        self.facts: dict[str, Any] = {}
+        self.nodes: tuple[NodeFacts, ...] = ()
+        self.jobs: list[Row] = []
+        self.timeline = Timeline()
+        self.last_events: deque[Row] = deque(maxlen=_LAST_EVENTS)
+        self.driver = "stopped"
+        self._labels: dict[str, str] = {}
+        self.refresh()
+
+    def refresh(self) -> list[Row]:
+        """Read jobs, facts and new events; returns the new events.
+
+        Raises
+        ------
+        InputError
+            If the ledger cannot be read any more.
+        """
+        try:
+            self.facts = {key: self._ledger.value(key) for key in _FACTS}
+            self.nodes = _nodes(self.facts["nodes"] or [])
+            self.jobs = list(self._ledger.jobs())
+            new: list[Row] = list(self._ledger.events(self._seen))
+        except (sqlite3.Error, json.JSONDecodeError) as error:
+            raise InputError(f"{self._ledger.path}: cannot be read: {error}") from error
+        self._labels = {device.uuid: f"{device.node}:{device.index}" for device in self.devices}
+        if new:
+            self._seen = int(new[-1]["seq"])
+        self.timeline.feed(new)
+        self.last_events.extend(new)
+        self.driver = self._driver()
+        return new
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._ledger.close()
+
+    def __enter__(self) -> RunReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def samples(self) -> list[Row]:
+        """All measurements, in order."""
+        return list(self._ledger.samples())
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Devices of all nodes, node by node."""
+        return tuple(device for node in self.nodes for device in node.devices)
+
+    @property
+    def now_s(self) -> float:
+        """Time of the run [s]: the clock's while a driver runs, of the last event otherwise."""
+        began = self.facts["began_unix"]
+        if began is None or self.driver != "running":
+            return self.timeline.last_s
+        return max(time.time() - float(began), self.timeline.last_s)
+
+    def device_label(self, uuid: str) -> str:
+        """``NODE:INDEX`` of a device, its own name if the run does not know it."""
+        return self._labels.get(uuid, uuid)
+
+    def _driver(self) -> str:
+        if self.facts["ended"]:
+            return "ended"
+        return "running" if self._driver_lives() else "stopped"
+
+    def _driver_lives(self) -> bool:
+        """Whether the driver's process has its lock file open; only of this machine, and no lock is taken."""
+        pid = self.timeline.pid
+        if pid is None:
+            return False
+        lock = (self.directory / "driver.lock").resolve()
+        try:
+            with os.scandir(f"/proc/{int(pid)}/fd") as handles:
+                return any(_points_to(handle.path, lock) for handle in handles)
+        except OSError:
+            return False
+
+
+_FACTS = ("run_id", "policy", "hosts", "round_s", "began_unix", "nodes", "ended", "ready")
+
+
+def open_ledger(directory: Path, *, readonly: bool) -> Ledger:
+    """The ledger of a state directory.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it cannot be read.
+    """
+    try:
+        if not (directory / "run.db").is_file():
+            raise InputError(
+                f"{directory}: is no state directory of a run: it has no run.db, "
+                "expected what `shadowprice execute --state` was given"
+            )
+        return Ledger.open(directory / "run.db", readonly=readonly)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be read: {error}") from error
+
+
+def _nodes(rows: list[Row]) -> tuple[NodeFacts, ...]:
+    return tuple(
+        NodeFacts(
+            str(row["name"]),
+            str(row["gpu_type"]),
+            tuple(
+                Device(str(row["name"]), int(d["index"]), str(d["uuid"])) for d in row["devices"]
+            ),
+        )
+        for row in rows
+    )
+
+
+def _points_to(handle: str, path: Path) -> bool:
+    try:
+        return os.readlink(handle) == str(path)
+    except OSError:
+        return False

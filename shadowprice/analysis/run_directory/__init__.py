@@ -1,0 +1,1 @@
+"""Run directories: enough on disk to verify a run, and to plot it, again."""

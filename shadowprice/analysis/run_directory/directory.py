@@ -1,0 +1,242 @@
+"""Run directories: enough on disk to verify a run, and to plot it, again.
+
+========================  ==================================================================
+``run.json``              format version, kind, policy, settings, cluster, overheads, metrics,
+                          and the SHA-256 of everything, itself included
+``workload.parquet``      the jobs
+``schedule.parquet``      the schedule
+``forks.parquet``         instead of it, of a run of kind ``forks``, the record of copies
+``together.parquet``      rates of jobs that share GPUs, where the instance has them
+``graphs.json``           job graphs and their network, where the instance has them
+``conditions.json``       conditions of runs, where the instance has them
+========================  ==================================================================
+
+The digests catch damage, mixed-up files and careless edits, not forgery: whoever recomputes
+them can still not pass a schedule that breaks a rule, nor metrics that are not the schedule's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shadowprice.analysis.copies.outcome import ForkOutcome
+from shadowprice.analysis.hadar_metrics import SUMMARY
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.run_directory import conditions as conditions_file
+from shadowprice.analysis.run_directory.copies import KIND, load_forks, save_forks
+from shadowprice.analysis.run_directory.files import (
+    CONDITIONS,
+    FORMAT,
+    GRAPHS,
+    RUN,
+    SCHEDULE,
+    TOGETHER,
+    WORKLOAD,
+    Description,
+    check_digests,
+    check_kinds,
+    check_metrics,
+    described_cluster,
+    parsed,
+    read_cluster,
+    read_json,
+    write_run,
+)
+from shadowprice.analysis.run_directory.graphs import from_json, to_json
+from shadowprice.analysis.run_directory.rates import from_table, to_table
+from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.files import read_bytes, read_text
+from shadowprice.instances.graphs.workload_graphs import JobGraphs
+from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.workload_files import read_workload, write_workload
+
+__all__ = ["GRAPHS", "RUN", "SCHEDULE", "TOGETHER", "WORKLOAD", "load", "load_gangs", "save"]
+
+SCHEDULE_KIND = "schedule"
+"""Kind of a run with a schedule, also where none is written."""
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "policy": str,
+    "settings": dict,
+    "decisions": int,
+    "cpu_s": (int, float),
+    "cluster": list,
+    "overheads": dict,
+    "metrics": dict,
+    "sha256": dict,
+}
+
+
+def save(outcome: Outcome | ForkOutcome, directory: str | Path) -> None:
+    """Write a run directory; an earlier run there is replaced.
+
+    Raises
+    ------
+    InputError
+        If the path is a file, is a directory that holds something else than an earlier run, or
+        cannot be written; or if a setting cannot be written as JSON.
+    """
+    if isinstance(outcome, ForkOutcome):
+        save_forks(outcome, Path(directory))
+        return
+    instance, together = outcome.instance, outcome.instance.together
+    graphs, conditions = instance.graphs, instance.conditions
+    schedule = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
+    writers: dict[str, Callable[[Path], object]] = {
+        WORKLOAD: lambda path: write_workload(instance.workload, path),
+        SCHEDULE: lambda path: pq.write_table(schedule, path),
+    }
+    if together is not None:
+        writers[TOGETHER] = lambda path: pq.write_table(to_table(together), path)
+    if graphs is not None:
+        writers[GRAPHS] = lambda path: path.write_text(to_json(graphs), encoding="utf-8")
+    if conditions is not None:
+        text = conditions_file.to_json(conditions)
+        writers[CONDITIONS] = lambda path: path.write_text(text, encoding="utf-8")
+    write_run(Path(directory), writers, _describe(outcome))
+
+
+def load(directory: str | Path) -> Outcome | ForkOutcome:
+    """Read a run directory and verify it again, its recorded metrics included.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, corrupt or of another format.
+    VerificationError
+        If a file is not the one that was saved, the schedule breaks a rule, or a recorded metric
+        is not what the schedule gives.
+    """
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such directory")
+    described = read_json(directory / RUN)
+    kind = described.get("kind", SCHEDULE_KIND)
+    if kind == KIND:
+        return load_forks(described, directory)
+    if kind != SCHEDULE_KIND:
+        raise InputError(
+            f"{directory / RUN}: kind is {kind!r}, expected {SCHEDULE_KIND!r} or {KIND!r}"
+        )
+    return _load_schedule(described, directory)
+
+
+def load_gangs(directory: str | Path) -> Outcome:
+    """As :func:`load`, for runs of jobs that run as one gang each.
+
+    Raises
+    ------
+    InputError
+        Also if jobs ran as several copies, of which there is no schedule and no bound.
+    """
+    outcome = load(directory)
+    if isinstance(outcome, ForkOutcome):
+        raise InputError(
+            f"{directory}: policy {outcome.policy!r} runs a job as several copies, expected a run with "
+            "a schedule"
+        )
+    return outcome
+
+
+def _load_schedule(described: Description, directory: Path) -> Outcome:
+    run_path, schedule_path = directory / RUN, directory / SCHEDULE
+    check_kinds(described, _KINDS, run_path)
+    instance = Instance(
+        read_cluster(described["cluster"], run_path),
+        parsed(directory / WORKLOAD, read_workload),
+        _overheads(described["overheads"], run_path),
+        _together(described.get("together"), run_path),
+        parsed(directory / GRAPHS, _read_graphs) if "graphs" in described else None,
+        parsed(directory / CONDITIONS, _read_conditions) if "conditions" in described else None,
+    )
+    schedule = parsed(schedule_path, _read_schedule)
+    try:
+        outcome = Outcome.verified(
+            instance,
+            schedule,
+            policy=described["policy"],
+            settings=described["settings"],
+            decisions=described["decisions"],
+            cpu_s=float(described["cpu_s"]),
+        )
+    except VerificationError as error:
+        raise VerificationError(f"{schedule_path}: {error}") from error
+    check_metrics(described["metrics"], outcome.summary(), run_path, later=SUMMARY)
+    # Last, since a broken rule or a wrong metric says more than a digest that differs.
+    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
+    given = (name for part, name in parts.items() if part in described)
+    check_digests(described, directory, (WORKLOAD, SCHEDULE, *given))
+    return outcome
+
+
+def _describe(outcome: Outcome) -> Description:
+    """Content of ``run.json`` but the digests."""
+    instance, together = outcome.instance, outcome.instance.together
+    described: Description = {
+        "format": FORMAT,
+        "kind": SCHEDULE_KIND,
+        "policy": outcome.policy,
+        "settings": dict(outcome.settings),
+        "decisions": outcome.decisions,
+        "cpu_s": outcome.cpu_s,
+        "verify_cpu_s": outcome.verify_cpu_s,
+        "cluster": described_cluster(instance.cluster),
+        "overheads": asdict(instance.overheads),
+        "metrics": outcome.summary(),
+    }
+    if together is not None:
+        described["together"] = {"gpu_types": together.gpu_types, "source": together.source}
+    if instance.graphs is not None:
+        described["graphs"] = len(instance.graphs.graph)
+    if instance.conditions is not None:
+        described["conditions"] = True
+    return described
+
+
+def _read_schedule(path: Path) -> Schedule:
+    frame: pd.DataFrame = pq.read_table(pa.BufferReader(read_bytes(path))).to_pandas()
+    return Schedule.from_frame(frame, source=str(path))
+
+
+def _read_graphs(path: Path) -> JobGraphs:
+    return from_json(read_text(path), path=str(path))
+
+
+def _read_conditions(path: Path) -> Conditions:
+    return conditions_file.from_json(read_text(path), path=str(path))
+
+
+def _overheads(values: dict[str, Any], path: Path) -> Overheads:
+    try:
+        steps = tuple((int(gpus), float(cost)) for gpus, cost in values["restart_by_gpus"])
+        return Overheads(**{**values, "restart_by_gpus": steps})
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{path}: overheads are not as saved: {error}") from error
+
+
+def _together(described: Any, path: Path) -> Throughputs | None:
+    """Rates of pairs, for which the description has only the names of GPU types and the source."""
+    if described is None:
+        return None
+    try:
+        types, source = (
+            tuple(str(name) for name in described["gpu_types"]),
+            str(described["source"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: together is not as saved: {error}") from error
+
+    def read(file: Path) -> Throughputs:
+        table = pq.read_table(pa.BufferReader(read_bytes(file)))
+        return from_table(table, types, source, path=str(file))
+
+    return parsed(path.with_name(TOGETHER), read)

@@ -1,0 +1,230 @@
+"""The ratio study: how far every policy is from what was possible, over families and sizes.
+
+A cell is one drawn instance: a family, a number of jobs and the number of the draw. Its seed depends
+on these and the study's seed alone, and its bound on nothing that looks at a clock, so that a row is
+the same whoever computes it and when. Rows are written in the order of the cells, whole lines only: a
+study that was stopped goes on where it was, and leaves the same bytes as one that was not, from one
+process or many.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+from shadowprice.analysis.comparing import rounded_up
+from shadowprice.analysis.optimum import exact_cost
+from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.study.families import FAMILIES, family
+from shadowprice.errors import InputError
+from shadowprice.instances.objective import Objective
+from shadowprice.solvers.offline.strongest import repeatable_bounds
+from shadowprice.solvers.registry import policies
+from shadowprice.solvers.registry import policy as policy_by_name
+
+OBJECTIVES = (Objective.COMPLETION, Objective.FLOW)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is studied.
+
+    Parameters
+    ----------
+    families : tuple of str
+        Names in :data:`shadowprice.analysis.study.families.FAMILIES`.
+    sizes : tuple of int
+        Numbers of jobs.
+    draws : int
+        Instances of each family and size.
+    policies : tuple of str
+        As on the command line; all there are if empty.
+    seed : int
+    columns : int
+        Size of the interval LPs behind the bounds.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or given twice, or a number is out of range.
+    """
+
+    families: tuple[str, ...] = tuple(FAMILIES)
+    sizes: tuple[int, ...] = (30, 100)
+    draws: int = 10
+    policies: tuple[str, ...] = ()
+    seed: int = 0
+    columns: int = 20_000
+
+    def __post_init__(self) -> None:
+        for name in self.families:
+            family(name)
+        for name in self.policies:
+            policy_by_name(name)
+        if not self.policies:
+            object.__setattr__(self, "policies", tuple(policies()))
+        for what in ("families", "sizes", "policies"):
+            given = getattr(self, what)
+            if not given or len(set(given)) < len(given):
+                raise InputError(f"study: {what} are {given!r}, expected some, each once")
+        limits = {"draws": self.draws, "columns": self.columns, "sizes": min(self.sizes)}
+        for what, value in limits.items():
+            if value < 1:
+                raise InputError(f"study: {what} has {value!r}, expected at least 1")
+        if not 0 <= self.seed < 2**32:
+            raise InputError(f"study: seed is {self.seed!r}, expected 0 to 2^32 - 1")
+
+    def cells(self) -> Iterator[Cell]:
+        """All cells, in the order of the table."""
+        for name in self.families:
+            for jobs in self.sizes:
+                for draw in range(self.draws):
+                    yield Cell(name, jobs, draw)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One drawn instance."""
+
+    family: str
+    jobs: int
+    draw: int
+
+    def seed(self, seed: int) -> int:
+        """Seed of its instance: a child of the study's, by what the cell is and not by its place."""
+        named = int.from_bytes(hashlib.sha256(self.family.encode()).digest()[:4], "big")
+        child = np.random.SeedSequence(seed, spawn_key=(named, self.jobs, self.draw))
+        return int(child.generate_state(1)[0])
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """One policy on one instance, in one objective; costs and bounds in seconds, ratios rounded up.
+
+    Bounds are of preemptive schedules of rigid gangs.
+    """
+
+    family: str
+    jobs: int
+    draw: int
+    policy: str
+    objective: str
+    cost_s: float
+    bound_s: float
+    bound_kind: str
+    ratio: float
+    seed: int
+    columns: int
+
+
+COLUMNS = tuple(field.name for field in fields(StudyRow))
+
+
+def run_cell(cell: Cell, study: Study, chosen: tuple[str, ...]) -> list[StudyRow]:
+    """Rows of some policies on one instance; every schedule is verified, every bound exact."""
+    instance = family(cell.family).instance(cell.jobs, cell.seed(study.seed))
+    bounds = repeatable_bounds(instance, OBJECTIVES, columns=study.columns)
+    rows = []
+    for name in chosen:
+        outcome = simulate_policy(instance.workload, instance.cluster, name)
+        for goal, bound in bounds.items():
+            cost_s = goal.cost_s(instance.workload, outcome.end_s)
+            ratio = exact_cost(instance, goal, outcome.end_s) / bound.ticks
+            rows.append(
+                StudyRow(
+                    **asdict(cell), policy=name, objective=str(goal), cost_s=cost_s,
+                    bound_s=bound.value_s, bound_kind=bound.kind, ratio=rounded_up(ratio),
+                    seed=study.seed, columns=study.columns,
+                )
+            )  # fmt: skip
+    return rows
+
+
+def run_study(
+    study: Study,
+    path: Path,
+    *,
+    processes: int = 1,
+    progress: Callable[[str], None] = lambda step: None,
+) -> pd.DataFrame:
+    """Compute the rows that a file does not have yet, and append them; the whole table.
+
+    Raises
+    ------
+    InputError
+        If the file is not of such a study, or of one with another seed or effort.
+    """
+    done = _recover(study, path)
+    tasks = []
+    for cell in study.cells():
+        known = done.get(cell, set())
+        missing = tuple(name for name in study.policies if name not in known)
+        if missing:
+            tasks.append((cell, missing))
+    # Rows come back in the order of the tasks, whoever is done first.
+    found = Parallel(n_jobs=processes, return_as="generator")(
+        delayed(run_cell)(cell, study, missing) for cell, missing in tasks
+    )
+    with path.open("a", encoding="utf-8", newline="") as file:
+        for (cell, _), rows in zip(tasks, found, strict=True):
+            file.write(_text(rows))
+            file.flush()
+            progress(f"{cell.family}, {cell.jobs} jobs, draw {cell.draw}")
+    return pd.read_csv(path)
+
+
+def _text(rows: Sequence[StudyRow]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    for row in rows:
+        # repr of a float reads back as the same number.
+        writer.writerow([getattr(row, name) for name in COLUMNS])
+    return buffer.getvalue()
+
+
+def _recover(study: Study, path: Path) -> Mapping[Cell, set[str]]:
+    """Policies that are done, by cell; cuts off a broken last line, and half a policy's rows."""
+    header = ",".join(COLUMNS) + "\n"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = text.splitlines(keepends=True)
+    if header.startswith(text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(header, encoding="utf-8", newline="")
+        return {}
+    if not lines[-1].endswith("\n"):
+        lines.pop()
+    if not lines or lines[0] != header:
+        first = text.partition("\n")[0]
+        raise InputError(f"{path}: has columns {first!r}, expected {header.strip()!r}")
+    seen: dict[tuple[Cell, str], int] = {}
+    for number, row in enumerate(csv.DictReader(lines), start=2):
+        try:
+            cell = Cell(row["family"], int(row["jobs"]), int(row["draw"]))
+            effort = int(row["seed"]), int(row["columns"])
+        except (TypeError, ValueError):
+            raise InputError(f"{path}: row {number} is no row of a ratio study") from None
+        if effort != (study.seed, study.columns):
+            raise InputError(
+                f"{path}: row {number} has seed and columns {effort}, expected "
+                f"{(study.seed, study.columns)}; choose another file"
+            )
+        seen[cell, row["policy"]] = seen.get((cell, row["policy"]), 0) + 1
+    last = len(lines) - 1
+    for key, count in list(seen.items())[-1:]:
+        if count < len(OBJECTIVES):
+            last -= count
+            del seen[key]
+    with path.open("r+b") as file:
+        file.truncate(len("".join(lines[: last + 1]).encode()))
+    done: dict[Cell, set[str]] = {}
+    for cell, name in seen:
+        done.setdefault(cell, set()).add(name)
+    return done

@@ -1,0 +1,1 @@
+"""Total utility: policies against a certified bound and the offline optimum."""

@@ -1,0 +1,232 @@
+"""Total utility of policies against a certified bound and, where it is proven, the offline optimum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shadowprice.analysis.comparing import distinct_names, refuse_forks, rounded_up
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import sets_prices, simulate_policy
+from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
+from shadowprice.analysis.utility.instance import UtilityInstance
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.workload import Workload
+from shadowprice.solvers.hadar.offline.branch_and_price import OfflineOptimum, optimum
+from shadowprice.solvers.policy import Policy
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+ROUND_S = 360.0
+"""Round of utilities [s] where none is given, that of Hadar's policies."""
+
+_OFFLINE_CELLS = 3_000
+"""Jobs times rounds up to which the offline optimum is tried."""
+
+
+@dataclass(frozen=True)
+class UtilityRow:
+    """One policy against the bound.
+
+    Parameters
+    ----------
+    utility : float
+        Total utility, of each job at the end of the round in which it completes.
+    bound, bound_kind
+        No schedule earns more, and by which prices.
+    optimum : float or None
+        The bound again if a run or the offline plan attains it, else None.
+    ratio : float
+        bound / utility, rounded up, at least 1; infinite where nothing was earned.
+    certified : bool
+        Whether the schedule was verified and the bound holds in exact arithmetic.
+    """
+
+    policy: str
+    utility: float
+    bound: float
+    bound_kind: str
+    optimum: float | None
+    ratio: float
+    certified: bool
+
+    def sentence(self) -> str:
+        """The result in words."""
+        # Rounded down: a share that is not reached must not be claimed.
+        share = 0.0 if math.isinf(self.ratio) else math.floor(1000 / Fraction(self.ratio)) / 10
+        proof = "certified" if self.certified else "not certified"
+        return (
+            f"{self.policy} reaches at least {share:.1f} % of the largest possible utility "
+            f"({proof} by {self.bound_kind})"
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The best schedule of whole rounds that was found with everything known from the start.
+
+    Parameters
+    ----------
+    utility, bound : float
+        What it earns, and the most that a schedule of whole rounds earns of jobs that complete
+        before the compared runs are over (float arithmetic, not certified).
+    proven : bool
+        Whether the two agree.
+    """
+
+    utility: float
+    bound: float
+    proven: bool
+
+    def sentence(self, certified: CertifiedBound) -> str:
+        """What it says of the bound."""
+        share = 100.0 * self.utility / float(certified.value) if certified.value else 100.0
+        proof = "proven optimal, in floats" if self.proven else "not proven optimal"
+        return (
+            f"the best plan of whole rounds that knows all jobs from the start earns {self.utility:.6g}, "
+            f"{share:.1f} % of the bound ({proof})"
+        )
+
+
+@dataclass(frozen=True)
+class UtilityComparison:
+    """Rows, and the verified outcomes behind them."""
+
+    utility: str
+    round_s: float
+    rows: tuple[UtilityRow, ...]
+    bound: CertifiedBound
+    plan: Plan | None
+    outcomes: Mapping[str, Outcome]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a policy."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(row) for row in self.rows])
+
+    def to_dict(self) -> dict[str, object]:
+        """What ``--json`` prints; ratios of nothing earned are None."""
+        rows = [asdict(row) for row in self.rows]
+        for row in rows:
+            row["ratio"] = row["ratio"] if row["ratio"] < float("inf") else None
+        return {
+            "objective": "utility",
+            "utility": self.utility,
+            "round_s": self.round_s,
+            "policies": rows,
+            "plan": None if self.plan is None else asdict(self.plan),
+        }
+
+    def sentences(self) -> list[str]:
+        """The result in words."""
+        told = [row.sentence() for row in self.rows]
+        return told if self.plan is None else [*told, self.plan.sentence(self.bound)]
+
+    def plot(self) -> Figure:
+        """CDFs of job completion times beside bars of certified ratios."""
+        from shadowprice.analysis.plots.distributions import plot_comparison
+
+        return plot_comparison(
+            self.outcomes,
+            {row.policy: row.ratio for row in self.rows},
+            objective=self.utility.replace("_", " "),
+            certified={row.policy: row.optimum is not None for row in self.rows},
+            ratio_name="bound / utility",
+            hatched="hatched: against an upper bound, not the proven optimum",
+        )
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<li>{escape(each)}</li>" for each in self.sentences())
+        return f"{self.frame.to_html(index=False)}<ul>{sentences}</ul>"
+
+
+def compare_utility(
+    workload: Workload,
+    cluster: Cluster | str | Path,
+    policies: Sequence[str | Policy] = ("hadar", "hadar-committed", "fifo", "las2d"),
+    utility: str = "effective_throughput",
+    semantics: Semantics | None = None,
+    *,
+    budget_s: float = 20.0,
+    drop_infeasible: bool = False,
+    progress: Callable[[str], None] = lambda step: None,
+) -> UtilityComparison:
+    """Run policies over the same workload and bound the total utility that any of them could have.
+
+    Parameters
+    ----------
+    utility : str
+        One of ``effective_throughput``, ``completion_time``, ``fairness``, ``deadline``.
+    semantics : Semantics, optional
+        Its ``round_s``, if positive, is the round of utilities as well, else that is 360 s.
+    budget_s : float
+        CPU time for better prices, and as much for the offline optimum of small instances [s].
+    progress : callable
+        Told of each step.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or given twice, or a run is outside of what the bounds are about: job
+        graphs, shared GPUs, several copies of a job, presets that change the workload.
+    """
+    chosen = semantics or Semantics()
+    names = distinct_names(policies)
+    outcomes: dict[str, Outcome] = {}
+    for name, policy in zip(names, policies, strict=True):
+        refuse_forks(name)
+        progress(f"simulating {name}")
+        kept = chosen.preset is None and sets_prices(chosen.recipe(workload, policy).policy)
+        outcomes[name] = simulate_policy(
+            workload, cluster, policy, replace(chosen, prices=kept),
+            drop_infeasible=drop_infeasible,
+        )  # fmt: skip
+    round_s = chosen.round_s or ROUND_S
+    given = UtilityInstance.of(list(outcomes.values()), utility, round_s)
+    progress("looking for the offline optimum")
+    found = _optimum(given, budget_s)
+    progress("bounding the utility")
+    offered = {} if found is None else {"the offline optimum's prices": found.prices}
+    bound = certified_bound(given, outcomes, budget_s, offered)
+    plan = None if found is None else Plan(found.value, found.bound, found.proven)
+    rows = _rows(given, outcomes, bound)
+    return UtilityComparison(utility, round_s, rows, bound, plan, outcomes)
+
+
+def _optimum(given: UtilityInstance, budget_s: float) -> OfflineOptimum | None:
+    """Branch and price, for instances small enough to try."""
+    if not 0 < len(given.instance.workload) * given.rounds <= _OFFLINE_CELLS:
+        return None
+    return optimum(given.instance, given.table(), time_limit_s=budget_s)
+
+
+def _rows(
+    given: UtilityInstance, outcomes: Mapping[str, Outcome], bound: CertifiedBound
+) -> tuple[UtilityRow, ...]:
+    earned = {name: given.earned(outcome) for name, outcome in outcomes.items()}
+    most = rounded_up(bound.value)
+    optimal = most if max(earned.values()) == bound.value else None
+    return tuple(
+        UtilityRow(
+            name, float(utility), most, bound.kind, optimal, rounded_up(_ratio(bound, utility)), True
+        )
+        for name, utility in earned.items()
+    )  # fmt: skip
+
+
+def _ratio(bound: CertifiedBound, utility: Fraction) -> Fraction | None:
+    """Bound over what was earned; None if that is nothing and the bound is not."""
+    if utility > 0:
+        return bound.value / utility
+    return Fraction(1) if bound.value == 0 else None

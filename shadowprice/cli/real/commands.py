@@ -1,0 +1,96 @@
+"""``shadowprice status``, ``cancel`` and ``report``: real runs, looked at from another terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shadowprice.cli.options import JsonOption
+from shadowprice.cli.show import console, write
+from shadowprice.errors import InputError
+
+StateArgument = Annotated[
+    Path, typer.Argument(help="State directory: what `execute --state` was given.", metavar="DIR")
+]
+
+_EVENTS = 10
+
+
+def status_command(
+    state: StateArgument,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until the run is over or Ctrl-C.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where a real run stands: jobs, who holds which GPU, why each waits, last events."""
+    from shadowprice.analysis.real_runs.run import RunReader
+    from shadowprice.analysis.real_runs.status import status_record
+    from shadowprice.cli.real.live import Following
+    from shadowprice.cli.real.view import view
+
+    if follow and as_json:
+        raise InputError("--follow: shows a view, expected no --json")
+    if follow:
+        # Fails here, not in a thread, where the directory is none of a run.
+        RunReader(state).close()
+        with Following(state, console, until_over=True) as following:
+            following.wait()
+        if following.error is not None:
+            raise following.error
+        return
+    with RunReader(state) as run:
+        if as_json:
+            print(json.dumps(status_record(run)))
+        else:
+            console.print(view(run, console.size.width, events=_EVENTS))
+
+
+def cancel_command(
+    state: StateArgument,
+    jobs: Annotated[list[str], typer.Argument(help="Names of jobs.", metavar="JOB...")],
+) -> None:
+    """Cancel jobs of a real run; those that run are asked to stop. All of them, or none."""
+    from shadowprice.analysis.real_runs.run import OVER, RunReader, open_ledger
+
+    ledger = open_ledger(state, readonly=False)
+    try:
+        with ledger.transaction():
+            states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
+            for job in dict.fromkeys(jobs):
+                if job not in states:
+                    raise InputError(
+                        f"{state}: has no job {job!r}, expected one of {', '.join(states) or 'none'}; "
+                        "nothing was cancelled"
+                    )
+                if states[job] in OVER:
+                    raise InputError(
+                        f"{state}: job {job!r} is {states[job]} already; nothing was cancelled"
+                    )
+                ledger.update_job(job, cancel=1)
+    finally:
+        ledger.close()
+    with RunReader(state) as run:
+        acts = run.driver == "running"
+    when = "the driver acts at once" if acts else "the driver will act when it is started again"
+    console.print(f"to be cancelled: {', '.join(jobs)}; {when}", markup=False, highlight=False)
+
+
+def report_command(
+    state: StateArgument,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Page to write; DIR/report.html if none.")
+    ] = None,
+) -> None:
+    """Write one HTML page about a real run: devices over time, jobs, load, throughput, drift."""
+    from shadowprice.analysis.real_runs.report import report
+    from shadowprice.analysis.real_runs.run import RunReader
+
+    target = state / "report.html" if output is None else output
+    with RunReader(state) as run:
+        page = report(run)
+    write(target, lambda: target.write_text(page, encoding="utf-8"))
+    console.print(str(target), markup=False, highlight=False, soft_wrap=True)

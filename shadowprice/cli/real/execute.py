@@ -1,0 +1,142 @@
+"""``shadowprice execute``: a policy over real jobs on real hosts."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shadowprice.cli.options import JsonOption, ThroughputsOption
+from shadowprice.cli.show import console, stderr
+from shadowprice.execution.real.limits import Limits
+
+if TYPE_CHECKING:
+    from shadowprice.execution.real.driver import Summary
+    from shadowprice.execution.real.settings import Settings
+
+
+NOT_ALL, INTERRUPTED = 1, 130
+"""Exit codes: some jobs did not finish; Ctrl-C."""
+
+_LIMITS = Limits()
+
+
+def execute_command(
+    jobs: Annotated[Path, typer.Argument(help="Jobs to run (YAML).", metavar="JOBS")],
+    policy: Annotated[
+        str, typer.Option("--policy", help="Name[:parameter=value,...]; see `policies`.")
+    ],
+    hosts: Annotated[
+        str,
+        typer.Option(
+            "--hosts",
+            help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:PARTITION].",
+        ),
+    ] = "local",
+    round_s: Annotated[
+        float, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
+    ] = 60.0,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state", help="State directory; the same again goes on. JOBS.state if none."
+        ),
+    ] = None,
+    placement: Annotated[
+        str, typer.Option("--placement", help="count, consolidate, pack or skew.")
+    ] = "count",
+    throughputs: ThroughputsOption = None,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            "--share", help="Let jobs share GPUs; each is assumed to keep this part of its rate."
+        ),
+    ] = None,
+    grace_s: Annotated[
+        float, typer.Option("--grace", help="Seconds a stopped job has for a last checkpoint.")
+    ] = _LIMITS.grace_s,
+    ttl_s: Annotated[
+        float, typer.Option("--ttl", help="Seconds jobs go on after the driver died.")
+    ] = _LIMITS.ttl_s,
+    start_s: Annotated[
+        float, typer.Option("--start-timeout", help="Seconds until a started job must run.")
+    ] = _LIMITS.start_s,
+    hang_s: Annotated[
+        float, typer.Option("--hang-timeout", help="Seconds without a step: failed.")
+    ] = _LIMITS.hang_s,
+    retries: Annotated[
+        int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
+    ] = _LIMITS.retries,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    no_view: Annotated[bool, typer.Option("--no-view", help="Show nothing while it runs.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run jobs on real hosts under a policy; the same command again goes on where it was.
+
+    Ctrl-C asks running jobs for a last checkpoint and ends; a second one leaves at once. The exit
+    code is 0 if all jobs finished, 1 if some did not, 130 after Ctrl-C.
+    """
+    from shadowprice.analysis.real_runs.plan import plan
+    from shadowprice.cli.real.plan import print_plan
+    from shadowprice.execution.real.settings import Settings
+
+    settings = Settings(
+        jobs=jobs, policy=policy, hosts=hosts, round_s=round_s,
+        state=jobs.with_suffix(".state") if state is None else state,
+        placement=placement, throughputs=throughputs, share=share,
+        limits=replace(
+            _LIMITS, grace_s=grace_s, ttl_s=ttl_s, start_s=start_s, hang_s=hang_s, retries=retries
+        ),
+    )  # fmt: skip
+    if dry_run:
+        print_plan(plan(settings), as_json)
+        return
+    summary = _carry_out(settings, shown=not (no_view or as_json))
+    _say_how_it_ended(settings, summary, as_json)
+    if summary.interrupted:
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(0 if summary.all_finished else NOT_ALL)
+
+
+def _carry_out(settings: Settings, *, shown: bool) -> Summary:
+    from shadowprice.cli.real.live import Following
+    from shadowprice.execution.real.driver import execute
+
+    if not shown:
+        return execute(settings)
+    with Following(settings.state, console) as following:
+        summary = execute(settings)
+    if following.error is not None:
+        stderr.print(f"the view ended: {following.error}", style="yellow", markup=False)
+    return summary
+
+
+def _say_how_it_ended(settings: Settings, summary: Summary, as_json: bool) -> None:
+    from shadowprice.analysis.real_runs.run import RunReader
+    from shadowprice.analysis.real_runs.status import status_record
+    from shadowprice.cli.real.results import print_results
+
+    if as_json:
+        with RunReader(settings.state) as run:
+            print(json.dumps(status_record(run, events=0)))
+    else:
+        states = ", ".join(
+            f"{number} {state}" for state, number in Counter(summary.jobs.values()).items()
+        )
+        console.print(
+            f"{len(summary.jobs)} jobs: {states}; `shadowprice report {settings.state}` draws them",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        if not summary.interrupted:
+            print_results(settings.state)
+    if summary.interrupted:
+        stderr.print(
+            f"stopped: everything is kept in {settings.state}, the same command goes on with it",
+            style="yellow", markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip

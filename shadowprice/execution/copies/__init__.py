@@ -1,0 +1,1 @@
+"""HadarE in simulation: rounds in which a job runs as several copies."""

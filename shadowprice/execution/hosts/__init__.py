@@ -1,0 +1,1 @@
+"""Where leases run: one package a host, found by its name."""

@@ -1,0 +1,281 @@
+"""The driver's side of a lease's directory: orders, renewals, stops, and what became of them.
+
+Files are the only channel between driver and supervisors, so that either may die. A job may write
+what it likes into its directory: garbage is taken as absent, nothing here raises because of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shadowprice.execution.hosts.lease_records import (
+    REPORT_LIMIT_BYTES,
+    read_exit,
+    read_report,
+    read_text_tail,
+)
+from shadowprice.execution.hosts.protocol import Exit, Order, Phase, Seen
+from shadowprice.execution.real.fence import raise_fence, read_fence
+from shadowprice.execution.real.supervisor_copy import copy_supervisor, supervisor_argv
+from shadowprice.execution.supervision.files import (
+    ending,
+    read_json,
+    take_lock,
+    write_json,
+    write_text,
+)
+from shadowprice.execution.supervision.processes import bury, machine, process
+
+__all__ = [
+    "copy_supervisor",
+    "raise_fence",
+    "read_exit",
+    "read_fence",
+    "read_report",
+    "read_text_tail",
+    "supervisor_argv",
+]
+
+LEASE_BYTES = 256
+LIVENESS_S = 0.5
+"""A supervisor that dies changes no file; so often its lock is tried."""
+
+
+def write_order(order: Order) -> bool:
+    """Make a lease's directory, with its order and its first renewal; False if it has one already.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    directory = order.directory
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if directory.is_symlink():
+        raise OSError(f"lease directory {directory} is a link")
+    if os.path.lexists(directory / "order.json"):
+        return False
+    write_text(f"{directory}/lease.json", _padded(_lease(1, False, order.grace_s, "")))
+    key = order.key
+    text = {
+        **{"job": key.job, "epoch": key.epoch, "rank": key.rank, "copy": key.copy},
+        "argv": list(order.argv),
+        "env": dict(order.env),
+        "working_directory": str(order.working_directory),
+        "ttl_s": order.ttl_s,
+        "grace_s": order.grace_s,
+        "log_bytes": order.log_bytes,
+    }
+    write_json(f"{directory}/order.json", text)
+    return True
+
+
+def renew(directory: Path) -> None:
+    """Let a lease go on for another time to live; does nothing if it was asked to stop."""
+    lease = read_json(f"{directory}/lease.json", REPORT_LIMIT_BYTES) or {}
+    if lease.get("stop") is not True:
+        renewed = _lease(_next_serial(lease), False, lease.get("grace_s", 10.0), "")
+        if not _overwrite(f"{directory}/lease.json", renewed):
+            _put_lease(directory, renewed)
+
+
+def ask_stop(directory: Path, grace_s: float, reason: str) -> None:
+    """Ask a command to end, and its supervisor to kill it after ``grace_s``; void it if it has not begun."""
+    lease = read_json(f"{directory}/lease.json", REPORT_LIMIT_BYTES) or {}
+    _put_lease(directory, _lease(_next_serial(lease), True, grace_s, reason))
+    if not os.path.lexists(directory / "supervisor.json"):
+        void(directory, reason)
+
+
+def void(directory: Path, detail: str = "") -> bool:
+    """Make sure that a lease that has not begun never begins; whether it has not.
+
+    Nothing happens while its supervisor lives, or if it has lived.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = take_lock(str(directory))
+    except OSError:
+        return False
+    if lock is None:
+        return False
+    try:
+        if os.path.lexists(directory / "supervisor.json"):
+            return False
+        if not os.path.lexists(directory / "exit.json"):
+            write_json(f"{directory}/exit.json", ending(0, "void", detail=detail))
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+
+
+def adopt_or_void(directory: Path, wait_s: float = 3.0) -> bool:
+    """Make sure that a lease has begun by now or never begins; whether it has begun."""
+    until = time.monotonic() + wait_s
+    while not void(directory, "it had not begun when the driver was started again"):
+        if os.path.lexists(directory / "supervisor.json"):
+            return True
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return False
+
+
+def read_supervisor(directory: Path) -> dict[str, Any] | None:
+    """``supervisor.json``, written just before the command begins."""
+    found = read_json(f"{directory}/supervisor.json", REPORT_LIMIT_BYTES) or {}
+    numbers = ("pid", "start_ticks", "command_pid", "command_start_ticks")
+    return found if all(type(found.get(key)) is int for key in numbers) else None
+
+
+def read_seen(directory: Path, recorded: Mapping[str, Any] | None = None) -> Seen:
+    """What the files of a lease say. Never raises.
+
+    If its supervisor died, what it left is killed first; that takes at most about a second, and
+    the phase stays ``RUNNING`` until nothing is left, or is ``LOST`` if that is on another machine.
+
+    Parameters
+    ----------
+    recorded
+        What :func:`read_supervisor` gave before; the job may have damaged it since.
+    """
+    # In this order: a supervisor writes its end before it lets go of its lock.
+    recorded = recorded or read_supervisor(directory)
+    lives = supervisor_lives(directory, recorded)
+    report, ended = read_report(directory), read_exit(directory)
+    if not lives and ended is not None:
+        return Seen(Phase.ENDED, report, ended)
+    if recorded is None:
+        # A record that is there but makes no sense was damaged by the command, which thus has begun.
+        began = lives and os.path.lexists(directory / "supervisor.json")
+        return Seen(Phase.RUNNING if began else Phase.STARTING, report)
+    return Seen(Phase.RUNNING, report) if lives else _after_death(directory, recorded, report)
+
+
+def _after_death(directory: Path, recorded: Mapping[str, Any], report: Mapping[str, Any]) -> Seen:
+    """The supervisor died and wrote no end."""
+    try:
+        lock = take_lock(str(directory))
+        if lock is None:
+            return Seen(Phase.RUNNING, report)
+    except OSError:
+        lock = None  # its file was damaged, but the supervisor is dead by its number
+    try:
+        if bury(str(directory), recorded):
+            ended = Exit(-9, "exited", detail="the supervisor was killed")
+            return Seen(Phase.ENDED, report, read_exit(directory) or ended)
+        here = recorded.get("machine") == machine()
+        return Seen(Phase.RUNNING if here else Phase.LOST, report)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def supervisor_lives(directory: Path, recorded: Mapping[str, Any] | None) -> bool:
+    """Whether a lease's supervisor lives: by its lock and, on its own machine, by its number."""
+    try:
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(directory / "lock", flags)
+    except OSError:
+        locked = False
+    else:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = False
+        except OSError:
+            locked = True
+        finally:
+            os.close(descriptor)
+    if locked or recorded is None or recorded.get("machine") != machine():
+        return locked
+    pid = recorded.get("pid")
+    about = process(pid) if type(pid) is int else None
+    return about is not None and about[3] == recorded.get("start_ticks")
+
+
+class LeaseReader:
+    """Reads a lease's directory again and again; one ``stat`` where nothing changed.
+
+    Everything there is written by replacing files, which changes the directory's time. That has
+    the grain of the clock's ticks, so that a change is trusted to be the last only after a while.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._path = str(directory)
+        self._seen = Seen(Phase.STARTING)
+        self._recorded: dict[str, Any] | None = None
+        self._changed_ns = -1
+        self._alive_until = 0.0
+
+    def see(self, *, doubt: bool = False) -> Seen:
+        """What the files say; ``doubt`` reads them in any case."""
+        if self._seen.phase is Phase.ENDED:
+            return self._seen
+        try:
+            changed_ns = os.stat(self._path).st_mtime_ns
+        except OSError:
+            changed_ns = -1
+        now = time.monotonic()
+        if doubt or changed_ns != self._changed_ns or now >= self._alive_until:
+            self._recorded = self._recorded or read_supervisor(self.directory)
+            self._seen = read_seen(self.directory, self._recorded)
+            settled = abs(time.time_ns() - changed_ns) > 50_000_000
+            self._changed_ns = changed_ns if settled else -1
+            self._alive_until = now + LIVENESS_S
+        return self._seen
+
+
+def _lease(serial: int, stop: bool, grace_s: object, reason: str) -> dict[str, Any]:
+    return {"serial": serial, "stop": stop, "grace_s": grace_s, "reason": reason}
+
+
+def _padded(lease: Mapping[str, Any]) -> str:
+    return json.dumps(lease).ljust(LEASE_BYTES)
+
+
+def _next_serial(lease: Mapping[str, Any]) -> int:
+    """A serial that differs from all before; the supervisor asks for no more."""
+    serial = lease.get("serial")
+    return serial + 1 if type(serial) is int and 0 < serial < 2**62 else time.time_ns()
+
+
+def _put_lease(directory: Path, lease: Mapping[str, Any]) -> None:
+    """Replace ``lease.json``, or on a full disk write over it."""
+    try:
+        write_text(f"{directory}/lease.json", _padded(lease))
+    except OSError:
+        # Without a directory there is no way: its supervisor ends the command in time.
+        _overwrite(f"{directory}/lease.json", lease)
+
+
+def _overwrite(path: str, lease: Mapping[str, Any]) -> bool:
+    """Write a lease over one of the same size, some ten times faster than replacing it.
+
+    Who reads at this moment may see a mixture of both, and looks again soon. Nothing is written
+    to what is no plain file, or a file with another name too.
+    """
+    data = _padded(lease).encode()
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        about = os.fstat(descriptor)
+        plain = stat.S_ISREG(about.st_mode) and about.st_nlink == 1
+        if not plain or not len(data) == LEASE_BYTES <= about.st_size:
+            return False
+        return os.pwrite(descriptor, data.ljust(about.st_size), 0) == about.st_size
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,123 @@
+"""What Gavel's simulator knows of its jobs: throughputs alone and together, time in isolation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.execution.presets.gavel.policies import PeerPolicy, isolated
+from shadowprice.execution.presets.gavel.rounds import Ledger
+from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.workload import Workload
+
+
+def rates_by_type(
+    instance: Instance, types: tuple[str, ...], known: tuple[str, ...]
+) -> NDArray[np.float64]:
+    """Steps per second of every job on the types of the cluster, shape (n, types).
+
+    Raises
+    ------
+    InputError
+        If the peer's simulator cannot express the instance.
+    """
+    workload = instance.workload
+    strange = [name for name in types if name not in known]
+    if strange:
+        raise InputError(
+            f"preset gavel: cluster {instance.cluster} has GPU type {strange[0]!r}, the peer knows "
+            f"{', '.join(known)} only"
+        )
+    if not instance.overheads.free:
+        raise InputError("preset gavel: overheads are given, the peer charges none")
+    if workload.throughput is None:
+        raise InputError(
+            f"preset gavel: {workload.source} has seconds of work, expected steps and throughputs"
+        )
+    return workload.throughput[:, [workload.gpu_types.index(name) for name in types]]
+
+
+class PairRates:
+    """Throughputs of pairs of jobs, by kind of job.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs; their kind is model and gang size.
+    table : Throughputs, optional
+        Where the rates are; without one nobody can share.
+    types : tuple of str
+        GPU types.
+    """
+
+    def __init__(
+        self, workload: Workload, table: Throughputs | None, types: tuple[str, ...]
+    ) -> None:
+        kinds = list(zip(workload.model.tolist(), workload.gpus.tolist(), strict=True))
+        number = {kind: k for k, kind in enumerate(dict.fromkeys(kinds))}
+        self.types = types
+        self.kind = np.array([number[kind] for kind in kinds], dtype=np.int64)
+        self.rates = np.zeros((len(number), len(number), len(types), 2))
+        for one, row in number.items() if table is not None else ():
+            for other, column in number.items():
+                for k, name in enumerate(types):
+                    assert table is not None
+                    self.rates[row, column, k] = table.pair(name, one, other) or (0.0, 0.0)
+
+    def of(self, others: list[int], job: int) -> Pairs:
+        """Pairs of a job with others that came before it; 0 where not measured together."""
+        first = np.array(others, dtype=np.int64)
+        rates = self.rates[self.kind[first], self.kind[job]]
+        return Pairs(first, np.full(len(first), job), rates[..., 0], rates[..., 1])
+
+
+class Inputs:
+    """Builds the problem that a policy is given, and keeps the time in isolation.
+
+    The time in isolation of a job grows between two problems by the steps done since, over its
+    throughput at an isolated share when the first was built (finish_time_fairness.py).
+    """
+
+    def __init__(self, workload: Workload, policy: PeerPolicy, rates: NDArray[np.float64]) -> None:
+        self.workload, self.policy, self.rates = workload, policy, rates
+        jobs = len(workload)
+        self.isolated_s = np.zeros(jobs)
+        self.steps_then = np.zeros(jobs)
+        self.rate_then = np.zeros(jobs)
+
+    def problem(
+        self,
+        types: tuple[str, ...],
+        capacity: NDArray[np.int64],
+        ledger: Ledger,
+        left: list[float],
+        now_s: float,
+    ) -> AllocationProblem:
+        """The jobs that are there, in order of arrival, with what the policy is told of them."""
+        jobs = ledger.first[ledger.alone]
+        steps = np.array([left[job] for job in jobs.tolist()])
+        moved = self.rate_then[jobs] > 0
+        self.isolated_s[jobs[moved]] += (
+            self.steps_then[jobs[moved]] - steps[moved]
+        ) / self.rate_then[jobs[moved]]
+        problem = AllocationProblem.from_columns(
+            gpu_types=types,
+            capacity=capacity,
+            throughput=self.policy.told(self.rates[jobs], types),
+            gpus=self.workload.gpus[jobs],
+            weight=self.workload.weight[jobs],
+            steps=steps,
+            elapsed_s=now_s - self.workload.arrival_s[jobs],
+            isolated_s=self.isolated_s[jobs],
+            slo_s=np.maximum(self.workload.deadline_s[jobs] - now_s, 0.0),
+            id=self.workload.id[jobs],
+            entity=self.workload.tenant[jobs],
+            pairs=ledger.pairs(),
+            source=self.workload.source,
+        )
+        self.steps_then[jobs] = steps
+        self.rate_then[jobs] = (problem.throughput * isolated(problem)[: len(jobs)]).sum(axis=1)
+        return problem

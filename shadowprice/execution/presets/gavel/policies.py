@@ -1,0 +1,271 @@
+"""Gavel's policies that need no linear programme, with the peer's quirks; and what a policy is.
+
+Source: github.com/stanford-futuredata/gavel at c4fa400, scheduler/policies. An allocation function
+takes an :class:`AllocationProblem` and returns fractions of time, shape (jobs + pairs, types): the
+jobs in order, then the problem's pairs in order. Types are in order of name.
+
+Quirks kept, here only: ``fifo`` draws a GPU type at random and then uses the last one it looked
+at, without asking whether it has room; ``gandiva`` adds the normalised throughputs of a pair over
+all types before it compares them with 1, and draws new partners for unpaired jobs at every call.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+
+from shadowprice.errors import InputError
+from shadowprice.execution.presets.gavel.fifo import Fifo, FifoByRate
+from shadowprice.instances.allocation_problem import AllocationProblem
+
+Allocation = NDArray[np.float64]
+Allocate = Callable[[AllocationProblem], Allocation]
+"""Fractions of time, shape (jobs + pairs, types)."""
+
+Told = Callable[[NDArray[np.float64], tuple[str, ...]], NDArray[np.float64]]
+"""What a policy is told of the throughputs (jobs, types), given the names of the types."""
+
+REFERENCE_TYPE = "v100"
+SMALLEST_RATE = 1e-10
+"""Throughput AlloX assumes where there is none [steps/s]."""
+
+
+def as_measured(rates: NDArray[np.float64], types: tuple[str, ...]) -> NDArray[np.float64]:
+    """The throughputs themselves: the peer's policies named perf, and packed ones."""
+    return rates
+
+
+def all_alike(rates: NDArray[np.float64], types: tuple[str, ...]) -> NDArray[np.float64]:
+    """1 step/s everywhere: the peer's max-min fairness that knows nothing of GPU types."""
+    return np.ones_like(rates)
+
+
+def as_on_reference(rates: NDArray[np.float64], types: tuple[str, ...]) -> NDArray[np.float64]:
+    """The throughput on a V100 on every type: finish-time fairness and makespan without types."""
+    if REFERENCE_TYPE not in types:
+        raise InputError(
+            f"preset gavel: the cluster has types {', '.join(types)}, expected {REFERENCE_TYPE} "
+            "among them: this policy takes its throughput for all"
+        )
+    return np.repeat(rates[:, [types.index(REFERENCE_TYPE)]], len(types), axis=1)
+
+
+@dataclass(frozen=True)
+class PeerPolicy:
+    """A policy of the peer, for one run: it may remember its earlier answers.
+
+    Parameters
+    ----------
+    name : str
+        Name on the peer's command line.
+    allocate : callable
+        The allocation function.
+    pairs : bool
+        Whether jobs may share GPUs.
+    shuffles : bool
+        Whether the order in which GPU types are served is drawn anew each round: policies whose
+        name in the peer has neither ``Perf`` nor ``Packing``.
+    only_positive : bool
+        Whether only jobs with a positive priority run; others take left-over GPUs too.
+    told : callable
+        What the policy is told of the throughputs.
+    """
+
+    name: str
+    allocate: Allocate
+    pairs: bool = False
+    shuffles: bool = False
+    only_positive: bool = False
+    told: Told = as_measured
+
+
+def isolated(problem: AllocationProblem) -> Allocation:
+    """``C_j / (n s_m)``, rows scaled down to at most 1; nothing for pairs."""
+    jobs = len(problem)
+    share: Allocation = problem.capacity[None, :] / max(jobs, 1) / problem.gpus[:, None]
+    share /= np.maximum(share.sum(axis=1), 1.0)[:, None]
+    return np.concatenate((share, np.zeros((len(problem.pairs), len(problem.gpu_types)))))
+
+
+def replay(log: Sequence[Mapping[str, ArrayLike]]) -> Allocate:
+    """Allocations recorded elsewhere, one after the other: fractions by job id, 0 where absent.
+
+    Pairs get nothing.
+
+    Raises
+    ------
+    InputError
+        When asked for one more than there are, or if a record has a job that is not there.
+    """
+    recorded = iter(log)
+
+    def allocate(problem: AllocationProblem) -> Allocation:
+        rows = next(recorded, None)
+        if rows is None:
+            raise InputError(f"recorded allocations: a run asks for more than the {len(log)} given")
+        row = {name: k for k, name in enumerate(problem.id.tolist())}
+        strange = [name for name in rows if name not in row]
+        if strange:
+            raise InputError(f"recorded allocations: job {strange[0]!r} is not there at that time")
+        table = np.zeros((len(problem) + len(problem.pairs), len(problem.gpu_types)))
+        for name, fractions in rows.items():
+            table[row[name]] = fractions
+        return table
+
+    return allocate
+
+
+@dataclass
+class Allox:
+    """Minimum-cost assignment of waiting jobs to positions in the queues of single GPUs.
+
+    Cost k x (steps left / rate) + (time since arrival) for the k-th place from the end. The first
+    job of every GPU runs, is never preempted, and remembered. Le et al., EuroSys'20, as in the peer.
+    """
+
+    running: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self, problem: AllocationProblem) -> Allocation:
+        """Keep who runs; assign the others; O(waiting^3) or more."""
+        if (problem.gpus != 1).any():
+            job = int((problem.gpus != 1).argmax())
+            raise InputError(
+                f"policy allox: job {problem.id[job]!r} needs {problem.gpus[job]} GPUs, expected 1"
+            )
+        names = problem.id.tolist()
+        self.running = {name: kind for name, kind in self.running.items() if name in set(names)}
+        free = problem.capacity.astype(np.int64)
+        np.subtract.at(free, np.array(list(self.running.values()), dtype=np.int64), 1)
+        worker = np.repeat(np.arange(len(free)), free)
+        waiting = np.array([k for k, name in enumerate(names) if name not in self.running], int)
+        waiting = waiting[np.argsort(-problem.elapsed_s[waiting], kind="stable")]
+        if len(waiting) and len(worker):
+            for job, kind in self._first(problem, waiting, worker):
+                self.running[names[job]] = kind
+        table = np.zeros((len(problem) + len(problem.pairs), len(free)))
+        for row, name in enumerate(names):
+            if name in self.running:
+                table[row, self.running[name]] = 1.0
+        return table
+
+    def _first(
+        self, problem: AllocationProblem, waiting: NDArray[np.int64], worker: NDArray[np.int64]
+    ) -> list[tuple[int, int]]:
+        """The job that starts on each worker, and the worker's type."""
+        rate = problem.throughput[waiting][:, worker]
+        run_s = problem.steps[waiting][:, None] / np.where(rate == 0.0, SMALLEST_RATE, rate)
+        places = np.arange(1, len(waiting) + 1)
+        cost = (places[None, :, None] * run_s[:, None, :]).reshape(len(waiting), -1)
+        rows, columns = linear_sum_assignment(cost + problem.elapsed_s[waiting][:, None])
+        last: dict[int, tuple[int, int]] = {}
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+            place, on = divmod(column, len(worker))
+            if on not in last or place > last[on][0]:
+                last[on] = (place, row)
+        return [(int(waiting[row]), int(worker[on])) for on, (_, row) in sorted(last.items())]
+
+
+@dataclass
+class Gandiva:
+    """Equal shares; where more GPUs are wanted than there are, of random pairs of equal gangs."""
+
+    seed: int
+    partner: dict[str, str | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+
+    def __call__(self, problem: AllocationProblem) -> Allocation:
+        """Drop pairs that left or lose, draw new ones, share equally."""
+        names, pairs, jobs = problem.id.tolist(), problem.pairs, len(problem)
+        row = {name: k for k, name in enumerate(names)}
+        pair_row = {
+            (a, b): jobs + k
+            for k, (a, b) in enumerate(
+                zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
+            )
+        }
+        gain = _summed_gain(problem)
+        self._forget(row, pair_row, gain)
+        rows = list(range(jobs))
+        if problem.gpus.sum() > problem.capacity.sum():
+            self._draw(names, problem.gpus, row)
+            # A set: both members of a pair name the same row.
+            rows = sorted(
+                {_row(name, other, row, pair_row) for name, other in self.partner.items()}
+            )
+        table = np.zeros((jobs + len(pairs), len(problem.capacity)))
+        gpus = np.concatenate((problem.gpus, problem.gpus[pairs.first]))
+        table[rows] = problem.capacity / max(len(rows), 1) / gpus[rows][:, None]
+        share: Allocation = table / np.maximum(table.sum(axis=1), 1.0)[:, None]
+        return share
+
+    def _forget(
+        self,
+        row: Mapping[str, int],
+        pair_row: Mapping[tuple[int, int], int],
+        gain: NDArray[np.float64],
+    ) -> None:
+        gone: set[str] = set()
+        for name, other in self.partner.items():
+            there = name in row and (other is None or other in row)
+            at = _row(name, other, row, pair_row) if there else 0
+            if not there or gain[at] < 1.0:
+                gone.update({name} if other is None else {name, other})
+        for name in gone:
+            self.partner.pop(name, None)
+
+    def _draw(self, names: list[str], gpus: NDArray[np.int64], row: Mapping[str, int]) -> None:
+        single = [name for name in names if name not in self.partner]
+        for _ in range(len(single)):
+            if len(single) < 2:
+                break
+            one, other = self.random.sample(single, 2)
+            if gpus[row[one]] == gpus[row[other]]:
+                single.remove(one)
+                single.remove(other)
+                self.partner[one], self.partner[other] = other, one
+        self.partner.update(dict.fromkeys(single))
+
+
+def _row(
+    name: str,
+    other: str | None,
+    row: Mapping[str, int],
+    pair_row: Mapping[tuple[int, int], int],
+) -> int:
+    if other is None:
+        return row[name]
+    one, two = sorted((row[name], row[other]))
+    return pair_row[one, two]
+
+
+def _summed_gain(problem: AllocationProblem) -> NDArray[np.float64]:
+    """Throughputs of each row relative to running alone, added over types; 0 for a single job."""
+    pairs = problem.pairs
+    gain = np.zeros(len(problem) + len(pairs))
+    together = (pairs.throughput_first > 0) & (pairs.throughput_second > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = pairs.throughput_first / problem.throughput[pairs.first]
+        second = pairs.throughput_second / problem.throughput[pairs.second]
+    added = (first + second).sum(axis=1)
+    gain[len(problem) :] = np.where(together.all(axis=1), added, 0.0)
+    return gain
+
+
+POLICIES: Mapping[str, Callable[[int], PeerPolicy]] = {
+    "fifo": lambda seed: PeerPolicy("fifo", Fifo(seed), shuffles=True, only_positive=True),
+    "fifo_perf": lambda seed: PeerPolicy("fifo_perf", FifoByRate(), only_positive=True),
+    "fifo_packed": lambda seed: PeerPolicy(
+        "fifo_packed", FifoByRate(packs=True), pairs=True, only_positive=True
+    ),
+    "isolated": lambda seed: PeerPolicy("isolated", isolated, shuffles=True),
+    "allox": lambda seed: PeerPolicy("allox", Allox()),
+    "gandiva": lambda seed: PeerPolicy("gandiva", Gandiva(seed), pairs=True),
+}
+"""Policies by the peer's name; each takes the seed of the run."""

@@ -1,0 +1,162 @@
+"""What a run of Gavel's simulator leaves behind: rounds, completion times, a schedule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shadowprice.execution.presets.gavel.rounds import Key, Workers
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Task:
+    """One job, or two jobs that share GPUs, in one round.
+
+    Parameters
+    ----------
+    key : (int, int)
+        Rows of the jobs in the workload; equal for a job alone.
+    kind : int
+        GPU type, in order of name.
+    workers : tuple of int
+        The peer's worker ids.
+    steps : tuple of float
+        Steps of each job in this round.
+    end_s : float
+        When both have done them [s].
+    """
+
+    key: Key
+    kind: int
+    workers: tuple[int, ...]
+    steps: tuple[float, ...]
+    end_s: float
+
+
+@dataclass(frozen=True)
+class PeerRound:
+    """A round: when it began [s] and what ran in it; nothing, if nobody could."""
+
+    start_s: float
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PeerRun:
+    """A run of the peer's simulator.
+
+    Parameters
+    ----------
+    end_s : mapping of str to float
+        Completion time of every job [s], by id, as the peer reports it, not rounded.
+    rounds : tuple of PeerRound
+        All rounds, empty ones included.
+    allocations : int
+        How often the policy was asked.
+    lease_extensions, lease_opportunities : int
+        How often a task went on with the workers it had, of how many that could have.
+    busy_gpu_s : float
+        GPU-seconds the peer counts as busy; includes idle gaps before a first task [GPU-s].
+    dropped : tuple of str
+        Jobs that failed too often and never completed.
+    schedule : Schedule
+        A row for each task, job and node, in whole ticks: a job alone runs for as many as its steps so
+        far take, exactly, and rounds begin with the first tick after that. Both jobs of a pair hold
+        its GPUs until both have done their steps, so that one of them may idle for less than a
+        step a round: of the verifier's rules, ``work`` does not hold for it. A task that takes no
+        tick, or whose steps do not count, has no row.
+    """
+
+    end_s: Mapping[str, float]
+    rounds: tuple[PeerRound, ...]
+    allocations: int
+    lease_extensions: int
+    lease_opportunities: int
+    busy_gpu_s: float
+    dropped: tuple[str, ...]
+    schedule: Schedule
+
+    @property
+    def clock_s(self) -> float:
+        """When the simulation ended [s]: the peer's makespan."""
+        return self.rounds[-1].start_s if self.rounds else 0.0
+
+
+def schedule_of(
+    rounds: Sequence[PeerRound],
+    workers: Workers,
+    instance: Instance,
+    failed: Collection[tuple[int, Key]],
+) -> Schedule:
+    """The rounds as rows, in order of time.
+
+    Parameters
+    ----------
+    failed : collection of (int, key)
+        Rounds, by number, and tasks whose steps the peer did not count.
+    """
+    rows: list[tuple[int, int, int, int]] = []
+    times: list[tuple[int, int]] = []
+    progress = _Progress(instance, workers)
+    begins = [math.ceil(each.start_s * TICKS_PER_S) for each in rounds]
+    free = 0
+    for number, each in enumerate(rounds):
+        start = max(begins[number], free)
+        until = begins[number + 1] if number + 1 < len(rounds) else None
+        for task in each.tasks:
+            if (number, task.key) in failed:
+                continue
+            end = progress.end(task, start, until)
+            if end <= start:
+                continue
+            free = max(free, end)
+            one, other = task.key
+            jobs = [(one, -1)] if one == other else [(one, other), (other, one)]
+            nodes, counts = np.unique(workers.node[list(task.workers)], return_counts=True)
+            for who, beside in jobs:
+                for node, held in zip(nodes.tolist(), counts.tolist(), strict=True):
+                    rows.append((who, node, held, beside))
+                    times.append((start, end))
+    job, at, gpus, partner = np.array(rows, dtype=np.int64).reshape(-1, 4).T.copy()
+    start_s, end_s = (np.array(times, dtype=np.float64).reshape(-1, 2) / TICKS_PER_S).T.copy()
+    return Schedule(job, at, gpus, start_s, end_s, np.zeros(len(job)), partner=partner)
+
+
+class _Progress:
+    """Shares of the jobs that the peer counted, and those that the rows make, exactly."""
+
+    def __init__(self, instance: Instance, workers: Workers) -> None:
+        column = [instance.cluster.gpu_types.index(name) for name in workers.types]
+        self._whole_s: list[list[float]] = instance.processing_s[:, column].tolist()
+        self._steps: list[float] = instance.workload.work.tolist()
+        self._counted = [Fraction(0)] * len(self._steps)
+        self._made = [Fraction(0)] * len(self._steps)
+
+    def end(self, task: Task, start: int, until: int | None) -> int:
+        """The tick at which the jobs of a task have done its steps; not after the next round begins.
+
+        But a job's last steps are done in any case: the next round then begins a tick later.
+        """
+        jobs = sorted(set(task.key))
+        for job, steps in zip(jobs, task.steps, strict=True):
+            self._counted[job] += Fraction(steps) / Fraction(self._steps[job])
+        if len(jobs) > 1:
+            for job in jobs:
+                self._made[job] = self._counted[job]
+            end = math.ceil(task.end_s * TICKS_PER_S)
+            return end if until is None else min(end, until)
+        job = jobs[0]
+        whole = int(self._whole_s[job][task.kind] * TICKS_PER_S)
+        aim = min(self._counted[job], Fraction(1))
+        end = start + math.ceil((aim - self._made[job]) * whole)
+        if until is not None and aim < 1:
+            end = min(end, until)
+        self._made[job] += Fraction(max(end - start, 0), whole)
+        return end

@@ -1,0 +1,1 @@
+"""Measuring how fast jobs are by CPUs and memory."""

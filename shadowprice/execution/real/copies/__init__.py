@@ -1,0 +1,1 @@
+"""HadarE on real hosts."""

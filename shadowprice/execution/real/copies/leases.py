@@ -1,0 +1,149 @@
+"""Copies of a job as leases: their folders and orders, what they did, and their average.
+
+A copy has a folder of its own, ``STATE/jobs/JOB/forks/e7-c1/``, with a fence and checkpoints, where
+it finds the job's last checkpoint by a link and cannot touch the job's own. What it leaves there
+belongs to the job only when the driver commits the average.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from shadowprice.errors import HostError, InputError
+from shadowprice.execution.hosts.protocol import Device
+from shadowprice.execution.job import last_checkpoint
+from shadowprice.execution.real.commits import last_commit
+from shadowprice.execution.real.copies.averaging import commit_average
+from shadowprice.execution.real.copies.books import Fork
+from shadowprice.execution.real.fence import raise_fence
+from shadowprice.execution.real.lease import Lease
+from shadowprice.execution.real.measuring import number
+from shadowprice.execution.real.run import Run
+
+_FORKS, _CHECKPOINTS = "forks", "checkpoints"
+
+
+class ForkLeases:
+    """Folders and leases of copies."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._start: dict[int, Path | None] = {}
+
+    def start_of(self, row: int) -> int:
+        """Step of the job's last undamaged checkpoint, 0 if there is none; :meth:`start` takes it."""
+        folder, manifest, _ = last_checkpoint(self._job(row) / _CHECKPOINTS)
+        self._start[row] = folder
+        return 0 if folder is None else int(manifest["step"])
+
+    def lease(self, fork: Fork, k: int) -> Lease:
+        """The lease of a copy, as it was or will be granted; nothing happens."""
+        run, copy = self.run, fork.copies[k]
+        job = run.tracked[fork.row].job
+        node = run.devices.nodes[copy.node]
+        used: tuple[Device, ...] = node.devices[: copy.gpus]
+        stop_at = fork.from_step + copy.steps
+        orders = run.orders.orders(
+            job, fork.epoch, used, copy=k, stop_at=stop_at, origin=self._folder(fork, k)
+        )
+        return Lease(
+            fork.row, fork.epoch, ((copy.node, len(node.devices)),), node.devices, orders,
+            from_step=fork.from_step, target=stop_at, granted_s=fork.begun_s, rate=1.0,
+            synced_s=fork.begun_s, moved_s=fork.begun_s, step=fork.from_step, copy=k,
+        )  # fmt: skip
+
+    def start(self, fork: Fork) -> None:
+        """Make the folders of copies and start them; void them if that is not possible."""
+        run = self.run
+        orders = [order for lease in fork.leases for order in lease.orders]
+        try:
+            raise_fence(self._job(fork.row), fork.epoch)
+            self.clean(fork.row)
+            for k in range(len(fork.copies)):
+                self._prepare(self._folder(fork, k), fork.epoch, self._start[fork.row])
+        except (HostError, OSError) as error:
+            name = run.tracked[fork.row].job.name
+            run.record.note("note", text=f"job {name}: its copies cannot be started: {error}")
+            run.watch.host.adopt(orders)
+            return
+        run.watch.host.start(orders)
+
+    def _prepare(self, folder: Path, epoch: int, start: Path | None) -> None:
+        checkpoints = folder / _CHECKPOINTS
+        checkpoints.mkdir(mode=0o700, parents=True, exist_ok=True)
+        raise_fence(folder, epoch)
+        if start is not None:
+            link = checkpoints / start.name
+            if not link.is_symlink():
+                link.symlink_to(os.path.relpath(start, checkpoints))
+            (checkpoints / "LATEST").write_text(f"{start.name}\n")
+
+    def done(self, fork: Fork, k: int) -> int:
+        """Steps of a copy in its last checkpoint of this round, at most those it was given."""
+        _, manifest, _ = last_checkpoint(self._folder(fork, k) / _CHECKPOINTS)
+        if manifest.get("epoch") != fork.epoch:
+            return 0
+        return min(max(int(manifest["step"]) - fork.from_step, 0), fork.copies[k].steps)
+
+    def average(self, fork: Fork, steps: Mapping[int, int]) -> str:
+        """Commit the average of copies as the job's checkpoint, once; why not, empty if it is.
+
+        Touches files only, so that it may run beside the driver's loop.
+        """
+        job, trouble = self._job(fork.row), ""
+        if last_commit(job)[1] < fork.epoch:
+            try:
+                self._commit(fork, steps)
+            except Exception as error:  # what a job leaves can break its reader in any way
+                trouble = f"the average of its copies cannot be committed: {error}"
+        # It is what the next driver would see that counts.
+        return "" if last_commit(job)[1] == fork.epoch else trouble
+
+    def _commit(self, fork: Fork, steps: Mapping[int, int]) -> None:
+        job, folders = self._job(fork.row), []
+        _, before, _ = last_checkpoint(job / _CHECKPOINTS)
+        begun_s = number(before, "seconds", 0.0)
+        seconds = begun_s
+        for copy in steps:
+            folder, manifest, troubles = last_checkpoint(self._folder(fork, copy) / _CHECKPOINTS)
+            if folder is None or manifest["epoch"] != fork.epoch:
+                raise InputError(f"copy {copy}: its checkpoint is gone ({'; '.join(troubles)})")
+            folders.append(folder)
+            seconds += max(number(manifest, "seconds", 0.0) - begun_s, 0.0)
+        commit_average(
+            folders, list(steps.values()), job / _CHECKPOINTS, epoch=fork.epoch,
+            step=fork.from_step + sum(steps.values()), seconds=seconds, fence=job / "fence",
+        )  # fmt: skip
+
+    def bar(self, fork: Fork, k: int) -> None:
+        """Refuse what a copy that was lost from sight may still want to commit."""
+        with contextlib.suppress(HostError, OSError):  # it has a folder of its own in any case
+            raise_fence(self._folder(fork, k), fork.epoch + 1)
+
+    def clean(self, row: int) -> None:
+        """Remove the folders of copies, but those whose processes may be left."""
+        tracked = self.run.tracked[row]
+        kept = {
+            _name(lease.epoch, lease.copy or 0) for lease in (*tracked.written_off, *tracked.copies)
+        }
+        try:
+            found = list((self._job(row) / _FORKS).iterdir())
+        except OSError:
+            return
+        for path in found:
+            if path.name not in kept:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _job(self, row: int) -> Path:
+        return self.run.orders.job_directory(self.run.tracked[row].job.name)
+
+    def _folder(self, fork: Fork, k: int) -> Path:
+        return self._job(fork.row) / _FORKS / _name(fork.epoch, k)
+
+
+def _name(epoch: int, copy: int) -> str:
+    return f"e{epoch}-c{copy}"

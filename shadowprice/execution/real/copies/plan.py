@@ -1,0 +1,158 @@
+"""Before a round: which job gets which nodes, and how its steps are split over its copies.
+
+Source: Sultana et al., HadarE (arXiv 2503.10918), recalled: the tracker of a job splits its
+remaining steps over its copies in proportion to throughput. Split are *all* remaining steps, so
+that copies would end together if rates were as expected; the end of the round cuts what does not
+fit. So no copy is idle in a round because it was thought slower than it is, unless the job ends.
+
+A job without a checkpoint has one copy: copies that each began from parameters of their own, as
+unseeded scripts do, have no average that is worth anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shadowprice.execution.real.copies.books import Books, Copy
+from shadowprice.execution.real.copies.policy import ForkPolicy
+from shadowprice.execution.real.lease import Tracked
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.solvers.hadar.copies import ForkView, Grant, assign
+from shadowprice.solvers.hadar.copy_steps import split_steps
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A job that may have copies, and the step of the checkpoint they would start from."""
+
+    tracked: Tracked
+    step: int
+
+    @property
+    def left(self) -> int:
+        """Steps to do."""
+        return self.tracked.job.iterations - self.step
+
+
+def plan_round(
+    books: Books,
+    policy: ForkPolicy,
+    candidates: Sequence[Candidate],
+    nodes: Sequence[int],
+    now_s: float,
+    length_s: float,
+) -> dict[int, tuple[Copy, ...]]:
+    """Copies by row of the job; jobs without one are left out.
+
+    Parameters
+    ----------
+    nodes : sequence of int
+        Those that are free.
+    length_s : float
+        Of the round [s].
+    """
+    plan = _Plan(books, policy, candidates, nodes, length_s)
+    return plan.copies(now_s)
+
+
+class _Plan:
+    def __init__(
+        self,
+        books: Books,
+        policy: ForkPolicy,
+        candidates: Sequence[Candidate],
+        nodes: Sequence[int],
+        length_s: float,
+    ) -> None:
+        rates = books.rates
+        self.books, self.policy, self.nodes = books, policy, list(nodes)
+        self.jobs = [
+            each
+            for each in candidates
+            if any(rates.rate(each.tracked.row, node) > 0 for node in nodes)
+        ]
+        self.length = int(length_s * TICKS_PER_S)
+        kinds = [rates.class_of(node) for node in nodes]
+        classes = list(dict.fromkeys(kinds))
+        self.class_of_node = np.array([classes.index(kind) for kind in kinds], dtype=np.int64)
+        self.example = [self.nodes[kinds.index(kind)] for kind in classes]
+
+    def copies(self, now_s: float) -> dict[int, tuple[Copy, ...]]:
+        """Assign, then split."""
+        if not self.jobs or not self.nodes:
+            return {}
+        grants = assign(
+            self._view(now_s), self.policy.scores(), self.class_of_node, self._preferred,
+            self._room, self._most,
+        )  # fmt: skip
+        return {self.jobs[grant.position].tracked.row: self._split(grant) for grant in grants}
+
+    def _view(self, now_s: float) -> ForkView:
+        rows = [each.tracked.row for each in self.jobs]
+        rates = self.books.rates
+        arrival_s = np.array([each.tracked.job.arrival_s for each in self.jobs])
+        ran_s = np.array([self.books.ran_s[row] for row in rows])
+        return ForkView(
+            now_s,
+            np.array(rows, dtype=np.int64),
+            np.array([each.tracked.job.iterations for each in self.jobs], dtype=np.int64),
+            np.array([each.left for each in self.jobs], dtype=np.int64),
+            np.array([[rates.class_rate(row, node) for node in self.example] for row in rows]),
+            arrival_s,
+            np.maximum(now_s - arrival_s - ran_s, 0.0),
+            np.zeros(len(self.example)),
+        )
+
+    def _most(self, position: int) -> int:
+        most = self.policy.max_copies or len(self.nodes)
+        return most if self.jobs[position].step else 1
+
+    def _preferred(self, position: int) -> list[int]:
+        """Nodes that ran the job last, then those that no waiting job ran on last; avoided ones last."""
+        row, last = self.jobs[position].tracked.row, self.books.last
+        others = {each.tracked.row for each in self.jobs}
+
+        def reluctance(place: int) -> int:
+            before = last[self.nodes[place]]
+            if self.books.avoids(row, self.nodes[place]):
+                return 3
+            return 0 if before == row else 2 if before in others else 1
+
+        return sorted(range(len(self.nodes)), key=reluctance)
+
+    def _room(self, position: int, place: int, several: bool) -> int:
+        """Steps that fit the round; at least one, since a start may take less than it did before."""
+        row = self.jobs[position].tracked.row
+        ticks = max(self.length - self._owed(row), 0)
+        return max(int(self._rate(row, self.nodes[place]) * ticks), 1)
+
+    def _owed(self, row: int) -> int:
+        return math.ceil(self.books.rates.start_s(row) * TICKS_PER_S)
+
+    def _rate(self, row: int, node: int) -> Fraction:
+        """Steps per tick."""
+        return Fraction(self.books.rates.rate(row, node)) / TICKS_PER_S
+
+    def _split(self, grant: Grant) -> tuple[Copy, ...]:
+        """All remaining steps over the copies; those that would get none are not made."""
+        job = self.jobs[grant.position]
+        row, nodes = job.tracked.row, sorted(self.nodes[place] for place in grant.nodes)
+        nodes = [node for node in nodes if not self.books.avoids(row, node)] or nodes
+        while True:
+            rates = [self._rate(row, node) for node in nodes]
+            owed = [self._owed(row)] * len(nodes)
+            # Time enough for any of them to do all.
+            length = owed[0] + math.ceil((job.left + 1) / min(rates))
+            steps = split_steps(job.left, rates, owed, length)
+            if all(steps):
+                break
+            nodes = [node for node, count in zip(nodes, steps, strict=True) if count]
+        return tuple(
+            Copy(node, self.books.rates.gpus(row, node), count, self.books.rates.rate(row, node))
+            for node, count in zip(nodes, steps, strict=True)
+        )

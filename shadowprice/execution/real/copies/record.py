@@ -1,0 +1,126 @@
+"""What a run writes down of copies: the events of other leases, with the number of the copy.
+
+The last committed step of a job grows with each copy that is released by what that copy added to
+it. All of these are written at once, after the average was committed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from shadowprice.execution.real.copies.books import Fork
+from shadowprice.execution.real.copies.rates import ForkRates, Measured
+from shadowprice.execution.real.endings import Ending
+from shadowprice.execution.real.event_log import copy_of
+from shadowprice.execution.real.lease import Lease
+from shadowprice.execution.real.lease_outcome import FINISHED, Conclusion
+from shadowprice.execution.real.measuring import timed
+from shadowprice.execution.real.run import Run
+
+
+class ForkRecord:
+    """Writes into the ledger; every method belongs into a transaction of its caller."""
+
+    def __init__(self, run: Run, rates: ForkRates) -> None:
+        self.run, self.rates = run, rates
+
+    def granted(self, fork: Fork) -> None:
+        """Copies hold their nodes from now on."""
+        run, before = self.run, fork.before
+        name = run.tracked[fork.row].job.name
+        for lease, copy in zip(fork.leases, fork.copies, strict=True):
+            self._event(
+                "granted", lease, devices=[device.uuid for device in lease.devices],
+                node_of={device.uuid: device.node for device in lease.devices}, partner=None,
+                from_step=before, ranks=1, whole_node=True, gpus=copy.gpus, stop_at=lease.target,
+            )  # fmt: skip
+            if fork.from_step < before:
+                # Whoever goes on next does so from the one that was found whole.
+                self._event("damaged", lease, step=fork.from_step)
+                before = fork.from_step
+        rate = sum(copy.rate for copy in fork.copies)
+        run.ledger.update_job(
+            name, state="running", epoch=fork.epoch, why="", predicted_rate=rate,
+            step=fork.from_step,
+        )  # fmt: skip
+        run.ledger.first_start(name, run.clock.now_s())
+
+    def concluded(
+        self, fork: Fork, end: Ending, what: Conclusion, now_s: float
+    ) -> list[dict[str, Any]]:
+        """All copies are over; returns what they measured, for the journal."""
+        committed, gained = fork.from_step, what.step > fork.from_step
+        for number, (lease, own) in enumerate(zip(fork.leases, fork.ends, strict=True)):
+            if own is None:
+                self._quarantined(lease)
+                continue
+            steps = (fork.steps or {}).get(number, 0) if gained else 0
+            committed += steps
+            self._released(lease, own, committed, steps)
+        measured = [self._measured(fork, number) for number in range(len(fork.leases))]
+        self.run.record.follow(self.run.tracked[fork.row], fork.leases[0], end, what, now_s)
+        if what.over != FINISHED and gained:
+            self.run.ledger.update_job(self._name(fork.leases[0]), why="between two rounds")
+        return measured
+
+    def confirmed(self, lease: Lease, end: Ending, step: int) -> None:
+        """The processes of a copy that was lost from sight are gone; nothing of it was taken."""
+        self._released(lease, end, step, 0)
+        for device in lease.devices:
+            self._event("unquarantined", lease, device=device.uuid)
+
+    def step(self, fork: Fork) -> None:
+        """How far a job is: what its copies did, added up."""
+        step = fork.from_step + sum(lease.step - fork.from_step for lease in fork.leases)
+        self.run.ledger.update_job(self._name(fork.leases[0]), step=step)
+
+    def sample(self, fork: Fork, now_s: float) -> None:
+        """How fast copies are, since they began."""
+        rates = []
+        for lease, copy in zip(fork.leases, fork.copies, strict=True):
+            steps, seconds = timed(lease.report)
+            rates.append(steps / seconds if steps and seconds > 0 else None)
+            self.run.ledger.sample(
+                time_s=now_s, job=self._name(lease), epoch=lease.epoch, step=lease.step,
+                rate=rates[-1], co_runner="", gpu_type=self.rates.class_of(copy.node)[0],
+                gpus=copy.gpus, nodes=1,
+            )  # fmt: skip
+        if all(rates):
+            total = sum(rate or 0.0 for rate in rates)
+            self.run.ledger.update_job(self._name(fork.leases[0]), measured_rate=total)
+
+    def _measured(self, fork: Fork, number: int) -> dict[str, Any]:
+        lease, copy = fork.leases[number], fork.copies[number]
+        steps, seconds = timed(lease.report)
+        job = self.run.tracked[fork.row].job
+        if steps and seconds > 0:
+            where = {
+                "job": job.name, "model": job.model, "gpus": copy.gpus, "nodes": 1,
+                "gpu_type": self.rates.class_of(copy.node)[0], "co_runner": "", "co_model": "",
+            }  # fmt: skip
+            self.run.ledger.observe(where, steps, seconds)
+        began_s = lease.stepping_s - lease.granted_s
+        start_s = began_s if lease.stepping_s < lease.ended_s else None
+        return asdict(Measured(fork.row, copy.node, copy.gpus, steps, seconds, start_s))
+
+    def _released(self, lease: Lease, end: Ending, committed: int, steps: int) -> None:
+        reached = max(lease.step, lease.from_step + steps)
+        self._event(
+            "released", lease, devices=[device.uuid for device in lease.devices], code=end.code,
+            reason=end.reason, forced=end.forced, step=reached, checkpoint_step=committed,
+            lost_steps=reached - lease.from_step - steps, detail=end.why[-2000:],
+        )  # fmt: skip
+
+    def _quarantined(self, lease: Lease) -> None:
+        why = "its node does not answer" if lease.lost else "its processes may be left"
+        for device in lease.devices:
+            self._event("quarantined", lease, device=device.uuid, why=why)
+
+    def _event(self, kind: str, lease: Lease, **data: Any) -> None:
+        self.run.record.note(
+            kind, job=self._name(lease), epoch=lease.epoch, **data, **copy_of(lease)
+        )
+
+    def _name(self, lease: Lease) -> str:
+        return self.run.tracked[lease.row].job.name

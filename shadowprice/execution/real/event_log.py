@@ -1,0 +1,223 @@
+"""What a run writes down of its leases and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shadowprice.execution.hosts.protocol import Device
+from shadowprice.execution.real.clock import Clock
+from shadowprice.execution.real.commits import damaged_before, reported_commit
+from shadowprice.execution.real.endings import Ending, Kind
+from shadowprice.execution.real.lease import Lease, Tracked
+from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED, Conclusion
+from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.measuring import Measuring, Progress, timed
+from shadowprice.instances.schedule import ALONE
+
+
+def copy_of(lease: Lease) -> dict[str, int]:
+    """What events say of a lease that is a copy of a forked job."""
+    return {} if lease.copy is None else {"copy": lease.copy}
+
+
+@dataclass(frozen=True)
+class Record:
+    """Writes into the ledger; every method belongs into a transaction of its caller.
+
+    Events have the time at which they are written, which never decreases.
+    """
+
+    ledger: Ledger
+    tracked: Sequence[Tracked]
+    clock: Clock
+
+    def granted(
+        self, tracked: Tracked, epoch: int, devices: Sequence[Device], partner: int, rate: float
+    ) -> None:
+        """A lease holds devices from now on."""
+        name = tracked.job.name
+        self._event(
+            "granted", name, epoch,
+            devices=[device.uuid for device in devices],
+            node_of={device.uuid: device.node for device in devices},
+            partner=None if partner == ALONE else self._name(partner),
+            from_step=tracked.step, ranks=len({device.node for device in devices}),
+        )  # fmt: skip
+        self.ledger.update_job(name, state="running", epoch=epoch, why="", predicted_rate=rate)
+        self.ledger.first_start(name, self.clock.now_s())
+
+    def running(self, lease: Lease) -> None:
+        """Its command was seen to run, for the first time."""
+        name = self._name(lease.row)
+        after_s = lease.running_s - lease.granted_s
+        self._event("running", name, lease.epoch, after_s=after_s, **copy_of(lease))
+
+    def partner(self, lease: Lease, partner: int) -> None:
+        """A running lease shares its devices with another job from now on, or with nobody."""
+        other = None if partner == ALONE else self._name(partner)
+        self._event("partner", self._name(lease.row), lease.epoch, partner=other)
+
+    def stop_asked(self, lease: Lease) -> None:
+        """It was asked to stop."""
+        name = self._name(lease.row)
+        self._event("stop-asked", name, lease.epoch, why=lease.stop_why, **copy_of(lease))
+
+    def ended(self, lease: Lease, end: Ending | None, what: Conclusion, now_s: float) -> None:
+        """A lease is over: its devices are free, or kept aside until that is confirmed."""
+        tracked, step = self.tracked[lease.row], damaged_before(lease)
+        if step is not None:
+            self._event("damaged", tracked.job.name, lease.epoch, step=step)
+        if end is None or not what.confirmed:
+            for device in lease.devices:
+                why = "its node does not answer" if lease.lost else "its processes may be left"
+                self._event(
+                    "quarantined", tracked.job.name, lease.epoch, device=device.uuid, why=why
+                )
+        else:
+            self.released(lease, end, what.step, what.step)
+        self.follow(tracked, lease, end, what, now_s)
+
+    def paused(self, lease: Lease) -> None:
+        """The driver ends, and with it this lease; its end is written down by who resumes."""
+        name = self._name(lease.row)
+        self._event("stop-asked", name, lease.epoch, why=lease.stop_why, **copy_of(lease))
+        self.ledger.update_job(name, state="waiting", why="the driver ended; resume the run")
+
+    def released(self, lease: Lease, end: Ending, step: int, own_step: int) -> None:
+        """Its processes are confirmed gone; it left its own steps, the job may have more."""
+        self._event(
+            "released", self._name(lease.row), lease.epoch,
+            devices=[device.uuid for device in lease.devices], code=end.code, reason=end.reason,
+            forced=end.forced, step=lease.step, checkpoint_step=step,
+            lost_steps=max(lease.step - own_step, 0), detail=end.why[-2000:],
+        )  # fmt: skip
+
+    def confirmed(self, lease: Lease, end: Ending, step: int) -> None:
+        """What was kept aside is free again."""
+        self.released(lease, end, step, reported_commit(lease))
+        for device in lease.devices:
+            self._event("unquarantined", self._name(lease.row), lease.epoch, device=device.uuid)
+
+    def nodes(self, before: set[str], now: frozenset[str]) -> None:
+        """Nodes that went or came back."""
+        for node in sorted(now - before):
+            self._event("node-lost", node=node)
+        for node in sorted(before - now):
+            self._event("node-back", node=node)
+
+    def missing(self, before: frozenset[str], now: frozenset[str]) -> None:
+        """Devices that were not found again, or are back."""
+        if now - before:
+            self._event(
+                "note", text=f"not found again, kept aside: {', '.join(sorted(now - before))}"
+            )
+        if before - now:
+            self._event("note", text=f"found again: {', '.join(sorted(before - now))}")
+
+    def cancelled(self, tracked: Tracked, now_s: float) -> None:
+        """A job that held nothing is cancelled."""
+        self._event("cancelled", tracked.job.name, tracked.epoch)
+        self.ledger.update_job(
+            tracked.job.name, state=CANCELLED, finish_s=now_s, why="cancelled by a person"
+        )
+
+    def arrived(self, tracked: Tracked) -> None:
+        """A job arrived."""
+        with self.ledger.transaction():
+            self._event("arrived", tracked.job.name)
+            self.ledger.update_job(tracked.job.name, state="waiting")
+
+    def progress(
+        self, lease: Lease, progress: Progress, measuring: Measuring, now_s: float
+    ) -> None:
+        """What the engine is told of a running job; its timed steps are kept for good."""
+        window = measuring.window(lease, progress.steps, progress.seconds)
+        where = self._sample(lease, progress.step, window, measuring, now_s)
+        if window is not None:
+            models = {
+                "model": self.tracked[lease.row].job.model,
+                "co_model": self.tracked[lease.partner].job.model if where["co_runner"] else "",
+            }
+            self.ledger.observe(where | models, *window)
+
+    def samples(self, leases: Sequence[Lease], measuring: Measuring, now_s: float) -> None:
+        """How fast jobs are, between two turns."""
+        with self.ledger.transaction():
+            for lease in leases:
+                window = measuring.window(lease, *timed(lease.report))
+                self._sample(lease, lease.step, window, measuring, now_s)
+
+    def _sample(
+        self,
+        lease: Lease,
+        step: int,
+        window: tuple[int, float] | None,
+        measuring: Measuring,
+        now_s: float,
+    ) -> dict[str, object]:
+        """A measurement for people who look; returns under what conditions it was made."""
+        name, conditions = self._name(lease.row), measuring.conditions(lease)
+        instance = measuring.instance
+        where: dict[str, object] = {
+            "job": name,
+            "gpus": int(instance.workload.gpus[lease.row]),
+            "gpu_type": instance.cluster.gpu_types[conditions.gpu_type],
+            "nodes": conditions.nodes,
+            "co_runner": "" if lease.partner == ALONE else self._name(lease.partner),
+        }
+        rate = None if window is None else window[0] / window[1]
+        self.ledger.update_job(name, step=lease.step)
+        if rate is not None:
+            self.ledger.update_job(name, measured_rate=rate)
+        self.ledger.sample(time_s=now_s, epoch=lease.epoch, step=step, rate=rate, **where)
+        return where
+
+    def steps(self, leases: Sequence[Lease]) -> None:
+        """How far jobs are, between two turns."""
+        with self.ledger.transaction():
+            for lease in leases:
+                self.ledger.update_job(self._name(lease.row), step=lease.step)
+
+    def decided(self, data: dict[str, Any], why: Mapping[str, str]) -> None:
+        """What the policy decided, and why each waiting job waits."""
+        with self.ledger.transaction():
+            self._event("decided", **data, waiting=dict(why))
+            for name, reason in why.items():
+                self.ledger.update_job(name, why=reason)
+
+    def note(self, kind: str, **data: Any) -> None:
+        """Something about the run as a whole."""
+        self._event(kind, **data)
+
+    def follow(
+        self, tracked: Tracked, lease: Lease, end: Ending | None, what: Conclusion, now_s: float
+    ) -> None:
+        """What becomes of the job."""
+        name, columns = tracked.job.name, dict[str, Any](step=what.step, tries=what.tries)
+        why = end.why[-500:] if end is not None else "lost sight of its node"
+        if what.over == FINISHED:
+            self._event("finished", name, lease.epoch, step=what.step, at_s=what.end_s)
+            columns |= {"state": FINISHED, "finish_s": what.end_s, "why": ""}
+        elif what.over == CANCELLED:
+            self._event("cancelled", name, lease.epoch)
+            columns |= {"state": CANCELLED, "finish_s": now_s, "why": "cancelled by a person"}
+        elif what.over == FAILED:
+            self._event("gave-up", name, lease.epoch, why=why, tries=what.tries)
+            columns |= {"state": FAILED, "finish_s": now_s, "why": f"given up: {why}"}
+        elif end is not None and end.kind is Kind.FAILED:
+            back_off_s = max(what.return_s - now_s, 0.0)
+            self._event(
+                "failed", name, lease.epoch, why=why, tries=what.tries, back_off_s=back_off_s
+            )
+            columns |= {"state": "backing-off", "why": f"tried again in {back_off_s:.0f} s: {why}"}
+        else:
+            columns |= {"state": "waiting", "why": why}
+        self.ledger.update_job(name, **columns)
+
+    def _event(self, kind: str, job: str = "", epoch: int = 0, **data: Any) -> None:
+        self.ledger.event(self.clock.now_s(), kind, job, epoch, **data)
+
+    def _name(self, row: int) -> str:
+        return self.tracked[row].job.name

@@ -1,1 +1,0 @@
-"""Where leases run: one file a host, found by its name."""

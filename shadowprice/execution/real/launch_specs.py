@@ -1,0 +1,120 @@
+"""The orders of a lease: what each of its nodes has to run, with which environment."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shadowprice.execution.hosts.protocol import Device, FoundNode, LeaseKey, Order
+from shadowprice.execution.real.checkpoints import folder_of
+from shadowprice.execution.real.job_spec import Job
+from shadowprice.execution.real.limits import Limits
+
+_FIRST_PORT, _PORTS = 20_000, 12_000
+
+
+@dataclass(frozen=True)
+class OrderBook:
+    """Makes the orders of a run.
+
+    Parameters
+    ----------
+    state : Path
+        State directory of the run.
+    nodes : sequence of FoundNode
+        In the order of the cluster.
+    checkpoint_s : float
+        How often jobs should make checkpoints [s]: a round.
+    """
+
+    state: Path
+    nodes: Sequence[FoundNode]
+    limits: Limits
+    checkpoint_s: float
+
+    def job_directory(self, job: str) -> Path:
+        """Where everything of a job lies."""
+        return self.state / "jobs" / job
+
+    def orders(
+        self,
+        job: Job,
+        epoch: int,
+        devices: Sequence[Device],
+        *,
+        shared: bool = False,
+        copy: int = 0,
+        stop_at: int | None = None,
+        origin: Path | None = None,
+    ) -> tuple[Order, ...]:
+        """One order for each node of a gang, rank 0 on the node of the first device.
+
+        Parameters
+        ----------
+        copy : int
+            Number of the copy of a forked job.
+        stop_at : int, optional
+            Step at which the lease ends though the job does not.
+        origin : Path, optional
+            Where checkpoints are, if not in the job's directory.
+        """
+        by_node: dict[str, list[Device]] = {}
+        for device in devices:
+            by_node.setdefault(device.node, []).append(device)
+        addresses = {node.name: node.address for node in self.nodes}
+        directory = self.job_directory(job.name)
+        common = {
+            **job.env,
+            "SHADOWPRICE_JOB": job.name,
+            "SHADOWPRICE_EPOCH": str(epoch),
+            "SHADOWPRICE_COPY": str(copy),
+            "SHADOWPRICE_JOB_DIRECTORY": str(origin or directory),
+            "SHADOWPRICE_ITERATIONS": str(job.iterations),
+            "SHADOWPRICE_CHECKPOINT_S": repr(self.checkpoint_s),
+            "SHADOWPRICE_RANKS": str(len(by_node)),
+            "MASTER_ADDR": addresses[devices[0].node],
+            "MASTER_PORT": str(_port(job.name, devices[0].index, epoch)),
+        }
+        if stop_at is not None:
+            common["SHADOWPRICE_STOP_AT"] = str(stop_at)
+        folder = str(folder_of(directory, epoch))
+        argv = job.argv(sys.executable, folder)
+        made = []
+        for rank, held in enumerate(by_node.values()):
+            key = LeaseKey(job.name, epoch, rank, copy)
+            place = directory / "leases" / key.folder
+            env = common | _devices(held) | {
+                "SHADOWPRICE_LEASE": str(place), "SHADOWPRICE_RANK": str(rank)
+            }  # fmt: skip
+            made.append(
+                Order(
+                    key, tuple(held), shared, argv, env, place, job.directory,
+                    ttl_s=self.limits.ttl_s, grace_s=self.limits.grace_s,
+                )
+            )  # fmt: skip
+        return tuple(made)
+
+
+def _port(job: str, index: int, epoch: int) -> int:
+    """Where a gang meets: jobs that share a device differ, and so do attempts of one."""
+    return _FIRST_PORT + (zlib.crc32(job.encode()) + 131 * index + 17 * epoch) % _PORTS
+
+
+def _devices(held: Sequence[Device]) -> dict[str, str]:
+    """The variables by which a command finds its devices."""
+    uuids = ",".join(device.uuid for device in held)
+    if "cpu:" in held[0].uuid:
+        # Slots stand for GPUs: none is visible, and numerical libraries use a thread a slot.
+        threads = str(len(held))
+        return {
+            "SHADOWPRICE_DEVICES": uuids, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": threads,
+            "MKL_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
+        }  # fmt: skip
+    return {
+        "SHADOWPRICE_DEVICES": uuids,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": uuids,
+    }

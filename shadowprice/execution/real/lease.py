@@ -1,0 +1,168 @@
+"""What is known of every job of a run, and of its lease."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from shadowprice.execution.hosts.protocol import Device, LeaseKey, Order, Phase, Seen
+from shadowprice.execution.real.job_spec import Job
+from shadowprice.instances.schedule import ALONE
+from shadowprice.solvers.placement.protocol import Pieces
+
+ABSENT, WAITING, RUNNING = "absent", "waiting", "running"
+"""Where the engine thinks that a job is."""
+
+
+@dataclass
+class Lease:
+    """A lease that was granted and whose end is not confirmed yet.
+
+    Parameters
+    ----------
+    row : int
+        Row of the job in the workload.
+    from_step : int
+        Committed step it goes on from.
+    target : int
+        Step at which it has nothing left to do.
+    granted_s : float
+        When its devices were taken [s].
+
+    Attributes
+    ----------
+    partner : int
+        Row of the job that shares its devices, -1 for none.
+    rate : float
+        Rate against the job's fastest type that the engine was told last.
+    synced_s : float
+        Up to when the engine was told of its progress [s].
+    running_s, stepping_s, ended_s, part_ended_s : float
+        When all its ranks, its first step, its end, and the end of some of its ranks were first
+        seen [s], infinity before.
+    moved_s : float
+        When the step last changed [s].
+    counted : (int, float)
+        Timed steps and their seconds that are already among the observations.
+    copy : int or None
+        Number of the copy of a forked job, whose copies have an epoch in common.
+    given_up : bool
+        Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
+    ask_s : float
+        When it is asked again [s].
+    """
+
+    row: int
+    epoch: int
+    pieces: Pieces
+    devices: tuple[Device, ...]
+    orders: tuple[Order, ...]
+    from_step: int
+    target: int
+    granted_s: float
+    rate: float
+    partner: int = ALONE
+    synced_s: float = 0.0
+    running_s: float = math.inf
+    stepping_s: float = math.inf
+    ended_s: float = math.inf
+    part_ended_s: float = math.inf
+    moved_s: float = 0.0
+    step: int = 0
+    counted: tuple[int, float] = (0, 0.0)
+    stop_why: str = ""
+    stop_by_s: float = math.inf
+    seen: dict[LeaseKey, Seen] = field(default_factory=dict)
+    copy: int | None = None
+    given_up: bool = False
+    ask_s: float = -math.inf
+
+    @cached_property
+    def keys(self) -> tuple[LeaseKey, ...]:
+        """Its ranks."""
+        return tuple(order.key for order in self.orders)
+
+    @property
+    def gone(self) -> bool:
+        """Whether all ranks are confirmed to have ended."""
+        return all(self._phase(key) is Phase.ENDED for key in self.keys)
+
+    @property
+    def broken(self) -> bool:
+        """Whether some rank has ended, and another has not."""
+        ended = [self._phase(key) is Phase.ENDED for key in self.keys]
+        return any(ended) and not all(ended)
+
+    @property
+    def lost(self) -> bool:
+        """Whether a node of it does not answer."""
+        return any(self._phase(key) is Phase.LOST for key in self.keys)
+
+    @property
+    def runs(self) -> bool:
+        """Whether no rank is still starting."""
+        return all(self._phase(key) is not Phase.STARTING for key in self.keys)
+
+    @property
+    def began(self) -> bool:
+        """Whether all ranks run, or ran."""
+        return self.runs and not any(
+            seen.phase is Phase.LOST or (seen.exit is not None and seen.exit.reason == "void")
+            for seen in self.seen.values()
+        )
+
+    @property
+    def report(self) -> Mapping[str, Any]:
+        """What rank 0 said last."""
+        seen = self.seen.get(self.keys[0])
+        return seen.report if seen is not None else {}
+
+    def _phase(self, key: LeaseKey) -> Phase:
+        seen = self.seen.get(key)
+        return Phase.STARTING if seen is None else seen.phase
+
+
+@dataclass
+class Tracked:
+    """A job of the run.
+
+    Attributes
+    ----------
+    step : int
+        Step of its last committed checkpoint; all of its iterations once it finished.
+    estimated_s : float
+        Work done by a command that reports no steps, as run time on its fastest type [s].
+    tries : int
+        Failures in a row without a checkpoint between them.
+    over : str
+        How it ended for good: ``finished``, ``cancelled``, ``failed``; empty before.
+    view : str
+        Where the engine thinks that it is: ``absent`` before its arrival, after its end, and while
+        it waits to be tried again.
+    pieces : pieces
+        What the engine thinks that it holds while it runs.
+    return_s : float
+        When it comes back after a failure [s], infinity if it does not wait for that.
+    cancel : bool
+        Whether somebody wants it to be cancelled.
+    copies : list of Lease
+        Its leases while it runs as several copies (then ``lease`` is not used).
+    """
+
+    row: int
+    job: Job
+    step: int = 0
+    epoch: int = 0
+    estimated_s: float = 0.0
+    tries: int = 0
+    over: str = ""
+    view: str = ABSENT
+    pieces: Pieces = ()
+    return_s: float = math.inf
+    cancel: bool = False
+    lease: Lease | None = None
+    copies: list[Lease] = field(default_factory=list)
+    written_off: list[Lease] = field(default_factory=list)

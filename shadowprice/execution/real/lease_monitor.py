@@ -1,0 +1,145 @@
+"""Looking after leases: renew them, see how they do, stop those that hang."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+
+from shadowprice.execution.hosts.protocol import Host, Phase
+from shadowprice.execution.real.clock import Clock
+from shadowprice.execution.real.lease import Lease
+from shadowprice.execution.real.limits import Limits
+from shadowprice.execution.real.measuring import number
+
+_LOST_NODES_S = 0.5
+"""Between two questions for lost nodes [s]."""
+
+
+class Watch:
+    """The driver's eyes on a host.
+
+    Parameters
+    ----------
+    host : Host
+        Where leases run.
+    on_tick : callable
+        Called at every look, to redraw a view for instance.
+    gone : frozenset of str
+        Nodes that were there when the run began, and were not found again.
+
+    Attributes
+    ----------
+    lost : frozenset of str
+        Nodes that do not answer.
+    missing : frozenset of str
+        Uuids of devices that were there when the run began, and were not found again.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        clock: Clock,
+        limits: Limits,
+        on_tick: Callable[[], None],
+        gone: frozenset[str] = frozenset(),
+    ) -> None:
+        self.host, self.clock, self.limits = host, clock, limits
+        self.lost = gone
+        self.missing: frozenset[str] = frozenset()
+        self._gone = gone
+        self.on_tick = on_tick
+        self._renew_s = self._lost_s = -math.inf
+
+    def look(self, leases: Sequence[Lease]) -> float:
+        """Look at all leases once; returns the time [s]."""
+        now_s = self.clock.now_s()
+        keys = [key for lease in leases for key in lease.keys]
+        self.renew(leases)
+        if now_s >= self._lost_s:
+            self.lost = self.host.lost_nodes() | self._gone
+            self._lost_s = now_s + _LOST_NODES_S
+        seen = self.host.poll(keys)
+        for lease in leases:
+            lease.seen = {key: seen[key] for key in lease.keys if key in seen}
+            self._note(lease, now_s)
+            self._mind(lease, now_s)
+        self.on_tick()
+        return now_s
+
+    def renew(self, leases: Sequence[Lease]) -> None:
+        """Let leases go on if that is due."""
+        now_s = self.clock.now_s()
+        if now_s >= self._renew_s:
+            # Those that were asked to stop are renewed too: their end must be theirs, not the TTL's.
+            self.host.renew([key for lease in leases if not lease.given_up for key in lease.keys])
+            self._renew_s = now_s + self.limits.ttl_s / 4.0
+
+    def stop(self, leases: Collection[Lease], why: str) -> None:
+        """Ask leases to end; those that were asked before are not asked again."""
+        fresh = [lease for lease in leases if not lease.stop_why]
+        now_s = self.clock.now_s()
+        for lease in fresh:
+            lease.stop_why = why
+            lease.stop_by_s = now_s + self.limits.grace_s + self.limits.confirm_s
+        keys = [key for lease in fresh for key in lease.keys]
+        if keys:
+            self.host.stop(keys, self.limits.grace_s, why)
+
+    def over(self, lease: Lease) -> bool:
+        """Whether there is nothing to wait for: it is gone, lost, or cannot be confirmed to be gone."""
+        return lease.gone or lease.lost or self.clock.now_s() >= lease.stop_by_s
+
+    def wait_for(self, lease: Lease, leases: Sequence[Lease]) -> None:
+        """Wait until a lease that was asked to stop is over, looking after all the others."""
+        while not self.over(lease):
+            self.clock.sleep(min(self.limits.poll_s, 0.01))
+            self.look(leases)
+
+    def _note(self, lease: Lease, now_s: float) -> None:
+        """What a look at a lease tells."""
+        if lease.gone:
+            lease.ended_s = min(lease.ended_s, now_s)
+        if lease.running_s == math.inf and lease.began:
+            lease.running_s = lease.moved_s = now_s
+        step = int(number(lease.report, "step", lease.step))
+        if step != lease.step:
+            lease.step, lease.moved_s = step, now_s
+        if lease.stepping_s == math.inf and lease.runs and self._steps(lease):
+            lease.stepping_s = now_s
+
+    def _steps(self, lease: Lease) -> bool:
+        """Whether it makes progress: a step was reported, or nothing will ever be."""
+        if not lease.report:
+            return all(seen.phase is Phase.RUNNING for seen in lease.seen.values())
+        return number(lease.report, "steps", 0) > 0
+
+    def _mind(self, lease: Lease, now_s: float) -> None:
+        """Stop what does not start, does not go on, or has lost a part of its gang."""
+        limits = self.limits
+        if lease.given_up:
+            self._mind_given_up(lease, now_s)
+        if lease.given_up or lease.stop_why or lease.gone:
+            return
+        if lease.broken:
+            self._mind_gang(lease, now_s)
+        elif not lease.runs and now_s - lease.granted_s > limits.start_s:
+            self.stop([lease], f"failed: did not start within {limits.start_s:g} s")
+        elif "step" in lease.report and now_s - lease.moved_s > limits.hang_s:
+            self.stop([lease], f"failed: made no step for {limits.hang_s:g} s")
+
+    def _mind_given_up(self, lease: Lease, now_s: float) -> None:
+        """Its node is back, say; what it was asked before may not have reached it."""
+        if not lease.gone and not lease.lost and now_s >= lease.ask_s:
+            lease.ask_s = now_s + self.limits.grace_s + self.limits.confirm_s
+            self.host.stop(lease.keys, self.limits.grace_s, lease.stop_why or "it was given up")
+
+    def _mind_gang(self, lease: Lease, now_s: float) -> None:
+        """A rank has ended before the others: at once if it failed, else after the grace."""
+        exits = {key: seen.exit for key, seen in lease.seen.items() if seen.exit is not None}
+        if any(found.code != 0 for found in exits.values()):
+            self.stop([lease], "another rank of the gang ended")
+        elif lease.part_ended_s == math.inf:
+            lease.part_ended_s = now_s
+        elif now_s - lease.part_ended_s > self.limits.grace_s:
+            rank = min(key.rank for key in exits)
+            self.stop([lease], f"failed: rank {rank} of the gang ended long before the others")

@@ -1,0 +1,84 @@
+"""What follows for a job from the end of its lease."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from shadowprice.execution.real.endings import Ending, Kind, ending
+from shadowprice.execution.real.lease import Lease, Tracked
+from shadowprice.execution.real.limits import Limits
+
+FINISHED, CANCELLED, FAILED = "finished", "cancelled", "failed"
+"""How a job ends for good."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The end of a lease, as the engine and the journal know it.
+
+    Parameters
+    ----------
+    end_s : float
+        When it was over [s].
+    step : int
+        Committed step of the job.
+    tries : int
+        Failures in a row of the job.
+    over : str
+        How the job ended for good, empty if it goes on.
+    return_s : float
+        When it may run again [s], infinity if it is over.
+    confirmed : bool
+        Whether all its processes are gone; else its devices are kept aside.
+    """
+
+    row: int
+    epoch: int
+    end_s: float
+    step: int
+    tries: int
+    over: str
+    return_s: float
+    confirmed: bool
+
+
+def lease_ending(lease: Lease) -> Ending:
+    """How a lease ended whose processes are gone."""
+    exits = [seen.exit for seen in lease.seen.values() if seen.exit is not None]
+    return ending(exits, lease.report, lease.target, lease.stop_why)
+
+
+def conclude(
+    tracked: Tracked, lease: Lease, end: Ending | None, step: int, now_s: float, limits: Limits
+) -> Conclusion:
+    """What follows from an ending, or from a loss of sight if there is none.
+
+    A failure counts against the job only if no checkpoint was committed since the one before;
+    preemption, loss of a node and a lease that never began do not.
+    """
+    end_s = min(lease.ended_s, now_s)
+    tries, over, return_s = tracked.tries, "", now_s
+    if step > tracked.step:
+        tries = 0
+    # Stopped after its last step: to start it again would only make it say so.
+    done = end is not None and end.kind is Kind.PREEMPTED and step >= lease.target
+    if done or (end is not None and end.kind is Kind.FINISHED):
+        over, tries, return_s = FINISHED, 0, math.inf
+    elif tracked.cancel:
+        over, return_s = CANCELLED, math.inf
+    elif end is not None and _counts(end, lease, step):
+        tries += 1
+        over = FAILED if tries > limits.retries else ""
+        return_s = math.inf if over else now_s + limits.back_off(tries)
+    return Conclusion(
+        lease.row, lease.epoch, end_s, step, tries, over, return_s, confirmed=lease.gone
+    )
+
+
+def _counts(end: Ending, lease: Lease, step: int) -> bool:
+    if end.kind is Kind.FAILED:
+        return True
+    # A command that keeps leaving unasked, and saves nothing, would be started for ever.
+    unasked = end.kind is Kind.PREEMPTED and not lease.stop_why and end.reason == "exited"
+    return unasked and step <= lease.from_step

@@ -1,0 +1,206 @@
+r"""What jobs lose beside others on the same GPUs, and spread over servers, as Gandiva published it.
+
+Gandiva (OSDI'18), Table 1: GPU utilisation of eight models on a P40, and how much more work per
+second as many copies as helped did when packed than when time-sliced. Figures 3 and 4: losses of
+gangs spread over servers.
+
+**Interference from utilisation** (derived; the paper has no formula). A job that keeps its GPU busy
+for a share u of the time alone needs u seconds of it for a second of its work. A shared GPU hands out
+at most :math:`\varphi` seconds a second, in proportion to what is asked for:
+
+.. math:: s_i = \min\Bigl(1, \frac{\varphi}{u_1 + \dots + u_n}\Bigr)
+
+is the share of its own rate that each of n jobs keeps. n copies of a model then do
+:math:`\min(n, \varphi / u)` times the work of one, so that Table 1's ratio r is :math:`\varphi / u` once
+the copies saturate the GPU; :func:`capacity` fits :math:`\varphi` to the rows with u > 1/2, for which two
+copies do. The other rows, VAE and SuperRes, are limited by how many copies fit in memory, which the
+table does not say. A pair that saturates a GPU makes :math:`2 \varphi / (u_1 + u_2)` of it, which
+beats time slicing if and only if :math:`u_1 + u_2 < 2 \varphi`.
+
+At most two jobs share GPUs here, so that no pair makes more than twice of them: the 412 % of VAE
+are out of reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shadowprice.errors import InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.plain_names import plain_name
+from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+from shadowprice.instances.workload import Workload
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """A row of Table 1.
+
+    Parameters
+    ----------
+    utilisation : float
+        Share of the time that the GPU is busy with the job alone.
+    gain : float
+        Work a second of packed copies over that of time-sliced ones, less 1.
+    """
+
+    model: str
+    utilisation: float
+    gain: float
+
+
+PUBLISHED = (
+    PackedModel("VAE", 0.087, 4.12),
+    PackedModel("SuperRes", 0.141, 2.60),
+    PackedModel("RHN", 0.616, 0.46),
+    PackedModel("SCRNN", 0.668, 0.39),
+    PackedModel("MI-LSTM", 0.762, 0.17),
+    PackedModel("LSTM", 0.872, -0.16),
+    PackedModel("ResNet-50", 0.940, -0.13),
+    PackedModel("ResNeXt-50", 0.989, -0.11),
+)
+"""Gandiva, Table 1 (on a P40)."""
+
+UTILISATION: Mapping[str, float] = {row.model: row.utilisation for row in PUBLISHED}
+"""GPU utilisation by model, of Table 1."""
+
+SPREAD_SPEED: Mapping[str, float] = {"ResNet-50": 0.53, "InceptionV3": 0.70, "DeepSpeech": 0.95}
+"""Speed of gangs spread over servers, the worst that Gandiva's Figures 3 and 4 report for each model."""
+
+
+def capacity(rows: tuple[PackedModel, ...] = PUBLISHED) -> float:
+    """Least-squares fit of phi in 1 + gain = phi / u, over the rows with u > 1/2.
+
+    Raises
+    ------
+    InputError
+        If no row has such a utilisation.
+    """
+    busy = [(1.0 / row.utilisation, 1.0 + row.gain) for row in rows if row.utilisation > 0.5]
+    if not busy:
+        raise InputError(
+            "interference: no model has a utilisation above 1/2, expected at least one"
+        )
+    x, y = np.array(busy).T
+    return float((x @ y) / (x @ x))
+
+
+def share(one: float, other: float, phi: float) -> float:
+    """Share of its own rate that each of two jobs of these utilisations keeps on shared GPUs."""
+    return min(1.0, phi / (one + other))
+
+
+@dataclass(frozen=True)
+class Interference:
+    """Rates of all pairs of the models of a workload, from their utilisations.
+
+    Parameters
+    ----------
+    utilisation : mapping of str to float
+        GPU utilisation of each model, whatever the case and hyphens of its name, 0 < u <= 1; Table 1 if not given.
+    phi : float
+        Seconds of work that a shared GPU does a second; fitted to Table 1 if not given.
+    memory_gb : mapping of str to float
+        GPU memory of each model [GB]; empty if any two fit.
+    gpu_memory_gb : float
+        Memory of a GPU [GB].
+
+    Raises
+    ------
+    InputError
+        If a utilisation, phi or a size is out of range.
+    """
+
+    utilisation: Mapping[str, float] = field(default_factory=lambda: UTILISATION)
+    phi: float = field(default_factory=capacity)
+    memory_gb: Mapping[str, float] = field(default_factory=dict)
+    gpu_memory_gb: float = math.inf
+
+    def __post_init__(self) -> None:
+        for model, u in self.utilisation.items():
+            if not 0 < u <= 1:
+                raise InputError(
+                    f"interference: the utilisation of {model!r} is {u!r}, expected 0 < u <= 1"
+                )
+        if not 0 < self.phi <= 1:
+            raise InputError(f"interference: phi is {self.phi!r}, expected 0 < phi <= 1")
+        for model, size in {**self.memory_gb, "a GPU": self.gpu_memory_gb}.items():
+            if not size > 0:
+                raise InputError(
+                    f"interference: the memory of {model!r} is {size!r}, expected GB > 0"
+                )
+
+    def of(self, workload: Workload, cluster: Cluster) -> Throughputs:
+        """Rates for ``Instance.together``: all pairs of models of equal gang that fit in memory.
+
+        O(kinds^2 x types).
+
+        Raises
+        ------
+        InputError
+            If a job's model has no utilisation, or no memory where others have.
+        """
+        alone, busy = self._alone(workload, cluster), _by_plain_name(self.utilisation)
+        together = {}
+        for one, rates in alone.items():
+            for other, others in alone.items():
+                if one[1] == other[1] and self._fit(one[0], other[0]):
+                    s = share(busy[plain_name(one[0])], busy[plain_name(other[0])], self.phi)
+                    for column, gpu_type in enumerate(cluster.gpu_types):
+                        together[gpu_type, one, other] = (s * rates[column], s * others[column])
+        return Throughputs(cluster.gpu_types, alone, together, "interference from utilisation")
+
+    def _fit(self, one: str, other: str) -> bool:
+        if not self.memory_gb:
+            return True
+        sizes = _by_plain_name(self.memory_gb)
+        return sizes[plain_name(one)] + sizes[plain_name(other)] <= self.gpu_memory_gb
+
+    def _alone(self, workload: Workload, cluster: Cluster) -> dict[Kind, tuple[float, ...]]:
+        """Rates of every kind of the workload on the cluster's types [work/s]."""
+        alone: dict[Kind, tuple[float, ...]] = {}
+        kinds = zip(workload.model.tolist(), workload.gpus.tolist(), strict=True)
+        for job, kind in enumerate(kinds):
+            for name, known in (("utilisation", self.utilisation), ("memory", self.memory_gb)):
+                needed = known or name == "utilisation"
+                if needed and plain_name(kind[0]) not in _by_plain_name(known):
+                    raise InputError(
+                        f"{workload.source}: job {workload.id[job]!r} has model {kind[0]!r} of unknown "
+                        f"{name}, expected one of {', '.join(sorted(known))}"
+                    )
+            if kind not in alone:
+                alone[kind] = _rates(workload, cluster, job)
+        return alone
+
+
+def locality_of(
+    workload: Workload, spread_speed: Mapping[str, float] = SPREAD_SPEED, otherwise: float = 1.0
+) -> Locality:
+    """Speeds of a workload's gangs when spread, by model.
+
+    Parameters
+    ----------
+    otherwise : float
+        Speed of models that are not listed.
+    """
+    speeds = _by_plain_name(spread_speed)
+    models = (plain_name(model) for model in workload.model.tolist())
+    return Locality(np.array([speeds.get(model, otherwise) for model in models]))
+
+
+def _by_plain_name(table: Mapping[str, float]) -> dict[str, float]:
+    return {plain_name(model): value for model, value in table.items()}
+
+
+def _rates(workload: Workload, cluster: Cluster, job: int) -> tuple[float, ...]:
+    if workload.throughput is None:
+        return (1.0,) * len(cluster.gpu_types)
+    return tuple(
+        float(workload.throughput[job, workload.gpu_types.index(name)])
+        for name in cluster.gpu_types
+    )

@@ -1,0 +1,193 @@
+"""Skew of models: the share of the largest tensor, and what spreading a job costs.
+
+Source: Gu et al., Tiresias, NSDI'19, sections 2.2 and 3.4: sizes of ten models and the share of
+their largest tensor; those where it is large lose speed when their parameter servers and workers
+are spread over nodes.
+
+How much each loses is published as a picture only (Figure 3). The speeds of the built-in table
+are assumptions (derived): the published gain by placement is up to 1.67x (Figure 12); that is
+taken as the slowdown of the most skewed model, and the others' as linear in their skew,
+
+    spread_speed = 1 / (1 + 0.67 S / 0.773).
+
+A table of one's own is a JSON or TOML file with a table ``models`` of ``name = {skew = 0.715,
+spread_speed = 0.62}``; an entry ``default = {...}`` beside ``models`` is for all other models.
+Names match whatever their case, hyphens and underscores: ``VGG19`` is ``vgg-19``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shadowprice.errors import InputError
+from shadowprice.instances.entries import is_number, known_keys, shown
+from shadowprice.instances.files import parse_json, parse_toml
+from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.plain_names import plain_name
+from shadowprice.instances.workload import Workload
+
+MOST_SKEWED = 0.773
+LARGEST_GAIN = 1.67
+
+SHARE_AND_MB: Mapping[str, tuple[float, float]] = {
+    "VGG19": (0.715, 548.0),
+    "VGG16": (0.743, 528.0),
+    "VGG11": (0.773, 507.0),
+    "AlexNet": (0.610, 236.0),
+    "ResNet152": (0.039, 230.0),
+    "ResNet101": (0.053, 170.0),
+    "ResNet50": (0.092, 97.7),
+    "Inception4": (0.036, 163.0),
+    "Inception3": (0.086, 91.0),
+    "GoogleNet": (0.146, 26.7),
+}
+"""Published: share of the largest tensor, and size of the model [MB]."""
+
+
+@dataclass(frozen=True)
+class ModelSkew:
+    """What is known of a model.
+
+    Parameters
+    ----------
+    skew : float
+        Share of the model's largest tensor in its size, from 0 to 1.
+    spread_speed : float
+        Speed of a job that is spread, against that of one that is not; 0 < s <= 1.
+    """
+
+    skew: float
+    spread_speed: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.skew <= 1:
+            raise InputError(f"skew is {self.skew!r}, expected a share from 0 to 1")
+        if not 0 < self.spread_speed <= 1:
+            raise InputError(f"spread_speed is {self.spread_speed!r}, expected 0 < s <= 1")
+
+
+@dataclass(frozen=True)
+class ModelSkews:
+    """Models by name.
+
+    Parameters
+    ----------
+    models : mapping of str to ModelSkew
+        By name; no two may match.
+    default : ModelSkew, optional
+        For models that are not listed.
+    source : str
+        Where it is from, for messages.
+    """
+
+    models: Mapping[str, ModelSkew]
+    default: ModelSkew | None = None
+    source: str = "model skews"
+    _by_key: Mapping[str, ModelSkew] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found: dict[str, ModelSkew] = {}
+        for name, model in self.models.items():
+            if plain_name(name) in found:
+                raise InputError(f"{self.source}: model {name!r} is listed twice")
+            found[plain_name(name)] = model
+        object.__setattr__(self, "_by_key", found)
+
+    @classmethod
+    def load(cls, path: str | Path) -> ModelSkews:
+        """Read a JSON or TOML file, told apart by its ending.
+
+        Raises
+        ------
+        InputError
+            Naming file, model and value of what is wrong.
+        """
+        file = Path(path)
+        if file.suffix not in (".json", ".toml"):
+            raise InputError(f"{file}: ends in {file.suffix!r}, expected .json or .toml")
+        try:
+            text = file.read_text(encoding="utf-8")
+            json_or_toml = parse_json if file.suffix == ".json" else parse_toml
+            given = json_or_toml(text, str(file))
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{file}: is not text: {error}") from error
+        return cls.of_mapping(given, str(file))
+
+    @classmethod
+    def of_mapping(cls, given: Any, source: str) -> ModelSkews:
+        """The same from what such a file holds."""
+        known_keys(given, source, ("models", "default"), ("models",))
+        if not isinstance(given["models"], dict):
+            raise InputError(f"{source}: expected a table 'models' of models by name")
+        models = {name: _read(row, source, name) for name, row in given["models"].items()}
+        default = given.get("default")
+        return cls(models, None if default is None else _read(default, source, "default"), source)
+
+    def of(self, model: str) -> ModelSkew | None:
+        """What is known of a model, None if it is not listed and there is no default."""
+        return self._by_key.get(plain_name(model), self.default)
+
+    def skew_of(self, model: str) -> float | None:
+        """Share of the largest tensor, None if unknown."""
+        found = self.of(model)
+        return None if found is None else found.skew
+
+
+@cache
+def published_skews() -> ModelSkews:
+    """The ten models of the paper, with the speeds assumed above."""
+    return ModelSkews(
+        {
+            name: ModelSkew(skew, 1.0 / (1.0 + (LARGEST_GAIN - 1.0) * skew / MOST_SKEWED))
+            for name, (skew, _) in SHARE_AND_MB.items()
+        },
+        source="Tiresias' ten models",
+    )
+
+
+def locality_of(workload: Workload, skews: ModelSkews | None = None) -> Locality:
+    """Speeds of the jobs of a workload when spread, by their models; O(n).
+
+    Parameters
+    ----------
+    skews : ModelSkews, optional
+        The published models with assumed speeds if not given.
+
+    Raises
+    ------
+    InputError
+        Naming the job and the model if that is not listed.
+    """
+    table = skews or published_skews()
+    speeds = np.ones(len(workload))
+    for row, (job, model) in enumerate(
+        zip(workload.id.tolist(), workload.model.tolist(), strict=True)
+    ):
+        found = table.of(model)
+        if found is None:
+            raise InputError(
+                f"{workload.source}: job {job!r} has model {model!r}, which {table.source} does not "
+                f"list, expected one of {', '.join(table.models)}, or a table with a default"
+            )
+        speeds[row] = found.spread_speed
+    return Locality(speeds)
+
+
+def _read(row: Any, source: str, name: str) -> ModelSkew:
+    where = f"{source}: model {name!r}"
+    known_keys(row, where, ("skew", "spread_speed"), ("skew", "spread_speed"))
+    for key, value in row.items():
+        if not is_number(value):
+            raise InputError(f"{where}: {key} is {shown(value)}, expected a number")
+    try:
+        return ModelSkew(float(row["skew"]), float(row["spread_speed"]))
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error

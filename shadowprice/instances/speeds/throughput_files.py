@@ -1,0 +1,240 @@
+"""Throughput tables as files: what was measured, so that simulations and later runs can load it.
+
+The format is Gavel's (see :mod:`shadowprice.instances.speeds.throughputs`, which reads it). How steps that
+were timed become rates:
+
+- The rate of a kind on a GPU type is the sum of its steps over the sum of their seconds, so that a
+  job counts as much as it ran.
+- Only the placement on the fewest nodes that was measured enters the table; what the same kind made
+  of more nodes is not mixed in, but told by :func:`measured_rates` and :func:`spread_speeds`.
+- A pair enters if both of its jobs were measured beside each other.
+- A kind that was only ever measured beside others has rate 0 alone: it is not known.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shadowprice.errors import InputError
+from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
+from shadowprice.instances.speeds.model_skew import LARGEST_GAIN, MOST_SKEWED, ModelSkew, ModelSkews
+from shadowprice.instances.speeds.observations import Observation
+from shadowprice.instances.speeds.plain_names import plain_name
+from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+
+MAX_GANG = 10**9 - 1
+RESERVED = "profiles"
+"""A key that readers take for the beginning of Synergy's format."""
+
+
+@dataclass(frozen=True)
+class MeasuredRate:
+    """Rate of a kind under the same conditions, over all of its jobs.
+
+    Parameters
+    ----------
+    beside : Kind or None
+        The kind with which it shared its GPUs.
+    steps, seconds
+        Sums of what was timed.
+    in_table : bool
+        Whether it is the one that enters the table: no fewer nodes were measured.
+    """
+
+    kind: Kind
+    gpu_type: str
+    nodes: int
+    beside: Kind | None
+    steps: int
+    seconds: float
+    in_table: bool
+
+    @property
+    def rate(self) -> float:
+        """Iterations per second of the whole gang."""
+        return self.steps / self.seconds
+
+
+def measured_rates(observations: Iterable[Observation]) -> list[MeasuredRate]:
+    """Rates by kind, GPU type, partner and number of nodes, in this order; O(n log n).
+
+    Conditions under which no step was timed are left out.
+    """
+    sums: dict[tuple[Kind, str, Kind | None, int], list[Observation]] = defaultdict(list)
+    for seen in observations:
+        if seen.steps and seen.seconds > 0 and math.isfinite(seen.steps / seen.seconds):
+            sums[seen.kind, seen.gpu_type, seen.co_kind, seen.nodes].append(seen)
+    fewest: dict[tuple[Kind, str, Kind | None], int] = {}
+    for kind, gpu_type, beside, nodes in sums:
+        fewest[kind, gpu_type, beside] = min(nodes, fewest.get((kind, gpu_type, beside), nodes))
+    found = []
+    for (kind, gpu_type, beside, nodes), group in sums.items():
+        steps, seconds = sum(each.steps for each in group), math.fsum(e.seconds for e in group)
+        chosen = nodes == fewest[kind, gpu_type, beside]
+        found.append(MeasuredRate(kind, gpu_type, nodes, beside, steps, seconds, chosen))
+    return sorted(found, key=lambda r: (r.kind, r.gpu_type, r.beside or ("", 0), r.nodes))
+
+
+def measured_throughputs(
+    observations: Iterable[Observation], source: str = "measured throughputs"
+) -> Throughputs:
+    """The table of what was measured, alone and in pairs.
+
+    Raises
+    ------
+    InputError
+        If no step was timed at all.
+    """
+    rates = [each for each in measured_rates(observations) if each.in_table]
+    if not rates:
+        raise InputError(f"{source}: no step of any job was timed, expected at least one")
+    types = tuple(sorted({each.gpu_type for each in rates}))
+    alone = {each.kind: [0.0] * len(types) for each in rates}
+    beside: dict[tuple[str, Kind, Kind], float] = {}
+    for each in rates:
+        if each.beside is None:
+            alone[each.kind][types.index(each.gpu_type)] = each.rate
+        else:
+            beside[each.gpu_type, each.kind, each.beside] = each.rate
+    together = {
+        (gpu_type, kind, other): (rate, beside[gpu_type, other, kind])
+        for (gpu_type, kind, other), rate in beside.items()
+        if (gpu_type, other, kind) in beside
+    }
+    return Throughputs(types, {kind: tuple(row) for kind, row in alone.items()}, together, source)
+
+
+def spread_speeds(observations: Iterable[Observation]) -> ModelSkews:
+    """Speed of every model on more nodes, against that on the fewest measured; for ``--spread``.
+
+    Pairs are left out, and so is who was never measured on different numbers of nodes: speed 1 by
+    default. A speed above 1 is taken for noise. Skews are those that the relation of
+    :mod:`shadowprice.instances.speeds.model_skew` gives for the speed.
+    """
+    rates = [each for each in measured_rates(observations) if each.beside is None]
+    base = {(each.kind, each.gpu_type): each.rate for each in rates if each.in_table}
+    spread: dict[str, tuple[str, list[MeasuredRate]]] = {}
+    for each in rates:
+        if not each.in_table:
+            spread.setdefault(plain_name(each.kind[0]), (each.kind[0], []))[1].append(each)
+    models = {}
+    for name, group in spread.values():
+        # Time on more nodes against the time the same steps would have taken on the fewest.
+        took = math.fsum(each.seconds for each in group)
+        fewest = math.fsum(each.steps / base[each.kind, each.gpu_type] for each in group)
+        speed = min(1.0, max(fewest / took, 1e-6))
+        skew = min(1.0, (1.0 / speed - 1.0) * MOST_SKEWED / (LARGEST_GAIN - 1.0))
+        models[name] = ModelSkew(skew, speed)
+    return ModelSkews(models, ModelSkew(0.0, 1.0), "measured speeds of spread gangs")
+
+
+def write_throughputs(table: Throughputs, path: str | Path) -> None:
+    """Write a table that ``load_throughputs`` gives back; the file is there in whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the table is empty or inconsistent, a rate is not a finite number >= 0, or the file
+        cannot be written.
+    """
+    _check(table)
+    rates: dict[str, dict[str, dict[str, Any]]] = {
+        gpu_type: {_key(kind): {"null": float(row[k])} for kind, row in table.alone.items()}
+        for k, gpu_type in enumerate(table.gpu_types)
+    }
+    for (gpu_type, kind, other), pair in table.together.items():
+        rates[gpu_type][_key(kind)][_key(other)] = [float(rate) for rate in pair]
+    write_json(rates, path)
+
+
+def write_spread(skews: ModelSkews, path: str | Path) -> None:
+    """Write speeds of spread gangs as ``ModelSkews.load`` and ``--spread`` read them.
+
+    Raises
+    ------
+    InputError
+        If the file's name does not end in ``.json``, or it cannot be written.
+    """
+    if Path(path).suffix != ".json":
+        raise InputError(f"{path}: expected a name that ends with .json")
+
+    def one(model: ModelSkew) -> dict[str, float]:
+        return {"skew": model.skew, "spread_speed": model.spread_speed}
+
+    described: dict[str, Any] = {"models": {name: one(each) for name, each in skews.models.items()}}
+    if skews.default is not None:
+        described["default"] = one(skews.default)
+    write_json(described, path)
+
+
+def write_json(data: Mapping[str, Any], path: str | Path) -> None:
+    """Write JSON beside its target and rename it, so that nobody reads half of it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+    path = Path(path)
+    try:
+        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with open(descriptor, "w", encoding="ascii") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, path)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _key(kind: Kind) -> str:
+    """A kind as a key: Gavel's notation where it can say the name, else the name as JSON."""
+    model, gpus = kind
+    quoted = json.dumps(model) if "'" in model or not model else f"'{model}'"
+    return f"({quoted}, {gpus})"
+
+
+def _check(table: Throughputs) -> None:
+    types: Sequence[str] = table.gpu_types
+    if not types or not table.alone:
+        raise InputError(f"{table.source}: has no types or no kinds, expected at least one of each")
+    if len(set(types)) < len(types) or RESERVED in types:
+        raise InputError(
+            f"{table.source}: GPU types are {', '.join(map(repr, types))}, expected different names, "
+            f"none of them {RESERVED!r}"
+        )
+    names = (name for kind in table.alone for name in kind[:1])
+    for name in (*types, *names):
+        if not on_one_line(name):
+            raise InputError(f"{table.source}: name {shown(name)}, expected {ONE_LINE}")
+    for kind, row in table.alone.items():
+        if not 0 <= kind[1] <= MAX_GANG:
+            raise InputError(f"{table.source}: {kind!r}, expected a gang of at most {MAX_GANG}")
+        if len(row) != len(types):
+            raise InputError(
+                f"{table.source}: {kind!r} has {len(row)} rates for {len(types)} types"
+            )
+    for gpu_type, kind, other in table.together:
+        if gpu_type not in types or kind not in table.alone or not 0 <= other[1] <= MAX_GANG:
+            raise InputError(
+                f"{table.source}: {kind!r} beside {other!r} on {gpu_type!r}, expected a type and a "
+                "kind of the table"
+            )
+    for rate in [
+        rate for rates in (table.alone, table.together) for row in rates.values() for rate in row
+    ]:
+        if isinstance(rate, bool) or not 0 <= rate < math.inf:
+            raise InputError(f"{table.source}: a rate is {rate!r}, expected a finite number >= 0")

@@ -1,0 +1,1 @@
+"""Theorems on allocations in the manner of Gavel."""

@@ -1,1 +1,0 @@
-"""Allocation policies of Gavel and their kin: which share of each GPU type every job should get."""

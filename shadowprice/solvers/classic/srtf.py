@@ -1,0 +1,64 @@
+"""Shortest remaining time first (``srtf``) and shortest remaining service first (``srsf``).
+
+Source: Schrage, Operations Research 16(3), 1968 (SRPT on one machine); SRSF is remaining time
+times GPUs, Tiresias (NSDI'19), section 2.
+
+Guarantee: with one GPU, and no rounds, charges or conditions, SRTF minimises sum C_j and sum (C_j -
+r_j) among all offline schedules (Schrage). On several, with single-GPU jobs of equal speed, it is
+Theta(log min(n/m, Delta))-competitive for total flow time against the preemptive optimum (Leonardi and
+Raz, STOC 1997; recalled); with gangs it has no constant ratio for total flow time, on two GPUs already
+(derived: a gang waits for as long as single-GPU jobs that are a little shorter keep coming). Knows:
+durations. Preempts.
+Cost per decision: O(L log L) for L live jobs, O(1) a job when all fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.list_scheduling import serve_in_order
+from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.state import State
+
+
+@dataclass(frozen=True)
+class Srtf:
+    """Least remaining run time first, ties by arrival."""
+
+    name: str = "srtf"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
+    preemptive: ClassVar[bool] = True
+
+    def decide(self, state: State) -> Decision:
+        """Serve live jobs by remaining run time."""
+        return serve_in_order(state, self.priority)
+
+    def priority(self, live: Live) -> NDArray[np.int64]:
+        """Order by remaining time; live jobs come in order of arrival and the sort is stable."""
+        return np.argsort(live.remaining_s, kind="stable")
+
+
+@dataclass(frozen=True)
+class Srsf:
+    """Least remaining run time x GPUs first, ties by arrival."""
+
+    name: str = "srsf"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
+    preemptive: ClassVar[bool] = True
+
+    def decide(self, state: State) -> Decision:
+        """Serve live jobs by remaining service."""
+        return serve_in_order(state, self.priority)
+
+    def priority(self, live: Live) -> NDArray[np.int64]:
+        """Order by remaining service [GPU-s]."""
+        return np.argsort(live.remaining_s * live.gpus, kind="stable")
+
+
+POLICIES = (Srtf(), Srsf())

@@ -1,0 +1,94 @@
+"""Suspend and resume: turns of a quantum on over-subscribed servers. Gandiva (OSDI'18), sec. 3.1, 3.2.
+
+Turns end together, every ``quantum_s`` on one grid, so that a gang gets all its GPUs at once. Units
+are then served by priority, and among equals in the order in which they began to wait; who had a
+turn of at least half a quantum goes to the end. A unit is therefore passed only by those that began
+to wait before it, and each of them at most twice: nobody starves among equals, however long others
+arrive. A unit is never suspended for one of lower priority (the paper's rule; priority is the
+weight). Derived: one grid for all servers, and half a quantum.
+"""
+
+from __future__ import annotations
+
+from shadowprice.solvers.gandiva.nodes import free_home, shared_home, spread_home
+from shadowprice.solvers.gandiva.unit_decision import Shift
+from shadowprice.solvers.gandiva.units import Unit, fits
+from shadowprice.solvers.placement.protocol import Pieces
+
+Rank = tuple[float, float, bool, float, int]
+
+
+def rotate(shift: Shift, quantum_s: float) -> None:
+    """End the turns of those whose GPUs others waited for longer; O(units log units)."""
+    book, now_s = shift.book, shift.state.now_s
+    for unit in book.running:
+        if now_s - unit.started_s >= quantum_s / 2:
+            unit.since_s = now_s
+
+    def rank(unit: Unit) -> Rank:
+        runs = unit in book.running
+        return (-unit.weight, unit.since_s, runs, -unit.started_s if runs else 0.0, unit.jobs[0])
+
+    free = list(book.size)
+    chosen: dict[Unit, None] = {}
+    for unit in sorted((*book.running, *book.waiting), key=rank):
+        if unit.home and fits(free, unit.home):
+            for node, gpus in unit.home:
+                free[node] -= gpus
+            chosen[unit] = None
+    for unit in [unit for unit in book.running if unit not in chosen]:
+        if shift.untouched(unit):
+            shift.stop(unit)
+    for unit in [unit for unit in chosen if unit in book.waiting]:
+        if shift.untouched(unit) and shift.fits(unit.home):
+            shift.start(unit, unit.home)
+
+
+def fill(shift: Shift) -> None:
+    """Start waiting units on free GPUs, at home or elsewhere, by priority and order of waiting.
+
+    The paper's reaction to a departure: a queued job, then a suspended one, which migrates. Who
+    needs several servers for what would fit one comes after all others (derived): on GPUs that would
+    idle otherwise, being spread costs nobody else.
+    O(waiting log waiting), and O(nodes) for each that is started.
+    """
+    book = shift.book
+    if not any(shift.free) or not book.waiting:
+        return
+    order = sorted(book.waiting, key=lambda unit: (-unit.weight, unit.since_s, unit.jobs[0]))
+    for place in (_together, _spread):
+        left = sum(shift.free)
+        for unit in order:
+            if unit.gang <= left and unit in book.waiting:
+                home = place(shift, unit)
+                if home is not None:
+                    shift.start(unit, home)
+                    left -= unit.width
+
+
+def settle_waiting(shift: Shift) -> None:
+    """Give every waiting job a home where it takes turns, and none on more servers than it needs.
+
+    Pairs keep theirs: it is where they were seen to run well together.
+    """
+    book, largest = shift.book, max(shift.book.size)
+    for unit in book.waiting:
+        if not unit.home or (unit.alone and len(unit.home) > 1 and unit.gang <= largest):
+            book.settle(unit, ())
+            book.settle(unit, shared_home(book, unit.gang, shift.pools(unit)))
+
+
+def _together(shift: Shift, unit: Unit) -> Pieces | None:
+    """Free GPUs on one server, or at home, or on several if no server is large enough."""
+    if unit.home and shift.fits(unit.home):
+        return unit.home
+    if unit.gang > max(shift.book.size):
+        return _spread(shift, unit)
+    home = free_home(shift.book, shift.free, unit.gang, shift.pools(unit))
+    return home if home is None or shift.suits(unit, home) else None
+
+
+def _spread(shift: Shift, unit: Unit) -> Pieces | None:
+    """Free GPUs on any servers."""
+    home = spread_home(shift.book, shift.free, unit.gang, shift.pools(unit))
+    return home if home is None or shift.suits(unit, home) else None

@@ -1,0 +1,1 @@
+"""Gavel (OSDI'20): allocations as programmes, and the round mechanism that follows them."""

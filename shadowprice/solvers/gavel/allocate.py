@@ -1,0 +1,63 @@
+"""One call from an allocation problem to a checked allocation."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.solvers.gavel.allocation import Allocation, AllocationPolicy
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs.solution import SolverOptions
+from shadowprice.solvers.registry import allocation as find_allocation
+
+
+def allocate(
+    problem: AllocationProblem,
+    policy: str | AllocationPolicy = "max_min_fairness_perf",
+    options: SolverOptions | None = None,
+) -> Allocation:
+    """Say which share of each GPU type every job should get.
+
+    Parameters
+    ----------
+    policy : str or AllocationPolicy
+        A policy's name, with parameters after a colon, or a policy of your own.
+    options : SolverOptions, optional
+        Method and limits of HiGHS.
+
+    Returns
+    -------
+    Allocation
+        With notes on what could not be had, such as gangs larger than all the GPUs they can use;
+        its ``verify()`` checks it against the problem alone.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or a job has no throughput anywhere.
+
+    Examples
+    --------
+    >>> from shadowprice.instances.allocation_problem import AllocationProblem
+    >>> two = AllocationProblem.from_columns(
+    ...     gpu_types=["v100", "k80"], capacity=[1, 1], throughput=[[40.0, 10.0], [12.0, 4.0], [100.0, 50.0]]
+    ... )
+    >>> found = allocate(two)
+    >>> round(found.objective, 4)
+    0.7273
+    """
+    chosen = find_allocation(policy) if isinstance(policy, str) else policy
+    workspace = Workspace(options) if options else Workspace()
+    began = time.process_time()
+    found = chosen.allocate(problem, workspace)
+    total_s = time.process_time() - began
+    too_wide = np.flatnonzero(~problem.placeable.any(axis=1)).tolist()
+    notes = tuple(
+        f"job {problem.id[job]!r}: its gang of {problem.gpus[job]} GPUs fits on no type it can use; "
+        "shares are fluid, no schedule can give it any"
+        for job in too_wide
+    )
+    return replace(found, notes=found.notes + notes, solver_s=workspace.solver_s, total_s=total_s)

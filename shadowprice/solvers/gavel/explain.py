@@ -1,0 +1,68 @@
+"""Why each job gets what it gets, in words: the dual prices of a max-min programme, read out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.solvers.gavel.allocation import Allocation, Prices
+
+SMALL = 1e-7
+"""Share of the objective below which a price is rounding of the solver."""
+
+
+def explain(allocation: Allocation) -> list[str]:
+    """A sentence for each job.
+
+    Complementary slackness: a job with a price holds the level down; it is bounded by its own
+    time if that has a price, and by the GPUs of each accelerator with a price on which it
+    runs; a job without a price gets more than the level asks for.
+    """
+    problem, prices = allocation.problem, allocation.prices
+    if prices is None:
+        return [
+            f"job {name}: policy {allocation.policy} has no prices" for name in problem.id.tolist()
+        ]
+    reached = allocation.effective_throughput
+    names = accelerator_names(problem)
+    full = reached >= problem.throughput.max(axis=1, initial=0.0) * (1.0 - 1e-6)
+    used = _used(allocation)
+    return [
+        f"job {problem.id[m]}: {reached[m]:.6g} steps/s, {_why(m, bool(full[m]), used[m], prices, names)}"
+        for m in range(len(problem))
+    ]
+
+
+def _used(allocation: Allocation) -> NDArray[np.bool_]:
+    """Whether each job runs on each accelerator, alone or shared; shape (jobs, accelerators)."""
+    problem, pairs = allocation.problem, allocation.problem.pairs
+    time = allocation.alone.copy()
+    np.add.at(time, pairs.first, allocation.shared)
+    np.add.at(time, pairs.second, allocation.shared)
+    used = np.zeros((len(problem), len(problem.capacity)), dtype=bool)
+    for j, accelerator in enumerate(problem.accelerators):
+        used[:, accelerator] |= time[:, j] > SMALL
+    return used
+
+
+def accelerator_names(problem: AllocationProblem) -> list[str]:
+    """The first type that draws on each accelerator."""
+    return [problem.gpu_types[problem.accelerators.index(a)] for a in range(len(problem.capacity))]
+
+
+def _why(job: int, full: bool, used: NDArray[np.bool_], prices: Prices, names: list[str]) -> str:
+    level = prices.level[job]
+    if full:
+        return f"level {level:.6g}, bounded by its own time: it always runs at its best rate"
+    stage = int(prices.stage[job])
+    worker = prices.worker[min(stage, len(prices.worker) - 1)]
+    if prices.job[job] <= SMALL * prices.job.max(initial=0.0):
+        return f"level {level:.6g}, bounded by nobody: more than the level asks for"
+    bounds = [
+        f"{names[a]} capacity, price {worker[a]:.6g} a GPU"
+        for a in np.flatnonzero(used & (worker > SMALL * worker.max(initial=0.0))).tolist()
+    ]
+    if prices.time[job] > SMALL * max(float(prices.time.max()), float(worker.max(initial=0.0))):
+        bounds.insert(0, f"its own time, price {prices.time[job]:.6g}")
+    return f"level {level:.6g}, bounded by {', '.join(bounds) or 'its fastest type'}"

@@ -1,0 +1,258 @@
+"""Gavel's rounds: an allocation policy turned into an online scheduler.
+
+Source: Narayanan et al., Gavel, OSDI'20, section 5.
+Guarantee: none of the rounds; what the allocation's programme proves is about its fractions of time,
+which rounds follow (GAVEL-round says how closely on one GPU with fixed fractions).
+
+The allocation says which fraction of time every job, or pair of jobs, should get on every GPU
+type. It is computed again as soon as jobs come or go. At the end of every round those that are
+furthest behind get the GPUs; who stays on the same type keeps its GPUs and goes on, as with an
+extended lease. GPUs that are free in between go to jobs that wait at once, in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.gavel.ledger import Ledger
+from shadowprice.solvers.gavel.online import Snapshots
+from shadowprice.solvers.gavel.rounds import Combinations, Selection, select
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.registry import allocation as find_allocation
+from shadowprice.solvers.state import State
+
+
+@dataclass(frozen=True)
+class Gavel:
+    """Shares of GPU types by a policy of its own, handed out in rounds.
+
+    Parameters
+    ----------
+    allocation : str
+        Allocation policy, by name: ``gavel:max_min_fairness_perf``.
+    round_s : float
+        Length of a round [s]; 360 in the paper.
+    reset_s : float
+        Least time between two allocations [s]; 0 computes one whenever jobs come or go. Gavel's
+        code waits 1,920 s, and lets jobs that come in between sit beside free GPUs.
+    seed : int
+        Of the order in which types are served where the policy does not know that they differ;
+        otherwise it is the type on which jobs are fastest first.
+    """
+
+    allocation: str = "max_min_fairness_perf"
+    round_s: float = 360.0
+    reset_s: float = 0.0
+    seed: int = 0
+    name: str = "gavel"
+
+    def __post_init__(self) -> None:
+        find_allocation(self.allocation)
+        if not 0.0 < self.round_s < math.inf:
+            raise InputError(f"gavel: round_s is {self.round_s!r}, expected seconds > 0")
+
+    @property
+    def knows(self) -> frozenset[Knowledge]:
+        """The work left, where the allocation depends on it."""
+        needs = find_allocation(self.allocation).needs_steps
+        return frozenset({Knowledge.DURATION} if needs else ())
+
+    @property
+    def preemptive(self) -> bool:
+        """It moves jobs between rounds."""
+        return True
+
+    def decide(self, state: State) -> Decision:
+        """Between rounds only start what waits; at the end of one choose anew."""
+        book: _Book | None = state.memory.get("gavel")
+        if book is None:
+            book = state.memory["gavel"] = _Book(self, state)
+        book.update(state)
+        decision = state.decision()
+        if state.now_s >= book.round_ends_s:
+            book.round_ends_s = state.now_s + self.round_s
+            _choose(state, decision, book)
+        elif state.waiting and decision.free_gpus:
+            _fill(state, decision, book)
+        if book.ledger.jobs.size and not book.settled(state, decision):
+            decision.wake_at(book.round_ends_s)
+        return decision
+
+
+class _Book:
+    """What the scheduler keeps from decision to decision."""
+
+    def __init__(self, policy: Gavel, state: State) -> None:
+        self.round_s, self.reset_s = policy.round_s, policy.reset_s
+        self.policy = find_allocation(policy.allocation)
+        self.snapshots = Snapshots(state, steps=self.policy.needs_steps, pairs=self.policy.packed)
+        self.workspace = Workspace(spare=True)
+        self.ledger = Ledger.empty(len(state.pools_of_gpus.names))
+        self.round_ends_s = 0.0
+        self.next_reset_s = 0.0
+        self.stale = False
+        self.draw = np.random.default_rng(policy.seed)
+        self.fastest_first = list(range(len(state.pools_of_gpus.names)))
+        self.running: tuple[NDArray[np.int64], NDArray[np.int64]] = _running(state)
+
+    def update(self, state: State) -> None:
+        """Book the time since the last decision, and allocate anew where jobs came or went."""
+        self.ledger.accrue(*self.running, state.now_s)
+        changed = bool(state.arrived or state.finished)
+        self.stale |= changed
+        if self.stale and state.now_s >= self.next_reset_s:
+            self._allocate(state)
+        elif changed:
+            self._admit(state)
+
+    def _allocate(self, state: State) -> None:
+        jobs, problem = self.snapshots.problem(state)
+        found = self.policy.allocate(problem, self.workspace)
+        fraction = np.concatenate((found.alone, found.shared))
+        best = problem.throughput.max(axis=1, keepdims=True)
+        speed = (problem.throughput / np.maximum(best, 1e-300)).sum(axis=0)
+        self.fastest_first = np.argsort(-speed, kind="stable").tolist()
+        self.ledger = self.ledger.moved_to(jobs, problem, fraction)
+        self.stale = False
+        self.next_reset_s = state.now_s + self.reset_s
+
+    def _admit(self, state: State) -> None:
+        """Jobs that came since the last allocation have no share yet, but may use what is free."""
+        jobs, problem = self.snapshots.problem(state)
+        nothing = np.zeros((len(Combinations.of(problem)), len(state.pools_of_gpus.names)))
+        after = self.ledger.moved_to(jobs, problem, nothing)
+        where = self.ledger.find(after.keys)
+        after.fraction[where >= 0] = self.ledger.fraction[where[where >= 0]]
+        self.ledger = after
+
+    def type_order(self) -> list[int]:
+        """Order in which the queues of the types are served; nobody is served twice."""
+        if self.policy.aware:
+            return self.fastest_first
+        order: list[int] = self.draw.permutation(len(self.fastest_first)).tolist()
+        return order
+
+    def settled(self, state: State, decision: Decision) -> bool:
+        """Whether nothing can change before a job comes or goes: all run, where they always should.
+
+        As a side effect, remembers what runs from now on.
+        """
+        self.running = _running(state, decision)
+        keys, kinds = self.running
+        ledger = self.ledger
+        if len(keys) < len(ledger.jobs):
+            return False
+        where = ledger.find(keys)
+        if (where < 0).any():
+            return False
+        return bool((ledger.fraction[where, kinds] >= 1.0 - 1e-6).all())
+
+
+def _running(
+    state: State, decision: Decision | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Keys of the combinations that run after a decision, and the type each is on."""
+    held = dict(state.running)
+    if decision is not None:
+        for job in decision.stops:
+            held.pop(job, None)
+        held.update(decision.starts)
+    keys, kinds = [], []
+    for job, pieces in held.items():
+        partner = state.partner_of.get(job) if decision is None else decision.partner_of(job)
+        if partner is None or job < partner:
+            keys.append(job * (1 << 31) + (job if partner is None else partner))
+            kinds.append(state.allocator.pool_of(pieces[0][0]))
+    return np.array(keys, dtype=np.int64), np.array(kinds, dtype=np.int64)
+
+
+def _choose(state: State, decision: Decision, book: _Book) -> None:
+    """Select for the coming round; stop what was not selected, start what does not run yet."""
+    ledger = book.ledger
+    chosen = select(
+        ledger.combinations,
+        ledger.ranking(book.round_s),
+        state.pools_of_gpus.gpus,
+        book.type_order(),
+    )
+    wanted = _wanted(ledger, chosen)
+    for job in list(state.running):
+        if not _stays(state, job, wanted):
+            decision.stop(job)
+    stopped = set(decision.stops)
+    starts = [job for job in wanted if job in state.waiting or job in stopped]
+    for job in sorted(starts, key=lambda job: -state.gang[job]):
+        _start(state, decision, job, *wanted[job])
+    if decision.free_gpus and (len(decision.starts) < len(starts) or state.waiting):
+        started = {job for job, _ in decision.starts}
+        for job in [*decision.stops, *state.waiting]:
+            if job not in started:
+                decision.start(job)
+
+
+def _stays(state: State, job: int, wanted: dict[int, tuple[int, int | None]]) -> bool:
+    """Whether a running job keeps its GPUs: it stays on the type, and no other must have them.
+
+    Of two that shared and go on apart on the type the first stays; so does the first of two that
+    ran apart and are to share.
+    """
+    held = state.allocator.pool_of(state.running[job][0][0])
+    kind, partner = wanted.get(job, (-1, None))
+    before = state.partner_of.get(job)
+    if kind != held:
+        return False
+    if before is not None and before != partner and wanted.get(before, (-1, None))[0] == held:
+        return job < before
+    if partner is None or before == partner or partner not in state.running:
+        return True
+    same = state.allocator.pool_of(state.running[partner][0][0]) == held
+    return job < partner if same else True
+
+
+def _wanted(ledger: Ledger, chosen: Selection) -> dict[int, tuple[int, int | None]]:
+    """Type and partner of every job selected."""
+    first = ledger.jobs[ledger.combinations.first[chosen.row]].tolist()
+    second = ledger.jobs[ledger.combinations.second[chosen.row]].tolist()
+    wanted: dict[int, tuple[int, int | None]] = {}
+    for one, other, kind in zip(first, second, chosen.kind.tolist(), strict=True):
+        wanted[one] = (kind, None if one == other else other)
+        wanted[other] = (kind, None if one == other else one)
+    return wanted
+
+
+def _start(state: State, decision: Decision, job: int, kind: int, partner: int | None) -> None:
+    """Start a job on a type, beside its partner if that holds GPUs already."""
+    if partner is not None:
+        started = {each for each, _ in decision.starts}
+        holds = partner in started or (partner in state.running and partner not in decision.stops)
+        if holds and decision.join(job, partner):
+            return
+    decision.start_on(job, kind)
+
+
+def _fill(state: State, decision: Decision, book: _Book) -> None:
+    """Start jobs that wait on GPUs that are free, those furthest behind first."""
+    ledger = book.ledger
+    waits = np.zeros(len(ledger.jobs), dtype=bool)
+    waits[np.isin(ledger.jobs, np.fromiter(state.waiting, dtype=np.int64))] = True
+    rows = ledger.combinations
+    able = waits[rows.first] & waits[rows.second]
+    free = np.array(
+        [state.allocator.free_in(kind) for kind in range(len(state.pools_of_gpus.names))],
+        dtype=np.int64,
+    )
+    idle = replace(rows, runnable=rows.runnable & able[:, None])
+    for job, (kind, partner) in _wanted(
+        ledger, select(idle, ledger.ranking(book.round_s), free, book.type_order())
+    ).items():
+        _start(state, decision, job, kind, partner)
+
+
+POLICIES = (Gavel(),)

@@ -1,0 +1,66 @@
+"""The allocation problem of a moment, from what a policy sees."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
+from shadowprice.solvers.gavel.policies.isolated import isolated_shares
+from shadowprice.solvers.gavel.rates import Numbers
+from shadowprice.solvers.state import State
+
+
+class Snapshots:
+    """Makes the problem at each moment and keeps the time jobs would have needed in isolation.
+
+    That time grows between two problems by the work done since, over the throughput of an
+    isolated share at the earlier one (Gavel's finish-time fairness, sec. 4.2 and its code).
+
+    Parameters
+    ----------
+    steps : bool
+        Whether the policy is told the work left; needs ``duration``.
+    pairs : bool
+        Whether jobs may share GPUs.
+    """
+
+    def __init__(self, state: State, *, steps: bool, pairs: bool) -> None:
+        self.steps, self.pairs = steps, pairs
+        jobs = state.jobs_total
+        self._isolated_s = np.zeros(jobs)
+        self._steps_then = np.zeros(jobs)
+        self._rate_then = np.zeros(jobs)
+
+    def problem(self, state: State) -> tuple[NDArray[np.int64], AllocationProblem]:
+        """Rows of the live jobs in the workload, and the problem they make."""
+        live, pools = state.live(), state.pools_of_gpus
+        jobs = live.jobs
+        steps = np.maximum(live.remaining_work, 1e-9) if self.steps else np.ones(len(jobs))
+        self._isolate(jobs, steps)
+        problem = AllocationProblem(
+            gpu_types=pools.names,
+            accelerators=tuple(range(len(pools.names))),
+            capacity=pools.gpus.astype(np.float64),
+            price=pools.price_per_gpu_h,
+            id=live.id,
+            throughput=live.throughput,
+            gpus=live.gpus,
+            weight=np.maximum(live.weight, 1e-9),
+            steps=steps,
+            elapsed_s=state.now_s - live.arrival_s,
+            isolated_s=self._isolated_s[jobs],
+            slo_s=np.maximum(live.deadline_s - state.now_s, 0.0),
+            entity=live.tenant,
+            pairs=live.sharing_pairs if self.pairs else Pairs.none(len(pools.names)),
+            source="the jobs that are there",
+        )
+        if self.steps:
+            self._steps_then[jobs] = steps
+            self._rate_then[jobs] = (problem.throughput * isolated_shares(problem)).sum(axis=1)
+        return jobs, problem
+
+    def _isolate(self, jobs: NDArray[np.int64], steps: Numbers) -> None:
+        moved = jobs[self._rate_then[jobs] > 0]
+        done = self._steps_then[moved] - steps[self._rate_then[jobs] > 0]
+        self._isolated_s[moved] += done / self._rate_then[moved]

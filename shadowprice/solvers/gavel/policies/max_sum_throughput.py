@@ -1,0 +1,158 @@
+"""Total throughput, alone and per price, with and without SLOs: Gavel (OSDI'20), sec. 4.2.
+
+The paper prints 'Minimize' for total throughput; it is maximised. What Gavel's code calls
+throughput normalised by cost is sum_mj T_mj X_mj / price_j, a sum of ratios; the ratio of the
+sums, which the paper defines, is :class:`LeastCost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from shadowprice.errors import InputError
+from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.solvers.gavel.allocation import Allocation, nothing
+from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.spread import spread
+from shadowprice.solvers.gavel.total import (
+    Total,
+    Values,
+    highest_ratio,
+    highest_total,
+    kept_slos,
+)
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs.solution import Infeasible
+
+
+@dataclass(frozen=True)
+class MaxSumThroughput:
+    """The most steps per second in total, optionally per price.
+
+    Parameters
+    ----------
+    per_price : bool
+        Whether steps on a type are divided by its price; types without a price count as free of
+        it, price 1.
+    slos : bool
+        Whether jobs with an SLO must get steps / seconds left. SLOs that cannot be kept are
+        named in the notes; as many as possible of the others are.
+    aware, packed : bool
+        As in :class:`~shadowprice.solvers.gavel.policies.max_min_fairness.MaxMinFairness`.
+    """
+
+    name: str
+    per_price: bool = False
+    slos: bool = False
+    aware: bool = True
+    packed: bool = False
+
+    @property
+    def needs_steps(self) -> bool:
+        """Whether SLOs turn into throughputs."""
+        return self.slos
+
+    def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
+        """One linear programme; with SLOs in conflict a small mixed-integer one before it."""
+        if not len(problem):
+            return nothing(self.name, problem)
+        rates = Rates.of(problem, aware=self.aware, packed=self.packed)
+        price = problem.price if self.per_price else np.ones_like(problem.price)
+        weight = np.repeat(1.0 / np.where(price > 0, price, 1.0)[None, :], rates.rows, axis=0)
+        values = Values.of_throughput(rates, weight)
+
+        def programme(least: Numbers) -> Total:
+            return highest_total(rates, values, least, workspace)
+
+        least = _slos(problem) if self.slos else np.zeros(rates.rows)
+        return _allocated(self.name, problem, rates, least, workspace, programme)
+
+
+@dataclass(frozen=True)
+class LeastCost:
+    """The most steps per dollar: total throughput over total cost, a linear-fractional programme.
+
+    Parameters are those of :class:`MaxSumThroughput`.
+    """
+
+    name: str
+    slos: bool = False
+    aware: bool = True
+    packed: bool = False
+
+    @property
+    def needs_steps(self) -> bool:
+        """Whether SLOs turn into throughputs."""
+        return self.slos
+
+    def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
+        """One linear programme after Charnes and Cooper; the objective is steps per dollar."""
+        if not len(problem):
+            return nothing(self.name, problem)
+        rates = Rates.of(problem, aware=self.aware, packed=self.packed)
+        if not (problem.price > 0).all():
+            free = problem.gpu_types[int((problem.price <= 0).argmax())]
+            raise InputError(
+                f"{problem.source}: GPU type {free!r} has no price, {self.name} needs one above 0 for all"
+            )
+        values = Values.of_throughput(rates, np.ones_like(rates.alone))
+        costs = Values.of_gpus(rates, problem.price / 3600.0)
+
+        def programme(least: Numbers) -> Total:
+            return highest_ratio(rates, values, costs, least, workspace)
+
+        least = _slos(problem) if self.slos else np.zeros(rates.rows)
+        return _allocated(self.name, problem, rates, least, workspace, programme)
+
+
+def _slos(problem: AllocationProblem) -> Numbers:
+    """Throughput each SLO asks for [steps/s]; infinite where the time is up."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(problem.steps / problem.slo_s)
+
+
+def _allocated(
+    name: str,
+    problem: AllocationProblem,
+    rates: Rates,
+    least: Numbers,
+    workspace: Workspace,
+    programme: Callable[[Numbers], Total],
+) -> Allocation:
+    """Solve with all SLOs, or with as many as can be kept and a note of the rest."""
+    kept = np.where(least > rates.best * (1.0 + 1e-9), 0.0, least)
+    try:
+        total = programme(kept)
+    except Infeasible:
+        kept = kept_slos(rates, kept, workspace)
+        # The margin absorbs the integer tolerance of the search that chose them.
+        total = programme(kept * (1.0 - 1e-6))
+    given_up = np.flatnonzero((least > 0) & (kept == 0.0))
+    notes = tuple(
+        f"job {problem.id[job]!r}: its SLO needs {least[job]:.6g} steps/s and cannot be kept"
+        for job in given_up.tolist()
+    )
+    alone, shared = spread(problem, rates, total.x, total.y)
+    return Allocation(name, problem, alone, shared, total.objective, total.objective, notes=notes)
+
+
+ALLOCATIONS = (
+    MaxSumThroughput("max_sum_throughput", aware=False),
+    MaxSumThroughput("max_sum_throughput_perf"),
+    MaxSumThroughput("max_sum_throughput_packed", packed=True),
+    MaxSumThroughput("max_sum_throughput_normalized_by_cost", per_price=True, aware=False),
+    MaxSumThroughput("max_sum_throughput_normalized_by_cost_perf", per_price=True),
+    MaxSumThroughput("max_sum_throughput_normalized_by_cost_packed", per_price=True, packed=True),
+    MaxSumThroughput("max_sum_throughput_normalized_by_cost_perf_SLOs", per_price=True, slos=True),
+    MaxSumThroughput(
+        "max_sum_throughput_normalized_by_cost_packed_SLOs", per_price=True, slos=True, packed=True
+    ),
+    LeastCost("min_cost", aware=False),
+    LeastCost("min_cost_perf"),
+    LeastCost("min_cost_packed", packed=True),
+    LeastCost("min_cost_perf_SLOs", slos=True),
+    LeastCost("min_cost_packed_SLOs", slos=True, packed=True),
+)

@@ -1,0 +1,216 @@
+"""What an allocation programme sees of a problem: rates, gangs and workers as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
+from shadowprice.models.gavel import Shape
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Rows of a programme; a row stands for one job, or for several equal ones.
+
+    Parameters
+    ----------
+    alone : ndarray, shape (rows, types)
+        T_mj [steps/s].
+    gang : ndarray, shape (rows,)
+        s_m [GPUs].
+    count : ndarray, shape (rows,)
+        Equal jobs a row stands for, n_m.
+    workers : ndarray, shape (accelerators,)
+        W_a [GPUs].
+    accelerators : tuple of int
+        Accelerator of each type.
+    pairs : Pairs
+        Who may share GPUs; empty without space sharing. Rows of ``first`` and ``second`` may be
+        equal where a row stands for several jobs.
+    """
+
+    alone: Numbers
+    gang: Numbers
+    count: Numbers
+    workers: Numbers
+    accelerators: tuple[int, ...]
+    pairs: Pairs
+
+    @classmethod
+    def of(cls, problem: AllocationProblem, *, aware: bool = True, packed: bool = False) -> Rates:
+        """Rates of a problem; agnostic programmes see those of the reference type on every type.
+
+        Raises
+        ------
+        InputError
+            If a job has no throughput on any type.
+        """
+        stuck = ~(problem.throughput > 0).any(axis=1)
+        idle = ~((problem.throughput > 0) & (problem.type_capacity > 0)).any(axis=1)
+        if idle.any() and not stuck.any():
+            raise InputError(
+                f"{problem.source}: job {problem.id[idle.argmax()]!r} has throughput only on types "
+                f"without GPUs; no allocation gives it progress"
+            )
+        if stuck.any():
+            raise InputError(
+                f"{problem.source}: job {problem.id[stuck.argmax()]!r} has no throughput on any of "
+                f"{', '.join(problem.gpu_types)}; no allocation gives it progress"
+            )
+        types = len(problem.gpu_types)
+        pairs = problem.pairs if packed else Pairs.none(types)
+        alone = problem.throughput
+        if not aware:
+            alone, pairs = _agnostic(problem, pairs)
+        rates = cls(
+            alone,
+            problem.gpus.astype(np.float64),
+            np.ones(len(problem)),
+            problem.capacity,
+            problem.accelerators,
+            pairs,
+        )
+        return rates.without_useless_pairs()
+
+    @classmethod
+    def for_levels(cls, problem: AllocationProblem, *, aware: bool, packed: bool) -> Rates:
+        """Rates for programmes about levels only, in which agnostic ones see a single type.
+
+        Where all types are alike to a programme, one with all the GPUs is the same programme;
+        :func:`~shadowprice.solvers.gavel.spread.spread` divides the time evenly among them.
+        """
+        rates = cls.of(problem, aware=aware, packed=packed)
+        if aware:
+            return rates
+        pairs = replace(
+            rates.pairs,
+            throughput_first=rates.pairs.throughput_first[:, :1],
+            throughput_second=rates.pairs.throughput_second[:, :1],
+        )
+        total = np.array([problem.capacity.sum()])
+        return replace(
+            rates, alone=rates.alone[:, :1], workers=total, accelerators=(0,), pairs=pairs
+        )
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.gang)
+
+    @property
+    def best(self) -> Numbers:
+        """Highest throughput of each row on any type, alone or shared [steps/s]."""
+        best: Numbers = self.alone.max(axis=1)
+        if len(self.pairs):
+            best = best.copy()
+            np.maximum.at(best, self.pairs.first, self.pairs.throughput_first.max(axis=1))
+            np.maximum.at(best, self.pairs.second, self.pairs.throughput_second.max(axis=1))
+        return best
+
+    @property
+    def proportional(self) -> Numbers:
+        """throughput(m, X_equal): all the time, over accelerators in proportion to their GPUs [steps/s].
+
+        Where several types draw on one accelerator, the job's fastest of them counts.
+        """
+        total = self.workers.sum()
+        if not total > 0:
+            raise InputError("the cluster has no GPUs")
+        fastest = np.zeros((self.rows, len(self.workers)))
+        for j, accelerator in enumerate(self.accelerators):
+            np.maximum(fastest[:, accelerator], self.alone[:, j], out=fastest[:, accelerator])
+        return np.asarray(fastest @ (self.workers / total))
+
+    def without_useless_pairs(self) -> Rates:
+        """Without pairs that are no better than taking turns, which changes no optimum.
+
+        Sharing for a time q gives the jobs q T1 and q T2; taking turns for q T1 / T_first and
+        q T2 / T_second gives the same, with no more of anybody's time if these add up to at most q.
+        """
+        pairs = self.pairs
+        if not len(pairs):
+            return self
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turns = np.nan_to_num(
+                pairs.throughput_first / self.alone[pairs.first], nan=0.0, posinf=2.0
+            ) + np.nan_to_num(
+                pairs.throughput_second / self.alone[pairs.second], nan=0.0, posinf=2.0
+            )
+        better = np.asarray(turns > 1.0)
+        some = np.asarray(better.any(axis=1))
+        kept, useful = pairs.select(some), better[some]
+        return replace(
+            self,
+            pairs=replace(
+                kept,
+                throughput_first=np.where(useful, kept.throughput_first, 0.0),
+                throughput_second=np.where(useful, kept.throughput_second, 0.0),
+            ),
+        )
+
+    def shape(self) -> Shape:
+        """The shape of the model."""
+        return Shape(
+            self.rows,
+            self.alone.shape[1],
+            self.accelerators,
+            tuple(self.pairs.first.tolist()),
+            tuple(self.pairs.second.tolist()),
+        )
+
+    def data(self) -> Mapping[str, Numbers]:
+        """Values of the Params that all programmes share."""
+        given = {"T": self.alone, "s": self.gang, "n": self.count, "W": self.workers}
+        if len(self.pairs):
+            given |= {
+                "T1": self.pairs.throughput_first,
+                "T2": self.pairs.throughput_second,
+                "s2": self.gang[self.pairs.first],
+            }
+        return given
+
+    def throughput(self, x: Numbers, y: Numbers) -> Numbers:
+        """Steps per second of each row under an allocation."""
+        total: Numbers = (self.alone * x).sum(axis=1)
+        pairs = self.pairs
+        if len(pairs):
+            total = total + np.bincount(
+                pairs.first, (pairs.throughput_first * y).sum(axis=1), self.rows
+            )
+            total += np.bincount(pairs.second, (pairs.throughput_second * y).sum(axis=1), self.rows)
+        return total
+
+
+def reference_type(problem: AllocationProblem) -> int:
+    """The type heterogeneity-agnostic policies take for all: the fastest of most jobs.
+
+    Ties go to the type that is on average nearest to each job's fastest. Gavel's code names the
+    V100; here no name counts (derived).
+    """
+    if not len(problem):
+        return 0
+    best = problem.throughput.max(axis=1, keepdims=True)
+    share = problem.throughput / np.where(best > 0, best, 1.0)
+    return int(np.lexsort((share.sum(axis=0), (share == 1.0).sum(axis=0)))[-1])
+
+
+def _agnostic(problem: AllocationProblem, pairs: Pairs) -> tuple[Numbers, Pairs]:
+    """Rates of the reference type on every type; a job's best rate where it cannot run there."""
+    j = reference_type(problem)
+    types = len(problem.gpu_types)
+    column = problem.throughput[:, j]
+    column = np.where(column > 0, column, problem.throughput.max(axis=1))
+    alone = np.repeat(column[:, None], types, axis=1)
+    shared = (
+        np.repeat(rates[:, j : j + 1], types, axis=1)
+        for rates in (pairs.throughput_first, pairs.throughput_second)
+    )
+    first, second = shared
+    return alone, replace(pairs, throughput_first=first, throughput_second=second)

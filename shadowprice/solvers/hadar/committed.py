@@ -1,0 +1,302 @@
+r"""Commit-once Hadar and OASiS: schedules over future rounds, bought at arrival and kept.
+
+Source: Sultana et al., Hadar, IPDPS'24, and Bao, Peng, Wu, Li, INFOCOM'18 (both recalled). On arrival a job is
+given the schedule of largest payoff over the rounds to come, see solvers.hadar.commit_schedule, and its
+slots are never taken away. A job refused by the prices earns nothing in the theorem; here it has to
+run all the same, in rounds and on GPUs that nobody has bought, and gives way where they are.
+
+Guarantee: HADAR-2a (proofs.hadar.competitive) for total utility against offline schedules of whole
+rounds, where u_min and u_max hold for all jobs, ``largest_gang`` is that of all jobs and there are no
+overheads; a job refused counts nothing there; its factor 2 alpha is vast for wide gangs. With bounds
+estimated from the jobs seen so far, none but that of the run's own duals. Every round of a schedule is
+taken to lose a start, a restart and a migration, so that it suffices whatever is charged. Knows:
+processing times. Preempts.
+Cost: an arrival O(rounds sold) comparisons, O(rounds changed x kinds of node x loads) and
+O(rounds bought x nodes), and a search (solvers.hadar.search); a burst of n jobs grows as n^1.0 to n^1.3
+(measured, benchmarks/hadar_decisions.py). A round O(jobs that run and wait + nodes).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.hadar.commit_schedule import Book, Commitment, Task, best_of
+from shadowprice.solvers.hadar.prices import (
+    ExponentialPrices,
+    UtilityBounds,
+    published_bounds,
+    reserved_full_at,
+)
+from shadowprice.solvers.hadar.rounds import (
+    SCALES,
+    Hardware,
+    PriceLog,
+    check_settings,
+    idle_before,
+    overheads_of,
+    round_at,
+    start_exactly,
+)
+from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.state import State
+
+_HORIZON = 100_000
+"""Rounds ahead in which a schedule may end."""
+
+
+@dataclass(frozen=True)
+class HadarCommitted:
+    """Schedules bought at arrival and kept.
+
+    Parameters
+    ----------
+    utility : str
+        ``effective_throughput``, ``completion_time`` or ``fairness``: s_j / (f_j - a_j).
+    round_s : float
+        Length of a round [s].
+    u_min, u_max : float
+        Bounds of utility for a GPU and round that hold for all jobs; 0 and 0 to estimate them from
+        the jobs seen so far.
+    mixed : bool
+        Whether a gang may have GPUs of several types.
+    labels : int
+        Labels that the search for a schedule may keep; 0 for schedules of one speed only.
+    largest_gang : int
+        Prices are at their highest as soon as a gang of this size might not fit on a node, as
+        HADAR-2a needs; 0 for the published prices, which are when the node is full.
+    aligned : bool
+        Whether rounds begin at multiples of their length, as the duals of a run need; otherwise
+        the first round after the cluster was empty begins with the first arrival.
+    log : PriceLog, optional
+        Where the prices of the run go.
+    """
+
+    utility: str = "effective_throughput"
+    round_s: float = 360.0
+    u_min: float = 0.0
+    u_max: float = 0.0
+    mixed: bool = True
+    labels: int = 64
+    largest_gang: int = 0
+    aligned: bool = False
+    name: str = "hadar-committed"
+    log: PriceLog | None = field(default=None, compare=False, repr=False)
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
+    preemptive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self.name, self.utility, self.round_s, self.u_min, self.u_max)
+        for setting in ("labels", "largest_gang"):
+            if getattr(self, setting) < 0:
+                raise InputError(
+                    f"{self.name}: {setting} is {getattr(self, setting)!r}, expected at least 0"
+                )
+
+    def decide(self, state: State) -> Decision:
+        """Sell slots to those who came; at the beginning of a round execute what was sold."""
+        ledger: _Ledger | None = state.memory.get(self.name)
+        if ledger is None:
+            ledger = state.memory[self.name] = _Ledger(self, state)
+        if not self.aligned and idle_before(state):
+            ledger.begin(state.now_s)
+        for job in state.finished:
+            ledger.slots.pop(job, None)
+        if state.arrived:
+            ledger.sell(state)
+        decision = state.decision()
+        number = round_at(state.now_s, ledger.origin_s, self.round_s)
+        begins_s = ledger.origin_s + number * self.round_s
+        if begins_s == state.now_s:
+            ledger.execute(state, decision, number)
+            begins_s += self.round_s
+        if state.waiting or state.running:
+            decision.wake_at(begins_s)
+        return decision
+
+
+class _Ledger:
+    """What has been sold to whom."""
+
+    def __init__(self, policy: HadarCommitted, state: State) -> None:
+        self.policy = policy
+        self.hardware = Hardware.of(state)
+        self.begin(0.0)
+        self.bounds: UtilityBounds | None = None
+        charged = overheads_of(state)
+        largest = max([charged.restart_s, *(cost for _, cost in charged.restart_by_gpus)])
+        self.productive_s = policy.round_s - charged.start_s - largest - charged.migration_s
+        if self.productive_s <= 0:
+            raise InputError(
+                f"{policy.name}: round_s is {policy.round_s!r}, expected more than the "
+                f"{policy.round_s - self.productive_s!r} s that a start may be charged"
+            )
+
+    def begin(self, origin_s: float) -> None:
+        """Count rounds from here; nothing has been sold."""
+        self.origin_s = origin_s
+        self.book = Book(self.hardware.capacity, self.hardware.pool)
+        self.slots: dict[int, dict[int, Pieces]] = {}
+        # Jobs by rounds that they have bought, in order of sale, and by the last of these.
+        self._due: defaultdict[int, list[int]] = defaultdict(list)
+        self._ends: defaultdict[int, list[int]] = defaultdict(list)
+        self._forgotten = 0
+
+    def sell(self, state: State) -> None:
+        """Offer schedules to the jobs that arrived, in order of arrival."""
+        jobs = sorted(state.arrived)
+        live = state.columns(jobs)
+        rate = live.throughput
+        scale = SCALES[self.policy.utility](live)
+        with np.errstate(divide="ignore"):
+            slower = np.where(rate > 0, rate.max(axis=1, keepdims=True) / rate, np.inf)
+        # A tick more covers what rounding to the grid adds to a run time.
+        alone_s = live.remaining_s[:, None] * slower + 2.0**-20
+        first = round_at(state.now_s, self.origin_s, self.policy.round_s)
+        for row, job in enumerate(jobs):
+            bounds = self._bounds(
+                live, row, alone_s[row], float(scale[row]), first, state.total_gpus
+            )
+            arrival_s = float(live.arrival_s[row]) - self.origin_s
+            value = _Value(float(scale[row]), arrival_s, self.policy.round_s)
+            commitment = self._best(state.gang[job], first, alone_s[row], value, bounds)
+            if commitment is not None:
+                self.book.add(commitment)
+                self.slots[job] = slots = dict(commitment.rounds)
+                for number in slots:
+                    self._due[number].append(job)
+                self._ends[max(slots)].append(job)
+
+    def _best(
+        self,
+        gpus: int,
+        first: int,
+        alone_s: NDArray[np.float64],
+        value: Callable[[int], float],
+        bounds: UtilityBounds,
+    ) -> Commitment | None:
+        """Best schedule; without mixing, the best over those of one type each."""
+        prices = ExponentialPrices.of(bounds, self.hardware.pool, self._full_at())
+        choices = [alone_s]
+        if not self.policy.mixed:
+            one = np.eye(len(alone_s), dtype=bool)
+            choices = [np.where(row, alone_s, np.inf) for row in one if np.isfinite(alone_s[row])]
+        length, last = self.productive_s, first + _HORIZON
+        tasks = [Task.of(gpus, first, each.tolist(), length, value, last) for each in choices]
+        return best_of(tasks, self.book, prices, labels=self.policy.labels)
+
+    def _full_at(self) -> NDArray[np.int64]:
+        gang = self.policy.largest_gang
+        return reserved_full_at(self.hardware.capacity, gang) if gang else self.hardware.capacity
+
+    def _bounds(
+        self,
+        live: Live,
+        row: int,
+        alone_s: NDArray[np.float64],
+        scale: float,
+        first: int,
+        total: int,
+    ) -> UtilityBounds:
+        """Those given, or of the jobs up to this one."""
+        policy = self.policy
+        if policy.u_max:
+            every = np.ones(len(alone_s))
+            return UtilityBounds(policy.u_min * every, policy.u_max * every, known=True)
+        usable = np.isfinite(alone_s)
+        rounds = np.ceil(alone_s / self.productive_s)
+        value = _Value(scale, float(live.arrival_s[row]) - self.origin_s, policy.round_s)
+        own = published_bounds(
+            np.array([value(first + int(rounds.min()) - 1)]),
+            np.array([value(first + int(rounds[usable].max()) - 1)]),
+            np.array([rounds[usable].max()]),
+            live.gpus[row : row + 1],
+            usable[None, :],
+            total,
+        )
+        self.bounds = own if self.bounds is None else self.bounds.widened(own)
+        return self.bounds
+
+    def execute(self, state: State, decision: Decision, number: int) -> None:
+        """Give the round's GPUs to those who bought them, what is left to those who did not."""
+        sold = self._due.pop(number, [])
+        slots = self.slots  # on real hosts a job may come back, and buy again
+        due = {job: slots[job][number] for job in sold if number in slots.get(job, ())}
+        free = self.hardware.capacity.copy()
+        for pieces in due.values():
+            for node, gpus in pieces:
+                free[node] -= gpus
+        stays = {job for job, pieces in state.running.items() if due.get(job) == pieces}
+        for job, pieces in state.running.items():
+            if job in due or job in self.slots:
+                continue
+            if all(free[node] >= gpus for node, gpus in pieces):
+                stays.add(job)
+                for node, gpus in pieces:
+                    free[node] -= gpus
+        for job in [job for job in state.running if job not in stays]:
+            decision.stop(job)
+        for job, pieces in due.items():
+            if job not in stays:
+                start_exactly(state, decision, job, pieces)
+        for job in [*state.waiting, *decision.stops]:
+            if not decision.free_gpus:
+                break
+            if job not in self.slots:
+                decision.start(job)
+        self._forget(number)
+        self._record(state, number)
+
+    def _forget(self, number: int) -> None:
+        """Drop what is past; who has no slots left and has not finished is served like a refused job."""
+        for past in range(self._forgotten, number):
+            self._due.pop(past, None)
+            for job in self._ends.pop(past, []):
+                self.slots.pop(job, None)
+        self._forgotten = max(self._forgotten, number)
+
+    def _record(self, state: State, number: int) -> None:
+        log = self.policy.log
+        if log is None or (self.bounds is None and not self.policy.u_max):
+            return
+        every = np.ones(int(self.hardware.pool.max()) + 1)
+        bounds = self.bounds or UtilityBounds(
+            self.policy.u_min * every, self.policy.u_max * every, known=True
+        )
+        prices = ExponentialPrices.of(bounds, self.hardware.pool, self._full_at())
+        log.time_s.append(state.now_s)
+        log.prices.append(prices.at(self.book.load(number, number + 1)[0]))
+        log.known = bounds.known
+
+
+@dataclass(frozen=True)
+class _Value:
+    """Utility if complete at the end of a round; times from the first round's beginning."""
+
+    scale: float
+    arrival_s: float
+    round_s: float
+
+    def __call__(self, number: int) -> float:
+        return self.scale / ((number + 1) * self.round_s - self.arrival_s)
+
+    def at(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of many rounds."""
+        return np.asarray(self.scale / ((rounds + 1) * self.round_s - self.arrival_s))
+
+
+POLICIES = (
+    HadarCommitted(),
+    # Rigid gangs of one type are what is left of OASiS where there are no parameter servers, whose
+    # numbers of workers could change from round to round.
+    HadarCommitted(name="oasis", mixed=False),
+)

@@ -1,0 +1,228 @@
+r"""Hadar: prices, payoffs and a dual subroutine in every round.
+
+Source: Sultana et al., Hadar, IPDPS'24 (recalled).
+
+At the beginning of every round all GPUs are up for grabs: the dual subroutine chooses the jobs and
+gangs of largest total payoff, utility less the price of the GPUs for this round. A gang may
+mix GPU types and then runs at the slowest's speed. Nothing starts within a round, as published; the
+first round after the cluster was empty begins with the first arrival, unless rounds are aligned.
+
+Guarantee: none. The theorem is about the commit-once form, ``hadar-committed``; the dual prices that
+a run leaves in its log bound the optimum for that very run (proofs.hadar.run_certificate).
+Knows: the work left. Preempts. U_max and U_min are given, or estimated from the jobs that are there.
+Cost per decision: O(jobs x width x types x classes of nodes), see solvers.hadar.dual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.hadar.dual import select
+from shadowprice.solvers.hadar.find import Request, Shelves
+from shadowprice.solvers.hadar.place import place
+from shadowprice.solvers.hadar.prices import ExponentialPrices, UtilityBounds, published_bounds
+from shadowprice.solvers.hadar.rounds import (
+    SCALES,
+    Hardware,
+    PriceLog,
+    check_settings,
+    idle_before,
+    overheads_of,
+    round_at,
+    start_exactly,
+)
+from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.state import State
+
+
+@dataclass(frozen=True)
+class Hadar:
+    """Jobs of largest payoff, chosen anew in every round.
+
+    Parameters
+    ----------
+    utility : str
+        ``effective_throughput``, ``completion_time`` or ``fairness``: s_j / (f_j - a_j).
+    round_s : float
+        Length of a round [s].
+    width : int
+        States that the dual subroutine keeps.
+    communication : float
+        Share of its utility that a gang loses on many nodes; (k - 1) / k of that on k.
+    u_min, u_max : float
+        Bounds of utility for a GPU and round; 0 and 0 to estimate them from the jobs that are there.
+    aligned : bool
+        Whether rounds begin at multiples of their length, as the duals of a run need.
+    log : PriceLog, optional
+        Where the prices of the run go.
+    """
+
+    utility: str = "effective_throughput"
+    round_s: float = 360.0
+    width: int = 64
+    communication: float = 0.05
+    u_min: float = 0.0
+    u_max: float = 0.0
+    aligned: bool = False
+    name: str = "hadar"
+    log: PriceLog | None = field(default=None, compare=False, repr=False)
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
+    preemptive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self.name, self.utility, self.round_s, self.u_min, self.u_max)
+        if self.width < 1:
+            raise InputError(f"{self.name}: width is {self.width!r}, expected at least 1")
+        if not 0 <= self.communication < 1:
+            raise InputError(
+                f"{self.name}: communication is {self.communication!r}, expected 0 <= c < 1"
+            )
+
+    def decide(self, state: State) -> Decision:
+        """Choose for the round that begins; between rounds only wait for the next."""
+        decision = state.decision()
+        live = state.live()
+        if not len(live):
+            return decision
+        memory = state.memory
+        if "hardware" not in memory:
+            memory["hardware"], memory["origin_s"] = Hardware.of(state), 0.0
+        if not self.aligned and idle_before(state):
+            memory["origin_s"] = state.now_s
+        origin_s: float = memory["origin_s"]
+        begins_s = origin_s + round_at(state.now_s, origin_s, self.round_s) * self.round_s
+        if begins_s > state.now_s:
+            decision.wake_at(begins_s)
+        elif not self._choose(state, decision, live, memory["hardware"]):
+            decision.wake_at(state.now_s + self.round_s)
+        return decision
+
+    def _choose(self, state: State, decision: Decision, live: Live, hardware: Hardware) -> bool:
+        """Start and stop jobs; whether all run as fast as they can, so that no round can change it."""
+        columns = _Columns.of(self, state, live, hardware)
+        lowest, highest = columns.bounds.lowest, columns.bounds.highest
+        nodes = list(zip(hardware.pool.tolist(), hardware.capacity.tolist(), strict=True))
+        shelves = Shelves.of(sorted(set(nodes)), lowest, highest)
+        state_now = shelves.count([(pool, gpus, gpus) for pool, gpus in nodes])
+        order = columns.by_density()
+        requests = [columns.request(row) for row in order.tolist()]
+        chosen = select(shelves, state_now, requests, self.width, self.communication)
+        jobs = live.jobs[order].tolist()
+        shapes = {jobs[position]: shape for position, shape in chosen.gangs}
+        placed = place(
+            shapes, state.running, hardware.capacity.tolist(), hardware.pool.tolist(),
+            scattered=self.communication == 0.0,
+        )  # fmt: skip
+        _apply(state, decision, placed)
+        self._record(state, placed, columns.bounds, hardware)
+        return len(placed) == len(live) and all(
+            len(shape) == 1 and columns.fastest(int(order[position]), shape[0][0])
+            for position, shape in chosen.gangs
+        )
+
+    def _record(
+        self, state: State, placed: Mapping[int, Pieces], bounds: UtilityBounds, hardware: Hardware
+    ) -> None:
+        if self.log is None:
+            return
+        load = np.zeros(len(hardware.capacity), dtype=np.int64)
+        for pieces in placed.values():
+            for node, gpus in pieces:
+                load[node] += gpus
+        prices = ExponentialPrices.of(bounds, hardware.pool, hardware.capacity).at(load)
+        self.log.time_s.append(state.now_s)
+        self.log.prices.append(prices)
+        self.log.known = bounds.known
+
+
+def _apply(state: State, decision: Decision, placed: Mapping[int, Pieces]) -> None:
+    """Stop what does not stay where it is, then start what was placed elsewhere or waits."""
+    stays = {job for job, pieces in state.running.items() if placed.get(job) == pieces}
+    for job in [job for job in state.running if job not in stays]:
+        decision.stop(job)
+    for job, pieces in placed.items():
+        if job not in stays:
+            start_exactly(state, decision, job, pieces)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The live jobs at the beginning of a round; arrays of shape (jobs,) or (jobs, types)."""
+
+    gpus: NDArray[np.int64]
+    rate: NDArray[np.float64]
+    value: NDArray[np.float64]
+    bounds: UtilityBounds
+
+    @classmethod
+    def of(cls, policy: Hadar, state: State, live: Live, hardware: Hardware) -> _Columns:
+        rate, scale = live.throughput, SCALES[policy.utility](live)
+        since_s = state.now_s - live.arrival_s
+        with np.errstate(divide="ignore"):
+            slower = np.where(rate > 0, rate.max(axis=1, keepdims=True) / rate, np.inf)
+        left_s = live.remaining_s[:, None] * slower + _charges_s(state, live, hardware, rate)
+        rounds = np.maximum(np.ceil(left_s / policy.round_s), 1.0)
+        value = scale[:, None] / (since_s[:, None] + rounds * policy.round_s)
+        if policy.u_max:
+            every = np.ones(rate.shape[1])
+            bounds = UtilityBounds(policy.u_min * every, policy.u_max * every, known=True)
+        else:
+            shortest = np.maximum(np.ceil(live.processing_s / policy.round_s), 1.0)
+            bounds = published_bounds(
+                np.maximum(scale / (shortest * policy.round_s), value.max(axis=1)),
+                np.where(rate > 0, value, np.inf).min(axis=1),
+                np.where(rate > 0, rounds, 0.0).max(axis=1),
+                live.gpus,
+                rate > 0,
+                state.total_gpus,
+            )
+        return cls(live.gpus, rate, value, bounds)
+
+    def by_density(self) -> NDArray[np.int64]:
+        """Rows in order of payoff per GPU on the empty cluster, ties by arrival."""
+        payoff = np.where(
+            self.rate > 0, self.value / self.gpus[:, None] - self.bounds.lowest, -np.inf
+        )
+        return np.argsort(-payoff.max(axis=1), kind="stable")
+
+    def request(self, row: int) -> Request:
+        return Request(int(self.gpus[row]), self.rate[row], self.value[row])
+
+    def fastest(self, row: int, kind: int) -> bool:
+        return bool(self.rate[row, kind] == self.rate[row].max())
+
+
+def _charges_s(
+    state: State, live: Live, hardware: Hardware, rate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Overhead [s] before progress on each type, shape (jobs, types).
+
+    A job that stays on the type it runs on (the slowest, of several) is assumed to keep its GPUs.
+    """
+    overheads = overheads_of(state)
+    charge = np.repeat(live.owed_s[:, None], rate.shape[1], axis=1)
+    if overheads.free:
+        return charge
+    charge += overheads.start_s
+    for row, job in enumerate(live.jobs.tolist()):
+        pieces = state.running.get(job)
+        if pieces is None:
+            continue
+        kinds = {int(hardware.pool[node]) for node, _ in pieces}
+        slowest = min(kinds, key=lambda kind: rate[row, kind])
+        moves = np.arange(rate.shape[1]) != slowest
+        charge[row, moves] += overheads.restart_charge_s(state.gang[job]) + overheads.migration_s
+        charge[row, slowest] -= overheads.start_s
+    return charge
+
+
+POLICIES = (Hadar(),)

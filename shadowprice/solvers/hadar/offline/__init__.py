@@ -1,0 +1,1 @@
+"""Hadar's offline optimum: branch and price over the schedules of jobs."""

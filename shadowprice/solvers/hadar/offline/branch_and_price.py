@@ -1,0 +1,300 @@
+r"""Hadar's offline optimum by branch and price over schedules.
+
+The schedule form (Hadar, sec. on the offline problem; spec sec. 2.2, recalled) has a variable for
+every schedule of every job. Its relaxation is solved by column generation: :class:`Master` holds
+the schedules found so far, and the dual subroutine (:mod:`hadar_pricing`) finds, under its prices,
+the most profitable schedule of each job. For any prices
+
+.. math:: \sum_j \max(0, \max_s \text{payoff}_j(s)) + \sum_t \sum_S c(S) \pi_S(t)
+
+bounds the optimum (weak duality), so a node is given up as soon as that is no more than the best
+plan known. At the root the relaxation is made tighter by what fits into one round
+(:mod:`hadar_offline_packing`), which was measured to close more than half of its gap and to save
+nine nodes of ten, and the best plan better by planning a few jobs afresh at a time
+(:mod:`hadar_offline_neighbours`), as completions are ruled out by the difference. Nodes are split
+on completions first, as only they have a value. Where completions are whole but schedules are not,
+:mod:`hadar_offline_conflicts` decides whether they can be kept, which gives a plan or a cut; before
+that was added most nodes were splits on rounds, which are alike. Only if that takes too long are
+rounds split. Derived (branch, price and cut; branch and check, Thorsteinsson, CP 2001).
+
+Complexity: exponential in the worst case; a node costs a few warm linear programmes with
+J + H (2^R - 1) rows, the rounded ones and the cuts, and as many pricings.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from math import floor, gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.round_plan import Plan
+from shadowprice.instances.utility import UtilityTable
+from shadowprice.models.round_jobs import RoundJobs
+from shadowprice.solvers.hadar.offline.bounds_from_prices import Pricing
+from shadowprice.solvers.hadar.offline.branching import Node, branch, completions, running
+from shadowprice.solvers.hadar.offline.cuts import Conflicts, Effort
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines
+from shadowprice.solvers.hadar.offline.heuristics import Plans
+from shadowprice.solvers.hadar.offline.master import Master, Relaxed
+from shadowprice.solvers.hadar.offline.neighbours import Neighbours
+from shadowprice.solvers.hadar.offline.packing_cuts import Packing
+from shadowprice.solvers.hadar.offline.pricing import states_of
+from shadowprice.solvers.hadar.offline.round_nodes import place
+
+_ROOT = Effort(5, candidates=12, check_s=0.1, strengthen_s=0.05, cuts=5, whole=False)
+_NODE = Effort(1000, candidates=1, check_s=0.5, strengthen_s=0.0, cuts=1, whole=True)
+
+_SEARCH = 0.02
+"""Share of the time for a first plan, at most."""
+
+_NEIGHBOURS, _IN_VAIN = 0.1, 100
+"""Share of the time for better plans near it, at the root and later; tries in vain at the root."""
+
+_PACKED = 30
+"""Rounds of cuts from what fits into a round, at the root."""
+
+_TOLERANCE = 1e-7
+"""Relative to the value: a plan within this of the bound counts as optimal."""
+
+
+@dataclass(frozen=True)
+class OfflineOptimum:
+    """The best plan found and a proof of how good it is.
+
+    Parameters
+    ----------
+    value : float
+        Utility of the plan.
+    bound : float
+        No plan is worth more (float arithmetic, relative error 1e-7).
+    proven : bool
+        Whether the two agree, to 1e-7 relative. The bound evaluates a solver's prices in floats;
+        where completions that cannot be kept were cut off, it rests on CP-SAT's word that they
+        cannot. So this is no certificate.
+    plan : Plan
+    relaxation : float
+        Bound of the root: that of the schedule form's relaxation or better.
+    nodes : int
+        Nodes solved.
+    cpu_s : float
+        Time taken [s].
+    prices : ndarray, shape (rounds, types)
+        Prices of GPUs near those of the root's relaxation [utility per GPU and round]; 0 if the
+        time did not suffice. Any prices >= 0 bound the optimum (weak duality), so a certificate
+        may start from these: it needs the best payoff of each job under them, nothing else.
+    """
+
+    value: float
+    bound: float
+    proven: bool
+    plan: Plan = field(repr=False)
+    relaxation: float
+    nodes: int
+    cpu_s: float
+    prices: NDArray[np.float64] = field(repr=False)
+
+
+def optimum(
+    instance: Instance, utility: UtilityTable, *, time_limit_s: float = 60.0
+) -> OfflineOptimum:
+    """Largest total utility of any plan, known from the start.
+
+    Parameters
+    ----------
+    utility : UtilityTable
+        Its rounds are the horizon.
+    time_limit_s : float
+        CPU time after which the best plan and bound so far are returned [s].
+
+    Raises
+    ------
+    InputError
+        If the instance has job graphs or the utilities are of other jobs.
+    """
+    return _Search(RoundJobs.of(instance, utility), time_limit_s).run(instance)
+
+
+class _Search:
+    def __init__(self, jobs: RoundJobs, time_limit_s: float) -> None:
+        self.start = time.process_time()
+        self.end = self.start + time_limit_s
+        self.jobs = jobs
+        self.master = Master(jobs)
+        states = [states_of(jobs, job) for job in range(jobs.jobs)]
+        self.pricing = Pricing(self.master, states)
+        self.plans = Plans(jobs, self.master.demand, states)
+        deadlines = Deadlines(jobs, self.master.demand, states)
+        self.conflicts = Conflicts(deadlines, self.plans)
+        self.neighbours = Neighbours(deadlines, self.plans)
+        self.packing = Packing(jobs)
+        self.unit = _unit(jobs.utility.values)
+        self.nodes = 0
+        self.relaxation, self.unsettled = float("inf"), 0.0
+        self.prices = np.zeros((jobs.rounds, jobs.types))
+        self.latest = np.full(jobs.jobs, jobs.rounds)
+        self.ends = np.ones((jobs.jobs, jobs.rounds + 1), dtype=bool)
+
+    @property
+    def best(self) -> float:
+        """Utility of the best plan."""
+        return self.plans.value
+
+    def run(self, instance: Instance) -> OfflineOptimum:
+        """Best bound first, but down to the end of each branch before the next."""
+        heap: list[tuple[float, int, Node]] = []
+        current: Node | None = Node.root(self.jobs)
+        while current is not None and time.process_time() < self.end:
+            node, relaxed = self._solve(current)
+            self.nodes += 1
+            node, relaxed = self._root(node, relaxed) if self.nodes == 1 else self._cut(
+                node, relaxed, _NODE
+            )  # fmt: skip
+            if self.neighbours.cpu_s < _NEIGHBOURS * (time.process_time() - self.start):
+                self.neighbours.improve(self.ends)
+            current, later = self._parts(node, relaxed)
+            if later is not None:
+                heapq.heappush(heap, (-later.bound, -self.nodes, later))
+            if current is None:
+                current = self._next(heap)
+        left = [-entry[0] for entry in heap] + ([] if current is None else [current.bound])
+        bound = max([self.best, self.unsettled, *left])
+        proven = not self._open(bound)
+        plan = place(instance, self.jobs, self.plans.chosen)
+        return OfflineOptimum(
+            self.best, self.best if proven else bound, proven, plan, self.relaxation, self.nodes,
+            time.process_time() - self.start, self.prices,
+        )  # fmt: skip
+
+    def _root(self, node: Node, relaxed: Relaxed) -> tuple[Node, Relaxed]:
+        """A first plan, and cuts at the root."""
+        self.relaxation = node.bound
+        self.prices = relaxed.price @ self.master.demand.share
+        self._search_plan(relaxed)
+        node, relaxed = self._pack(node, relaxed, _PACKED)
+        now = time.process_time()
+        until = now + _NEIGHBOURS * max(0.0, self.end - now)
+        self.neighbours.search(node.ends, until, _IN_VAIN)
+        node, relaxed = self._solve(node)
+        self.latest = _latest(node)
+        node, relaxed = self._cut(node, relaxed, _ROOT)
+        self.ends, self.latest = node.ends, _latest(node)
+        return node, relaxed
+
+    def _parts(self, node: Node, relaxed: Relaxed) -> tuple[Node | None, Node | None]:
+        """What is left of a node: two parts, or none if it is settled."""
+        if not self._open(node.bound):
+            return None, None
+        parts = branch(node, self.master, relaxed)
+        if parts is not None:
+            return parts
+        self._accept(relaxed)
+        if self._open(node.bound):
+            # Only if time ran out before the relaxation was solved, or floats fell short.
+            self.unsettled = max(self.unsettled, node.bound)
+        return None, None
+
+    def _next(self, heap: list[tuple[float, int, Node]]) -> Node | None:
+        """The node with the largest bound, if it can hold a better plan; the rest cannot either."""
+        if heap and self._open(-heap[0][0]):
+            return heapq.heappop(heap)[2]
+        heap.clear()
+        return None
+
+    def _open(self, bound: float) -> bool:
+        """Whether a better plan than the best may be worth no more than a bound."""
+        slack = _TOLERANCE * max(1.0, abs(self.best))
+        if self.unit:
+            bound = floor((bound + slack) / self.unit) * self.unit
+        return bound > self.best + slack
+
+    def _cut(self, node: Node, relaxed: Relaxed, effort: Effort) -> tuple[Node, Relaxed]:
+        """Cut off completions that cannot be kept; below the root only whole ones."""
+        for _ in range(effort.times):
+            if not self._open(node.bound) or time.process_time() >= self.end:
+                break
+            completes = completions(node, self.master, relaxed)
+            if effort.whole and np.abs(completes - np.round(completes)).max(initial=0.0) > 1e-6:
+                break
+            found = self.conflicts.separate(completes, self.latest, effort)
+            if not found:
+                break
+            self.master.cut(*self.conflicts.cuts(found))
+            node, relaxed = self._solve(node)
+        return node, relaxed
+
+    def _pack(self, node: Node, relaxed: Relaxed, times: int) -> tuple[Node, Relaxed]:
+        """Cut off shares of rounds that no sets of gangs which fit are a mean of."""
+        for _ in range(times):
+            if not self._open(node.bound) or time.process_time() >= self.end:
+                break
+            found = self.packing.separate(running(self.master, relaxed), fresh=True)
+            if not found:
+                break
+            self.master.pack(
+                np.array([t for t, _ in found]), np.array([one.weights for _, one in found]),
+                np.array([one.limit for _, one in found]),
+            )  # fmt: skip
+            node, relaxed = self._solve(node)
+        return node, relaxed
+
+    def _solve(self, node: Node) -> tuple[Node, Relaxed]:
+        """Column generation; the node with its bound, and without ends that cannot be better."""
+        penalty = 1.0 + float(self.jobs.utility.values.max(initial=0.0))
+        while True:
+            relaxed = self.master.relax(node.columns(self.master), penalty)
+            value, payoffs, new = self.pricing.price(node, relaxed)
+            if value < node.bound:
+                node = replace(node, bound=value)
+            if not self._open(node.bound) or time.process_time() >= self.end:
+                return node, relaxed
+            node = replace(node, ends=self._ends(node, payoffs, value))
+            if not new:
+                if relaxed.short <= 1e-7:
+                    return node, relaxed
+                # A part of a job without a schedule still pays: make it cost more.
+                penalty *= 10.0
+
+    def _ends(self, node: Node, payoffs: NDArray[np.float64], value: float) -> NDArray[np.bool_]:
+        """Completions with which a plan may still be better than the best (reduced cost fixing)."""
+        spare = value - self.best + _TOLERANCE * max(1.0, abs(value))
+        may: NDArray[np.bool_] = node.ends & (payoffs >= (payoffs.max(axis=1) - spare)[:, None])
+        return may
+
+    def _search_plan(self, relaxed: Relaxed) -> None:
+        """Look for a plan near a relaxed solution."""
+        target, n = np.zeros(self.jobs.jobs), len(relaxed.share)
+        np.add.at(target, self.master.job[:n], relaxed.share * self.master.end[:n])
+        now = time.process_time()
+        self.plans.search(relaxed.price, target, now + _SEARCH * max(0.0, self.end - now))
+
+    def _accept(self, relaxed: Relaxed) -> None:
+        """Take an integral solution as a plan."""
+        used = np.flatnonzero(relaxed.share > 0.5)
+        used = used[self.master.end[used] < self.jobs.rounds]
+        self.plans.offer(
+            {
+                int(self.master.job[k]): tuple(
+                    self.master.levels[k, : self.master.end[k] + 1].tolist()
+                )
+                for k in used
+            }
+        )
+
+
+def _latest(node: Node) -> NDArray[np.int64]:
+    """Last completions a node allows, by job; the number of rounds if it may be left out."""
+    last: NDArray[np.int64] = node.ends.shape[1] - 1 - np.argmax(node.ends[:, ::-1], axis=1)
+    return last
+
+
+def _unit(values: NDArray[np.float64]) -> float:
+    """What all values are multiples of, or 0 if they are not integers: plans differ by as much."""
+    if not np.array_equal(values, np.round(values)) or values.max(initial=0.0) > 2**40:
+        return 0.0
+    return float(reduce(gcd, np.unique(values).astype(np.int64).tolist(), 0))

@@ -1,0 +1,446 @@
+"""The offline optimum of non-preemptive schedules, exact or bracketed when time runs out.
+
+Non-preemptive schedules of rigid gangs, GPUs one pool, nobody shares: exact by a time-indexed MILP
+through HiGHS, or by CP-SAT. Every job pays one start charge, which is part of its duration. A list search
+gives an incumbent, and the LP's prices an exact Lagrangian bound; every start whose reduced cost
+lifts that bound above the incumbent is fixed to zero (reduced-cost fixing, in exact integers) before
+the MILP branches. Measured on 8 GPUs with durations up to 10 slots: see
+``benchmarks/offline_optimum.py``.
+
+What the optimum rests on is its ``standing``. ``PROVEN``: a bound that was evaluated in exact
+arithmetic meets the cost of the schedule; only then is it ``certified``. ``CONFIRMED``: the MILP and
+CP-SAT, which share no code, both say that nothing is better. ``FOUND``: one of them says so.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError, SolverError
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.models import time_indexed
+from shadowprice.models.slotted import Slotted
+from shadowprice.solvers.offline import active_schedules, lagrangian
+from shadowprice.solvers.offline import constraint_programming as cp_sat
+from shadowprice.solvers.offline import list_search as list_schedule
+from shadowprice.solvers.offline.bounds import offset_ticks, seconds_down, simple_bounds
+from shadowprice.solvers.offline.on_nodes import on_nodes
+from shadowprice.solvers.programs.compile import SolverOptions, Standing, Status, compile_model
+
+MAX_COLUMNS = 300_000
+"""Most columns of a preemptive model."""
+
+MAX_ENTRIES = 1_000_000
+"""About the most matrix entries of a time-indexed model; beyond it the grid is coarsened."""
+
+Method = Literal["milp", "cp-sat"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+_WHOLE = 2.0**53
+"""Below it whole numbers are exact as floats."""
+
+_ENUMERATED = 8
+"""Most jobs whose schedules are enumerated: at worst a second or two."""
+
+_FINEST = 2**10
+"""Largest denominator of weights for which costs of the models are taken as exact."""
+
+_DEAREST = 2.0**41
+"""Largest price of a slot: what is above fits no 64 bits, and any prices bound."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What is known of the offline optimum of a class of schedules.
+
+    Parameters
+    ----------
+    lower_s, upper_s : float
+        The optimum is between them [s], as far as ``standing`` and ``certified`` say.
+    schedule : Schedule or None
+        A schedule of cost ``upper_s``, on nodes, with its start charges.
+    method : str
+        ``milp`` or ``cp-sat``.
+    certified : bool
+        Whether ``lower_s`` was evaluated in exact arithmetic; never a solver's word.
+    slot_s : float
+        Slot length [s]; coarser than the data unless ``exact_grid``.
+    exact_grid : bool
+    standing : Standing
+        What the claim that the schedule is optimal rests on.
+    certified_lower_s : float
+        The largest lower bound that was evaluated in exact arithmetic [s].
+    """
+
+    lower_s: float
+    upper_s: float
+    schedule: Schedule | None
+    method: str
+    certified: bool
+    slot_s: float
+    exact_grid: bool
+    standing: Standing
+    certified_lower_s: float
+
+    @property
+    def proven(self) -> bool:
+        """Whether the optimum is known: by an exact bound, or by two searches that agree."""
+        return self.exact_grid and self.standing.optimal and self.lower_s >= self.upper_s
+
+
+def why_not(instance: Instance) -> str | None:
+    """What of an instance the exact models here do not describe; None if they describe it.
+
+    They know one pool of GPUs of equal speed, rigid gangs that run alone and at one speed, and one
+    start charge a job.
+    """
+    if instance.graphs is not None:
+        return "job graphs: the speed of a run depends on where its replicas are"
+    if instance.conditions is not None:
+        return "conditions: the speed of a run depends on its CPUs, memory, spread or width"
+    if not instance.equal_speeds:
+        return "GPUs that differ in speed"
+    if SharingGain.of(instance) is not None:
+        return "jobs that can share their GPUs"
+    return None
+
+
+def require_exact(instance: Instance) -> None:
+    """Refuse an instance that the exact models do not describe.
+
+    Raises
+    ------
+    InputError
+        Naming what they do not describe.
+    """
+    reason = why_not(instance)
+    if reason is not None:
+        raise InputError(
+            f"{instance.workload.source}: has {reason}; the exact optimum is for jobs that run alone "
+            "on GPUs of equal speed"
+        )
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Best starts on the fine grid, and lower bounds of every schedule's cost, in ticks.
+
+    ``exact`` was evaluated here; ``word`` is a solver's, and ``standing`` what supports that the
+    starts are optimal.
+    """
+
+    starts: NDArray[np.int64]
+    exact: Fraction
+    word: Fraction
+    standing: Standing
+
+
+def optimum(
+    instance: Instance,
+    objective: Objective | str = Objective.COMPLETION,
+    *,
+    method: Method = "milp",
+    budget_s: float = 60.0,
+    slot_s: float | None = None,
+    seed: int = 0,
+) -> Optimum:
+    """Best non-preemptive schedule of an instance, or bounds of it when time runs out.
+
+    Parameters
+    ----------
+    slot_s : float, optional
+        Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
+        until the model has about a million matrix entries. On a coarser grid the lower bound is still
+        honest (durations are rounded down and the rest added), but nothing is proven.
+
+    Raises
+    ------
+    InputError
+        If the models do not describe the instance (see :func:`why_not`), or the method is unknown.
+    """
+    goal = Objective(objective)
+    if method not in METHODS:
+        raise InputError(f"method {method!r}: expected milp or cp-sat")
+    require_exact(instance)
+    if len(instance.workload) == 0:
+        return Optimum(0.0, 0.0, None, method, True, 1.0, True, Standing.PROVEN, 0.0)
+    until = time.monotonic() + budget_s
+    fine = Slotted.of(instance)
+    search = _Search(instance, goal, fine, until)
+    best = list_schedule.search(
+        fine, span=search.span, seed=seed, budget_s=0.1 * budget_s, moves=2_000 * fine.jobs
+    )
+    offset = offset_ticks(fine.exact_weight, fine.release_ticks, goal)
+    least = max(bound.ticks for bound in simple_bounds(instance, goal)) + offset
+    known = _Known(best, least, least, Standing.FOUND)
+    jobs = fine if slot_s is None else Slotted.of(instance, slot_s)
+    if method == "cp-sat":
+        known = search.by_cp_sat(known, 0.6 * budget_s, seed)
+    grid = _coarse_enough(instance, jobs)
+    known = search.by_milp(known, grid)
+    if not known.standing.optimal:
+        known = search.by_enumeration(known)
+    if method == "cp-sat":
+        grid = fine
+    upper = search.cost(known.starts)
+    exact = min(known.exact, upper)
+    lower = max(exact, min(known.word, upper))
+    schedule = on_nodes(instance, known.starts.astype(np.float64) * (fine.slot_ticks / TICKS_PER_S))
+    return Optimum(
+        seconds_down(lower - offset),
+        float((upper - offset) / TICKS_PER_S),
+        schedule,
+        method,
+        lower == exact,
+        grid.slot_s,
+        grid is fine,
+        known.standing,
+        seconds_down(exact - offset),
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    """One instance and objective; costs and bounds in ticks."""
+
+    instance: Instance
+    goal: Objective
+    fine: Slotted
+    until: float
+
+    @property
+    def span(self) -> bool:
+        """Whether the makespan is minimised."""
+        return self.goal is Objective.MAKESPAN
+
+    @property
+    def step(self) -> Fraction:
+        """What costs differ by multiples of."""
+        return (Fraction(1) if self.span else self.fine.step) * self.fine.slot_ticks
+
+    def cost(self, starts: NDArray[np.int64]) -> Fraction:
+        """Cost of starts on the fine grid."""
+        return list_schedule.exact_cost(self.fine, starts, span=self.span) * self.fine.slot_ticks
+
+    def _better(self, known: _Known, starts: NDArray[np.int64] | None) -> _Known:
+        if starts is None or self.cost(starts) >= self.cost(known.starts):
+            return known
+        return replace(known, starts=starts)
+
+    def by_cp_sat(self, known: _Known, budget_s: float, seed: int) -> _Known:
+        """Better starts and a bound by CP-SAT, which are its word."""
+        proof = cp_sat.solve(
+            self.fine, span=self.span, budget_s=budget_s, hint=known.starts, seed=seed
+        )
+        known = self._better(known, proof.starts)
+        word = self.cost(known.starts) if proof.proven else Fraction(0)
+        if not proof.proven and math.isfinite(proof.bound):
+            word = Fraction(proof.bound) * self.fine.slot_ticks
+        return replace(known, word=word)
+
+    def by_milp(self, known: _Known, jobs: Slotted) -> _Known:
+        """An exact bound, better starts, and what supports that they are optimal.
+
+        Parameters
+        ----------
+        jobs : Slotted
+            The instance on the grid of the model.
+        """
+        fine, upper = self.fine, self.cost(known.starts)
+        coarse = jobs is not fine
+        start = (
+            list_schedule.search(jobs, span=self.span, seed=0, budget_s=1.0, moves=2000)
+            if coarse
+            else known.starts
+        )
+        lost = _rounded_off(fine, jobs, self.goal)
+        allowed: list[NDArray[np.int64]] | None = None
+        value = known.exact
+        if not self.span:
+            bound, allowed = _fixed(jobs, start, self.until)
+            value = bound * jobs.slot_ticks + lost
+        value = math.ceil(value / self.step) * self.step
+        known = replace(known, exact=max(known.exact, value))
+        if known.exact >= upper:
+            return replace(known, standing=Standing.PROVEN)
+        claimed = known.word >= upper
+        branched = _branch(
+            jobs, start, allowed, span=self.span, until=self.until, agreed=claimed and not coarse
+        )
+        if branched is None:
+            return known
+        word = branched.bound * jobs.slot_ticks + lost
+        if coarse:
+            return replace(known, word=max(known.word, word))
+        known = self._better(known, branched.starts)
+        upper = self.cost(known.starts)
+        if branched.standing is Standing.PROVEN and word >= upper:
+            return replace(known, exact=upper, word=upper, standing=Standing.PROVEN)
+        agree = branched.standing.optimal and word >= upper
+        standing = Standing.CONFIRMED if agree else Standing.FOUND
+        return replace(known, word=max(known.word, word), standing=standing)
+
+    def by_enumeration(self, known: _Known) -> _Known:
+        """The optimum of a few jobs of equal weight, where two solvers could not agree on it.
+
+        In whole numbers and without a solver, so it needs nobody to confirm it.
+        """
+        fine = self.fine
+        alike = self.span or len(set(fine.weight.tolist())) == 1
+        if fine.jobs > _ENUMERATED or not alike or time.monotonic() > self.until:
+            return known
+        equal = replace(fine, weight=np.ones(fine.jobs))
+        starts, _ = active_schedules.best_starts(equal, span=self.span)
+        known = self._better(known, starts)
+        cost = self.cost(known.starts)
+        return replace(known, exact=cost, word=cost, standing=Standing.PROVEN)
+
+
+@dataclass(frozen=True)
+class _Branched:
+    """A bound [slots], what it rests on, and better starts if any were found."""
+
+    bound: Fraction
+    standing: Standing
+    starts: NDArray[np.int64] | None
+
+
+def _branch(
+    jobs: Slotted, best: NDArray[np.int64], allowed: list[NDArray[np.int64]] | None, *,
+    span: bool, until: float, agreed: bool,
+) -> _Branched | None:  # fmt: skip
+    """The MILP over allowed starts; None if it was not asked or has no answer.
+
+    Parameters
+    ----------
+    allowed : list of ndarray of int, optional
+        Starts of schedules that may be better; all up to the end of the best one if not given.
+    agreed : bool
+        Whether CP-SAT has already said that nothing is better than ``best``.
+    """
+    if until - time.monotonic() < 0.1:
+        return None
+    if allowed is None:
+        last = int((best + jobs.duration).max())
+        allowed = [np.arange(r, last - p + 1) for r, p in _windows(jobs)]
+    upper = list_schedule.exact_cost(jobs, best, span=span)
+    if any(len(slots) == 0 for slots in allowed):
+        # Some job has no start with which a schedule is better.
+        return _Branched(upper, Standing.PROVEN, None)
+    own = best.tolist()
+    allowed = [np.union1d(slots, [start]) for slots, start in zip(allowed, own, strict=True)]
+    compiled = compile_model(time_indexed.build(jobs, allowed, makespan=span))
+    at = {(j, int(t)): 1.0 for j, t in enumerate(best)}
+    start = {
+        k: at.get(column.index(), 0.0) if column.index() is not None else float(upper)
+        for k, column in enumerate(compiled.columns)
+    }
+    step = Fraction(1) if span else jobs.step
+    # Whether the model's costs, w (t + p) in floats, are exact, and steps apart that a solver can see.
+    size = max((float(upper), *(float(w) * list_schedule.safe_horizon(jobs) for w in jobs.weight)))
+    whole = step.denominator <= _FINEST and size * step.denominator < _WHOLE
+
+    def second(value: Fraction, left_s: float) -> bool:
+        return (agreed and value >= upper) or cp_sat.none_better(
+            jobs, value, span=span, budget_s=left_s, hint=best
+        )
+
+    left = max(until - time.monotonic(), 0.1)
+    gap = 0.99 * float(step) if whole else 1e-6
+    options = SolverOptions(time_limit_s=left, absolute_gap=gap)
+    try:
+        solution = compiled.solve(options, start, second=second)
+    except SolverError:  # It fails; the schedule that is known stays.
+        return None
+    starts = None
+    if len(solution.primal):
+        starts = best.copy()
+        for key, chosen in compiled.values(solution).items():
+            if key is not None and chosen > 0.5:
+                starts[key[0]] = key[1]
+    if not math.isfinite(solution.bound):
+        return None if starts is None else _Branched(Fraction(0), Standing.FOUND, starts)
+    standing = solution.standing if solution.status is Status.OPTIMAL else Standing.FOUND
+    if standing.optimal and starts is not None:
+        value = list_schedule.exact_cost(jobs, starts, span=span)
+        return _Branched(value, standing if whole else Standing.CONFIRMED, starts)
+    word = Fraction(solution.bound) - Fraction(1, 10**6)
+    return _Branched(math.ceil(word / step) * step if whole else word, standing, starts)
+
+
+def _fixed(
+    jobs: Slotted, best: NDArray[np.int64], until: float
+) -> tuple[Fraction, list[NDArray[np.int64]]]:
+    """Exact Lagrangian bound [slots] and the starts that a better schedule could use.
+
+    Starts at the horizon stand for all later ones: they only cost more. If a later start cannot
+    be excluded the horizon is doubled.
+    """
+    horizon = int((best + jobs.duration).max()) + 1
+    safe = list_schedule.safe_horizon(jobs)
+    unit = lagrangian.PRICE_UNIT
+    upper = list_schedule.exact_cost(jobs, best, span=False)
+    limit = math.floor((upper - jobs.step) * unit)
+    anywhere = [np.arange(r, safe - p + 1) for r, p in _windows(jobs)]
+    while True:
+        windows = [np.arange(r, horizon - p + 1) for r, p in _windows(jobs)]
+        compiled = compile_model(model := time_indexed.build(jobs, windows, relaxed=True))
+        options = SolverOptions(
+            time_limit_s=max(until - time.monotonic(), 0.1), method="ipm", crossover=False
+        )
+        prices = np.zeros(horizon)
+        try:
+            solution = compiled.solve(options)
+            if len(solution.duals):
+                for slot, dual in compiled.duals_of(solution, model.capacity).items():
+                    prices[slot] = min(-dual, _DEAREST)
+            stopped = solution.status is Status.TIME_LIMIT
+        except SolverError:  # Without prices there still is a bound.
+            stopped = True
+        try:
+            bound, reduced = lagrangian.reduced_costs(
+                jobs, lagrangian.exact_prices(prices), horizon
+            )
+        except OverflowError:
+            return Fraction(0), anywhere
+        open_ = (reduced >= 0) & (bound + reduced <= limit)
+        if horizon >= safe or not open_[:, -1].any() or stopped:
+            break
+        horizon = min(2 * horizon, safe)
+    if stopped:
+        return Fraction(bound, unit), anywhere
+    return Fraction(bound, unit), [np.flatnonzero(row) for row in open_]
+
+
+def _windows(jobs: Slotted) -> list[tuple[int, int]]:
+    return list(zip(jobs.release.tolist(), jobs.duration.tolist(), strict=True))
+
+
+def _coarse_enough(instance: Instance, jobs: Slotted) -> Slotted:
+    """Double the slot until the capacity rows are small enough: every start fills p_j of them."""
+    while True:
+        area = int(np.dot(jobs.duration, jobs.gpus)) // jobs.capacity
+        horizon = int(jobs.release.max() + area + jobs.duration.max())
+        if horizon * int(jobs.duration.sum()) <= MAX_ENTRIES:
+            return jobs
+        jobs = Slotted.of(instance, 2 * jobs.slot_s)
+
+
+def _rounded_off(fine: Slotted, jobs: Slotted, goal: Objective) -> Fraction:
+    """Weighted time that rounding durations down took from the bound, in ticks."""
+    if jobs is fine or goal is Objective.MAKESPAN:
+        return Fraction(0)
+    off = fine.duration * fine.slot_ticks - jobs.duration * jobs.slot_ticks
+    pairs = zip(fine.exact_weight, off.tolist(), strict=True)
+    return sum((w * ticks for w, ticks in pairs), Fraction(0))

@@ -1,0 +1,268 @@
+"""The strongest lower bound of the offline optimum that a time budget allows.
+
+The bounds that take O(n log n) always; for up to 100 jobs without preemption what offline solvers say,
+CP-SAT and then MILP; then the interval LP on the finest grid the budget affords, and where GPUs
+differ in speed the one with GPU types as well, their duals evaluated in exact arithmetic. The search
+ends early only with an optimum that is certified.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shadowprice.errors import SolverError
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.models import interval_lp as relaxations
+from shadowprice.models.slotted import Slotted
+from shadowprice.solvers.offline import lagrangian
+from shadowprice.solvers.offline.bounds import (
+    Bound,
+    RelaxedJobs,
+    bound_of,
+    offset_ticks,
+    simple_bounds,
+)
+from shadowprice.solvers.offline.non_preemptive import Method, optimum, why_not
+from shadowprice.solvers.offline.typed_bound import (
+    LARGEST_TICKS,
+    TypedJobs,
+    typed_bound,
+    typed_prices,
+)
+from shadowprice.solvers.programs.compile import SolverOptions, compile_model
+
+
+def strongest_bound(
+    instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float
+) -> Bound:
+    """The largest lower bound found within a time budget [s]; among equals a certified one.
+
+    Parameters
+    ----------
+    preemptive : bool
+        Whether the bound must hold for schedules that preempt. If not, the non-preemptive
+        optimum is tried too.
+    """
+    return max(
+        lower_bounds(instance, objective, preemptive=preemptive, budget_s=budget_s), key=_rank
+    )
+
+
+def certified_and_found(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
+    """The largest certified bound, and the largest of all if that is larger still.
+
+    Raises
+    ------
+    ValueError
+        If none is certified.
+    """
+    known = list(bounds)
+    certified = max((bound for bound in known if bound.certified), key=_rank)
+    largest = max(known, key=_rank)
+    return certified, largest if largest.ticks > certified.ticks else None
+
+
+def lower_bounds(
+    instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float
+) -> Iterator[Bound]:
+    """All bounds a time budget allows, cheapest first; the first ones always."""
+    goal = Objective(objective)
+    until = time.monotonic() + budget_s
+    yield from simple_bounds(instance, goal)
+    if len(instance.workload) == 0 or (preemptive and _fluid_is_tight(instance, goal)):
+        return
+    allowed = ScheduleClass.allowed(instance, preemptive=preemptive)
+    if allowed == ScheduleClass(preemptive=False) and len(instance.workload) <= 100:
+        for bound, proven in _offline(instance, goal, until):
+            yield bound
+            if proven and bound.certified:
+                return
+    left = until - time.monotonic()
+    if goal is not Objective.MAKESPAN and left > 0.2:
+        one_pool = _interval_lp(instance, left if instance.equal_speeds else 0.3 * left)
+        if one_pool is not None:
+            yield _shifted(instance, goal, one_pool, "interval-lp")
+        typed = _typed_interval_lp(instance, until - time.monotonic())
+        if typed is not None:
+            yield _shifted(instance, goal, typed, "typed-interval-lp")
+
+
+def _fluid_is_tight(instance: Instance, goal: Objective) -> bool:
+    """Whether no more is worth trying: SRPT attains the fluid bound of one GPU where nothing is charged.
+
+    It saves effort, and nobody is told of an optimum for it.
+    """
+    weights = instance.workload.weight
+    plain = instance.overheads.free and instance.equal_speeds and instance.together is None
+    alike = bool(np.all(weights == weights[0]))
+    return plain and alike and instance.cluster.total_gpus == 1 and goal is not Objective.MAKESPAN
+
+
+def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tuple[Bound, bool]]:
+    """What offline solvers say of schedules without preemption, and whether they call it proven.
+
+    Where their own claim was not evaluated in exact arithmetic, the bound that was comes beside it. A
+    solver that fails is left out.
+    """
+    if why_not(instance) is not None:
+        return
+    shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.6}
+    for method, share in shares.items():
+        left = until - time.monotonic()
+        if left <= 0:
+            return
+        try:
+            found = optimum(instance, goal, method=method, budget_s=share * left)
+        except SolverError:
+            continue
+        every = ScheduleClass(preemptive=False)
+        lower = Fraction(found.lower_s) * TICKS_PER_S
+        yield Bound(lower, method, every, found.certified, witness=found.schedule), found.proven
+        if found.certified_lower_s < found.lower_s:
+            exact = Fraction(found.certified_lower_s) * TICKS_PER_S
+            yield Bound(exact, "time-indexed-lp", every, True), False
+        if found.proven:
+            # Also where it is not certified: the MILP was part of it, and its proof ran out of work
+            # rather than time, so that asking again would end where it ended.
+            return
+
+
+def repeatable_bounds(
+    instance: Instance, objectives: Iterable[Objective], *, columns: int
+) -> dict[Objective, Bound]:
+    """The largest bounds for preemptive schedules of a fixed effort: the same on every run.
+
+    Nothing here looks at a clock, and the solver runs on one thread.
+
+    Parameters
+    ----------
+    columns : int
+        Size of the interval LPs; below some 16 a job, and for the makespan, they are left out.
+    """
+    best, exact = {}, None
+    for goal in objectives:
+        found = list(simple_bounds(instance, goal))
+        enough = not len(instance.workload) or _fluid_is_tight(instance, goal)
+        if not enough and goal is not Objective.MAKESPAN:
+            exact = exact or _programmes(instance, columns)
+            found += [_shifted(instance, goal, *each) for each in exact]
+        best[goal] = max(found, key=_rank)
+    return best
+
+
+def _programmes(instance: Instance, columns: int) -> list[tuple[Fraction, str]]:
+    """Bounds of the interval LPs on total completion time [ticks], and their kinds."""
+    one_pool = _interval_lp(instance, math.inf, columns)
+    typed = _typed_interval_lp(instance, math.inf, columns)
+    both = ((one_pool, "interval-lp"), (typed, "typed-interval-lp"))
+    return [(ticks, kind) for ticks, kind in both if ticks is not None]
+
+
+def _shifted(instance: Instance, goal: Objective, ticks: Fraction, kind: str) -> Bound:
+    """The bound of an objective from one of total weighted completion time."""
+    jobs = instance.workload
+    weight = [Fraction(w) for w in jobs.weight.tolist()]
+    offset = offset_ticks(weight, to_ticks(jobs.arrival_s).tolist(), goal)
+    return bound_of(ticks - offset, kind, ScheduleClass.allowed(instance, preemptive=True))
+
+
+def _rank(bound: Bound) -> tuple[Fraction, bool]:
+    return bound.ticks, bound.certified
+
+
+def _interval_lp(
+    instance: Instance, budget_s: float, columns: int | None = None
+) -> Fraction | None:
+    """Bound [ticks] of the interval LP on a grid that the budget affords, its dual evaluated exactly."""
+    found = interval_prices(instance, budget_s, columns)
+    if found is None:
+        return None
+    jobs = RelaxedJobs.of(instance)
+    return lagrangian.interval_bound(
+        jobs.release, jobs.work, jobs.gpus, jobs.weight, jobs.capacity,
+        list(found.grid_ticks), found.prices,
+    )  # fmt: skip
+
+
+def _typed_interval_lp(
+    instance: Instance, budget_s: float, columns: int | None = None
+) -> Fraction | None:
+    """Bound [ticks] of the interval LP over GPU types; None if too large, or types are alike."""
+    prices = None if budget_s <= 0 else typed_prices(instance, budget_s, columns)
+    return None if prices is None else typed_bound(TypedJobs.of(instance), prices)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalPrices:
+    """Prices of GPU time, by interval.
+
+    Parameters
+    ----------
+    grid_ticks : tuple of int
+        Where intervals begin, and where the last ends [ticks].
+    prices : ndarray of int, shape (intervals,)
+        In units of 1 / ``lagrangian.PRICE_UNIT`` per GPU and tick; Python's where 64 bits do not
+        suffice.
+    """
+
+    grid_ticks: tuple[int, ...]
+    prices: lagrangian.Whole
+
+
+def interval_prices(
+    instance: Instance, budget_s: float, columns: int | None = None
+) -> IntervalPrices | None:
+    """Dual prices of the interval LP on a grid that a time budget [s] affords; None if too large.
+
+    Parameters
+    ----------
+    columns : int, optional
+        Size of the LP, if it is not to follow from the budget.
+    """
+    began = time.monotonic()
+    columns = int(min(12_000 * budget_s, 150_000)) if columns is None else columns
+    jobs = instance.workload
+    intervals = columns // (2 * max(len(jobs), 1))
+    if intervals < 8 or not len(jobs):
+        return None
+    relaxed = RelaxedJobs.of(instance)
+    first, latest = min(relaxed.release), max(relaxed.release)
+    end = latest + sum(relaxed.work) + 1  # by then one job after the other is done
+    if end >= LARGEST_TICKS:
+        return None
+    release, work = np.array(relaxed.release), np.array(relaxed.work)
+    horizon = first + _fluid_end(relaxed)
+    step = max(-(-(horizon - first) // intervals), Slotted.of(instance).slot_ticks)
+    bounds = [*range(first, min(horizon, end), step), end]
+    scale = lagrangian.weight_scale(jobs.weight)
+    data = relaxations.Intervals(
+        (release - first) / step, work / step, jobs.weight / scale, jobs.gpus,
+        float(relaxed.capacity), (np.array(bounds, dtype=np.float64) - first) / step,
+    )  # fmt: skip
+    model = relaxations.build(data)
+    compiled = compile_model(model)
+    left = max(budget_s - (time.monotonic() - began), 0.1)
+    solution = compiled.solve(SolverOptions(time_limit_s=left, method="ipm", crossover=False))
+    if not len(solution.duals):
+        return None
+    prices = np.zeros(len(bounds) - 1)
+    for interval, dual in compiled.duals_of(solution, model.capacity).items():
+        prices[interval] = -dual
+    return IntervalPrices(tuple(bounds), lagrangian.exact_prices(prices * scale))
+
+
+def _fluid_end(jobs: RelaxedJobs) -> int:
+    """How long after the first release most of the work can be done: a horizon for the grid, in ticks."""
+    area = sum(g * p for g, p in zip(jobs.gpus, jobs.work, strict=True))
+    longest = max(jobs.work)
+    spread = max(jobs.release) - min(jobs.release)
+    return spread + min(int(area / jobs.capacity), longest) + longest + 1

@@ -1,0 +1,303 @@
+r"""Bounds where GPUs differ in speed: prices by GPU type and interval, evaluated exactly.
+
+For prices beta >= 0 and values alpha of the jobs' work the dual of the typed interval LP is
+
+.. math::
+
+    L(\alpha, \beta) = \sum_j \Bigl( \alpha_j + w_j \tfrac{q_j}{2} - \sum_{k,l} d_{jkl}
+        \max\Bigl(0, \max_r \tfrac{\alpha_j - w_j (b_{jk} + c_{jkl})}{p_{jr}} - g_j \beta_{kr}\Bigr) \Bigr)
+        - \sum_{k,r} G_r (b_{k+1} - b_k) \beta_{kr}
+
+in the symbols of :mod:`shadowprice.models.typed_interval_lp`: each job takes its work where time and
+GPUs cost least. By weak duality it is a bound for every beta >= 0 and every alpha_j <= w_j b_K; with
+the latter nothing is gained from work after the last interval either, so the grid need not be
+long enough for anything. A float solver proposes beta, a search alpha; both are rounded to multiples
+of 2**-20, and everything after is done in whole numbers, rounded so that the bound only falls.
+
+Charges only restrict a schedule further, and are left out: which type a job holds while it pays is its
+own choice. Where jobs may share GPUs, p_jr is the service that j needs on r and G_r the most service of r at
+a moment, kappa_r times its GPUs: see :meth:`shadowprice.instances.sharing_gain.SharingGain.by_type`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.instances.grid import to_ticks
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.models import typed_interval_lp as typed_relaxation
+from shadowprice.solvers.offline.lagrangian import PRICE_UNIT, Whole, exact_prices, weight_scale
+from shadowprice.solvers.programs.compile import SolverOptions, compile_model
+
+COLUMNS_PER_S, MOST_COLUMNS, FEWEST_INTERVALS = 6_000, 150_000, 8
+"""Columns of the LPs for each second of budget, and at most; intervals, at least."""
+
+LARGEST_TICKS = 2**62
+"""Grids that end later are not made: their ticks would not fit 64 bits."""
+
+_FINE = 2**20
+"""Terms are rounded to multiples of 1 / (PRICE_UNIT * _FINE)."""
+
+
+@dataclass(frozen=True, eq=False)
+class TypedJobs:
+    """What the bound needs of an instance; times in ticks.
+
+    Parameters
+    ----------
+    release : ndarray of int, shape (n,)
+    weight : tuple of Fraction
+    gpus : ndarray of int, shape (n,)
+    time : ndarray of int, shape (n, pools)
+        Run times, 0 where the job cannot run.
+    capacity : ndarray of int, or of Fraction where jobs may share, shape (pools,)
+        Most service of each pool: GPU types, those merged on which every job takes the same time.
+    """
+
+    release: NDArray[np.int64]
+    weight: tuple[Fraction, ...]
+    gpus: NDArray[np.int64]
+    time: NDArray[np.int64]
+    capacity: NDArray[Any]
+
+    @classmethod
+    def of(cls, instance: Instance) -> TypedJobs:
+        """The jobs, and the GPU types by distinct columns of run times; O(n types)."""
+        gains, per_type = SharingGain.by_type(instance), instance.cluster.gpus_per_type
+        if gains is None:
+            times = instance.processing_s
+            ticks = to_ticks(np.where(np.isfinite(times), times, 0.0))
+        else:
+            ticks = np.array([gain.service for gain in gains], dtype=np.int64).T
+        columns, pool = np.unique(ticks, axis=1, return_inverse=True)
+        capacity = np.bincount(pool.ravel(), per_type).astype(np.int64)
+        if gains is not None:
+            capacity = np.array([Fraction(0)] * len(capacity), dtype=object)
+            for column, gain, gpus in zip(pool.ravel(), gains, per_type.tolist(), strict=True):
+                capacity[column] += gain.kappa * gpus
+        jobs = instance.workload
+        weight = tuple(Fraction(w) for w in jobs.weight.tolist())
+        return cls(to_ticks(jobs.arrival_s), weight, jobs.gpus, columns, capacity)
+
+    @property
+    def capacity_floats(self) -> NDArray[np.float64]:
+        """Most service of each pool, rounded to floats."""
+        return np.asarray(self.capacity, dtype=np.float64)
+
+    @property
+    def shortest(self) -> NDArray[np.int64]:
+        """q_j [ticks], shape (n,)."""
+        top = np.iinfo(np.int64).max
+        return np.asarray(np.where(self.time > 0, self.time, top).min(axis=1, initial=top))
+
+    def pieces(
+        self, bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """b_jk, d_jkl, c_jkl [ticks] on a grid; first pieces are rounded up, which keeps the bound."""
+        begin = np.maximum(bounds[None, :-1], self.release[:, None])
+        room = np.maximum(bounds[None, 1:] - begin, 0)
+        u = np.minimum(room, self.shortest[:, None])
+        v = np.minimum(room, self.time.max(axis=1)[:, None])
+        cuts = (np.zeros_like(u), (u + 1) // 2, (u + v + 1) // 2, v)
+        size = np.stack([late - early for early, late in pairwise(cuts)], axis=2)
+        return begin, size, np.stack((np.zeros_like(u), u, v), axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class TypedPrices:
+    """Prices of GPU time by interval and pool.
+
+    Parameters
+    ----------
+    bounds : ndarray of int, shape (intervals + 1,)
+        The grid [ticks].
+    prices : ndarray of int, shape (intervals, pools)
+        In units of 1 / PRICE_UNIT per GPU and tick; Python's where 64 bits do not suffice.
+    """
+
+    bounds: NDArray[np.int64]
+    prices: Whole
+
+    @property
+    def floats(self) -> NDArray[np.float64]:
+        """The prices rounded to floats, in the same units."""
+        return np.asarray(self.prices, dtype=np.float64)
+
+
+def typed_bound(
+    jobs: TypedJobs, given: TypedPrices, values: NDArray[np.float64] | None = None
+) -> Fraction:
+    """L [ticks] in exact arithmetic, for any prices >= 0; O(n intervals pools).
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,), optional
+        alpha_j [weighted ticks], cut to w_j b_K; those of :func:`work_values` if not given.
+
+    Raises
+    ------
+    ValueError
+        If the grid does not increase or a price is negative.
+    """
+    if np.any(np.diff(given.bounds) <= 0) or np.any(given.prices < 0):
+        raise ValueError("interval bounds are not increasing, or a price is negative")
+    begin, size, charge = jobs.pieces(given.bounds)
+    values = work_values(jobs, given) if values is None else values
+    end = int(given.bounds[-1])
+    length = np.diff(given.bounds).astype(object)
+    rent = sum((length @ given.prices.astype(object)) * jobs.capacity.astype(object))
+    total = -Fraction(rent) / PRICE_UNIT
+    for j, (w, most) in enumerate(zip(jobs.weight, jobs.shortest.tolist(), strict=True)):
+        alpha = min(Fraction(round(values[j] * 2), 2), w * end)
+        total += alpha + w * Fraction(most, 2)
+        when = begin[j][:, None] + charge[j]
+        # Only pieces in which the fastest type gains something without rent can count.
+        some = np.argwhere((size[j] > 0) & (float(w) * when < float(alpha) * (1 + 1e-9) + 1))
+        if len(some):
+            taken = _gain(jobs, given.prices, j, alpha, when, size[j], some)
+            total -= Fraction(taken, PRICE_UNIT * _FINE)
+    return total
+
+
+def _gain(
+    jobs: TypedJobs, prices: Whole, j: int, alpha: Fraction,
+    when: NDArray[np.int64], size: NDArray[np.int64], some: NDArray[np.int64],
+) -> int:  # fmt: skip
+    """What a job gains over its value alpha in these pieces, rounded up, in 1 / (PRICE_UNIT _FINE) ticks."""
+    intervals, piece = some.T
+    w = jobs.weight[j]
+    common = w.denominator * alpha.denominator
+    left = int(alpha * common) - int(w * common) * when[intervals, piece].astype(object)
+    best = np.zeros(len(some), dtype=object)
+    for pool in np.flatnonzero(jobs.time[j]).tolist():
+        divisor = int(jobs.time[j, pool]) * common
+        earned = -((-left * (PRICE_UNIT * _FINE)) // divisor)
+        rent = prices[intervals, pool].astype(object) * (int(jobs.gpus[j]) * _FINE)
+        best = np.maximum(best, earned - rent)
+    return int((best * size[intervals, piece].astype(object)).sum())
+
+
+def work_values(jobs: TypedJobs, given: TypedPrices, steps: int = 50) -> NDArray[np.float64]:
+    """Values alpha_j [weighted ticks] that nearly maximise L, by bisection; shape (n,)."""
+    begin, size, charge = jobs.pieces(given.bounds)
+    able = jobs.time > 0
+    with np.errstate(divide="ignore"):
+        rate = np.where(able, 1.0 / jobs.time, 0.0)
+    weight = np.array([float(w) for w in jobs.weight])
+    when = weight[:, None, None] * (begin[:, :, None] + charge)
+    rent = jobs.gpus[:, None, None] * (given.floats / PRICE_UNIT)
+    low, high = weight * jobs.release, weight * float(given.bounds[-1])
+    for _ in range(steps):
+        alpha = (low + high) / 2
+        enough = _work_done(alpha, when, size, rate, rent, able) >= 1.0
+        low, high = np.where(enough, low, alpha), np.where(enough, alpha, high)
+    return (low + high) / 2
+
+
+def _work_done(
+    alpha: NDArray[np.float64], when: NDArray[np.float64], size: NDArray[np.int64],
+    rate: NDArray[np.float64], rent: NDArray[np.float64], able: NDArray[np.bool_],
+) -> NDArray[np.float64]:  # fmt: skip
+    """Share of its work that each job buys where it gains, if all of it is worth alpha."""
+    left = alpha[:, None, None] - when
+    best = np.zeros_like(left)
+    bought = np.zeros_like(left)
+    for pool in range(rate.shape[1]):
+        gain = left * rate[:, pool, None, None] - rent[:, :, pool, None]
+        better = (gain > best) & able[:, pool, None, None]
+        best = np.where(better, gain, best)
+        bought = np.where(better, rate[:, pool, None, None], bought)
+    return np.asarray((bought * size).sum(axis=(1, 2)))
+
+
+def typed_prices(
+    instance: Instance, budget_s: float, columns: int | None = None
+) -> TypedPrices | None:
+    """Dual prices of the typed interval LP on grids that a budget [s] affords; None if too large.
+
+    The second grid is finer where the first one's prices say that GPUs are scarce; the prices that
+    bound more are returned. None as well where all GPUs are alike, and one pool says as much.
+
+    Parameters
+    ----------
+    columns : int, optional
+        Size of the two LPs together, if it is not to follow from the budget.
+    """
+    until = time.monotonic() + budget_s
+    jobs = TypedJobs.of(instance)
+    if len(jobs.capacity) < 2 or not len(jobs.release):
+        return None
+    if int(jobs.release.max()) + sum(jobs.time.max(axis=1).tolist()) >= LARGEST_TICKS:
+        return None
+    most = min(COLUMNS_PER_S * budget_s, MOST_COLUMNS) if columns is None else columns
+    best: TypedPrices | None = None
+    for share in (0.25, 0.75):
+        intervals = int(share * most / (typed_relaxation.PIECES * int((jobs.time > 0).sum())))
+        left = until - time.monotonic()
+        if intervals < FEWEST_INTERVALS or left <= 0:
+            continue
+        found = _lp_prices(jobs, _grid(jobs, intervals, best), left)
+        if found is not None and (
+            best is None or typed_bound(jobs, found) > typed_bound(jobs, best)
+        ):
+            best = found
+    return best
+
+
+def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> TypedPrices | None:
+    """Prices of the LP on a grid; None if it is not solved in time."""
+    until = time.monotonic() + left_s
+    weight = np.array([float(w) for w in jobs.weight])
+    scale = weight_scale(weight)
+    first, step = int(bounds[0]), float(np.median(np.diff(bounds)))
+    begin, size, charge = jobs.pieces(bounds)
+    data = typed_relaxation.TypedIntervals(
+        weight / scale, jobs.gpus,
+        np.where(jobs.time > 0, jobs.time, np.inf) / step, jobs.capacity_floats,
+        (bounds - first) / step, (begin - first) / step, size / step, charge / step,
+    )  # fmt: skip
+    model = typed_relaxation.build(data)
+    compiled = compile_model(model)
+    left = max(until - time.monotonic(), 0.1)
+    solution = compiled.solve(SolverOptions(time_limit_s=left, method="ipm", crossover=False))
+    if not len(solution.duals):
+        return None
+    prices = np.zeros((len(bounds) - 1, len(jobs.capacity)))
+    for place, dual in compiled.duals_of(solution, model.capacity).items():
+        prices[place] = -dual
+    return TypedPrices(bounds, exact_prices(prices * scale))
+
+
+def _grid(jobs: TypedJobs, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:
+    """Where intervals begin, and where the last ends, by which all is done one after the other.
+
+    Equal ones until all work could be done at full use, then ever longer ones; if prices are known,
+    half of the equal ones are placed where the rent is, by its quantiles.
+    """
+    first, last = int(jobs.release.min()), int(jobs.release.max())
+    longest = jobs.time.max(axis=1)
+    end = last + int(longest.sum()) + 1
+    with np.errstate(divide="ignore"):
+        rate = np.where(jobs.time > 0, 1.0 / jobs.time, 0.0)
+    drained = last + float((jobs.gpus / (rate @ jobs.capacity_floats)).sum()) + 1.0
+    tail = max(intervals // 4, 2)
+    points = [np.linspace(first, min(drained, end), intervals - tail)]
+    if known is not None and known.prices.any():
+        rent = np.diff(known.bounds) * (known.floats @ jobs.capacity_floats)
+        paid = np.concatenate(([0.0], np.cumsum(rent))) / rent.sum()
+        half = (intervals - tail) // 2
+        quantiles = np.interp(np.linspace(0.0, 1.0, half), paid, known.bounds)
+        points = [np.linspace(first, min(drained, end), half), quantiles]
+    if drained < end:
+        points.append(first + np.geomspace(drained - first, end - first, tail))
+    inner = np.unique(np.concatenate(points).astype(np.int64))
+    inner = inner[(inner > first) & (inner < end)]
+    return np.concatenate(([first], inner, [end]))

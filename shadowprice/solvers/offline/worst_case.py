@@ -1,0 +1,127 @@
+"""The exact worst instance of a list policy: Dinkelbach's method over ``models/bilevel.py``.
+
+Every step solves one mixed-integer programme whose optimal value is a whole number, so that a
+solver's tolerances do not decide; the ratio itself is formed from whole numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from shadowprice.errors import InputError, SolverError
+from shadowprice.models import bilevel
+from shadowprice.models.bilevel import RULES, Limits
+from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
+
+MAX_STARTS = 6_000
+"""Most variables (jobs x slots x lengths x gangs) of each schedule."""
+
+
+@dataclass(frozen=True)
+class WorstList:
+    """What the search found.
+
+    Parameters
+    ----------
+    arrival, work, gpus : tuple of int
+        The instance, jobs in order of arrival [slots, slots, GPUs].
+    ratio : Fraction
+        Cost of the policy over that of the schedule it was compared with.
+    proven : bool
+        Whether no instance within the limits has a larger ratio: proven here, or confirmed by a
+        second search, never on one solver's word.
+    steps : int
+        Programmes solved.
+    """
+
+    arrival: tuple[int, ...]
+    work: tuple[int, ...]
+    gpus: tuple[int, ...]
+    ratio: Fraction
+    proven: bool
+    steps: int
+
+
+def worst_list(
+    policy: str, limits: Limits, *, flow: bool = False, budget_s: float = 600.0
+) -> WorstList:
+    """The instance with the largest ratio for ``fifo``, ``fifo-skip`` or ``sjf``.
+
+    Parameters
+    ----------
+    flow : bool
+        Total flow time instead of total completion time.
+    budget_s : float
+        Wall time; when it ends the best found is returned, not proven.
+
+    Raises
+    ------
+    InputError
+        If the policy is not covered or the programme would be too large.
+    SolverError
+        If time ends before any instance is found.
+    """
+    if policy not in RULES:
+        raise InputError(
+            f"bilevel search: policy {policy!r} is not covered, expected one of {', '.join(RULES)}"
+        )
+    starts = limits.jobs * limits.horizon * limits.max_work * limits.widest
+    if starts > MAX_STARTS:
+        raise InputError(
+            f"bilevel search: {starts} starts to choose from, expected at most {MAX_STARTS}; "
+            "fewer jobs, shorter ones, or earlier arrivals"
+        )
+    until = time.monotonic() + budget_s
+    best = WorstList((), (), (), Fraction(1), False, 0)
+    while True:
+        found = _step(policy, limits, best, flow=flow, left_s=until - time.monotonic())
+        if found is None or found.proven or not found.arrival:
+            break
+        best = found
+    last = best if found is None else found
+    if not last.arrival:
+        raise SolverError(f"bilevel search: no instance found within {budget_s:g} s")
+    return last
+
+
+def _step(
+    policy: str, limits: Limits, best: WorstList, *, flow: bool, left_s: float
+) -> WorstList | None:
+    """A worse instance; the same again, proven, if there is none; None if time is up."""
+    if left_s <= 0:
+        return None
+    a, b = best.ratio.numerator, best.ratio.denominator
+    model = bilevel.build(RULES[policy], limits, (a, b), flow=flow)
+    compiled = compile_model(model)
+    # The value is a whole number, so a gap below 1 is none.
+    began = time.monotonic()
+    options = SolverOptions(time_limit_s=left_s, absolute_gap=0.5, confirm=False)
+    solution = compiled.solve(options)
+    if len(solution.primal) and solution.objective < 0.5:
+        # Only that nothing is worse has to be shown; a worse instance shows itself.
+        left_s = max(left_s - (time.monotonic() - began), 0.1)
+        solution = compiled.confirm(solution, replace(options, time_limit_s=left_s))
+    if not len(solution.primal):
+        return None
+    on = {
+        (column.parent_component().local_name, column.index())
+        for column, value in zip(compiled.columns, solution.primal.tolist(), strict=True)
+        if value > 0.5
+    }
+    arrival = {index[0]: index[1] for name, index in on if name == "a"}
+    acted = {index[0]: index[1:] for name, index in on if name == "x"}
+    compared = {index[0]: index[1:] for name, index in on if name == "y"}
+    jobs = range(limits.jobs)
+    shift = sum(arrival.values()) if flow else 0
+    cost = sum(t + p for t, p, _ in acted.values()) - shift
+    least = sum(t + p for t, p, _ in compared.values()) - shift
+    proven = solution.status is Status.OPTIMAL and b * cost - a * least <= 0
+    ratio = Fraction(cost, least)
+    if ratio < best.ratio or (ratio == best.ratio and not proven):
+        return None
+    return WorstList(
+        tuple(arrival[j] for j in jobs), tuple(acted[j][1] for j in jobs),
+        tuple(acted[j][2] for j in jobs), ratio, proven, best.steps + 1,
+    )  # fmt: skip

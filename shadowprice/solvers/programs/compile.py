@@ -1,0 +1,199 @@
+"""Pyomo model -> arrays -> the gate, which calls the solver and examines its answer.
+
+:func:`compile_model` translates a ConcreteModel. Rules traced while it was built (see
+:mod:`shadowprice.models.tracing`) are expanded with NumPy, and new data are filled into the same
+arrays; a model with any other rule goes through Pyomo's standard-form compiler, with the same
+result, and a warning says once which rule it was.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import ArrayLike, NDArray
+
+from shadowprice.errors import SolverError
+from shadowprice.models.tracing import why_not_traced
+from shadowprice.solvers.programs.gate import Gate, Second, confirm
+from shadowprice.solvers.programs.index_sets import NotTraceable
+from shadowprice.solvers.programs.linear_program import LinearProgram
+from shadowprice.solvers.programs.solution import (
+    Infeasible,
+    Solution,
+    SolverOptions,
+    Standing,
+    Status,
+    Unbounded,
+)
+from shadowprice.solvers.programs.standard_form import StandardFormModel
+from shadowprice.solvers.programs.templates import TracedModel
+
+__all__ = [
+    "CompiledModel", "Solution", "SolverOptions", "SolverWarning", "Standing", "Status",
+    "compile_model",
+]  # fmt: skip
+
+
+class SolverWarning(UserWarning):
+    """Something about a model that costs time, not correctness."""
+
+
+class CompiledModel:
+    """A model as arrays, held in the solver between solves; made by :func:`compile_model`.
+
+    Attributes
+    ----------
+    traced : bool
+        Whether the rules were expanded from their templates.
+    """
+
+    def __init__(self, translation: TracedModel | StandardFormModel) -> None:
+        self._translation = translation
+        self._gate = Gate()
+        self.traced = isinstance(translation, TracedModel)
+
+    @property
+    def program(self) -> LinearProgram:
+        """The arrays."""
+        return self._translation.program
+
+    @property
+    def columns(self) -> list[Any]:
+        """The Pyomo variable of every column; made on demand, for small models."""
+        return [self._translation.column(k) for k in range(self.program.columns)]
+
+    @property
+    def rows(self) -> list[Any]:
+        """The Pyomo constraint of every row; made on demand, for small models."""
+        return [self._translation.row(k) for k in range(self.program.rows)]
+
+    def set(self, **data: ArrayLike) -> None:
+        """Give Params new values; the next solve starts from the last basis.
+
+        Parameters
+        ----------
+        **data : array_like
+            By name of the Param, in the order and shape of its index set.
+
+        Raises
+        ------
+        InputError
+            If there is no such Param or the shape is wrong.
+        """
+        self._translation.fill(data)
+
+    def solve(
+        self,
+        options: SolverOptions | None = None,
+        start: Mapping[int, float] | None = None,
+        *,
+        second: Second | None = None,
+    ) -> Solution:
+        """Solve, and examine the answer; see :mod:`shadowprice.solvers.programs.gate`.
+
+        Parameters
+        ----------
+        start : mapping of int to float, optional
+            Values of some columns of a feasible point, by position.
+        second : callable, optional
+            A second opinion for a mixed-integer programme, instead of the general ones.
+
+        Raises
+        ------
+        SolverError
+            If the model is infeasible (naming an irreducible set of its constraints) or
+            unbounded, or HiGHS fails.
+        """
+        try:
+            return self._gate.solve(self.program, options, start, second=second)
+        except Infeasible as error:
+            raise Infeasible(self._infeasible(error), error.rows) from None
+        except Unbounded:
+            names = [self._translation.column(k).name for k in range(min(self.program.columns, 5))]
+            more = ", ..." if self.program.columns > 5 else ""
+            raise Unbounded(
+                f"the model is unbounded; check the sense and bounds of {', '.join(names)}{more}"
+            ) from None
+
+    def confirm(self, solution: Solution, options: SolverOptions | None = None) -> Solution:
+        """A solution that was asked for without confirmation, with it."""
+        return confirm(self.program, solution, options)
+
+    def _infeasible(self, error: Infeasible) -> str:
+        if not error.rows and self.program.mixed:
+            return "the model is infeasible, though its linear relaxation is not"
+        names = ", ".join(self._translation.row(row).name for row in error.rows)
+        return f"the model is infeasible; these constraints cannot hold together: {names or 'none named'}"
+
+    def value(self, solution: Solution, variable: Any) -> NDArray[np.float64]:
+        """Values of a Var, in the shape of its index set."""
+        return self._part(solution.primal, variable)
+
+    def dual(self, solution: Solution, constraint: Any) -> NDArray[np.float64]:
+        """Duals of a Constraint, in the shape of its index set; signs as in :class:`Solution`."""
+        return self._part(solution.duals, constraint)
+
+    def _part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
+        rowless = component.ctype is pyo.Constraint and len(component) == 0
+        if len(array) == 0 and not rowless:
+            raise SolverError(f"the solution has no values for {component.name}")
+        if isinstance(self._translation, TracedModel):
+            place, shape = self._translation.place(component)
+            return array[place].reshape(shape)
+        return self._translation.part(array, component)
+
+    def values(self, solution: Solution) -> dict[Any, float]:
+        """Value of every column by its Pyomo variable's index, for models with one indexed variable."""
+        return {
+            column.index(): value
+            for column, value in zip(self.columns, solution.primal.tolist(), strict=True)
+        }
+
+    def duals_of(self, solution: Solution, constraint: Any) -> dict[Any, float]:
+        """Dual of every row of an indexed constraint, by index."""
+        return {
+            row.index(): dual
+            for row, dual in zip(self.rows, solution.duals.tolist(), strict=True)
+            if row.parent_component() is constraint
+        }
+
+
+def compile_model(
+    model: pyo.ConcreteModel, data: Mapping[str, ArrayLike] | None = None
+) -> CompiledModel:
+    """Translate a linear or mixed-integer linear Pyomo model with one objective.
+
+    Parameters
+    ----------
+    data : mapping of str to array_like, optional
+        Values of its mutable Params, by name, in the order and shape of their index sets; Params
+        that are not named keep the values they were built with.
+
+    Raises
+    ------
+    SolverError
+        If the model is not linear.
+    InputError
+        If a Param has no values, or an array has the wrong shape.
+    """
+    try:
+        return CompiledModel(TracedModel(model, data or {}))
+    except NotTraceable as error:
+        if why_not_traced(model) or _some_traced(model):
+            warnings.warn(
+                f"model {model.name!r} is compiled row by row, which is slower: {error}",
+                SolverWarning,
+                stacklevel=2,
+            )
+    return CompiledModel(StandardFormModel(model, data or {}))
+
+
+def _some_traced(model: pyo.ConcreteModel) -> bool:
+    """Whether a rule was traced: then whoever built the model expects it to be expanded."""
+    components = model.component_objects((pyo.Constraint, pyo.Objective), active=True)
+    rows = (next(iter(component.values()), None) for component in components)
+    return any(hasattr(row, "template_expr") for row in rows)

@@ -1,0 +1,192 @@
+"""GPUs, CPUs and memory of servers while a round of Synergy is planned: who holds what, what is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.instances.speeds.sensitivity import Amounts
+from shadowprice.solvers.placement.protocol import Pieces
+
+ROUNDING = 1e-6
+"""CPUs and GB by which sums of floats may be off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a job asks for.
+
+    Parameters
+    ----------
+    job : int
+    gpus : int
+        Its gang.
+    cpus, memory_gb : float
+        CPUs and memory [GB] for each GPU.
+    """
+
+    job: int
+    gpus: int
+    cpus: float
+    memory_gb: float
+
+    def with_amounts(self, cpus: float, memory_gb: float) -> Ask:
+        """The same gang with other CPUs and memory for each GPU."""
+        return Ask(self.job, self.gpus, cpus, memory_gb)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a job holds: GPUs by server, and CPUs and memory [GB] for each of them."""
+
+    pieces: Pieces
+    cpus: float
+    memory_gb: float
+
+    @property
+    def amounts(self) -> Amounts:
+        """CPUs and memory [GB] on each of its servers."""
+        return tuple((self.cpus * gpus, self.memory_gb * gpus) for _, gpus in self.pieces)
+
+
+class Servers:
+    """Servers with one share of CPUs and memory for each GPU.
+
+    Attributes
+    ----------
+    size : ndarray of int, shape (servers,)
+        GPUs of every server.
+    share : (float, float)
+        CPUs and memory [GB] for each GPU.
+    gpus : ndarray of int, shape (servers,)
+        Free GPUs.
+    cpus, memory_gb : ndarray, shape (servers,)
+        Free CPUs and memory [GB]; below 0 only while room is being made.
+    held : dict of int to Grant
+        By job.
+    """
+
+    def __init__(self, size: NDArray[np.int64], share: tuple[float, float]) -> None:
+        self.size, self.share = size, share
+        self.gpus = size.copy()
+        self.cpus = size * share[0]
+        self.memory_gb = size * share[1]
+        self.held: dict[int, Grant] = {}
+        self._on: list[set[int]] = [set() for _ in range(len(size))]
+
+    @classmethod
+    def holding(
+        cls, size: NDArray[np.int64], share: tuple[float, float], held: Mapping[int, Grant]
+    ) -> Servers:
+        """Servers on which jobs hold something already; O(servers + pieces)."""
+        servers = cls(size, share)
+        for job, grant in held.items():
+            servers.hold(job, grant)
+        return servers
+
+    def hold(self, job: int, grant: Grant) -> None:
+        """Take what a grant says, free or not."""
+        self._change(grant, -1)
+        self.held[job] = grant
+        for server, _ in grant.pieces:
+            self._on[server].add(job)
+
+    def regrant(self, job: int, cpus: float, memory_gb: float) -> None:
+        """Give a job other CPUs and memory for each of its GPUs, free or not."""
+        before = self.held[job]
+        self._change(before, 1)
+        self.held[job] = Grant(before.pieces, cpus, memory_gb)
+        self._change(self.held[job], -1)
+
+    def jobs_on(self, server: int) -> Iterable[int]:
+        """Jobs that hold GPUs of a server."""
+        return self._on[server]
+
+    def slots(self, server: int, cpus: float, memory_gb: float) -> int:
+        """How many GPUs of a server can still be given with so much for each."""
+        room = float(self.gpus[server])
+        for free, need in ((self.cpus[server], cpus), (self.memory_gb[server], memory_gb)):
+            if need > 0:
+                room = min(room, (float(free) + ROUNDING) // need)
+        return max(int(room), 0)
+
+    def fits(self, ask: Ask) -> NDArray[np.bool_]:
+        """On which servers all of an ask fits, shape (servers,)."""
+        fits: NDArray[np.bool_] = (
+            (self.gpus >= ask.gpus)
+            & (self.cpus >= ask.cpus * ask.gpus - ROUNDING)
+            & (self.memory_gb >= ask.memory_gb * ask.gpus - ROUNDING)
+        )
+        return fits
+
+    def _change(self, grant: Grant, sign: int) -> None:
+        for server, gpus in grant.pieces:
+            self.gpus[server] += sign * gpus
+            self.cpus[server] += sign * gpus * grant.cpus
+            self.memory_gb[server] += sign * gpus * grant.memory_gb
+
+
+def fewest_free_first(servers: Servers) -> list[int]:
+    """Servers with free GPUs, those with the fewest first, ties in order; O(s log s)."""
+    free = np.flatnonzero(servers.gpus)
+    found: list[int] = free[np.argsort(servers.gpus[free], kind="stable")].tolist()
+    return found
+
+
+def first_first(servers: Servers) -> list[int]:
+    """Servers with free GPUs, in order."""
+    found: list[int] = np.flatnonzero(servers.gpus).tolist()
+    return found
+
+
+def split(servers: Servers, ask: Ask, order: list[int]) -> Pieces | None:
+    """Give a gang GPU by GPU, as many on each server in turn as fit; None if they do not all fit."""
+    left, pieces = ask.gpus, []
+    for server in order:
+        part = min(left, servers.slots(server, ask.cpus, ask.memory_gb))
+        if part:
+            pieces.append((server, part))
+            left -= part
+            if not left:
+                return tuple(pieces)
+    return None
+
+
+def place_best_fit(servers: Servers, ask: Ask) -> bool:
+    """PLACE: the server with the fewest free GPUs on which all fits, else split over several.
+
+    Servers with the fewest free GPUs are split over first; a gang of one GPU is never split.
+    False, and nothing held, if it does not fit. O(s) whole, O(s log s) split.
+    """
+    fits = servers.fits(ask)
+    if fits.any():
+        server = int(np.where(fits, servers.gpus, np.iinfo(np.int64).max).argmin())
+        pieces: Pieces | None = ((server, ask.gpus),)
+    else:
+        pieces = None if ask.gpus == 1 else split(servers, ask, fewest_free_first(servers))
+    return _held(servers, ask, pieces)
+
+
+def place_first_fit(servers: Servers, ask: Ask) -> bool:
+    """The first server on which all fits, else, for several GPUs, split in order of servers."""
+    fits = servers.fits(ask)
+    if fits.any():
+        pieces: Pieces | None = ((int(fits.argmax()), ask.gpus),)
+    else:
+        pieces = None if ask.gpus == 1 else split(servers, ask, first_first(servers))
+    return _held(servers, ask, pieces)
+
+
+def place_by_gpu(servers: Servers, ask: Ask) -> bool:
+    """GPU by GPU on the first servers where one fits, whether one server could take all or not."""
+    return _held(servers, ask, split(servers, ask, first_first(servers)))
+
+
+def _held(servers: Servers, ask: Ask, pieces: Pieces | None) -> bool:
+    if pieces is None:
+        return False
+    servers.hold(ask.job, Grant(pieces, ask.cpus, ask.memory_gb))
+    return True

@@ -1,0 +1,240 @@
+"""Synergy: CPUs and memory by sensitivity, in rounds.
+
+Source: Mohan et al., Synergy, OSDI'22 (not read in full: by way of its public code and notes).
+
+At the end of every round all live jobs are ordered anew, and those that the GPUs suffice for are
+run, skipping what does not fit; CPUs and memory do not enter into that. A mechanism then divides the
+servers among them: ``synergy-proportional``, ``synergy-greedy``, ``synergy-tune``, ``synergy-opt``, each
+under ``:fifo``, ``:srtf``, ``:las``, ``:ftf``. ``drf`` and ``tetris`` order by demand and give every job
+its whole demand (GREEDY), or what another mechanism does: ``drf:tune``.
+
+All leases end with the round, but servers are alike: the plan is put on them so that as many GPUs
+as can be stay with their jobs. Who keeps its GPUs goes on, with other CPUs and memory if need be, at
+no charge; who does not is restarted. GREEDY is given all live jobs in order, since it leaves GPUs free.
+
+Within a round nobody is stopped. GPUs that fall free go at once to jobs that wait, in order, by the
+same mechanism, which may cut running jobs down (TUNE, OPT). In the published simulator they idle
+until the boundary; run the engine in rounds (``Rounds(300)``) for that. A round in which nothing
+could change is not waited for: a job that comes after it starts the next one.
+
+Without profiles jobs run in their order by GPUs alone, on the GPUs the placement gives them. With them
+servers are chosen by the mechanism; that a spread gang may be slower is not looked at, as published.
+
+Guarantee: none for times; under the hypotheses of SYN-floor (equal shares on all servers, among others)
+TUNE places every job chosen and none below its GPU-proportional speed (``proofs/synergy/floor.py``).
+Knows: what its order needs. Preempts between rounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.list_scheduling import choose_by_count, run_exactly
+from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.state import State
+from shadowprice.solvers.synergy.mechanisms import Greedy, Mechanism, Proportional
+from shadowprice.solvers.synergy.moves import carry_out, grants_of, kept_in_place
+from shadowprice.solvers.synergy.notes import Book
+from shadowprice.solvers.synergy.opt import Opt
+from shadowprice.solvers.synergy.orders import ORDERS, Columns, Order
+from shadowprice.solvers.synergy.servers import Ask, Servers
+from shadowprice.solvers.synergy.tune import Tune
+
+MECHANISMS: dict[str, Mechanism] = {
+    "proportional": Proportional(),
+    "greedy": Greedy(),
+    "tune": Tune(),
+    "opt": Opt(),
+}
+"""By name."""
+
+
+@dataclass(frozen=True)
+class Synergy:
+    """A mechanism under an order.
+
+    Parameters
+    ----------
+    order : str
+        One of fifo, srtf, srtf-share, las, ftf, drf, tetris: ``synergy-tune:srtf``.
+    round_s : float
+        Length of a round [s]; 300 as published.
+    mechanism : Mechanism
+        What divides the servers.
+    """
+
+    order: str = "fifo"
+    round_s: float = 300.0
+    name: str = "synergy-tune"
+    mechanism: Mechanism = field(default_factory=Tune)
+
+    def __post_init__(self) -> None:
+        _check(self.name, "order", self.order, list(ORDERS))
+        _check_round(self.name, self.round_s)
+
+    @property
+    def knows(self) -> frozenset[Knowledge]:
+        """Durations, where the order reads them."""
+        return ORDERS[self.order].knows
+
+    @property
+    def preemptive(self) -> bool:
+        """It stops jobs between rounds."""
+        return True
+
+    def decide(self, state: State) -> Decision:
+        """At the end of a round plan anew; within one start what fits."""
+        return decide_in_rounds(state, self, ORDERS[self.order], self.mechanism)
+
+
+@dataclass(frozen=True)
+class ByDemand:
+    """DRF or Tetris, by the name: an order by demand.
+
+    Parameters
+    ----------
+    mechanism : str
+        One of greedy (its whole demand, or it is skipped), proportional, tune, opt: ``drf:tune``.
+    round_s : float
+        Length of a round [s].
+    """
+
+    mechanism: str = "greedy"
+    round_s: float = 300.0
+    name: str = "drf"
+
+    def __post_init__(self) -> None:
+        _check("by demand", "name", self.name, ["drf", "tetris"])
+        _check(self.name, "mechanism", self.mechanism, list(MECHANISMS))
+        _check_round(self.name, self.round_s)
+
+    @property
+    def knows(self) -> frozenset[Knowledge]:
+        """Durations, where the order reads them."""
+        return ORDERS[self.name].knows
+
+    @property
+    def preemptive(self) -> bool:
+        """It stops jobs between rounds."""
+        return True
+
+    def decide(self, state: State) -> Decision:
+        """At the end of a round plan anew; within one start what fits."""
+        return decide_in_rounds(state, self, ORDERS[self.name], MECHANISMS[self.mechanism])
+
+
+class InRounds(Protocol):
+    """What the rounds need of a policy."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def round_s(self) -> float:
+        """Length of a round [s]."""
+
+
+def decide_in_rounds(
+    state: State, policy: InRounds, order: Order, mechanism: Mechanism
+) -> Decision:
+    """A decision of Synergy's rounds; O(L log L) for L live jobs, and the mechanism's cost."""
+    book = Book.of(state, policy.name)
+    book.stale |= bool(state.finished or state.arrived)
+    decision = state.decision()
+    if not state.running and not state.waiting:
+        return decision
+    if state.now_s >= book.round_ends_s or not state.running:
+        if book.stale or state.waiting:
+            book.round_ends_s, book.stale = state.now_s + policy.round_s, False
+            decision = _new_round(state, book, order, mechanism)
+    elif state.waiting and decision.free_gpus:
+        _fill(state, book, order, mechanism, decision)
+    waits = len(state.waiting) + len(decision.stops) > len(decision.starts)
+    if waits or (book.stale and state.running and book.demands is not None):
+        decision.wake_at(book.round_ends_s)
+    return decision
+
+
+def _new_round(state: State, book: Book, order: Order, mechanism: Mechanism) -> Decision:
+    live = state.live()
+    ranked = _ranked(state, book, live, order, fair=mechanism.fair)
+    if book.demands is None:
+        return run_exactly(state, live, ranked)
+    jobs = live.jobs[ranked]
+    if not mechanism.skips:
+        jobs = jobs[choose_by_count(live.gpus[ranked], state.total_gpus)]
+    servers = Servers(book.demands.size, book.demands.share)
+    mechanism.place(_asks(state, book, jobs, fair=mechanism.fair), servers, book.demands)
+    decision = state.decision()
+    carry_out(state, decision, kept_in_place(servers.held, state.running, servers.size))
+    return decision
+
+
+def _fill(state: State, book: Book, order: Order, mechanism: Mechanism, decision: Decision) -> None:
+    """Start jobs that wait on GPUs that are free."""
+    live = state.columns(state.waiting)
+    ranked = _ranked(state, book, live, order, fair=mechanism.fair)
+    jobs = live.jobs[ranked]
+    if book.demands is None:
+        for job in jobs.tolist():
+            decision.start(job)
+        return
+    if not mechanism.skips:
+        jobs = jobs[choose_by_count(live.gpus[ranked], decision.free_gpus)]
+    if len(jobs):
+        servers = Servers.holding(book.demands.size, book.demands.share, grants_of(state))
+        mechanism.place(_asks(state, book, jobs, fair=mechanism.fair), servers, book.demands)
+        carry_out(state, decision, servers.held)
+
+
+def _asks(state: State, book: Book, jobs: NDArray[np.int64], *, fair: bool) -> list[Ask]:
+    assert book.demands is not None
+    ask = book.demands.proportional if fair else book.demands.ask
+    return [ask(job, state.gang[job]) for job in jobs.tolist()]
+
+
+def _ranked(state: State, book: Book, live: Live, order: Order, *, fair: bool) -> NDArray[np.int64]:
+    """Positions in the live columns, highest priority first."""
+    shares = (live.gpus / state.total_gpus)[:, None]
+    gain = np.ones(len(live))
+    demands = book.demands
+    if demands is not None:
+        gain = demands.best_speed(live.jobs)
+        whole = state.total_gpus * np.array(demands.share)
+        asks = [demands.ask(job, state.gang[job]) for job in live.jobs.tolist()]
+        more = np.array([[ask.cpus, ask.memory_gb] for ask in asks]) * live.gpus[:, None] / whole
+        shares = np.hstack([shares, more])
+    keys = order.key(Columns(live, state.now_s, gain, fair, shares))
+    first = book.starved(state, live) if order.boosts else np.zeros(len(live), dtype=bool)
+    return np.lexsort((live.jobs, keys, ~first))
+
+
+def _check(name: str, what: str, value: str, known: list[str]) -> None:
+    if value not in known:
+        raise InputError(f"{name}: {what} is {value!r}, expected one of {', '.join(known)}")
+
+
+def _check_round(name: str, round_s: float) -> None:
+    if not 0 < round_s <= MAX_TIME_S or round_s * TICKS_PER_S != int(round_s * TICKS_PER_S):
+        raise InputError(
+            f"{name}: round_s is {round_s!r}, expected seconds > 0, a multiple of 2**-20"
+        )
+
+
+POLICIES = (
+    Synergy(name="synergy-proportional", mechanism=Proportional()),
+    Synergy(name="synergy-greedy", mechanism=Greedy()),
+    Synergy(name="synergy-tune", mechanism=Tune()),
+    Synergy(name="synergy-opt", mechanism=Opt()),
+    ByDemand(name="drf"),
+    ByDemand(name="tetris"),
+)

@@ -1,0 +1,1 @@
+"""Tiresias (NSDI'19): discretised two-dimensional LAS and Gittins."""

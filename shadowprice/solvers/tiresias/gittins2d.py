@@ -1,0 +1,131 @@
+"""2D-Gittins: 2D-LAS whose queues are ordered by the Gittins index of attained GPU-time.
+
+Source: Gu et al., Tiresias, NSDI'19, sections 4.2-4.3; the index is that of
+:mod:`shadowprice.solvers.tiresias.gittins_index`. For queue i < K the supremum over quanta is replaced by
+a quantum of the queue's own, about which the paper's text can be read in two ways:
+
+    reading A: D = Q_i, the queue's upper limit, counted from what the job has attained (as printed);
+    reading B: D = Q_i - a, what is left up to the limit.
+
+The last queue is first in first out. With one threshold of 4 GPU-s, reading A gives the mean of 10
+of the paper's worked example; the supremum itself, ties by row, gives 9.3 there (derived).
+
+Where the distribution comes from is ``learned``. Learned online it is of the jobs completed so far
+in this run, each with the GPUs x time it was measured to hold, overheads left out. Until the first
+has completed all indices are 0, and a queue is in order of first start: 2D-LAS. So are jobs that
+have attained more than any sample.
+
+Guarantee: no constant ratio for total completion time with fixed thresholds, even on one GPU with all
+jobs released at 0 (the instance of TIR-las (d)); TIR-las (b) bounds each job; see
+``proofs/tiresias/gittins.py`` for the index.
+Knows: the distribution of service over the workload, but not whose is which; nothing if the
+distribution is a sample given or learned. Preempts.
+Cost per decision: O(L log n) for L live jobs and n samples, after one sort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.state import State
+from shadowprice.solvers.tiresias.gittins_index import (
+    LearnedDistribution,
+    QuantumIndex,
+    ServiceDistribution,
+)
+from shadowprice.solvers.tiresias.las2d import Las2d
+
+__all__ = ["LEARNED", "POLICIES", "READINGS", "Gittins2d", "ServiceDistribution"]
+
+READINGS = ("A", "B")
+LEARNED = ("workload", "sample", "online")
+
+
+@dataclass(frozen=True)
+class Gittins2d(Las2d):
+    """2D-LAS queues, each but the last ordered by the Gittins index over the queue's quantum.
+
+    Parameters
+    ----------
+    reading : str
+        Of the quantum: ``A``, the queue's limit; ``B``, what is left up to it.
+    learned : str
+        Where the distribution of service comes from: ``workload``, told; ``sample``, the sample
+        given; ``online``, the jobs completed so far, beside the sample if one is given.
+    sample : ServiceDistribution, optional
+        A sample of total service [GPU-s], from a history for instance.
+    """
+
+    name: str = "gittins2d"
+    reading: str = "A"
+    learned: str = "workload"
+    sample: ServiceDistribution | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for what, value, known in (
+            ("reading", self.reading, READINGS),
+            ("learned", self.learned, LEARNED),
+        ):
+            if value not in known:
+                raise InputError(
+                    f"{self.name}: {what} is {value!r}, expected one of {', '.join(known)}"
+                )
+        if self.learned == "sample" and self.sample is None:
+            raise InputError(f"{self.name}: learned is 'sample', but no sample is given")
+        if self.learned == "workload" and self.sample is not None:
+            raise InputError(
+                f"{self.name}: a sample is given, but learned is 'workload', expected sample or online"
+            )
+
+    @property
+    def knows(self) -> frozenset[Knowledge]:
+        """The distribution of the workload, if that is where it comes from."""
+        told = self.learned == "workload"
+        return frozenset({Knowledge.DISTRIBUTION}) if told else frozenset()
+
+    def decide(self, state: State) -> Decision:
+        """Learn what completed, then serve the queues as 2D-LAS does."""
+        if self.learned == "online" and state.finished:
+            done = state.columns(state.finished)
+            self._distribution(state).learn((done.attained_s * done.gpus).tolist())
+        return super().decide(state)
+
+    def order(
+        self, state: State, live: Live, queue: NDArray[np.int64], service_s: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Queue, then index (highest first), then first start and arrival; last queue without index."""
+        attained = service_s * live.gpus
+        limits = np.append(self._limits, np.inf)[queue]
+        quantum = limits if self.reading == "A" else limits - attained
+        ranked = queue < len(self._limits)
+        index = np.zeros(len(live))
+        index[ranked] = self._index_of(state).quantum_index(attained[ranked], quantum[ranked])
+        return np.lexsort((live.jobs, live.first_start_s, -index, queue))
+
+    def _index_of(self, state: State) -> QuantumIndex:
+        if self.learned == "online":
+            return self._distribution(state)
+        if self.sample is not None:
+            return self.sample
+        told: ServiceDistribution | None = state.memory.get("distribution")
+        if told is None:
+            told = state.memory["distribution"] = ServiceDistribution(state.service_gpu_s())
+        return told
+
+    def _distribution(self, state: State) -> LearnedDistribution:
+        """What was learned in this run."""
+        known: LearnedDistribution | None = state.memory.get("learned")
+        if known is None:
+            known = state.memory["learned"] = LearnedDistribution(self.sample)
+        return known
+
+
+POLICIES = (Gittins2d(),)

@@ -1,0 +1,154 @@
+"""2D-LAS: K queues by attained GPU-time, first in first out inside a queue.
+
+Source: Gu et al., Tiresias, NSDI'19, sections 4.2-4.3. A job enters the first queue and is
+demoted when gpus x executed time crosses the queue's upper threshold; queues are served in
+order, greedily with skipping; inside a queue the job that first started earliest comes first.
+A job that has waited PROMOTEKNOB times its executed time returns to the first queue, both counted
+from its last return (STARVELIMIT); what it has left to do is not touched by that.
+
+Two things differ from the published simulator, on purpose: demotion happens at the true
+crossing (theirs checks at now + (threshold - executed seconds) / gpus, which mixes seconds with
+GPU-seconds), and the order inside a queue is by first start as the paper says, not by the
+history of a list. The preset ``tiresias`` has theirs.
+
+Guarantee: no constant ratio for total completion time with fixed thresholds, even on one GPU with all
+jobs released at 0 (TIR-las (d)); without charges, rounds, placement or promotion a bound for every job,
+thresholds and gangs, TIR-las (b), ``proofs/tiresias/las.py``. Knows: nothing. Preempts.
+Cost per decision: O(L log L) for L live jobs; O(w log w) for w waiting ones while all live jobs
+fit by number of GPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.instances.grid import TICK_S, up_to_grid
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.list_scheduling import run_exactly
+from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.state import State
+
+
+@dataclass(frozen=True)
+class Las2d:
+    """Discretised least attained service in GPU-seconds.
+
+    Parameters
+    ----------
+    thresholds_gpu_s : tuple of float
+        Upper limits of all queues but the last, increasing [GPU-s]. The default, one hour, gives
+        K = 2 as the paper recommends.
+    promote_knob : float
+        A waiting job returns to the first queue, its service counted anew, once it has waited
+        this many times as long as it has run since it was last there; infinity: never.
+    """
+
+    name: str = "las2d"
+    thresholds_gpu_s: tuple[float, ...] = (3600.0,)
+    promote_knob: float = np.inf
+    preemptive: ClassVar[bool] = True
+    _limits: NDArray[np.float64] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        limits = np.array(self.thresholds_gpu_s, dtype=np.float64)
+        if np.any(np.diff(limits, prepend=0.0) <= 0) or not np.all(np.isfinite(limits)):
+            raise InputError(
+                f"{self.name}: thresholds_gpu_s is {self.thresholds_gpu_s}, expected increasing numbers > 0"
+            )
+        if not self.promote_knob > 0:
+            raise InputError(
+                f"{self.name}: promote_knob is {self.promote_knob!r}, expected a number > 0"
+            )
+        object.__setattr__(self, "_limits", limits)
+
+    @property
+    def knows(self) -> frozenset[Knowledge]:
+        """Nothing."""
+        return frozenset()
+
+    def decide(self, state: State) -> Decision:
+        """Promote, then serve the queues; wake at the next demotion or promotion that matters."""
+        if state.everything_fits:
+            return state.decision().start_all()
+        if not state.waiting:
+            return state.decision()
+        if self.promote_knob == np.inf and state.fits_by_count:
+            return self._start_waiting(state)
+        live = state.live()
+        service_s = self.service_s(state, live)
+        queue = np.searchsorted(self._limits, service_s * live.gpus, side="right")
+        decision = run_exactly(state, live, self.order(state, live, queue, service_s))
+        self._wake(state, live, queue, service_s, decision)
+        return decision
+
+    def _start_waiting(self, state: State) -> Decision:
+        """Start the waiting jobs that can be placed, in order; nobody has to make room.
+
+        Whom a demotion puts where does not matter before somebody has to: no wake-up.
+        """
+        decision = state.decision()
+        live = state.columns(state.waiting)
+        rows = [0]
+        if len(live) > 1:
+            service_s = live.attained_s
+            queue = np.searchsorted(self._limits, service_s * live.gpus, side="right")
+            rows = self.order(state, live, queue, service_s).tolist()
+        for job in live.jobs[rows].tolist():
+            decision.start(job)
+        return decision
+
+    def order(
+        self, state: State, live: Live, queue: NDArray[np.int64], service_s: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Queue, then first start, then arrival."""
+        return np.lexsort((live.jobs, live.first_start_s, queue))
+
+    def service_s(self, state: State, live: Live) -> NDArray[np.float64]:
+        """Executed time since the job last entered the first queue, after promotions [s]."""
+        attained = live.attained_s
+        if self.promote_knob == np.inf:
+            return attained
+        reset: dict[int, float] = state.memory.setdefault("service_at_promotion_s", {})
+        for job in state.finished:
+            reset.pop(job, None)
+        before = np.array([reset.get(job, 0.0) for job in live.jobs.tolist()])
+        service = attained - before
+        starving = (
+            (service > 0) & (live.waited_s > 0) & (live.waited_s >= self.promote_knob * service)
+        )
+        reset.update(zip(live.jobs[starving].tolist(), attained[starving].tolist(), strict=True))
+        return np.where(starving, 0.0, service)
+
+    def _wake(
+        self,
+        state: State,
+        live: Live,
+        queue: NDArray[np.int64],
+        service_s: NDArray[np.float64],
+        decision: Decision,
+    ) -> None:
+        runs = live.running  # A copy; the columns are in order of the jobs.
+        runs[np.searchsorted(live.jobs, decision.stops)] = False
+        runs[np.searchsorted(live.jobs, [job for job, _ in decision.starts])] = True
+        if runs.all():
+            return
+        below = runs & (queue < len(self._limits))
+        if below.any():
+            gap_s = up_to_grid(self._limits[queue[below]] / live.gpus[below] - service_s[below])
+            decision.wake_at(state.now_s + max(float(gap_s.min()), TICK_S))
+        if self.promote_knob < np.inf:
+            starving = ~runs & (service_s > 0)
+            if starving.any():
+                gap_s = up_to_grid(
+                    self.promote_knob * service_s[starving] - live.waited_s[starving]
+                )
+                decision.wake_at(state.now_s + max(float(gap_s.min()), TICK_S))
+
+
+POLICIES = (Las2d(),)

@@ -1,0 +1,187 @@
+"""The command line, as a person uses it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shadowprice.instances.generators import generate
+from shadowprice.instances.workload_files import write_workload
+from support.peers import PEERS, needs_peers, peer_workload, recorded
+
+KEYS = [
+    "policy", "jobs", "completed", "avg_jct_s", "p50_jct_s", "p95_jct_s", "p99_jct_s",
+    "makespan_s", "utilization", "preemptions", "verified", "cpu_s",
+    "cru", "ttd_s", "mean_queueing_s", "mean_ftf", "max_ftf",
+]  # fmt: skip
+
+
+def shadowprice(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "shadowprice", *map(str, words)]
+    environment = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "jobs.csv"
+    write_workload(generate("lognormal", jobs=60, seed=3, load=1.2, gpus_total=16), path)
+    return path
+
+
+def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
+    done = shadowprice(
+        "simulate", trace, "--cluster", "4x4", "--policy", "srtf", "--json",
+        "--jobs-out", tmp_path / "out.csv", "-o", tmp_path / "run", "--seed", 7,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert list(summary) == KEYS
+    assert summary["completed"] == summary["jobs"] == 60
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert list(rows[0]) == ["id", "arrival_s", "first_start_s", "end_s", "jct_s", "preemptions"]
+    assert sum(float(row["jct_s"]) for row in rows) / 60 == pytest.approx(summary["avg_jct_s"])
+    again = shadowprice("verify", tmp_path / "run", "--json")
+    assert json.loads(again.stdout) == summary
+
+
+def test_compare_and_its_picture(trace: Path, tmp_path: Path) -> None:
+    done = shadowprice(
+        "compare", trace, "--cluster", "4x4", "--policies", "fifo,srtf", "--objective", "flow",
+        "--budget", 5, "--json", "--plot", tmp_path / "c.png",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["objective"] == "flow"
+    assert [row["policy"] for row in result["policies"]] == ["fifo", "srtf"]
+    for row in result["policies"]:
+        assert list(row) == [
+            "policy",
+            "cost",
+            "bound",
+            "bound_kind",
+            "class",
+            "optimum",
+            "ratio",
+            "certified",
+            "found",
+        ]
+        assert row["class"] == {
+            "preemptive": True, "sharing": False, "widths": "rigid", "placement": "any",
+        }  # fmt: skip
+        assert row["ratio"] == pytest.approx(row["cost"] / row["bound"])
+        assert row["ratio"] >= 1
+        assert row["certified"]
+    assert (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_policies_and_generate(tmp_path: Path) -> None:
+    listed = shadowprice("policies").stdout
+    for name in ("fifo", "fifo-skip", "easy", "sjf", "srtf", "srsf", "las", "las2d", "gittins2d"):
+        assert name in listed
+    assert "dlas-gpu" in shadowprice("policies", "--preset", "tiresias").stdout
+    done = shadowprice("generate", "gavel", "-o", tmp_path / "g.parquet", "--jobs", 20)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--cluster", "4y4", "--policy", "srtf"), "NODESxGPUS"),
+        (("--cluster", "4x4", "--policy", "magic"), "expected one of asrpt"),
+        (
+            ("--cluster", "4x4", "--policy", "fifo", "--preset", "borg"),
+            "expected one of gavel, helios",
+        ),
+        (("--cluster", "4x4", "--policy", "fifo", "--placement", "scatter"), "expected one of"),
+        (("--cluster", "1x4", "--policy", "fifo"), "GPUs of one type"),
+        (("--cluster", "4x4", "--policy", "fifo", "--round", "-5"), "expected seconds >= 0"),
+        (("--cluster", "none.toml", "--policy", "fifo"), "no such file"),
+        (("--cluster", "4x4", "--policy", "fifo", "--throughputs", "none.json"), "no such file"),
+        (
+            ("--cluster", "4x4", "--policy", "dlas-gpu-gittins", "--preset", "tiresias"),
+            "needs a sample",
+        ),
+    ],
+)
+def test_bad_input_is_two_and_no_traceback(
+    trace: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = shadowprice("simulate", trace, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_jobs_that_never_fit_can_be_dropped(trace: Path) -> None:
+    done = shadowprice(
+        "simulate", trace, "--cluster", "1x4", "--policy", "fifo", "--drop-infeasible", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "dropped" in done.stderr
+    assert 0 < json.loads(done.stdout)["jobs"] < 60
+
+
+@needs_peers
+@pytest.mark.parametrize(
+    ("peer", "words", "run"),
+    [
+        ("tiresias", ("--policy", "dlas-gpu"), "dlas-gpu/count"),
+        ("tiresias", ("--policy", "fifo/yarn"), "fifo/yarn"),
+        ("helios", ("--policy", "sjf", "--placement", "consolidate"), "helios/sjf@consolidate"),
+        ("pai", ("--policy", "SJF"), "pai/SJF"),
+    ],
+)
+def test_presets_from_the_command_line(
+    tmp_path: Path, peer: str, words: tuple[str, ...], run: str
+) -> None:
+    file = f"{peer}_W2.json"
+    jobs = peer_workload(file)
+    frame = jobs.to_frame()[["id", "gpus", "arrival_s", "work"]]
+    frame.columns = ["id", "gpus", "submit", "duration"]
+    frame.to_csv(tmp_path / "jobs.csv", index=False)
+    c = recorded(file)["cluster"]
+    cluster = f"{c['nodes']}x{c.get('gpus_per_node', c['gpus'])}"
+    out = tmp_path / "out.csv"
+    done = shadowprice(
+        "simulate",
+        tmp_path / "jobs.csv",
+        "--cluster",
+        cluster,
+        "--preset",
+        peer,
+        *words,
+        "--jobs-out",
+        out,
+    )
+    assert done.returncode == 0, done.stderr
+    ends = {row["id"]: float(row["end_s"]) for row in csv.DictReader(out.read_text().splitlines())}
+    expected = recorded(file)["runs"][run]["end"]
+    assert [ends[str(job[0])] for job in recorded(file)["jobs"]] == expected
+
+
+@needs_peers
+def test_synergy_from_the_command_line(tmp_path: Path) -> None:
+    file = "synergy_static32.json"
+    with (tmp_path / "jobs.csv").open("w", newline="") as sheet:
+        rows = csv.writer(sheet)
+        rows.writerow(["id", "model", "arrival", "iterations", "gpus"])
+        rows.writerows(recorded(file)["jobs"])
+    out = tmp_path / "out.csv"
+    done = shadowprice(
+        "simulate", tmp_path / "jobs.csv", "--cluster", "4x8", "--preset", "synergy", "--policy", "LAS+fair",
+        "--throughputs", PEERS / file, "--first-round", 1, "--jobs-out", out,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {row["id"]: float(row["jct_s"]) for row in csv.DictReader(out.read_text().splitlines())}
+    golden = recorded(file)["runs"]["LAS+fair"]["jct"]
+    assert [found[str(job[0])] for job in recorded(file)["jobs"]] == pytest.approx(golden, abs=1e-3)

@@ -1,0 +1,177 @@
+"""Slurm's answers as records, addresses, comments: without a Slurm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shadowprice.errors import HostError
+from shadowprice.execution.hosts.protocol import LeaseKey
+from shadowprice.execution.hosts.registry import open_host
+from shadowprice.execution.hosts.slurm.commands import (
+    SlurmJob,
+    SlurmNode,
+    gpus_of,
+    nodes_of_json,
+    nodes_of_lines,
+)
+from shadowprice.execution.hosts.slurm.discovery import found_nodes
+from shadowprice.execution.hosts.slurm.jobs import Comment, script
+from shadowprice.execution.hosts.slurm.options import SlurmOptions
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [
+        ("gpu:v100:2", {"v100": 2}),
+        ("gpu:v100:2(S:0-1),shard:8", {"v100": 2}),
+        ("gpu:4", {"gpu": 4}),
+        ("gpu:a100:1,gpu:v100:3", {"a100": 1, "v100": 3}),
+        ("gpu:v100:0(IDX:N/A)", {"v100": 0}),
+        ("gres/gpu:k80=2", {"k80": 2}),
+        ("shard:8,mps:100", {}),
+        ("(null)", {}),
+        ("", {}),
+    ],
+)
+def test_gpus_of_gres(gres: str, gpus: dict[str, int]) -> None:
+    assert gpus_of(gres) == gpus
+
+
+def test_json_of_22_05_and_of_later_versions() -> None:
+    """The later shape is from the manuals; only 22.05 was run."""
+    common = {
+        "name": "n0",
+        "partitions": ["all"],
+        "gres": "gpu:v100:2",
+        "gres_used": "gpu:v100:1(IDX:0)",
+    }
+    old = {
+        **common,
+        "state": "mixed",
+        "state_flags": ["DRAIN"],
+        "cpus": 8,
+        "real_memory": 4000,
+        "address": "a",
+    }
+    new = {**common, "state": ["MIXED", "DRAIN"], "cpus": {"set": True, "number": 8},
+           "real_memory": {"set": True, "infinite": False, "number": 4000}, "address": "a"}  # fmt: skip
+    read = [nodes_of_json(json.dumps({"nodes": [node]}), "all") for node in (old, new)]
+    assert read[0] == read[1]
+    node = read[0]["n0"]
+    assert (node.states, node.cpus, node.memory_mb) == (frozenset({"MIXED", "DRAIN"}), 8, 4000)
+    assert not node.takes_jobs
+    assert not node.is_down
+    assert nodes_of_json(json.dumps({"nodes": [old]}), "other") == {}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"nodes": 3}', "not json"])
+def test_other_json_is_no_answer(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        nodes_of_json(text, "")
+
+
+@pytest.mark.parametrize(
+    ("state", "down", "takes"),
+    [
+        ("idle", False, True),
+        ("mixed", False, True),
+        ("allocated*", False, False),
+        ("down*", True, False),
+        ("idle+drain", False, False),
+        ("draining", False, False),
+        ("inval", False, False),
+    ],
+)
+def test_states_of_nodes(state: str, down: bool, takes: bool) -> None:
+    (node,) = nodes_of_lines(f"n0|{state}|8|4000|10.0.0.1|gpu:0|gpu:2|\n").values()
+    assert (node.is_down, node.takes_jobs) == (down, takes)
+
+
+def test_states_of_jobs() -> None:
+    def job(state: str) -> SlurmJob:
+        return SlurmJob(1, state, "", 0, "", "")
+
+    assert job("PENDING").is_pending
+    assert not any(
+        job(state).is_over for state in ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED")
+    )
+    assert all(
+        job(state).is_over
+        for state in ("COMPLETED", "CANCELLED", "NODE_FAIL", "TIMEOUT", "FORGOTTEN")
+    )
+
+
+JOBS = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+
+@given(JOBS, st.integers(1, 10**9), st.integers(0, 99), st.integers(0, 9), st.booleans())
+def test_comments_are_read_back(job: str, epoch: int, rank: int, copy: int, sweep: bool) -> None:
+    comment = Comment("run-1", LeaseKey(job, epoch, rank, copy), 2, sweep)
+    assert Comment.parse(str(comment)) == comment
+
+
+@given(st.text())
+def test_other_comments_are_not_ours(text: str) -> None:
+    found = Comment.parse(text)
+    assert found is None or str(found) == text
+
+
+def test_addresses() -> None:
+    options = SlurmOptions.parse("gpu,time=2-00:30:00,account=lab,exclude=n1,exclude=n2")
+    assert (options.partition, options.time_limit) == ("gpu", "2-00:30:00")
+    assert options.exclude == {"n1", "n2"}
+    assert options.arguments() == ["--partition=gpu", "--account=lab"]
+    assert SlurmOptions.parse("").arguments() == []
+
+
+@pytest.mark.parametrize(
+    "address", ["gpu,--wrap=x", "a b", "time=soon", "gpu,cpu", "gpu,nice=3", "-p"]
+)
+def test_malformed_addresses_are_refused(address: str) -> None:
+    with pytest.raises(HostError, match="expected PARTITION"):
+        SlurmOptions.parse(address)
+
+
+def test_a_script_survives_any_path() -> None:
+    text = script(Path("/s/a b'c$(id)"), Path("/s/jobs/j/leases/e1-r0"), "/opt/py thon", "hold")
+    assert "'/s/a b'\"'\"'c$(id)/slurm_agent.py'" in text
+    assert "'/opt/py thon'" in text
+
+
+def test_mixed_types_and_no_node_say_what_to_do() -> None:
+    idle = frozenset({"IDLE"})
+    mixed = SlurmNode("n0", idle, 8, 4000, "n0", {"a100": 1, "v100": 1}, {})
+    with pytest.raises(
+        HostError, match="types a100, v100, expected one type a node; leave it out with exclude=n0"
+    ):
+        found_nodes({"n0": mixed}, {}, frozenset(), "here")
+    down = SlurmNode("n0", frozenset({"DOWN"}), 8, 4000, "n0", {"v100": 1}, {})
+    with pytest.raises(HostError, match=r"no free device in here \(1 down\)"):
+        found_nodes({"n0": down}, {}, frozenset(), "here")
+
+
+def test_slurm_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        HostError, match=r"sbatch, squeue, scancel, sinfo not found on PATH.*slurm-client"
+    ):
+        open_host("slurm", tmp_path / "state", "run")
+
+
+def test_slurm_without_a_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sbatch", "squeue", "scancel", "sinfo"):
+        (tmp_path / name).write_text(
+            "#!/bin/sh\necho 'slurm_load_jobs error: Unable to contact' >&2; exit 1\n"
+        )
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    host = open_host("slurm", tmp_path / "state", "run")
+    with pytest.raises(
+        HostError, match="squeue exited with 1: slurm_load_jobs error: Unable to contact"
+    ):
+        host.discover()

@@ -1,0 +1,183 @@
+"""Commit-once Hadar: costs that are kept, rounds that are passed over, bursts of arrivals."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import shadowprice as sp
+from shadowprice.analysis.decision_time import first_decisions_s
+from shadowprice.solvers.hadar.commit_schedule import Book, Task, best_schedule, commit
+from shadowprice.solvers.hadar.committed import HadarCommitted
+from shadowprice.solvers.hadar.menu import Menu
+from shadowprice.solvers.hadar.node_classes import Wanted
+from shadowprice.solvers.hadar.prices import ExponentialPrices, UtilityBounds
+from shadowprice.solvers.hadar.search import by_labels, by_level
+
+TYPES = 3
+
+
+class Falling:
+    """Utility that falls with the round."""
+
+    def __init__(self, scale: float, first: int) -> None:
+        self.scale, self.first = scale, first
+
+    def __call__(self, number: int) -> float:
+        return self.scale / (number + 1 - self.first)
+
+
+def random_task(rng: np.random.Generator, first: int, *, types: int = TYPES) -> Task:
+    base = float(rng.lognormal(7.5, 1.0))
+    times = base * rng.choice([1.0, 1.7, 2.0, 5.0, math.inf], types)
+    times[int(rng.integers(types))] = base
+    value = Falling(float(rng.lognormal(4, 2)), first)
+    gang = int(rng.choice([1, 2, 4]))
+    return Task.of(gang, first, times.tolist(), 360.0, value, first + 10_000)
+
+
+def random_prices(rng: np.random.Generator, book: Book) -> ExponentialPrices:
+    """Whole multiples of 1/16 where a node is empty, so that many costs are equal."""
+    lowest = rng.integers(1, 4, TYPES) / 16
+    bounds = UtilityBounds(lowest, lowest * rng.choice([1.0, 16.0, 256.0], TYPES), known=True)
+    return ExponentialPrices.of(bounds, book.type_of_node, book.capacity)
+
+
+def random_book(rng: np.random.Generator) -> Book:
+    nodes = int(rng.integers(1, 7))
+    return Book(rng.choice([1, 2, 4, 8], nodes), rng.integers(0, TYPES, nodes))
+
+
+def cheapest(
+    load: NDArray[np.int64], book: Book, prices: ExponentialPrices, wanted: Wanted
+) -> float:
+    """Cost of the cheapest gang in a round, GPU by GPU."""
+    price = prices.at(load)
+    gpus = sorted(
+        price[node]
+        for node, taken in enumerate(load.tolist())
+        if wanted.types[book.type_of_node[node]]
+        for _ in range(book.capacity[node] - (taken if wanted.fits else 0))
+    )
+    return sum(gpus[: wanted.gpus]) if len(gpus) >= wanted.gpus else math.inf
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_costs_that_are_kept_are_those_of_the_present_load_and_prices(seed: int) -> None:
+    """After sales, after changes of the load from outside, and after new prices."""
+    rng = np.random.default_rng(seed)
+    book = random_book(rng)
+    prices = random_prices(rng, book)
+    asked = [
+        Wanted(int(rng.choice([1, 2, 4])), tuple(rng.random(TYPES) < 0.7), bool(rng.random() < 0.8))
+        for _ in range(3)
+    ]
+    for step in range(8):
+        commit([random_task(rng, step)], book, prices, labels=64)
+        event = rng.random()
+        if event < 0.3:
+            row = book.load(step, step + 1)[0]
+            row[:] = rng.integers(0, book.capacity + 1)
+        elif event < 0.6:
+            prices = random_prices(rng, book)
+        wanted = asked[int(rng.integers(3))]
+        found = book.costs(wanted, prices)
+        load = book.load(0, book.rounds + 1)
+        for number in {0, step, *rng.integers(0, len(load), 10).tolist()} & set(range(len(found))):
+            expected = cheapest(load[number], book, prices, wanted)
+            assert found[number] == pytest.approx(expected, rel=1e-12)
+        assert found[-1] == pytest.approx(cheapest(0 * load[0], book, prices, wanted), rel=1e-12)
+
+
+def loaded_menu(rng: np.random.Generator) -> tuple[Task, Menu]:
+    """A task after some others were served, or before rounds of costs in no order."""
+    book = random_book(rng)
+    prices = random_prices(rng, book)
+    commit([random_task(rng, 0) for _ in range(6)], book, prices, labels=0)
+    task = random_task(rng, int(rng.integers(0, 3)))
+    menu = Menu(task, book, prices, fits=True)
+    if rng.random() < 0.5:
+        least = task.gpus * prices.lowest.min()
+        menu.costs = least * rng.choice([1, 2, 3, 5, 8, math.inf], (60, len(menu.levels)))
+        menu.end = task.first_round + 60
+    return task, menu
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_schedules_of_one_level_are_the_best_of_all_ends(seed: int) -> None:
+    task, menu = loaded_menu(np.random.default_rng(seed))
+    best = 0.0
+    for level, needed in enumerate(menu.needed):
+        for end in range(1, len(menu.costs) + 1):
+            cost = sum(sorted(menu.costs[:end, level].tolist())[:needed])
+            if end >= needed and cost < math.inf:
+                best = max(best, task.value(task.first_round + end - 1) - cost)
+    assert by_level(task, menu)[0] == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_rounds_that_are_passed_over_would_not_have_paid(seed: int) -> None:
+    """The exact search against one that works through every round."""
+    task, menu = loaded_menu(np.random.default_rng(seed))
+    found = by_labels(task, menu, 300)
+    if found is None:
+        return
+    best, labels = 0.0, {0: 0.0}
+    for place, row in enumerate(menu.costs.tolist()):
+        worth, grown = task.value(task.first_round + place), dict(labels)
+        for level, cost in zip(menu.levels, row, strict=True):
+            for work, paid in labels.items():
+                done = work + task.units[level]
+                if done >= task.work:
+                    best = max(best, worth - paid - cost)
+                elif paid + cost < min(worth, grown.get(done, math.inf)):
+                    grown[done] = paid + cost
+        ordered = sorted(grown.items(), reverse=True)
+        least = accumulate((paid for _, paid in ordered), min, initial=math.inf)
+        labels = {
+            work: paid for (work, paid), low in zip(ordered, least, strict=False) if paid < low
+        }
+    assert found[0] == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+def test_rounds_far_ahead_are_not_looked_at() -> None:
+    """What is free of load and no better than the first of its kind is not in the menu."""
+    book = Book(np.array([4]), np.array([0]))
+    prices = ExponentialPrices(np.array([1.0]), np.array([10.0]), book.capacity)
+    task = Task.of(4, 3, (720.0,), 360.0, lambda _: 100.0, 100_000)
+    assert len(Menu(task, book, prices, fits=True).costs) == 2
+    made = best_schedule(task, book, prices)
+    assert made is not None
+    assert [number for number, _ in made.rounds] == [3, 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cluster", ["5x4:v100,5x4:p100,5x4:k80", "86x4:v100,85x4:p100,85x4:k80"])
+def test_a_burst_costs_less_than_its_square(cluster: str) -> None:
+    rates = {
+        (model, gang): (rate * gang, 0.6 * rate * gang, 0.2 * rate * gang)
+        for model, rate in (
+            ("ResNet-18", 18.0),
+            ("CycleGAN", 4.0),
+            ("LM", 60.0),
+            ("Transformer", 9.0),
+            ("ResNet-50", 2.5),
+        )
+        for gang in (1, 2, 4, 8)
+    }
+    table = sp.Throughputs(("v100", "p100", "k80"), rates, {}, "made-up rates")
+
+    def burst_s(jobs: int) -> float:
+        drawn = sp.generate("hadar", jobs=jobs, throughputs=table)
+        instance = sp.Instance(sp.Cluster.parse(cluster), drawn)
+        return first_decisions_s(instance, HadarCommitted(), 1)[0]
+
+    small, large = burst_s(500), burst_s(2000)
+    assert large < 20.0
+    assert large < 10 * small  # four times the jobs, 16 times if quadratic

@@ -1,0 +1,612 @@
+"""HadarE: forks lose no step and leave no node idle; what a record may not say; metrics by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shadowprice.analysis import hadar_metrics
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, VerificationError
+from shadowprice.execution.copies.local_sgd import LocalSgd, _Problem
+from shadowprice.execution.copies.simulation import CopyWidth, HadarE, simulate_hadare
+from shadowprice.execution.engine import Rounds, run
+from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.forks import Forks, total_steps
+from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.strategies import instances
+from shadowprice.instances.workload import Workload
+from shadowprice.proofs.hadar import copies_work as hadare_work
+from shadowprice.proofs.hadar.copies_work import verify_forks
+from shadowprice.solvers.classic.fifo import Fifo
+from shadowprice.solvers.classic.srtf import Srtf
+from shadowprice.solvers.hadar.copies import (
+    FirstCome,
+    ForkView,
+    Order,
+    Payoff,
+    ShortestFirst,
+    assign,
+    value_of,
+)
+from shadowprice.solvers.hadar.copy_steps import split_steps
+
+TYPES = ("v100", "p100", "k80")
+ORDERS: list[Order] = [Payoff(), ShortestFirst(), FirstCome()]
+
+
+@st.composite
+def mixed(draw: st.DrawFn) -> Instance:
+    """A few nodes of three types, and jobs with rates that may be 0 on some."""
+    sizes = st.tuples(st.integers(1, 4), st.sampled_from(TYPES))
+    nodes = draw(st.lists(sizes, min_size=1, max_size=4))
+    cluster = Cluster(tuple(Node(gpus, name) for gpus, name in nodes))
+    kinds = sorted(set(cluster.gpu_types))
+    row = st.lists(st.sampled_from([0.0, 0.3, 1.0, 2.5, 7.0]), min_size=3, max_size=3).filter(
+        lambda rates: any(rates[TYPES.index(name)] for name in kinds)
+    )
+    jobs = draw(st.integers(1, 5))
+    column = {"min_size": jobs, "max_size": jobs}
+    workload = Workload.from_columns(
+        arrival_s=draw(st.lists(st.integers(0, 300), **column)),
+        gpus=np.ones(jobs),
+        work=draw(st.lists(st.integers(1, 2000), **column)),
+        throughput=draw(st.lists(row, **column)),
+        gpu_types=TYPES,
+    )
+    return Instance(cluster, workload)
+
+
+@st.composite
+def switches(draw: st.DrawFn) -> HadarE:
+    """Rounds from short to long, with and without charges."""
+    return HadarE(
+        order=draw(st.sampled_from(ORDERS)),
+        round_s=draw(st.sampled_from([20.0, 60.5, 360.0])),
+        restart_s=draw(st.sampled_from([0.0, 10.0])),
+        aggregation_s=draw(st.sampled_from([0.0, 2.25])),
+        max_copies=draw(st.sampled_from([None, 1, 2])),
+        width=draw(st.sampled_from(CopyWidth)),
+    )
+
+
+def small(**changes: object) -> tuple[Instance, Forks]:
+    """Two nodes, two jobs: both have two copies in some round, the second ends in two parts."""
+    workload = Workload.from_columns(
+        arrival_s=[0, 5],
+        gpus=[1, 1],
+        work=[40, 70],
+        throughput=[[2.0, 1.0], [3.0, 1.0]],
+        gpu_types=("v100", "k80"),
+    )
+    instance = Instance(Cluster.parse("1x1:v100,1x1:k80"), workload)
+    options = HadarE(order=FirstCome(), round_s=10.0, restart_s=1.0, aggregation_s=0.5)
+    return instance, simulate_hadare(instance, replace(options, **changes)).record
+
+
+# The loop.
+
+
+@given(instance=mixed(), options=switches())
+def test_no_step_is_lost_and_every_record_is_accepted(instance: Instance, options: HadarE) -> None:
+    record = simulate_hadare(instance, options).record
+    verify_forks(instance, record)
+    done = np.bincount(record.job, weights=record.steps, minlength=len(instance.workload))
+    assert done.tolist() == instance.workload.work.tolist()
+    assert hadare_work.check(instance, record)
+
+
+TAKEN_OVER = Instance(
+    Cluster.parse("1x1:v100,1x1:k80"),
+    Workload.from_columns(
+        arrival_s=[0, 0, 1], gpus=[1, 1, 1], work=[1, 1, 1], gpu_types=TYPES,
+        throughput=[[0, 0, 0.3], [0, 0, 0.3], [0.3, 0, 1]],
+    ),
+)  # fmt: skip
+"""A further copy could do all steps of a job, and leave the node it was served with idle."""
+
+
+@example(instance=TAKEN_OVER, options=HadarE(round_s=20.0, restart_s=10.0))
+@given(instance=mixed(), options=switches())
+def test_no_node_is_idle_while_work_remains(instance: Instance, options: HadarE) -> None:
+    """With k = n, said again without the theorem's file: by round, node and job."""
+    options = replace(options, max_copies=None)
+    record = simulate_hadare(instance, options).record
+    frame, left = record.to_frame(), total_steps(instance.workload)
+    room_s = options.round_s - options.restart_s - options.aggregation_s
+    for _, rows in frame.groupby("round"):
+        there = instance.workload.arrival_s <= rows["start_s"].iloc[0]
+        for job, steps in rows.groupby("job")["steps"].sum().items():
+            left[job] -= steps
+        for job in np.flatnonzero(there & (left > 0)):
+            for node in set(range(len(instance.cluster.nodes))) - set(rows["node"]):
+                name = instance.cluster.nodes[node].gpu_type
+                rate = instance.workload.throughput[job, TYPES.index(name)]
+                assert rate * room_s < 1.0 + 1e-6
+
+
+def test_fewer_copies_than_nodes_leave_nodes_idle() -> None:
+    workload = Workload.from_columns(arrival_s=[0], gpus=[1], work=[1000])
+    instance = Instance(Cluster.parse("3x1"), workload)
+    busy = [
+        np.bincount(simulate_hadare(instance, HadarE(round_s=20.0, max_copies=k)).record.round)[0]
+        for k in (1, 2, 3)
+    ]
+    assert busy == [1, 2, 3]
+
+
+@given(
+    instance=instances(max_nodes=1),
+    policy=st.sampled_from([(Srtf(), ShortestFirst()), (Fifo(), FirstCome())]),
+    round_s=st.sampled_from([7.0, 16.0]),
+)
+def test_on_one_node_it_is_the_run_without_forks(
+    instance: Instance,
+    policy: tuple[Srtf | Fifo, Order],
+    round_s: float,
+) -> None:
+    """The engine on gangs of the whole node, served in the same order round by round."""
+    everything = np.full(len(instance.workload), instance.cluster.total_gpus)
+    columns = {"arrival_s": instance.workload.arrival_s, "work": instance.workload.work}
+    instance = Instance(instance.cluster, Workload.from_columns(gpus=everything, **columns))
+    schedule = run(instance, policy[0], rounds=Rounds(round_s)).schedule
+    options = HadarE(order=policy[1], round_s=round_s, restart_s=0.0)
+    record = simulate_hadare(instance, options).record
+    ends = [
+        [float(rows.end_s[rows.job == job].max()) for job in range(len(everything))]
+        for rows in (schedule, record)
+    ]
+    assert ends[0] == ends[1]
+
+
+def test_shares_of_a_round_are_in_proportion_to_throughput() -> None:
+    _, record = small(restart_s=0.0, aggregation_s=0.0)
+    assert record.steps[(record.round == 0)].tolist() == [20, 10]
+    steps = split_steps(10**9, [Fraction(7, 3), Fraction(1, 3), Fraction(5)], [0, 0, 0], 1000)
+    assert steps == [2333, 333, 5000]
+
+
+@given(
+    rates=st.lists(st.fractions(Fraction(1, 50), 5), min_size=1, max_size=4),
+    owed=st.lists(st.integers(0, 30), min_size=4, max_size=4),
+    remaining=st.integers(1, 60),
+)
+def test_copies_of_a_last_round_end_together_up_to_one_step(
+    rates: list[Fraction], owed: list[int], remaining: int
+) -> None:
+    length, owed = 60, owed[: len(rates)]
+    steps = split_steps(remaining, rates, owed, length)
+    ends = [lost + count / rate for count, rate, lost in zip(steps, rates, owed, strict=True)]
+    assert all(end <= length for end, count in zip(ends, steps, strict=True) if count)
+    if sum(steps) < remaining:
+        after = [end + 1 / rate for end, rate in zip(ends, rates, strict=True)]
+        assert all(end > length for end in after)
+        return
+    assert sum(steps) == remaining
+    last = max(end for end, count in zip(ends, steps, strict=True) if count)
+    assert all(end + 1 / rate >= last for end, rate in zip(ends, rates, strict=True))
+
+
+@given(
+    rates=st.lists(st.fractions(Fraction(1, 9), 3), min_size=1, max_size=3),
+    owed=st.lists(st.integers(0, 9), min_size=3, max_size=3),
+    remaining=st.integers(1, 7),
+)
+def test_no_split_ends_earlier(rates: list[Fraction], owed: list[int], remaining: int) -> None:
+    """By enumeration of all splits."""
+
+    def last(steps: tuple[int, ...] | list[int]) -> Fraction:
+        return max(o + s / x for s, x, o in zip(steps, rates, owed, strict=False) if s)
+
+    splits = itertools.product(range(remaining + 1), repeat=len(rates))
+    best = min(last(steps) for steps in splits if sum(steps) == remaining)
+    found = split_steps(remaining, rates, owed[: len(rates)], 1000)
+    assert sum(found) == remaining
+    assert last(found) == best
+
+
+def test_a_node_owes_a_restart_only_when_it_changes_jobs() -> None:
+    _, record = small(aggregation_s=0.0)
+    by_node = record.to_frame().sort_values(["node", "round"])
+    changed = (by_node["node"].diff() == 0) & (by_node["job"].diff() != 0)
+    assert by_node["overhead_s"].tolist() == changed.astype(float).tolist()
+    assert changed.any()
+    assert not changed.all()
+
+
+def test_copies_have_ids_from_which_the_job_can_be_told() -> None:
+    instance, record = small()
+    jobs = len(instance.workload)
+    assert (record.copy % jobs == record.job).all()
+    assert sorted(set((record.copy // jobs).tolist())) == [1, 2]
+
+
+def test_a_copy_uses_the_node_or_no_more_than_the_gang() -> None:
+    workload = Workload.from_columns(arrival_s=[0], gpus=[2], work=[100])
+    instance = Instance(Cluster.parse("1x8"), workload)
+    wide = simulate_hadare(instance).record
+    narrow = simulate_hadare(instance, HadarE(width=CopyWidth.GANG)).record
+    assert (wide.gpus.tolist(), wide.end_s.max()) == ([8], 25.0)
+    assert (narrow.gpus.tolist(), narrow.end_s.max()) == ([2], 100.0)
+
+
+def test_copies_without_a_step_are_not_made() -> None:
+    """Ten steps on two fast nodes end before the slow one has done one."""
+    workload = Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[10], throughput=[[1.0, 0.1]], gpu_types=("v100", "k80")
+    )
+    instance = Instance(Cluster.parse("1x1:k80,2x1:v100"), workload)
+    record = simulate_hadare(instance, HadarE(round_s=30.0, aggregation_s=2.0)).record
+    verify_forks(instance, record)
+    assert sorted(record.node.tolist()) == [1, 2]
+    assert record.steps.tolist() == [5, 5]
+    assert record.end_s.tolist() == [7.0, 7.0]
+    # A single step needs no second copy, hence no averaging.
+    one = replace(workload, work=np.array([1.0]))
+    alone = simulate_hadare(
+        replace(instance, workload=one), HadarE(round_s=30.0, aggregation_s=2.0)
+    ).record
+    assert alone.end_s.tolist() == [1.0]
+
+
+def test_two_nodes_never_go_on_with_one_copy() -> None:
+    """Copy 1 was on node 0, then on node 2 while node 0 was idle; now both are wanted."""
+    liked = {0.0: (2, 1, 0), 10.0: (0, 2, 1), 20.0: (2, 0, 1)}
+
+    def by_round(view: ForkView) -> np.ndarray:
+        return np.array([liked.get(view.now_s, (0, 0, 0))]) + 0.0 * view.rates
+
+    workload = Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[70], throughput=[[1.0] * 3], gpu_types=TYPES
+    )
+    instance = Instance(Cluster.parse("1x1:v100,1x1:p100,1x1:k80"), workload)
+    record = simulate_hadare(instance, HadarE(by_round, 10.0, 0.0, max_copies=2)).record
+    verify_forks(instance, record)
+    assert record.node[:6].tolist() == [0, 1, 1, 2, 0, 2]
+    assert record.copy[:4].tolist() == [1, 2, 2, 1]
+
+
+# Orders.
+
+
+def two_jobs() -> ForkView:
+    """Equal jobs on two classes, at 100 s; the first has waited since 0."""
+    return ForkView(
+        now_s=100.0,
+        jobs=np.arange(2),
+        total_steps=np.array([100, 100]),
+        remaining_steps=np.array([100, 100]),
+        rates=np.array([[10.0, 8.0], [10.0, 8.0]]),
+        arrival_s=np.array([0.0, 100.0]),
+        waiting_s=np.array([100.0, 0.0]),
+        load=np.zeros(2),
+    )
+
+
+def test_a_payoff_falls_with_waiting_and_prices_turn_jobs_away_from_loaded_types() -> None:
+    view = two_jobs()
+    scores = Payoff()(view)
+    assert (scores[1] > scores[0]).all()
+    assert (scores[:, 0] > scores[:, 1]).all()
+    loaded = Payoff()(replace(view, load=np.array([1.0, 0.0])))
+    assert (loaded[:, 0] < loaded[:, 1]).all()
+
+
+def test_a_utility_can_be_the_value() -> None:
+    class Deadline:
+        """Worth 2 to the second job up to 111 s, nothing else is worth anything."""
+
+        def value(self, job: int, completion_s: float) -> float:
+            return 2.0 if job == 1 and completion_s <= 111.0 else 0.0
+
+    scores = Payoff(value_of(Deadline()))(two_jobs())
+    assert (scores > 0).tolist() == [[False, False], [True, False]]
+
+    class Debt:
+        def value(self, job: int, completion_s: float) -> float:
+            return -1.0
+
+    with pytest.raises(PolicyError, match=r"the value of job 0 at 100.0 s is negative"):
+        Payoff(value_of(Debt()))(two_jobs())
+
+
+def test_a_node_that_a_job_could_do_without_goes_to_the_next() -> None:
+    """The first job asks for node 0 first, where it can do 2 steps; node 1 alone does its 100."""
+    rooms = {(0, 0): 2, (0, 1): 100, (1, 0): 5, (1, 1): 5}
+    grants = assign(
+        two_jobs(),
+        FirstCome(),
+        np.array([0, 1]),
+        lambda position: range(2),
+        lambda position, node, several: rooms[position, node],
+        lambda position: 2,
+    )
+    assert [(grant.position, grant.nodes) for grant in grants] == [(0, [1]), (1, [0])]
+
+
+def test_the_order_is_a_parameter() -> None:
+    def last_come(view: ForkView) -> np.ndarray:
+        return view.arrival_s[:, None] + 0.0 * view.rates
+
+    workload = Workload.from_columns(arrival_s=[0, 1, 2], gpus=[1] * 3, work=[30] * 3)
+    instance = Instance(Cluster.parse("1x1"), workload)
+    options = HadarE(order=last_come, round_s=10.0, restart_s=0.0)
+    record = simulate_hadare(instance, options).record
+    assert record.job.tolist() == [0, 2, 2, 2, 1, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("scores", [np.zeros(1), np.full((2, 2), np.nan)])
+def test_scores_that_are_none_are_refused(scores: np.ndarray) -> None:
+    with pytest.raises(PolicyError, match=r"at \d.* s the order returned scores of shape"):
+        small(order=lambda view: scores)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"round_s": 0.1}, "round_s is 0.1"),
+        ({"restart_s": -1.0}, "restart_s is -1.0"),
+        ({"restart_s": 300.0, "aggregation_s": 60.0}, "round_s is 360.0"),
+        ({"max_copies": 0}, "max_copies is 0"),
+    ],
+)
+def test_switches_out_of_range_are_refused(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        HadarE(**changes)  # type: ignore[arg-type]
+
+
+def test_instances_it_cannot_run_are_refused() -> None:
+    cluster = Cluster.parse("1x1:v100")
+    columns = {"arrival_s": [0], "gpus": [1], "gpu_types": ("v100",)}
+    half = Workload.from_columns(work=[3.5], throughput=[[1.0]], **columns)
+    with pytest.raises(InputError, match=r"job '0': work is 3\.5, expected a whole number"):
+        simulate_hadare(Instance(cluster, half))
+    slow = Workload.from_columns(work=[3], throughput=[[0.001]], **columns)
+    with pytest.raises(InfeasibleJobError, match="job '0': no step fits a round"):
+        simulate_hadare(Instance(cluster, slow))
+    costly = Instance(cluster, half, Overheads(restart_s=3.0))
+    with pytest.raises(InputError, match="use restart_s"):
+        simulate_hadare(costly)
+
+
+MUTATIONS = [
+    ("job", 0, 7, "row"),
+    ("node", 0, 2, "row"),
+    ("copy", 0, 7, "row"),
+    ("copy", 0, 0, "row"),
+    ("gpus", 0, 2, "node"),
+    ("gpus", 0, 0, "node"),
+    ("start_s", 0, -1.0, "row"),
+    ("start_s", 0, 0.5, "round"),
+    ("end_s", 0, math.nan, "row"),
+    ("end_s", 0, 10.5, "round"),
+    ("end_s", 0, 9.0, "steps"),
+    ("round", 1, 1, "round"),
+    ("round", -1, 99, "round"),
+    ("node", 1, 0, "copy"),
+    ("copy", 1, 2, "copy"),
+    ("overhead_s", 0, 0.0, "overhead"),
+    ("overhead_s", 0, 1.0, "overhead"),
+    ("steps", 0, 0, "steps"),
+    ("steps", 0, 18, "steps"),
+]
+
+
+@pytest.mark.parametrize(("column", "row", "value", "rule"), MUTATIONS)
+def test_a_changed_record_is_refused(column: str, row: int, value: float, rule: str) -> None:
+    instance, record = small()
+    verify_forks(instance, record)
+    values = getattr(record, column).copy()
+    values[row] = value
+    with pytest.raises(VerificationError, match=rf"forks: {rule}: "):
+        verify_forks(instance, replace(record, **{column: values}))
+
+
+def test_records_that_break_one_rule_as_a_whole_are_refused() -> None:
+    instance, record = small()
+    _, alone = small(max_copies=1)
+    fewer = Forks.from_frame(alone.to_frame().iloc[:-1], alone.settings)
+    with pytest.raises(VerificationError, match="forks: work: job '1' did"):
+        verify_forks(instance, fewer)
+    with pytest.raises(VerificationError, match="forks: row"):
+        verify_forks(instance, replace(record, max_copies=1))
+    later = replace(instance.workload, arrival_s=np.array([0.0, 25.0]))
+    with pytest.raises(VerificationError, match=r"round: .* at or after the job's arrival"):
+        verify_forks(replace(instance, workload=later), record)
+    none = replace(instance.workload, throughput=np.array([[2.0, 0.0], [3.0, 1.0]]))
+    with pytest.raises(VerificationError, match=r"node: .* a throughput for"):
+        verify_forks(replace(instance, workload=none), record)
+    with pytest.raises(VerificationError, match="forks: round"):
+        verify_forks(instance, replace(record, round_s=11.0))
+
+
+def test_a_record_survives_its_frame() -> None:
+    instance, record = small()
+    again = Forks.from_frame(record.to_frame(), record.settings)
+    verify_forks(instance, again)
+    assert again.to_frame().equals(record.to_frame())
+    with pytest.raises(InputError, match="column 'steps' is missing"):
+        Forks.from_frame(record.to_frame().drop(columns="steps"), record.settings)
+
+
+# The theorem.
+
+
+@pytest.mark.parametrize("nodes", range(1, 5))
+def test_most_busy_nodes_by_enumeration(nodes: int) -> None:
+    """Every way to give each node to a job or to nobody."""
+    for jobs, copies in itertools.product(range(1, 4), range(1, 5)):
+        most = max(
+            sum(job < jobs for job in given)
+            for given in itertools.product(range(jobs + 1), repeat=nodes)
+            if all(given.count(job) <= copies for job in range(jobs))
+        )
+        assert most == hadare_work.bound(nodes, copies, jobs)
+        # k = n is what one job needs.
+        assert (most == nodes) == (copies * jobs >= nodes)
+
+
+def test_the_check_of_the_theorem_can_fail() -> None:
+    instance, record = small(max_copies=1)
+    assert hadare_work.check(instance, record)
+    # The same record with two copies allowed: a node is idle while a job goes on.
+    assert not hadare_work.check(instance, replace(record, max_copies=2))
+    _, both = small()
+    assert not hadare_work.check(instance, replace(both, max_copies=1))
+
+
+# Local SGD.
+
+
+def test_local_sgd_is_a_function_of_its_seed_and_learns() -> None:
+    instance, record = small()
+    one, again, other = (LocalSgd(seed=seed).train(instance, record) for seed in (3, 3, 4))
+    assert one.to_frame().equals(again.to_frame())
+    assert not one.to_frame().equals(other.to_frame())
+    assert (one.forked < one.initial).all()
+    assert (one.one_copy < one.initial).all()
+    assert one.steps.tolist() == [40, 70]
+    assert (one.averages > 0).all()
+    by_switch = simulate_hadare(
+        instance, HadarE(order=FirstCome(), round_s=10.0, restart_s=1.0, local_sgd=True, seed=3)
+    ).losses
+    assert by_switch is not None
+    assert by_switch.steps.tolist() == [40, 70]
+
+
+def test_one_copy_forks_nothing() -> None:
+    instance, record = small(max_copies=1)
+    alone = replace(record, copy=len(instance.workload) + record.job)
+    losses = LocalSgd().train(instance, alone)
+    assert losses.averages.tolist() == [0, 0]
+    assert losses.forked.tolist() == losses.one_copy.tolist()
+
+
+def test_models_are_averaged_with_steps_as_weights() -> None:
+    """One round of two copies by hand: averages of gradients for one step each."""
+    workload = Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[4], throughput=[[1.0, 3.0]], gpu_types=("k80", "v100")
+    )
+    instance = Instance(Cluster.parse("1x1:k80,1x1:v100"), workload)
+    record = simulate_hadare(instance).record
+    assert record.steps.tolist() in ([1, 3], [3, 1])
+    sgd = LocalSgd()
+    problem = _Problem(sgd, 0)
+    parts = [
+        steps * problem.steps(problem.start, problem.stream(copy), steps)
+        for copy, steps in zip(record.copy.tolist(), record.steps.tolist(), strict=True)
+    ]
+    expected = problem.loss(sum(parts) / 4)
+    assert sgd.train(instance, record).forked[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_many_steps_are_scaled_to_as_many_as_allowed() -> None:
+    instance, record = small()
+    losses = LocalSgd(max_steps=20).train(instance, record)
+    assert losses.steps.tolist() == [20, 20]
+    with pytest.raises(InputError, match="max_steps is 0"):
+        LocalSgd(max_steps=0)
+
+
+# Metrics.
+
+
+def test_metrics_of_forks_by_hand() -> None:
+    """Two nodes at 1 and 2 steps/s, rounds of 10 s, no charges: 60 steps, then 15."""
+    workload = Workload.from_columns(
+        arrival_s=[0, 5],
+        gpus=[1, 1],
+        work=[60, 15],
+        throughput=[[1.0, 2.0], [1.0, 2.0]],
+        gpu_types=("k80", "v100"),
+    )
+    instance = Instance(Cluster.parse("1x1:k80,1x1:v100"), workload)
+    options = HadarE(order=FirstCome(), round_s=10.0, restart_s=0.0)
+    record = simulate_hadare(instance, options).record
+    found = hadar_metrics.of_forks(instance, record)
+    # The first runs from 0 to 20, the second from 20 to 25 with 5 and 10 steps.
+    assert found.ttd_s == 25.0
+    assert found.cru == 1.0
+    assert (found.mean_jct_s, found.median_jct_s) == (20.0, 20.0)
+    assert found.mean_queueing_s == 15.0 / 2
+    assert found.mean_first_wait_s == 15.0 / 2
+    # 1.75 jobs are present while either is: more than half of each type, scaled down to all the
+    # time, half of it on each type: 1.5 steps/s, 40 s and 10 s.
+    assert found.mean_ftf == pytest.approx((20 / 40 + 20 / 10) / 2)
+    assert found.max_ftf == pytest.approx(2.0)
+    three = hadar_metrics.of_forks(instance, record, sharing=3)
+    assert three.max_ftf == pytest.approx(20 / 15)
+    with pytest.raises(InputError, match="sharing is 0"):
+        hadar_metrics.of_forks(instance, record, sharing=0)
+
+
+def test_metrics_of_a_schedule_by_hand() -> None:
+    """Two GPUs: one job of one GPU from 0 to 10, one of two from 10 to 14 that came at 4."""
+    workload = Workload.from_columns(arrival_s=[0, 4], gpus=[1, 2], work=[10, 4])
+    instance = Instance(Cluster.parse("1x2"), workload)
+    rows = ([0, 1], [0, 0], [1, 2], [0.0, 10.0], [10.0, 14.0], [0.0, 0.0])
+    schedule = Schedule(*(np.array(column) for column in rows))
+    found = hadar_metrics.of_outcome(Outcome(instance, schedule, "by hand"))
+    assert (found.ttd_s, found.cru) == (14.0, 18 / 28)
+    assert (found.mean_jct_s, found.mean_queueing_s, found.mean_first_wait_s) == (10.0, 3.0, 3.0)
+    assert found.p95_jct_s == 10.0
+    # 1.6 jobs present: all the time of the one GPU, 10 s, and 1 / 1.6 of the two-GPU job's, 6.4 s.
+    assert found.mean_ftf == pytest.approx((10 / 10 + 10 / 6.4) / 2)
+
+
+def test_a_job_waits_for_no_copy_that_ended_before_the_others() -> None:
+    workload = Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[3], throughput=[[1.0]], gpu_types=("gpu",)
+    )
+    instance = Instance(Cluster.parse("2x1"), workload)
+    record = simulate_hadare(instance).record
+    assert record.end_s.tolist() == [2.0, 1.0]
+    found = hadar_metrics.of_forks(instance, record)
+    assert (found.mean_jct_s, found.mean_queueing_s, found.cru) == (2.0, 0.0, 0.75)
+    with pytest.raises(VerificationError, match="forks: steps"):
+        hadar_metrics.of_forks(instance, replace(record, end_s=np.array([2.0, 2.0])))
+
+
+def test_an_isolated_share_is_no_more_than_all_the_time() -> None:
+    workload = Workload.from_columns(arrival_s=[0, 0], gpus=[1, 4], work=[10, 10])
+    instance = Instance(Cluster.parse("1x4"), workload)
+    assert hadar_metrics.isolated_s(instance, 1).tolist() == [10.0, 10.0]
+    assert hadar_metrics.isolated_s(instance, 2).tolist() == [10.0, 20.0]
+    assert hadar_metrics.isolated_s(instance, 8).tolist() == [20.0, 80.0]
+
+
+def test_there_may_be_no_jobs() -> None:
+    workload = Workload.from_columns(arrival_s=[], gpus=[], work=[])
+    instance = Instance(Cluster.parse("2x1"), workload)
+    record = simulate_hadare(instance, HadarE(local_sgd=True)).record
+    found = hadar_metrics.of_forks(instance, record)
+    assert (len(record), found.ttd_s, found.mean_jct_s, found.max_ftf) == (0, 0.0, None, None)
+    assert hadare_work.check(instance, record)
+
+
+@pytest.mark.slow
+def test_two_thousand_jobs() -> None:
+    rng = np.random.default_rng(0)
+    rate = rng.uniform(1, 20, 2000)[:, None] * np.array([1.0, 0.5, 0.2])
+    workload = Workload.from_columns(
+        arrival_s=np.zeros(2000),
+        gpus=rng.choice([1, 2, 4], 2000),
+        work=np.floor(rate[:, 0] * 60 * 10 ** rng.uniform(1.5, 3.5, 2000)),
+        throughput=rate,
+        gpu_types=TYPES,
+    )
+    instance = Instance(Cluster.parse("5x4:v100,5x4:p100,5x4:k80"), workload)
+    record = simulate_hadare(instance).record
+    verify_forks(instance, record)
+    assert hadare_work.check(instance, record)

@@ -1,0 +1,265 @@
+"""Bounds with prices by GPU type: below every schedule, and no weaker than those of one pool."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shadowprice.execution.engine import run
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.elasticity import Elasticity
+from shadowprice.instances.workload import Workload
+from shadowprice.solvers.offline import lagrangian
+from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
+from shadowprice.solvers.offline.typed_bound import (
+    TypedJobs,
+    TypedPrices,
+    typed_bound,
+    typed_prices,
+    work_values,
+)
+from shadowprice.solvers.registry import policies
+from shadowprice.solvers.registry import policy as policy_by_name
+
+TYPES = ("k80", "p100", "v100")
+POLICIES = ("fifo", "srtf", "las2d", "hadar", "gavel:max_min_fairness_perf,round_s=10")
+
+
+@st.composite
+def typed_instances(draw: st.DrawFn, max_jobs: int = 5, weights: bool = True) -> Instance:
+    """Jobs with speeds by type; a speed of 0 where one cannot run, but somewhere it can."""
+    n = draw(st.integers(1, max_jobs))
+    types = TYPES[: draw(st.integers(2, 3))]
+    cluster = ",".join(f"{draw(st.integers(1, 2))}x{draw(st.integers(2, 3))}:{t}" for t in types)
+    speed = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.7])
+    rows = st.lists(speed, min_size=len(types), max_size=len(types)).filter(any)
+    numbers = {
+        name: draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
+        for name, low, high in (("arrival_s", 0, 20), ("gpus", 1, 2), ("work", 1, 40))
+    }
+    weight = draw(st.lists(st.sampled_from([0.0, 0.3, 1.0, 5.0]), min_size=n, max_size=n))
+    jobs = Workload.from_columns(
+        **numbers, weight=weight if weights else None, gpu_types=types,
+        throughput=draw(st.lists(rows, min_size=n, max_size=n)),
+    )  # fmt: skip
+    return Instance(Cluster.parse(cluster), jobs)
+
+
+def ends_s(instance: Instance, schedule: object) -> np.ndarray:
+    ends = np.zeros(len(instance.workload))
+    np.maximum.at(ends, schedule.job, schedule.end_s)  # type: ignore[attr-defined]
+    return ends
+
+
+def cost_s(instance: Instance, schedule: object) -> float:
+    """Weighted completion time, and what the verifier's two ticks of work a run can be worth."""
+    slack = 4 * len(schedule) / TICKS_PER_S  # type: ignore[arg-type]
+    weight, ends = instance.workload.weight, ends_s(instance, schedule)
+    return float(weight @ (ends + slack)) * (1 + 1e-12)
+
+
+def prices_of(draw: st.DataObject, jobs: TypedJobs, end_s: int = 200) -> TypedPrices:
+    inner = draw.draw(st.lists(st.integers(1, end_s), max_size=12, unique=True))
+    first = int(jobs.release.min())
+    bounds = np.array([first, *(first + TICKS_PER_S * t for t in sorted(inner))])
+    bounds = np.append(bounds, bounds[-1] + TICKS_PER_S)
+    shape = len(bounds) - 1, len(jobs.capacity)
+    size = shape[0] * shape[1]
+    drawn = draw.draw(st.lists(st.floats(0, 9), min_size=size, max_size=size))
+    return TypedPrices(bounds, lagrangian.exact_prices(np.array(drawn).reshape(shape)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(instance=typed_instances(), policy=st.sampled_from(POLICIES), data=st.data())
+def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.DataObject) -> None:
+    schedule = run(instance, policy_by_name(policy)).schedule
+    jobs = TypedJobs.of(instance)
+    found = typed_bound(jobs, prices_of(data, jobs)) / TICKS_PER_S
+    assert found <= cost_s(instance, schedule)
+
+
+@settings(max_examples=25, deadline=None)
+@given(instance=typed_instances())
+def test_the_programme_bounds_every_policy(instance: Instance) -> None:
+    prices = typed_prices(instance, 0.5)
+    if prices is None:
+        return
+    found = typed_bound(TypedJobs.of(instance), prices) / TICKS_PER_S
+    for name in ("srtf", "hadar", "fifo"):
+        assert found <= cost_s(instance, run(instance, policies()[name]).schedule)
+
+
+def least_slotted_cost(instance: Instance, slots: int) -> Fraction:
+    """Least weighted completion time over all schedules that change type at whole seconds; exhaustive."""
+    jobs, sizes = TypedJobs.of(instance), instance.cluster.gpus_per_type.tolist()
+    times = instance.processing_s
+    arrival = instance.workload.arrival_s.tolist()
+    gangs, n = jobs.gpus.tolist(), len(jobs.gpus)
+    usable = [[None, *np.flatnonzero(np.isfinite(row)).tolist()] for row in times]
+
+    def grow(now: int, left: tuple[Fraction, ...]) -> Fraction:
+        if not any(left):
+            return Fraction(0)
+        if now == slots:
+            return Fraction(10**9)
+        best = Fraction(10**9)
+        open_ = [usable[j] if left[j] and arrival[j] <= now else [None] for j in range(n)]
+        for choice in product(*open_):
+            held = [0] * len(sizes)
+            for j, kind in enumerate(choice):
+                if kind is not None:
+                    held[kind] += gangs[j]
+            if any(h > size for h, size in zip(held, sizes, strict=True)):
+                continue
+            after, cost = list(left), Fraction(0)
+            for j, kind in enumerate(choice):
+                if kind is not None:
+                    done = Fraction(1) / Fraction(float(times[j, kind]))
+                    if done >= left[j]:
+                        cost += jobs.weight[j] * (now + left[j] / done)
+                    after[j] = max(left[j] - done, Fraction(0))
+            best = min(best, cost + grow(now + 1, tuple(after)))
+        return best
+
+    return grow(0, (Fraction(1),) * n)
+
+
+@settings(max_examples=6, deadline=None)
+@given(data=st.data())
+def test_never_above_exhaustive_search(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 2))
+    draw = {name: data.draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
+            for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 2), ("work", 1, 3))}  # fmt: skip
+    speeds = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=2, max_size=2)
+    table = data.draw(st.lists(speeds, min_size=n, max_size=n))
+    jobs = Workload.from_columns(**draw, throughput=table, gpu_types=TYPES[:2])
+    instance = Instance(Cluster.parse("1x2:k80,1x2:p100"), jobs)
+    least = least_slotted_cost(instance, 7)
+    mine = TypedJobs.of(instance)
+    found = [prices_of(data, mine, 10), typed_prices(instance, 1.0)]
+    for prices in found:
+        if prices is not None:
+            assert typed_bound(mine, prices) / TICKS_PER_S <= least
+
+
+@pytest.mark.parametrize(("table", "least"), [([[1, 2]], 5.0), ([[4, 1]], 2.5)])
+def test_a_job_alone_on_an_aligned_grid_is_bound_exactly(
+    table: list[list[float]], least: float
+) -> None:
+    jobs = Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[10], throughput=table, gpu_types=TYPES[:2]
+    )
+    mine = TypedJobs.of(Instance(Cluster.parse("1x1:k80,1x1:p100"), jobs))
+    prices = TypedPrices(np.array([0, 20]) * TICKS_PER_S, np.zeros((1, 2), dtype=np.int64))
+    assert float(typed_bound(mine, prices) / TICKS_PER_S) == pytest.approx(least, abs=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(instance=typed_instances(), data=st.data())
+def test_equal_types_are_one_pool(instance: Instance, data: st.DataObject) -> None:
+    """On one pool the bound is that of the interval LP for the same prices."""
+    jobs = instance.workload
+    alike = Workload.from_columns(
+        arrival_s=jobs.arrival_s, gpus=jobs.gpus, work=jobs.work, weight=jobs.weight,
+        throughput=np.repeat(np.full((len(jobs), 1), 2.0), 2, axis=1), gpu_types=TYPES[:2],
+    )  # fmt: skip
+    equal = Instance(Cluster.parse("1x2:k80,1x2:p100"), alike)
+    mine = TypedJobs.of(equal)
+    assert mine.capacity.tolist() == [4]
+    given_ = prices_of(data, mine)
+    wide = np.append(given_.bounds, given_.bounds[-1] + 10_000 * TICKS_PER_S)
+    given_ = TypedPrices(wide, np.vstack((given_.prices, np.zeros((1, 1), dtype=np.int64))))
+    one_pool = lagrangian.interval_bound(
+        mine.release.tolist(), mine.time[:, 0].tolist(), mine.gpus.tolist(), list(mine.weight),
+        4, wide.tolist(), given_.prices[:, 0],
+    )  # fmt: skip
+    assert float(typed_bound(mine, given_) / TICKS_PER_S) == pytest.approx(
+        float(one_pool / TICKS_PER_S), abs=1e-3
+    )
+    assert typed_prices(equal, 1.0) is None
+
+
+def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:
+    """Forty jobs want eight fast GPUs; all GPUs as fast as the fastest is far from possible."""
+    n = 40
+    jobs = Workload.from_columns(
+        arrival_s=np.zeros(n), gpus=np.ones(n), work=np.arange(1, n + 1) * 100,
+        throughput=[[0.2, 1.0]] * n, gpu_types=("k80", "v100"),
+    )  # fmt: skip
+    instance = Instance(Cluster.parse("2x4:k80,1x8:v100"), jobs)
+    found = {
+        bound.kind: bound
+        for bound in lower_bounds(instance, "completion", preemptive=True, budget_s=4)
+    }
+    typed = found.pop("typed-interval-lp")
+    assert typed.certified
+    assert typed.holds_for.preemptive
+    cost = Objective.COMPLETION.cost_s(
+        jobs, ends_s(instance, run(instance, policies()["srtf"]).schedule)
+    )
+    assert typed.value_s <= cost
+    assert typed.value_s > 1.25 * max(bound.value_s for bound in found.values())
+    fixed = [
+        repeatable_bounds(instance, (Objective.COMPLETION, Objective.FLOW), columns=10_000)
+        for _ in range(2)
+    ]
+    assert fixed[0] == fixed[1]
+    assert fixed[0][Objective.FLOW].kind == "typed-interval-lp"
+    assert fixed[0][Objective.FLOW].value_s == fixed[0][Objective.COMPLETION].value_s <= cost
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    instance=typed_instances(max_jobs=4), data=st.data(),
+    efficiency=st.sampled_from([0.6, 0.9, 1.0]),
+)  # fmt: skip
+def test_jobs_that_grow(instance: Instance, efficiency: float, data: st.DataObject) -> None:
+    """GPU use is at least gang x progress: jobs one after the other, each as wide as it may be."""
+    jobs, cluster = instance.workload, instance.cluster
+    n = len(jobs)
+    widest = np.maximum(jobs.gpus, 2)
+    grown = Conditions(elasticity=Elasticity(widest, np.full(n, efficiency)))
+    wide = Instance(cluster, jobs, conditions=grown)
+    mine = TypedJobs.of(wide)
+    speed = grown.best(jobs)
+    fastest = instance.plain_processing_s.min(axis=1)
+    now, ends = 0.0, np.zeros(n)
+    for j in range(n):
+        now = max(now, float(jobs.arrival_s[j])) + float(fastest[j] / speed[j]) + 2 / TICKS_PER_S
+        ends[j] = now
+    found = typed_bound(mine, prices_of(data, mine)) / TICKS_PER_S
+    assert found <= float(jobs.weight @ ends) * (1 + 1e-12) + 1e-9
+
+
+def test_values_of_work_are_the_best() -> None:
+    """The bisection finds, to rounding, the values at which the bound is greatest."""
+    rng = np.random.default_rng(5)
+    jobs = Workload.from_columns(
+        arrival_s=rng.integers(0, 50, 6), gpus=rng.choice([1, 2], 6), work=rng.integers(5, 60, 6),
+        throughput=rng.choice([0.5, 1.0, 3.0], (6, 2)), gpu_types=TYPES[:2],
+    )  # fmt: skip
+    mine = TypedJobs.of(Instance(Cluster.parse("1x2:k80,1x2:p100"), jobs))
+    bounds = np.arange(0, 400, 10) * TICKS_PER_S
+    prices = TypedPrices(bounds, lagrangian.exact_prices(rng.uniform(0, 3, (39, 2))))
+    values, best = work_values(mine, prices), typed_bound(mine, prices)
+    for factor in (0.9, 0.99, 1.01, 1.1):
+        assert typed_bound(mine, prices, values * factor) < best
+
+
+def test_a_grid_must_increase_and_prices_be_no_less_than_zero() -> None:
+    jobs = Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[1], throughput=[[1, 2]], gpu_types=TYPES[:2]
+    )
+    mine = TypedJobs.of(Instance(Cluster.parse("1x1:k80,1x1:p100"), jobs))
+    for bounds, price in (([0, 3, 2], 0), ([0, 1, 2], -1)):
+        with pytest.raises(ValueError, match="not increasing, or a price"):
+            typed_bound(mine, TypedPrices(np.array(bounds), np.full((2, 2), price)))

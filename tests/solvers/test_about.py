@@ -1,0 +1,46 @@
+"""What `shadowprice policies` says of every policy comes from the policy's own file."""
+
+import json
+
+import pytest
+
+from shadowprice.analysis.copies.settings import FORKING
+from shadowprice.errors import InputError
+from shadowprice.solvers.about import about, first_clause
+from shadowprice.solvers.registry import policies
+
+
+@pytest.mark.parametrize("name", sorted({**policies(), **FORKING}))
+def test_every_policy_says_where_it_is_from_and_what_it_guarantees(name):
+    found = about({**policies(), **FORKING}[name])
+    assert len(found.source) > 5
+    assert len(found.guarantee) > 3
+    # Short enough for a table.
+    assert len(first_clause(found.source)) < 200
+
+
+def test_a_file_without_a_source_is_an_error():
+    class Unsourced:
+        pass
+
+    with pytest.raises(InputError, match="test_about: has no line 'Source:'"):
+        about(Unsourced())
+
+
+def test_first_clauses():
+    assert (
+        first_clause("Smith, vol. 3, 1956 (SPT). In Tiresias' words") == "Smith, vol. 3, 1956 (SPT)"
+    )
+    assert first_clause("none; it starves") == "none"
+    assert first_clause("optimal.") == "optimal"
+
+
+def test_the_command_lists_them(capsys):
+    from shadowprice.cli import policies as command
+
+    command(as_json=True)
+    listed = {row["policy"]: row for row in json.loads(capsys.readouterr().out)}
+    assert listed["srtf"]["knows"] == "duration"
+    assert listed["fifo"]["knows"] == "nothing"
+    assert "Tiresias" in listed["las2d"]["source"]
+    assert "hadare" in listed
