@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from shadowprice.solvers.hadar.rounds import PriceLog
+    from shadowprice.solvers.hadar.prices import PriceLog
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from shadowprice.instances.schedule import Schedule
 if TYPE_CHECKING:
     from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.instances.workload import Workload
-    from shadowprice.solvers.hadar.rounds import PriceLog
+    from shadowprice.solvers.hadar.prices import PriceLog
     from shadowprice.solvers.policy import Policy
 
 
@@ -154,7 +154,7 @@ def _logged(policy: Policy) -> tuple[Policy, PriceLog]:
     """The policy with a log of its prices; the log itself is the policy's own if it has one."""
     from shadowprice.solvers.hadar.committed import HadarCommitted
     from shadowprice.solvers.hadar.hadar import Hadar
-    from shadowprice.solvers.hadar.rounds import PriceLog
+    from shadowprice.solvers.hadar.prices import PriceLog
 
     if not isinstance(policy, Hadar | HadarCommitted):
         raise InputError(

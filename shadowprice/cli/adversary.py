@@ -64,7 +64,7 @@ def adversary_command(
     from shadowprice.analysis.adversary.family import Family
     from shadowprice.analysis.adversary.judge import Effort
     from shadowprice.analysis.adversary.search import adversary, recheck, renamed
-    from shadowprice.analysis.comparing import rounded_up
+    from shadowprice.analysis.compare import rounded_up
     from shadowprice.instances.hard_instances import read_hard
 
     if recheck_file is not None:

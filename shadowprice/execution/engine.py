@@ -14,10 +14,8 @@ import time
 from dataclasses import dataclass, field
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.execution.conditioned_hosts import ConditionedHosts
 from shadowprice.execution.engine_hosts import Hosts
-from shadowprice.execution.graph_hosts import GraphHosts
-from shadowprice.execution.simulated_hosts import SimulatedHosts
+from shadowprice.execution.simulated_hosts import ConditionedHosts, GraphHosts, SimulatedHosts
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.instances.instance import Instance
-from shadowprice.instances.pools import pool_throughput, sharing_pairs
+from shadowprice.instances.instance import Instance, pool_throughput, sharing_pairs
 from shadowprice.solvers.gavel.allocation import AllocationPolicy
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.workspace import Workspace

@@ -10,13 +10,19 @@ from __future__ import annotations
 import heapq
 import math
 from array import array
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.grid import TICK_S, TICKS_PER_S
+from shadowprice.instances.graphs.job_graph import StageMapping
+from shadowprice.instances.graphs.workload_graphs import JobGraphs, in_order, one_run_s, shape_of
+from shadowprice.instances.grid import TICK_S, TICKS_PER_S, ceil_time
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
+from shadowprice.instances.speeds.conditions import Conditions, RunSpeeds
+from shadowprice.instances.speeds.sensitivity import Amounts, proportional_share
 from shadowprice.solvers.placement.protocol import Pieces
 
 _NEVER = (math.nan, ALONE)
@@ -228,3 +234,118 @@ class SimulatedHosts:
             self._start.append(start_s)
             self._end.append(end_s)
             self._overhead.append(overhead_s)
+
+
+# Simulated hosts of jobs with graphs: a run is as fast as where its replicas are.
+
+
+class GraphHosts(SimulatedHosts):
+    """Executes starts and stops of jobs with graphs and records where their replicas were.
+
+    Work left is told in run time at alpha_min. A run that does the whole job lasts exactly its
+    iterations times alpha, rounded up to the time grid; one that does part of it uses up its share.
+    """
+
+    def __init__(self, instance: Instance, graphs: JobGraphs) -> None:
+        super().__init__(instance)
+        self._mixed = True
+        self._times = graphs.times
+        self._graph, self._of = graphs.graph, graphs.of.tolist()
+        self._iterations: list[float] = instance.workload.work.tolist()
+        self._next: Mapping[int, StageMapping] = {}
+        self._where: dict[int, StageMapping] = {}
+        self._stages: list[tuple[int, ...]] = []
+
+    def map(self, mappings: Mapping[int, StageMapping]) -> None:
+        """Where the replicas of the jobs that start next are; the others' are in order."""
+        self._next = mappings
+
+    def start(
+        self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
+    ) -> tuple[float, float]:
+        """Begin a run; returns when progress begins [s] and its rate against alpha_min."""
+        mapping = self._next.get(job)
+        self._where[job] = mapping or in_order(self._graph[self._of[job]], pieces)
+        return super().start(job, pieces, now_s, partner)
+
+    def schedule(self) -> Schedule:
+        """What was executed so far."""
+        stages = np.empty(len(self._stages), dtype=object)
+        for row, counts in enumerate(self._stages):
+            stages[row] = counts
+        return replace(super().schedule(), stages=stages)
+
+    def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
+        shape = shape_of(stages for _, stages in self._where[job])
+        return one_run_s(self._iterations[job], self._times.iteration_s(self._of[job], shape))
+
+    def _record(
+        self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
+    ) -> None:
+        super()._record(job, pieces, start_s, end_s, overhead_s)
+        self._stages.extend(stages for _, stages in self._where[job])
+
+
+# Simulated hosts where speeds depend on CPUs and memory, spreading or width.
+
+
+class ConditionedHosts(SimulatedHosts):
+    """Executes starts and stops under conditions, and records the CPUs and memory of every run.
+
+    Who starts without saying how much of them gets a GPU-proportional share.
+    """
+
+    def __init__(self, instance: Instance, conditions: Conditions) -> None:
+        super().__init__(instance)
+        self._speeds = RunSpeeds(conditions, instance.cluster, instance.workload)
+        self._counted = conditions.sensitivity is not None
+        self._share = proportional_share(instance.cluster)
+        self._next: Mapping[int, Amounts] = {}
+        self._amounts: dict[int, Amounts] = {}
+        self._cpus: list[float] = []
+        self._memory_gb: list[float] = []
+
+    def hold(self, amounts: Mapping[int, Amounts]) -> None:
+        """CPUs and memory of the jobs that start next."""
+        self._next = amounts
+
+    def start(
+        self, job: int, pieces: Pieces, now_s: float, partner: int = -1
+    ) -> tuple[float, float]:
+        """Begin a run; returns when progress begins [s] and its rate under the best conditions."""
+        if self._counted:
+            self._amounts[job] = self._next.get(job) or self.proportional(pieces)
+        return super().start(job, pieces, now_s, partner)
+
+    def adjust(self, job: int, amounts: Amounts, at_s: float) -> tuple[float, float, float, float]:
+        """Carry on a run with other CPUs and memory; returns what :meth:`go_on` does."""
+        ran, debt, pieces = self._interrupt(job, at_s)
+        self._amounts[job] = amounts
+        left, partner = self._left[job], self._partner.get(job, -1)
+        return ran, left, *self._begin(job, pieces, at_s, debt, partner)
+
+    def proportional(self, pieces: Pieces) -> Amounts:
+        """GPU-proportional shares of CPUs and memory."""
+        cpus, memory_gb = self._share
+        return tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
+
+    def schedule(self) -> Schedule:
+        """What was executed so far."""
+        done = super().schedule()
+        if not self._counted:
+            return done
+        return replace(done, cpus=np.array(self._cpus), memory_gb=np.array(self._memory_gb))
+
+    def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
+        plain_s = super()._whole_s(job, pieces, partner)
+        speed = self._speeds.of(job, pieces, self._amounts.get(job))
+        return max(ceil_time(plain_s / speed), TICK_S) if speed else math.inf
+
+    def _record(
+        self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
+    ) -> None:
+        super()._record(job, pieces, start_s, end_s, overhead_s)
+        if self._counted:
+            for cpus, memory_gb in self._amounts[job]:
+                self._cpus.append(cpus)
+                self._memory_gb.append(memory_gb)

@@ -5,7 +5,7 @@
     python -I -S STATE/supervisor.py LEASE_DIRECTORY
 
 A copy of this file lies in the state directory, beside one of what it imports
-(:mod:`shadowprice.execution.real.supervisor_copy`), so that a node needs nothing but Python. A
+(:mod:`shadowprice.execution.real.state_directory`), so that a node needs nothing but Python. A
 supervisor outlives whoever started it and talks through files of the lease's directory alone:
 ``order.json`` and ``lease.json`` come in, ``supervisor.json``, ``output.log`` and ``exit.json`` go
 out.

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line, shown
 from shadowprice.instances.files import read_json
-from shadowprice.instances.prices import PRICES_PER_GPU_H
 from shadowprice.instances.speeds.throughputs import Throughputs
 
 _JOB_COLUMNS = {
@@ -218,3 +218,12 @@ def _names(given: object, cluster: Mapping[str, float], where: str) -> dict[str,
     if not isinstance(given, dict) or not all(name in cluster for name in given.values()):
         raise InputError(f"{where} is {shown(given)}, expected an object of types of the cluster")
     return dict(given)
+
+
+# Public prices of GPUs, used where an input names a type and gives no price.
+#
+# Google Cloud, preemptible, in dollars per GPU and hour, as in Gavel's released code
+# (github.com/stanford-futuredata/gavel at c4fa400, 2022).
+
+
+PRICES_PER_GPU_H: Mapping[str, float] = MappingProxyType({"v100": 0.74, "p100": 0.43, "k80": 0.135})

@@ -151,3 +151,23 @@ def _refuse(table: NDArray[np.float64], bad: NDArray[np.bool_], expected: str) -
         raise InputError(
             f"utility: job {job}, round {k} has value {float(table[job, k])!r}, expected {expected}"
         )
+
+
+# Plans: which GPUs every job holds in every round.
+
+
+GpusByNode = tuple[tuple[int, int], ...]
+"""Pairs (node, GPUs), by increasing node."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A round-based schedule.
+
+    Parameters
+    ----------
+    runs : tuple of tuple of (int, GpusByNode)
+        By job, in the order of the workload: pairs (round, GPUs held in it), by increasing round.
+    """
+
+    runs: tuple[tuple[tuple[int, GpusByNode], ...], ...]

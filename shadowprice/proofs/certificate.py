@@ -51,9 +51,13 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
 from shadowprice.proofs import run_speed
-from shadowprice.proofs.certificate_graphs import MappedRuns
-from shadowprice.proofs.certificate_runs import Runs, owed_ticks, ticks_of
-from shadowprice.proofs.certificate_speeds import ConditionedRuns
+from shadowprice.proofs.certificate_speeds import (
+    ConditionedRuns,
+    MappedRuns,
+    Runs,
+    owed_ticks,
+    ticks_of,
+)
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance

@@ -6,19 +6,103 @@ not by the code the engine uses for single runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.proofs import run_speed
-from shadowprice.proofs.certificate_runs import Runs
+from shadowprice.proofs.run_speed import TICKS_PER_S
 
 if TYPE_CHECKING:
-    from shadowprice.instances.instance import Instance
+    from shadowprice.instances.graphs.job_graph import JobGraph
+    from shadowprice.instances.graphs.workload_graphs import JobGraphs
+    from shadowprice.instances.instance import Instance, Overheads
     from shadowprice.instances.schedule import Schedule
     from shadowprice.instances.speeds.conditions import Conditions
     from shadowprice.instances.speeds.sensitivity import Sensitivity
+
+
+# Rows of a schedule gathered into runs of gangs, and what these are charged, for the verifier.
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of gangs in order of job, then start.
+
+    ``order`` sorts the rows by run, ``piece`` is the run of each, ``first`` where each run begins
+    and ``row`` the row there.
+    """
+
+    row: NDArray[np.int64]
+    first: NDArray[np.int64]
+    piece: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> Runs:
+        """Rows of one job that start together are one run, in order of node; O(R log R)."""
+        order = np.lexsort((schedule.node, schedule.start_s, schedule.job))
+        job, start = schedule.job[order], schedule.start_s[order]
+        first = np.ones(len(order), dtype=bool)
+        first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
+        return cls(order[first], np.flatnonzero(first), np.cumsum(first) - 1, order)
+
+    def width(self, schedule: Schedule) -> NDArray[np.int64]:
+        """GPUs of every run."""
+        if not len(self.first):
+            return np.zeros(0, dtype=np.int64)
+        return np.asarray(np.add.reduceat(schedule.gpus[self.order], self.first))
+
+    def moved(self, schedule: Schedule) -> NDArray[np.bool_]:
+        """Whether a run holds other nodes or counts than the run before it of the same job."""
+        s, pieces = schedule, np.diff(np.append(self.first, len(self.order)))
+        # Piece k of a run and of the one before lie apart by the latter's number of pieces.
+        before = np.arange(len(self.order)) - pieces[self.piece]
+        row, old = self.order, self.order[np.maximum(before, 0)]
+        same = (before >= 0) & (s.job[row] == s.job[old])
+        same &= (s.node[row] == s.node[old]) & (s.gpus[row] == s.gpus[old])
+        moved = np.bincount(self.piece[same], minlength=len(pieces)) < pieces
+        moved[1:] |= pieces[1:] != pieces[:-1]
+        return moved
+
+
+def owed_ticks(instance: Instance, schedule: Schedule, runs: Runs) -> NDArray[np.int64]:
+    """Overhead that each run's job still owes at the end of the run [ticks]; negative if overpaid."""
+    s, row, rules = schedule, runs.row, instance.overheads
+    job = s.job[row]
+    again = np.zeros(len(row), dtype=bool)
+    again[1:] = job[1:] == job[:-1]
+    gangs, which = np.unique(instance.workload.gpus, return_inverse=True)
+    by_gang = np.array([_restart_s(rules, int(gang)) for gang in gangs], dtype=np.float64)
+    moved = runs.moved(s)
+    resumed = by_gang[which[job]] + moved * rules.migration_s
+    charge = rules.start_s + np.where(again, resumed, 0.0)
+    # Who keeps his GPUs while his partner, CPUs or memory change has not stopped.
+    changes = (s.partner >= 0) | (s.cpus is not None)
+    stays = again & ~moved & changes[row]
+    stays[1:] |= again[1:] & ~moved[1:] & changes[row[:-1]]
+    stays[1:] &= s.start_s[row[1:]] == s.end_s[row[:-1]]
+    charge[stays] = 0.0
+    ticks = ticks_of(charge) - ticks_of(s.overhead_s[row])
+    total = np.cumsum(ticks)
+    before = (total - ticks)[~again][np.cumsum(~again) - 1] if len(row) else total
+    return total - before
+
+
+def ticks_of(times_s: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Times [s] that are on the grid, as whole ticks."""
+    return (times_s * TICKS_PER_S).astype(np.int64)
+
+
+def _restart_s(rules: Overheads, gang: int) -> float:
+    """What a gang that resumes is charged [s]: the first step that is not below it, else the last."""
+    steps = rules.restart_by_gpus or ((gang, rules.restart_s),)
+    return next((cost for most, cost in steps if gang <= most), steps[-1][1])
+
 
 Fault = tuple[int, str]
 """A row and what is wrong with it."""
@@ -96,3 +180,101 @@ class ConditionedRuns:
                 say = f"{total[k] / 1e6:g} {name} held on the node at {time[order[k]]} s"
                 return int(order[k] % n), f"{say}, it has {room[k] / 1e6:g}"
         return None
+
+
+# What the verifier checks of jobs with graphs: where the replicas of every run are.
+#
+# Rows that hold the same replicas and runs of the same rows are checked once, and alpha is computed
+# once for each of them, from the graph and the rows alone and not from what the engine remembers.
+
+
+_MANY = 2**31
+"""More replicas than a node has GPUs."""
+
+
+class MappedRuns:
+    """The replicas of every run of a schedule, read from its column ``stages``; O(R + S) entries.
+
+    Attributes
+    ----------
+    fault : (int, str) or None
+        The first row, in order of job and start, that is no part of a mapping of its job's graph,
+        and what is wrong.
+    iteration_s : ndarray, shape (runs,)
+        alpha of every run [s]; only where there is no fault.
+    """
+
+    def __init__(self, graphs: JobGraphs, schedule: Schedule, runs: Runs) -> None:
+        self._graphs = graphs
+        self._rows: dict[tuple[int, ...], int] = {}
+        self.iteration_s: NDArray[np.float64] = np.zeros(0)
+        self.fault = self._gather(schedule, runs) or self._time(schedule, runs)
+
+    def _gather(self, schedule: Schedule, runs: Runs) -> tuple[int, str] | None:
+        """Number the different rows; the first one that cannot be."""
+        assert schedule.stages is not None
+        rows, order = self._rows, runs.order.tolist()
+        cells = schedule.stages[runs.order].tolist()
+        numbers = []
+        for row, cell in zip(order, cells, strict=True):
+            if type(cell) is not tuple or not _whole(cell, rows):
+                return row, f"stages is {cell!r:.80}, expected a tuple of whole numbers >= 0"
+            numbers.append(rows.setdefault(cell, len(rows)))
+        self._number = np.array(numbers, dtype=np.int64)
+        length = np.array([len(cell) for cell in rows], dtype=np.int64)[self._number]
+        total = np.array([sum(cell) for cell in rows], dtype=np.int64)[self._number]
+        stages = np.array([len(graph.stages) for graph in self._graphs.graph], dtype=np.int64)
+        stages = stages[self._graphs.of[schedule.job[runs.order]]]
+        gpus = schedule.gpus[runs.order]
+        wrong = (length != stages) | (total != gpus)
+        if not wrong.any():
+            return None
+        k = int(wrong.argmax())
+        if length[k] != stages[k]:
+            return order[k], f"has {length[k]} stages, its job's graph has {stages[k]}"
+        return order[k], f"has {total[k]} replicas on {gpus[k]} GPUs, expected one on each"
+
+    def _time(self, schedule: Schedule, runs: Runs) -> tuple[int, str] | None:
+        """Alpha of every run; the first one whose replicas do not add up."""
+        graph = self._graphs.of[schedule.job[runs.row]].tolist()
+        number, cells = self._number.tolist(), list(self._rows)
+        ends = [*runs.first[1:].tolist(), len(number)]
+        known: dict[tuple[int, tuple[int, ...]], int] = {}
+        which: list[int] = []
+        times: list[float] = []
+        for run, (first, end) in enumerate(zip(runs.first.tolist(), ends, strict=True)):
+            pieces = number[first:end]
+            key = (graph[run], tuple(sorted(pieces) if len(pieces) > 1 else pieces))
+            if key not in known:
+                nodes = [cells[piece] for piece in pieces]
+                found = self._iteration_s(self._graphs.graph[graph[run]], nodes)
+                if isinstance(found, str):
+                    return int(runs.row[run]), found
+                known[key] = len(times)
+                times.append(found)
+            which.append(known[key])
+        self.iteration_s = np.array(times, dtype=np.float64)[np.array(which, dtype=np.int64)]
+        return None
+
+    def _iteration_s(self, graph: JobGraph, nodes: Sequence[Sequence[int]]) -> float | str:
+        """Alpha [s], or what is wrong."""
+        for stage, *counts in zip(graph.stages, *nodes, strict=True):
+            if sum(counts) != stage.replicas:
+                return (
+                    f"the run has {sum(counts)} replicas of stage {stage.name!r}, "
+                    f"its job's graph has {stage.replicas}"
+                )
+        most, limit = max(map(sum, nodes)), int(self._graphs.network.gpus_per_node)
+        if most > limit:
+            return f"the run has {most} replicas on one node, expected at most {limit}, its GPUs"
+        return run_speed.iteration_s(graph, nodes, self._graphs.network)
+
+
+def _whole(cell: tuple[object, ...], known: dict[tuple[int, ...], int]) -> bool:
+    """Whether all are whole numbers from 0; equal ones were asked before."""
+    try:
+        if cell in known:
+            return True
+    except TypeError:
+        return False
+    return all(isinstance(count, Integral) and 0 <= int(count) < _MANY for count in cell)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.grid import TICK_S
-from shadowprice.instances.pools import pool_throughput, sharing_pairs
+from shadowprice.instances.instance import pool_throughput, sharing_pairs
 
 if TYPE_CHECKING:
     from shadowprice.solvers.state import State

@@ -13,8 +13,7 @@ from shadowprice.errors import PolicyError
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import JobGraphs, shape_of
-from shadowprice.instances.instance import Instance
-from shadowprice.instances.pools import Pools
+from shadowprice.instances.instance import Instance, Pools
 from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity
 from shadowprice.solvers.decision import Decision

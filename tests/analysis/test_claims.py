@@ -20,7 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis.comparing import rounded_up
+from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.guarantees import Guarantee, Silence, described, guarantee
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome

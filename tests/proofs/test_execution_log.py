@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.execution.real.ledger import Ledger
-from shadowprice.proofs import execution_ledger, execution_log, execution_log_devices
-from shadowprice.proofs.execution_ledger import verify_ledger
-from shadowprice.proofs.execution_log import HANDLERS, Rejected, verify_log
+from shadowprice.proofs import execution_log
+from shadowprice.proofs import execution_log as execution_ledger
+from shadowprice.proofs import execution_log as execution_log_devices
+from shadowprice.proofs.execution_log import HANDLERS, Rejected, verify_ledger, verify_log
 from support.execution_logs import NODE_OF, NODES, ROUND_STEPS, Event, Miniature
 
 Mutation = Callable[[list[Event], random.Random], None]
@@ -544,7 +545,7 @@ def test_ledgers_are_checked_from_the_command_line(
         code, told = call(*wrong)
         assert code == 1
         assert "usage: python -m" in told
-    command = [sys.executable, "-m", "shadowprice.proofs.execution_ledger", str(good)]
+    command = [sys.executable, "-m", "shadowprice.proofs.execution_log", str(good)]
     assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
 
 
@@ -557,7 +558,6 @@ def test_the_verifier_needs_the_standard_library_only() -> None:
         ours = {name for name in names if name.startswith("shadowprice")}
         assert ours <= {
             "shadowprice.proofs.execution_log",
-            "shadowprice.proofs.execution_log_devices",
         }
         assert {name.split(".")[0] for name in names - ours} <= sys.stdlib_module_names
 

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice
-from shadowprice.execution import conditioned_hosts, graph_hosts
+from shadowprice.execution import simulated_hosts as conditioned_hosts
+from shadowprice.execution import simulated_hosts as graph_hosts
 from shadowprice.execution import simulated_hosts as hosts
 from shadowprice.execution.engine import run
 from shadowprice.instances import grid
@@ -27,8 +28,6 @@ from shadowprice.instances import (
     workload as workload_module,
 )
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.graph_strategies import job_graphs as any_graph
-from shadowprice.instances.graph_strategies import mappings, networks
 from shadowprice.instances.graphs import iteration_time
 from shadowprice.instances.graphs import workload_graphs as job_graphs
 from shadowprice.instances.graphs.iteration_time import iteration_s
@@ -43,6 +42,8 @@ from shadowprice.instances.speeds.locality import Locality, fewest_nodes
 from shadowprice.instances.speeds.profile import Profile
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.strategies import job_graphs as any_graph
+from shadowprice.instances.strategies import mappings, networks
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import Violation, verify
@@ -61,7 +62,6 @@ SPEED_MODULES = {
         "graphs/link_ends",
         "graphs/workload_graphs",
         "instance",
-        "pools",
         "speeds/conditions",
         "speeds/elasticity",
         "speeds/interference",
@@ -386,7 +386,7 @@ def test_the_evaluator_imports_nothing_of_the_package():
 def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     assert set(VERIFIER) == {
         "errors.py",
-        *(f"proofs/certificate{part}.py" for part in ("", "_graphs", "_runs", "_speeds")),
+        *(f"proofs/certificate{part}.py" for part in ("", "_speeds")),
         "proofs/run_speed.py",
     }
     engine = closure("execution/engine.py")

@@ -11,9 +11,9 @@ import numpy as np
 
 from shadowprice.execution.hosts.protocol import Exit, LeaseKey, Order
 from shadowprice.execution.job import Fenced, commit, last_checkpoint
-from shadowprice.execution.real.assemble import assemble
 from shadowprice.execution.real.copies.engine import ForkEngine
 from shadowprice.execution.real.copies.policy import fork_policy
+from shadowprice.execution.real.driver import assemble
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.settings import Settings

@@ -12,7 +12,7 @@ import yaml
 
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.hosts.protocol import FoundNode
-from shadowprice.execution.real.assemble import assemble
+from shadowprice.execution.real.driver import assemble
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.execution.real.ledger import Ledger

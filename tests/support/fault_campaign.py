@@ -19,7 +19,7 @@ import numpy as np
 
 from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.ledger import Ledger
-from shadowprice.proofs.execution_ledger import verify_ledger
+from shadowprice.proofs.execution_log import verify_ledger
 from support.driver_process import Driver, left_over, wait_until, write_jobs
 from support.fault_kinds import KINDS
 from support.fault_scene import Scene

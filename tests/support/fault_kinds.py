@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shadowprice.execution.hosts.lease_files import read_report
-from shadowprice.execution.real.fence import read_fence
+from shadowprice.execution.real.checkpoints import read_fence
 from support.driver_process import left_over, with_number
 from support.fault_scene import Scene
 

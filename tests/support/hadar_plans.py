@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.round_plan import GpusByNode, Plan
-from shadowprice.instances.utility import UtilityTable
+from shadowprice.instances.utility import GpusByNode, Plan, UtilityTable
 from shadowprice.instances.workload import Workload
 
 ROUND_S = 64.0

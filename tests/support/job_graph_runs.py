@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.graph_strategies import job_graphs
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.strategies import job_graphs
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.policy import Knowledge

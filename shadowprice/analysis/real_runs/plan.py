@@ -15,15 +15,14 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate, simulate_policy
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.hosts.registry import open_host
-from shadowprice.execution.real.assemble import instance_of
 from shadowprice.execution.real.checkpoints import folder_of
 from shadowprice.execution.real.copies.policy import (
     expect_forkable,
     fork_policy,
     simulated_as,
 )
-from shadowprice.execution.real.job_file import JobFile, load_job_file
-from shadowprice.execution.real.job_spec import Job
+from shadowprice.execution.real.driver import instance_of
+from shadowprice.execution.real.job_file import Job, JobFile, load_job_file
 from shadowprice.execution.real.settings import Settings
 from shadowprice.instances.forks import Forks
 from shadowprice.instances.schedule import Schedule

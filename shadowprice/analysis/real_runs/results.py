@@ -12,8 +12,7 @@ from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.measured_run import measured_run, write_measured
 from shadowprice.execution.real.state_directory import LEDGER
-from shadowprice.proofs.execution_ledger import verify_ledger
-from shadowprice.proofs.execution_log import Rejected
+from shadowprice.proofs.execution_log import Rejected, verify_ledger
 
 MEASURED = "measured"
 """Folder of the state directory for what was measured."""

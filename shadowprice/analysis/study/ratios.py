@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from shadowprice.analysis.comparing import rounded_up
+from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.analysis.study.families import FAMILIES, family

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.comparing import distinct_names, refuse_forks, rounded_up
+from shadowprice.analysis.compare import distinct_names, refuse_forks, rounded_up
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import sets_prices, simulate_policy

@@ -27,8 +27,7 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.forks import Forks, total_steps
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.solvers.hadar.copies import ForkView, Grant, Order, Payoff, assign
-from shadowprice.solvers.hadar.copy_steps import split_steps
+from shadowprice.solvers.hadar.copies import ForkView, Grant, Order, Payoff, assign, split_steps
 
 if TYPE_CHECKING:
     from shadowprice.execution.copies.local_sgd import Losses

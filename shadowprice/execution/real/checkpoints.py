@@ -7,9 +7,113 @@ should be dead writes where nobody reads. A folder is adopted when its lease end
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
+import time
 from pathlib import Path
+
+from shadowprice.errors import HostError
+from shadowprice.execution.real.lease import Lease
+from shadowprice.execution.real.measuring import number
+from shadowprice.execution.supervision.files import write_text
+
+# The fence of a job: the epoch that may publish checkpoints; workers of earlier ones are refused.
+
+
+PATIENCE_S = 2.0
+"""A commit holds the lock for as long as it takes to rename a folder [s]."""
+
+
+def raise_fence(job_directory: Path, epoch: int) -> None:
+    """Refuse, from now on, what workers of epochs before this one want to publish. Never lowers it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    HostError
+        If a worker, suspended in the middle of a checkpoint perhaps, does not let go of the lock.
+    """
+    job_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    lock = os.open(job_directory / "fence.lock", flags, 0o600)
+    try:
+        _take(lock, job_directory)
+        if read_fence(job_directory) < epoch:
+            write_text(str(job_directory / "fence"), f"{epoch}\n", durable=True)
+    finally:
+        os.close(lock)
+
+
+def _take(lock: int, job_directory: Path) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= until_s:
+                raise HostError(f"{job_directory}: a worker holds the fence's lock") from None
+            time.sleep(0.01)
+
+
+def read_fence(job_directory: Path) -> int:
+    """Epoch of a job that may publish, 0 before the first."""
+    try:
+        return int((job_directory / "fence").read_text("ascii"))
+    except (OSError, ValueError):
+        return 0
+
+
+# What jobs have committed: by their checkpoints, and by what their leases reported.
+
+
+_CHECKPOINT = re.compile(r"step-([0-9]{1,15})\.epoch-([0-9]{1,15})")
+
+
+def last_commit(job_directory: Path) -> tuple[int, int]:
+    """Step and epoch of a job's last committed checkpoint, 0 and 0 if there is none."""
+    try:
+        with (job_directory / "checkpoints" / "LATEST").open("rb") as file:
+            name = file.read(200).decode("ascii", "replace").strip()
+    except OSError:
+        return 0, 0
+    found = _CHECKPOINT.fullmatch(name)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def committed_by(lease: Lease, job_directory: Path) -> int:
+    """Step from which a job goes on after a lease."""
+    (step, epoch), begun = last_commit(job_directory), begun_at(lease)
+    return step if epoch >= lease.epoch or begun is None else min(step, begun)
+
+
+def begun_at(lease: Lease) -> int | None:
+    """Step a lease went on from, by its report; None if it tells of no step.
+
+    It is earlier than what was committed before if that was found damaged, and later if a lease
+    that was written off committed more.
+    """
+    if number(lease.report, "steps", 0) <= 0:
+        return None
+    return int(number(lease.report, "begun_at", lease.from_step))
+
+
+def damaged_before(lease: Lease) -> int | None:
+    """Step it had to go back to since what was committed was damaged; None if it did not."""
+    begun = begun_at(lease)
+    return None if begun is None or begun >= lease.from_step else begun
+
+
+def reported_commit(lease: Lease) -> int:
+    """Step that a lease itself says it committed; of one that was superseded nothing else tells."""
+    back = damaged_before(lease)
+    least = lease.from_step if back is None else back
+    said = int(number(lease.report, "checkpoint_step", 0))
+    return min(max(said, least), max(lease.step, least))
+
 
 _FOLDER, _ADOPTED = "plain", "ADOPTED"
 

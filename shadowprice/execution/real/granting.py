@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import Device, Order
 from shadowprice.execution.real import checkpoints as plain_checkpoints
-from shadowprice.execution.real.fence import raise_fence
+from shadowprice.execution.real.checkpoints import raise_fence
 from shadowprice.execution.real.lease import Lease, Tracked
 from shadowprice.execution.real.run import Run
 from shadowprice.instances.schedule import ALONE

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LeaseKey, Order
 from shadowprice.execution.real.checkpoints import folder_of
-from shadowprice.execution.real.job_spec import Job
+from shadowprice.execution.real.job_file import Job
 from shadowprice.execution.real.limits import Limits
 
 _FIRST_PORT, _PORTS = 20_000, 12_000

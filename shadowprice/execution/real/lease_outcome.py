@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from shadowprice.execution.real.endings import Ending, Kind, ending
-from shadowprice.execution.real.lease import Lease, Tracked
+from shadowprice.execution.real.lease import Ending, Kind, Lease, Tracked, ending
 from shadowprice.execution.real.limits import Limits
 
 FINISHED, CANCELLED, FAILED = "finished", "cancelled", "failed"

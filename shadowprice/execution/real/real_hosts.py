@@ -13,16 +13,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, astuple
 from typing import Any
 
-from shadowprice.execution.real.decisions import told
+from shadowprice.execution.real.event_log import told
 from shadowprice.execution.real.granting import Grants
-from shadowprice.execution.real.host_events import Sensing
+from shadowprice.execution.real.host_events import Sensing, Turn
 from shadowprice.execution.real.lease import ABSENT, RUNNING, WAITING, Lease, Tracked
 from shadowprice.execution.real.lease_outcome import CANCELLED, Conclusion
 from shadowprice.execution.real.measuring import Progress
-from shadowprice.execution.real.replay import Journal
-from shadowprice.execution.real.resuming import Resuming
+from shadowprice.execution.real.replay import Journal, Resuming
 from shadowprice.execution.real.run import Run
-from shadowprice.execution.real.turn import Turn
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Pieces

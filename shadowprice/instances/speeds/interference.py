@@ -32,7 +32,7 @@ import numpy as np
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.speeds.locality import Locality
-from shadowprice.instances.speeds.plain_names import plain_name
+from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 from shadowprice.instances.workload import Workload
 

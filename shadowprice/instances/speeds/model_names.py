@@ -16,6 +16,13 @@ from shadowprice.instances.graphs.model_layers import (
     vgg,
 )
 
+# Names of models as traces spell them: ``VGG19``, ``vgg-19`` and ``vgg_19`` are one.
+
+
+def plain_name(name: str) -> str:
+    """A name without case, spaces, hyphens and underscores."""
+    return name.lower().translate(str.maketrans("", "", "-_ "))
+
 
 @dataclass(frozen=True)
 class _SequenceModel:

@@ -29,7 +29,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.entries import is_number, known_keys, shown
 from shadowprice.instances.files import parse_json, parse_toml
 from shadowprice.instances.speeds.locality import Locality
-from shadowprice.instances.speeds.plain_names import plain_name
+from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.workload import Workload
 
 MOST_SKEWED = 0.773

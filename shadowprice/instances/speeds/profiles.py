@@ -11,7 +11,7 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.speeds.plain_names import plain_name
+from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.speeds.profile import Profile
 from shadowprice.instances.speeds.profile_families import DEMANDS, family_profile
 from shadowprice.instances.speeds.profile_files import ANY_GANG, ProfileKey, read_profiles

@@ -25,9 +25,9 @@ from typing import Any
 
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
+from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.speeds.model_skew import LARGEST_GAIN, MOST_SKEWED, ModelSkew, ModelSkews
 from shadowprice.instances.speeds.observations import Observation
-from shadowprice.instances.speeds.plain_names import plain_name
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 
 MAX_GANG = 10**9 - 1

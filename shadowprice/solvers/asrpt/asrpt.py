@@ -43,8 +43,8 @@ from shadowprice.instances.grid import TICKS_PER_S, ceil_time
 from shadowprice.solvers.asrpt.graph_starts import GraphStarts
 from shadowprice.solvers.asrpt.predicted_jobs import PredictedJobs, knowledge
 from shadowprice.solvers.asrpt.srpt_machine import VirtualMachine
-from shadowprice.solvers.backlog import Backlog
 from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.list_scheduling import Backlog
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
 

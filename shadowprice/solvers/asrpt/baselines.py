@@ -19,8 +19,8 @@ from typing import ClassVar
 from shadowprice.errors import InputError
 from shadowprice.solvers.asrpt.graph_starts import GraphStarts
 from shadowprice.solvers.asrpt.predicted_jobs import PredictedJobs, knowledge
-from shadowprice.solvers.backlog import Backlog
 from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.list_scheduling import Backlog
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
 

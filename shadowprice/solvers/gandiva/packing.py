@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Container
 
 from shadowprice.solvers.gandiva.measured_rates import Kind, Measured, Place, gains, place_of
-from shadowprice.solvers.gandiva.nodes import free_home, spread_home
+from shadowprice.solvers.gandiva.time_slicing import free_home, spread_home
 from shadowprice.solvers.gandiva.unit_decision import Shift
 from shadowprice.solvers.gandiva.units import Unit
 

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.gavel.ledger import Ledger
 from shadowprice.solvers.gavel.online import Snapshots
-from shadowprice.solvers.gavel.rounds import Combinations, Selection, select
+from shadowprice.solvers.gavel.rounds import Combinations, Ledger, Selection, select
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.registry import allocation as find_allocation

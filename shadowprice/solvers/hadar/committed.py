@@ -12,7 +12,7 @@ estimated from the jobs seen so far, none but that of the run's own duals. Every
 taken to lose a start, a restart and a migration, so that it suffices whatever is charged. Knows:
 processing times. Preempts.
 Cost: an arrival O(rounds sold) comparisons, O(rounds changed x kinds of node x loads) and
-O(rounds bought x nodes), and a search (solvers.hadar.search); a burst of n jobs grows as n^1.0 to n^1.3
+O(rounds bought x nodes), and a search (solvers.hadar.commit_schedule); a burst of n jobs grows as n^1.0 to n^1.3
 (measured, benchmarks/hadar_decisions.py). A round O(jobs that run and wait + nodes).
 """
 
@@ -30,18 +30,16 @@ from shadowprice.errors import InputError
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.hadar.commit_schedule import Book, Commitment, Task, best_of
 from shadowprice.solvers.hadar.prices import (
-    ExponentialPrices,
-    UtilityBounds,
-    published_bounds,
-    reserved_full_at,
-)
-from shadowprice.solvers.hadar.rounds import (
     SCALES,
+    ExponentialPrices,
     Hardware,
     PriceLog,
+    UtilityBounds,
     check_settings,
     idle_before,
     overheads_of,
+    published_bounds,
+    reserved_full_at,
     round_at,
     start_exactly,
 )

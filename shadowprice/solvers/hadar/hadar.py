@@ -10,7 +10,7 @@ first round after the cluster was empty begins with the first arrival, unless ro
 Guarantee: none. The theorem is about the commit-once form, ``hadar-committed``; the dual prices that
 a run leaves in its log bound the optimum for that very run (proofs.hadar.run_certificate).
 Knows: the work left. Preempts. U_max and U_min are given, or estimated from the jobs that are there.
-Cost per decision: O(jobs x width x types x classes of nodes), see solvers.hadar.dual.
+Cost per decision: O(jobs x width x types x classes of nodes), see solvers.hadar.round_selection.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.hadar.dual import select
-from shadowprice.solvers.hadar.find import Request, Shelves
-from shadowprice.solvers.hadar.place import place
-from shadowprice.solvers.hadar.prices import ExponentialPrices, UtilityBounds, published_bounds
-from shadowprice.solvers.hadar.rounds import (
+from shadowprice.solvers.hadar.prices import (
     SCALES,
+    ExponentialPrices,
     Hardware,
     PriceLog,
+    UtilityBounds,
     check_settings,
     idle_before,
     overheads_of,
+    published_bounds,
     round_at,
     start_exactly,
 )
+from shadowprice.solvers.hadar.round_selection import Request, Shelves, place, select
 from shadowprice.solvers.job_columns import Live
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Knowledge

@@ -19,9 +19,11 @@ from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.execution.real.ledger import Ledger
-from shadowprice.execution.real.measured_overheads import LeaseTime, lease_times, measured_overheads
 from shadowprice.execution.real.measured_run import (
+    LeaseTime,
     RealJob,
+    lease_times,
+    measured_overheads,
     measured_run,
     write_cluster,
     write_measured,

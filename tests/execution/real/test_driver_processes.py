@@ -22,7 +22,7 @@ from shadowprice.execution.real.driver import execute
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
-from shadowprice.proofs.execution_ledger import verify_ledger
+from shadowprice.proofs.execution_log import verify_ledger
 from support.driver_process import (
     INTERRUPTED,
     Driver,

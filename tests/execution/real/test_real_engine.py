@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shadowprice.errors import HostError, InputError, PolicyError
 from shadowprice.execution.hosts.protocol import Order
 from shadowprice.execution.real.ledger import Ledger
-from shadowprice.proofs.execution_ledger import verify_ledger
+from shadowprice.proofs.execution_log import verify_ledger
 from shadowprice.solvers.registry import policies
 from support.fake_host import two_nodes
 from support.fake_run import FakeRun, KilledDriver, events, log

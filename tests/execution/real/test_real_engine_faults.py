@@ -20,7 +20,7 @@ from shadowprice.execution.real.real_hosts import RealHosts
 from shadowprice.execution.real.run import Run
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
-from shadowprice.proofs.execution_ledger import verify_ledger
+from shadowprice.proofs.execution_log import verify_ledger
 from support.fake_host import two_nodes
 from support.fake_run import LIMITS, FakeRun, KilledDriver, events, log
 

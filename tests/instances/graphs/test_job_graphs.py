@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.instances.graph_strategies import job_graphs, mappings, networks
 from shadowprice.instances.graphs.graph_file import load_job_graph
 from shadowprice.instances.graphs.iteration_time import (
     Network,
@@ -37,6 +36,7 @@ from shadowprice.instances.graphs.published_models import (
     layered_model,
     model_job_graph,
 )
+from shadowprice.instances.strategies import job_graphs, mappings, networks
 
 NETWORK = Network(100.0, 8.0, 4)
 PER_JOB = dataclasses.replace(NETWORK, sharing="per-job")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.instances.graph_strategies import job_graphs
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph
+from shadowprice.instances.strategies import job_graphs
 from shadowprice.models.asrpt import cut_bytes
 from shadowprice.proofs.asrpt import heavy_edge
 from shadowprice.proofs.gavel import pop

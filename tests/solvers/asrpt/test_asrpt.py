@@ -27,7 +27,7 @@ from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.asrpt.srpt_machine import VirtualMachine, virtual_completions
-from shadowprice.solvers.backlog import Backlog
+from shadowprice.solvers.list_scheduling import Backlog
 from shadowprice.solvers.offline.bounds import fluid_ticks
 from shadowprice.solvers.policy import Knowledge, Policy
 from shadowprice.solvers.registry import policies, policy

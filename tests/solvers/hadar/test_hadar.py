@@ -33,18 +33,23 @@ from shadowprice.solvers.hadar.commit_schedule import (
     tasks_of,
 )
 from shadowprice.solvers.hadar.committed import HadarCommitted
-from shadowprice.solvers.hadar.dual import select
-from shadowprice.solvers.hadar.find import Request, Shelves, find_alloc, take
 from shadowprice.solvers.hadar.hadar import Hadar
 from shadowprice.solvers.hadar.offline.branch_and_price import optimum
-from shadowprice.solvers.hadar.place import place
 from shadowprice.solvers.hadar.prices import (
     ExponentialPrices,
+    PriceLog,
     UtilityBounds,
     published_bounds,
     reserved_full_at,
 )
-from shadowprice.solvers.hadar.rounds import PriceLog
+from shadowprice.solvers.hadar.round_selection import (
+    Request,
+    Shelves,
+    find_alloc,
+    place,
+    select,
+    take,
+)
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.state import State
 

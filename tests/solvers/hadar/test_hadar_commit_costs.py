@@ -13,12 +13,18 @@ from numpy.typing import NDArray
 
 import shadowprice as sp
 from shadowprice.analysis.decision_time import first_decisions_s
-from shadowprice.solvers.hadar.commit_schedule import Book, Task, best_schedule, commit
+from shadowprice.solvers.hadar.commit_schedule import (
+    Book,
+    Menu,
+    Task,
+    best_schedule,
+    by_labels,
+    by_level,
+    commit,
+)
 from shadowprice.solvers.hadar.committed import HadarCommitted
-from shadowprice.solvers.hadar.menu import Menu
 from shadowprice.solvers.hadar.node_classes import Wanted
 from shadowprice.solvers.hadar.prices import ExponentialPrices, UtilityBounds
-from shadowprice.solvers.hadar.search import by_labels, by_level
 
 TYPES = 3
 

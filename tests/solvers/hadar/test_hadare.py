@@ -35,9 +35,9 @@ from shadowprice.solvers.hadar.copies import (
     Payoff,
     ShortestFirst,
     assign,
+    split_steps,
     value_of,
 )
-from shadowprice.solvers.hadar.copy_steps import split_steps
 
 TYPES = ("v100", "p100", "k80")
 ORDERS: list[Order] = [Payoff(), ShortestFirst(), FirstCome()]

@@ -16,7 +16,7 @@ from types import ModuleType
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.lease_records import read_text_tail
+from shadowprice.execution.hosts.lease_files import read_text_tail
 from shadowprice.execution.hosts.local.claims import Claims, claims_folder
 from shadowprice.execution.hosts.local.discovery import FoundGpu, find_gpus, load_nvml
 from shadowprice.execution.hosts.protocol import (

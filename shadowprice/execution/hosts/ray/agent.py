@@ -23,12 +23,12 @@ from shadowprice.execution.hosts.lease_files import (
     LeaseReader,
     ask_stop,
     read_supervisor,
+    read_text_tail,
     renew,
     supervisor_argv,
     supervisor_lives,
     void,
 )
-from shadowprice.execution.hosts.lease_records import read_text_tail
 from shadowprice.execution.supervision.files import read_json, take_lock, write_text
 from shadowprice.execution.supervision.processes import TAG, bury, processes
 

@@ -20,8 +20,7 @@ from shadowprice.execution.hosts.ray.claims import (
     found_node,
     slots_of,
 )
-from shadowprice.execution.hosts.ray.nodes import Member, members
-from shadowprice.execution.hosts.ray.storage import check_shared
+from shadowprice.execution.hosts.ray.nodes import Member, check_shared, members
 
 ANSWER_S = 3.0
 """An actor that does not answer for so long is passed over until the next time."""

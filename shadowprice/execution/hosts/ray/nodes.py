@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import HostError
+from shadowprice.execution.supervision.files import take_lock, write_json
 
 _TYPE = "accelerator_type:"
 _TYPE_LABEL = "ray.io/accelerator-type"
@@ -110,3 +115,48 @@ def _gpu_type(row: Mapping[str, Any], name: str) -> str:
             "each type, with CUDA_VISIBLE_DEVICES set"
         )
     return types[0] if types else str(row.get("Labels", {}).get(_TYPE_LABEL, "GPU"))
+
+
+# Whether the nodes of a cluster share the state directory with the driver, locks included.
+
+
+def check_shared(state: Path, probe: Callable[[str], Mapping[str, tuple[str, bool]]]) -> None:
+    """Write a file that nodes are to read, lock a file that they are not to lock, read answers.
+
+    Parameters
+    ----------
+    probe : callable
+        Given a folder of the state directory, what each node read there and whether it found the
+        lock taken; each leaves a file (:meth:`.ray_agent.Agent.probe`).
+
+    Raises
+    ------
+    HostError
+        If a node does not share the directory, or not its locks, by which a node's leases and
+        stale writers are told.
+    """
+    name, token = f".probe-{secrets.token_hex(4)}", secrets.token_hex(8)
+    folder = state / name
+    folder.mkdir(mode=0o700)
+    try:
+        write_json(f"{folder}/probe.json", {"token": token})
+        lock = take_lock(str(folder))
+        answers = probe(name)
+        left = len(list(folder.glob(f"answer-*-{token}")))
+        if lock is not None:
+            os.close(lock)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    blind = sorted(node for node, (text, _) in answers.items() if text != token)
+    if blind or left < len(answers):
+        raise HostError(
+            f"hosts ray: node {', '.join(blind or sorted(answers))} does not share the state "
+            f"directory {state} with this one; put --state on storage that all nodes mount at the "
+            "same place, and run Ray there as the same user"
+        )
+    unlocked = sorted(node for node, (_, locked) in answers.items() if not locked)
+    if unlocked:
+        raise HostError(
+            f"hosts ray: on node {', '.join(unlocked)} locks in the state directory {state} do not "
+            "hold; use storage with locks across machines, NFSv4 for instance"
+        )

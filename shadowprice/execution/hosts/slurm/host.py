@@ -1,10 +1,10 @@
 """Slurm: one job for each rank of a lease, by the command line alone.
 
 A lease is one ``--no-requeue`` job with its epoch in its environment; stopping it is ``scancel``.
-Leases that share devices are in one job (:mod:`.slurm_agent`), since Slurm lets nobody choose who
+Leases that share devices are in one job (:mod:`.agent`), since Slurm lets nobody choose who
 shares one. Slurm also chooses *which* devices of a node a job gets: the run's ``n0/gpu:1`` is a place
 in a count, and ``CUDA_VISIBLE_DEVICES`` is what Slurm sets. Its own queue decides when a job starts;
-on a cluster with other users, run inside one long allocation instead (:mod:`.slurm_pilot`).
+on a cluster with other users, run inside one long allocation instead (:mod:`.pilot`).
 
 The state directory must be on storage that the driver and all nodes share, with locks that work
 between them (NFS 4, Lustre mounted with ``flock``). Tested with Slurm 22.05.8.

@@ -7,7 +7,7 @@ seconds x GPUs. Rounds start at 0, but at 1 s for a static trace, all of whose j
 the first second.
 
 ``+tune``, and FTF, DRF and TETRIS, also ``+fair``, read the jobs' profiles; their rules are in
-``synergy_peer.py``. All of them reproduce the recorded runs to the second.
+``rounds.py``. All of them reproduce the recorded runs to the second.
 """
 
 from __future__ import annotations

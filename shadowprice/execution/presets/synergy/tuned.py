@@ -1,6 +1,6 @@
 """The published Synergy simulator's runs with CPUs and memory as recipes that the engine can verify.
 
-The peer's rounds are simulated first (``synergy_peer.py``). The recipe then is: work is what the peer
+The peer's rounds are simulated first (``rounds.py``). The recipe then is: work is what the peer
 counted, 300 s x speed for every round a job ran in; a profile has the two speeds of the peer; a
 policy repeats the rounds. So the engine runs them and the verifier checks them: nodes, CPUs, memory,
 and that every job does exactly the work counted. Iterations are in whole numbers a round, and a job

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from shadowprice.execution.real.copies.rates import ForkRates, Measured
-from shadowprice.execution.real.endings import Ending, Kind
-from shadowprice.execution.real.lease import RUNNING, WAITING, Lease, Tracked
+from shadowprice.execution.real.lease import RUNNING, WAITING, Ending, Kind, Lease, Tracked
 from shadowprice.execution.real.lease_outcome import CANCELLED, Conclusion
 from shadowprice.execution.real.run import Run
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from shadowprice.execution.real.copies.books import Fork
-from shadowprice.execution.real.endings import Ending, Kind
-from shadowprice.execution.real.lease import Lease, Tracked
+from shadowprice.execution.real.lease import Ending, Kind, Lease, Tracked
 from shadowprice.execution.real.lease_outcome import (
     CANCELLED,
     FAILED,

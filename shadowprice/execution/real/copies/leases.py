@@ -16,10 +16,9 @@ from pathlib import Path
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.job import last_checkpoint
-from shadowprice.execution.real.commits import last_commit
+from shadowprice.execution.real.checkpoints import last_commit, raise_fence
 from shadowprice.execution.real.copies.averaging import commit_average
 from shadowprice.execution.real.copies.books import Fork
-from shadowprice.execution.real.fence import raise_fence
 from shadowprice.execution.real.lease import Lease
 from shadowprice.execution.real.measuring import number
 from shadowprice.execution.real.run import Run

@@ -22,8 +22,7 @@ from shadowprice.execution.real.copies.books import Books, Copy
 from shadowprice.execution.real.copies.policy import ForkPolicy
 from shadowprice.execution.real.lease import Tracked
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.solvers.hadar.copies import ForkView, Grant, assign
-from shadowprice.solvers.hadar.copy_steps import split_steps
+from shadowprice.solvers.hadar.copies import ForkView, Grant, assign, split_steps
 
 
 @dataclass(frozen=True)

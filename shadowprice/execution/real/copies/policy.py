@@ -17,7 +17,7 @@ from shadowprice.solvers.hadar.copies import ORDERS, Order
 from shadowprice.solvers.registry import FORKS, chosen
 
 if TYPE_CHECKING:
-    from shadowprice.execution.real.job_spec import Job
+    from shadowprice.execution.real.job_file import Job
     from shadowprice.execution.real.settings import Settings
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from shadowprice.execution.real.copies.books import Fork
 from shadowprice.execution.real.copies.rates import ForkRates, Measured
-from shadowprice.execution.real.endings import Ending
 from shadowprice.execution.real.event_log import copy_of
-from shadowprice.execution.real.lease import Lease
+from shadowprice.execution.real.lease import Ending, Lease
 from shadowprice.execution.real.lease_outcome import FINISHED, Conclusion
 from shadowprice.execution.real.measuring import timed
 from shadowprice.execution.real.run import Run

@@ -3,7 +3,7 @@ r"""Hadar's offline optimum where the worst job counts: makespan, and the larges
 The objectives that Hadar derives from its utilities (spec sec. 2.2, recalled) but that no sum of
 utilities expresses. A cost that does not fall with the round of completion is at most c for all jobs
 iff each is complete by the last round in which it costs at most c; whether such deadlines can all be
-kept is decided in integers (:mod:`hadar_offline_deadlines`). The least c is found by bisection over
+kept is decided in integers (:mod:`.feasibility`). The least c is found by bisection over
 the costs that occur. Derived.
 
 Complexity: O(log(jobs x rounds)) decisions, each exponential in the worst case.
@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.round_plan import Plan
-from shadowprice.instances.utility import minus_completion
+from shadowprice.instances.utility import Plan, minus_completion
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.demand import Demand
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Verdict
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Demand, Verdict, place
 from shadowprice.solvers.hadar.offline.pricing import states_of
-from shadowprice.solvers.hadar.offline.round_nodes import place
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,18 @@ r"""Hadar's offline optimum by branch and price over schedules.
 
 The schedule form (Hadar, sec. on the offline problem; spec sec. 2.2, recalled) has a variable for
 every schedule of every job. Its relaxation is solved by column generation: :class:`Master` holds
-the schedules found so far, and the dual subroutine (:mod:`hadar_pricing`) finds, under its prices,
+the schedules found so far, and the dual subroutine (:mod:`.pricing`) finds, under its prices,
 the most profitable schedule of each job. For any prices
 
 .. math:: \sum_j \max(0, \max_s \text{payoff}_j(s)) + \sum_t \sum_S c(S) \pi_S(t)
 
 bounds the optimum (weak duality), so a node is given up as soon as that is no more than the best
 plan known. At the root the relaxation is made tighter by what fits into one round
-(:mod:`hadar_offline_packing`), which was measured to close more than half of its gap and to save
+(:mod:`.cuts`), which was measured to close more than half of its gap and to save
 nine nodes of ten, and the best plan better by planning a few jobs afresh at a time
-(:mod:`hadar_offline_neighbours`), as completions are ruled out by the difference. Nodes are split
+(:mod:`.heuristics`), as completions are ruled out by the difference. Nodes are split
 on completions first, as only they have a value. Where completions are whole but schedules are not,
-:mod:`hadar_offline_conflicts` decides whether they can be kept, which gives a plan or a cut; before
+:mod:`.cuts` decides whether they can be kept, which gives a plan or a cut; before
 that was added most nodes were splits on rounds, which are alike. Only if that takes too long are
 rounds split. Derived (branch, price and cut; branch and check, Thorsteinsson, CP 2001).
 
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import heapq
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import floor, gcd
@@ -33,19 +34,230 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.round_plan import Plan
-from shadowprice.instances.utility import UtilityTable
+from shadowprice.instances.utility import Plan, UtilityTable
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.bounds_from_prices import Pricing
-from shadowprice.solvers.hadar.offline.branching import Node, branch, completions, running
-from shadowprice.solvers.hadar.offline.cuts import Conflicts, Effort
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines
-from shadowprice.solvers.hadar.offline.heuristics import Plans
+from shadowprice.solvers.hadar.offline.cuts import Conflicts, Effort, Packing
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, place
+from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
 from shadowprice.solvers.hadar.offline.master import Master, Relaxed
-from shadowprice.solvers.hadar.offline.neighbours import Neighbours
-from shadowprice.solvers.hadar.offline.packing_cuts import Packing
-from shadowprice.solvers.hadar.offline.pricing import states_of
-from shadowprice.solvers.hadar.offline.round_nodes import place
+from shadowprice.solvers.hadar.offline.pricing import Paths, States, states_of
+
+# Nodes of the search for Hadar's offline optimum: what schedules are still allowed.
+
+
+_WHOLE = 1e-6
+"""Shares this close to 0 or 1 count as 0 or 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A part of all choices of schedules.
+
+    Parameters
+    ----------
+    bound : float
+        No choice in this part is worth more.
+    ends : ndarray of bool, shape (jobs, rounds + 1)
+        Rounds in which a job may complete; last whether it may be left out.
+    allowed : ndarray of bool, shape (jobs, rounds, levels + 1)
+        What a job that is not complete may do in a round: its levels, and last to idle.
+    narrowed : bool
+        Whether less is allowed than at the root.
+    """
+
+    bound: float
+    ends: NDArray[np.bool_]
+    allowed: NDArray[np.bool_]
+    narrowed: bool = False
+
+    @classmethod
+    def root(cls, jobs: RoundJobs) -> Node:
+        """All choices."""
+        widest = max((len(levels) for levels in jobs.levels), default=0)
+        allowed = np.zeros((jobs.jobs, jobs.rounds, widest + 1), dtype=bool)
+        for job, levels in enumerate(jobs.levels):
+            allowed[job, int(jobs.first[job]) :, : len(levels)] = True
+        allowed[:, :, -1] = True
+        ends = np.ones((jobs.jobs, jobs.rounds + 1), dtype=bool)
+        return cls(float("inf"), ends, allowed)
+
+    def columns(self, master: Master) -> NDArray[np.bool_]:
+        """Which schedules of a master this part allows."""
+        may: NDArray[np.bool_] = self.ends[master.job, master.end]
+        if not self.narrowed:
+            return may
+        rounds = np.arange(master.jobs.rounds)
+        # IDLE is -1, the last entry of what is allowed; nothing is asked of a job that is left out.
+        allowed = self.allowed[master.job[:, None], rounds, master.levels]
+        last = np.where(master.end < master.jobs.rounds, master.end, -1)
+        may &= np.all(allowed | (rounds > last[:, None]), axis=1)
+        return may
+
+
+def branch(node: Node, master: Master, relaxed: Relaxed) -> tuple[Node, Node] | None:
+    """Two parts that hold every choice of a node, neither of which holds the relaxed solution.
+
+    On when a job completes, if that is open for one; else on whether a job runs in a round; else
+    on how fast. None if the solution is integral in all three, and so gives a plan. The part
+    nearer to the relaxed solution comes first.
+    """
+    found = _by_completion(node, master.jobs, completions(node, master, relaxed))
+    if found is not None:
+        return found
+    used = np.flatnonzero(relaxed.share > _WHOLE)
+    job, share = master.job[used], relaxed.share[used]
+    doing = np.zeros(node.allowed.shape)
+    rounds = np.arange(master.jobs.rounds)
+    np.add.at(doing, (job[:, None], rounds, master.levels[used]), share[:, None])
+    return _by_round(node, master.jobs, doing)
+
+
+def completions(node: Node, master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
+    """How much of each job completes in each round, shape (jobs, rounds + 1)."""
+    found = np.zeros(node.ends.shape)
+    # Schedules may have been added since.
+    n = len(relaxed.share)
+    np.add.at(found, (master.job[:n], master.end[:n]), relaxed.share)
+    return found
+
+
+def running(master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
+    """How much of each job runs in each round at each level, shape (rounds, jobs, levels)."""
+    jobs = master.jobs
+    widest = max((len(levels) for levels in jobs.levels), default=0)
+    found = np.zeros((jobs.rounds, jobs.jobs, widest + 1))
+    used = np.flatnonzero(relaxed.share > 0.0)
+    rounds = np.arange(jobs.rounds)
+    where = (rounds, master.job[used, None], master.levels[used])
+    np.add.at(found, where, relaxed.share[used, None])
+    # IDLE is -1, the last level.
+    return found[:, :, :-1]
+
+
+def _by_completion(
+    node: Node, jobs: RoundJobs, completes: NDArray[np.float64]
+) -> tuple[Node, Node] | None:
+    until = np.cumsum(completes, axis=1)
+    open_ = np.minimum(until, 1.0 - until)
+    if open_.max(initial=0.0) <= _WHOLE:
+        return None
+    # The job whose utility is least certain. Trying several jobs in the programme first (strong
+    # branching) was measured to save a third of the nodes and no time.
+    utility = jobs.utility.values
+    mean = (completes * utility).sum(axis=1)
+    variance = (completes * utility**2).sum(axis=1) - mean**2
+    job = int(np.argmax(np.where(open_.max(axis=1) > _WHOLE, variance, -np.inf)))
+    end = int(np.argmax(open_[job]))
+    rounds = np.arange(jobs.rounds + 1)
+    early = replace(node, ends=_with(node.ends, job, node.ends[job] & (rounds <= end)))
+    late = replace(node, ends=_with(node.ends, job, node.ends[job] & (rounds > end)))
+    return (early, late) if until[job, end] >= 0.5 else (late, early)
+
+
+def _by_round(node: Node, jobs: RoundJobs, doing: NDArray[np.float64]) -> tuple[Node, Node] | None:
+    """Cumulated over levels from the fastest on: whether a job runs, and at least how fast."""
+    at_least = np.cumsum(doing[:, :, :-1], axis=2)
+    open_ = np.minimum(at_least, 1.0 - at_least)
+    open_[open_ <= _WHOLE] = 0.0
+    if not open_.any():
+        return None
+    running = open_[:, :, -1] * jobs.gang[:, None]
+    if running.any():
+        job, t = (int(i) for i in np.unravel_index(np.argmax(running), running.shape))
+        level = at_least.shape[2] - 1
+    else:
+        job, t, level = (int(i) for i in np.unravel_index(np.argmax(open_), open_.shape))
+    fast = np.arange(doing.shape[2]) <= level
+    rounds = np.arange(jobs.rounds + 1)
+    yes = replace(
+        node,
+        allowed=_with(node.allowed, (job, t), node.allowed[job, t] & fast),
+        ends=_with(node.ends, job, node.ends[job] & (rounds >= t) & (rounds < jobs.rounds)),
+        narrowed=True,
+    )
+    slow = _with(node.allowed, (job, t), node.allowed[job, t] & ~fast)
+    no = replace(node, allowed=slow, narrowed=True)
+    return (yes, no) if at_least[job, t, level] >= 0.5 else (no, yes)
+
+
+def _with(
+    table: NDArray[np.bool_], place: int | tuple[int, int], row: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    changed = table.copy()
+    changed[place] = row
+    return changed
+
+
+# Bounds from prices and new schedules for the master, for all jobs of a node at once.
+#
+# A schedule pays, by round, the prices of the rows of capacity that its level asks and those of the
+# cuts of :mod:`.cuts` in which the level has a weight; its completion pays those of
+# :mod:`.cuts`. All are known by round and level, or by completion, so the shortest
+# paths of :mod:`.pricing` stay exact.
+#
+# Complexity: that of the shortest paths.
+
+
+_PER_JOB = 4
+"""Schedules added for a job at a time, each with another completion."""
+
+
+class Pricing:
+    """Prices schedules for a master.
+
+    Parameters
+    ----------
+    master : Master
+        Gets the schedules.
+    states : sequence of States
+        By job.
+    """
+
+    def __init__(self, master: Master, states: Sequence[States]) -> None:
+        self.master, self.paths = master, Paths(states, master.jobs.rounds)
+        # Levels of all jobs in one array; what a job has not is never allowed.
+        width = (self.paths.levels, len(master.demand.capacity))
+        self.asked = np.zeros((master.jobs.jobs, *width))
+        for job, asked in enumerate(master.demand.gpus):
+            self.asked[job, : len(asked)] = asked
+
+    def price(self, node: Node, relaxed: Relaxed) -> tuple[float, NDArray[np.float64], int]:
+        """What the duals of a relaxed master are worth, and schedules that it lacks.
+
+        Returns
+        -------
+        value : float
+            Bound of the node by weak duality.
+        payoffs : ndarray, shape (jobs, rounds + 1)
+            Best payoff by completion, -inf where there is none.
+        new : int
+            Schedules added.
+        """
+        jobs, master, paths = self.master.jobs, self.master, self.paths
+        value = float((relaxed.price @ master.demand.capacity).sum() + relaxed.cuts @ master.limits)
+        worth = jobs.utility.values - np.tensordot(relaxed.cuts, master.weights, axes=1)
+        price = np.tensordot(relaxed.price, self.asked, axes=(1, 2))
+        paid = np.flatnonzero(relaxed.cuts)
+        np.add.at(price, master.at[paid],
+                  relaxed.cuts[paid, None, None] * master.running[paid, :, :-1])  # fmt: skip
+        price = price.transpose(0, 2, 1)
+        cost = np.where(node.allowed[:, :, :-1].transpose(1, 2, 0), price, np.inf)
+        idle = np.where(node.allowed[:, :, -1].T, 0.0, np.inf)
+        before, complete = paths.forward(cost, idle)
+        payoffs = np.where(node.ends, worth, -np.inf)
+        payoffs[:, :-1] -= complete
+        value += float(payoffs.max(axis=1).sum())
+        order = np.argsort(-payoffs[:, :-1], axis=1, kind="stable")[:, :_PER_JOB]
+        wanted = [
+            (job, end)
+            for job, ends in enumerate(order.tolist())
+            for end in ends
+            if payoffs[job, end] > relaxed.payoff[job] + 1e-7
+        ]
+        found = paths.schedules(cost, idle, before, wanted)
+        new = [(job, end, path) for (job, end), path in zip(wanted, found, strict=True)]
+        return value, payoffs, master.add(new)
+
 
 _ROOT = Effort(5, candidates=12, check_s=0.1, strengthen_s=0.05, cuts=5, whole=False)
 _NODE = Effort(1000, candidates=1, check_s=0.5, strengthen_s=0.0, cuts=1, whole=True)

@@ -1,7 +1,7 @@
 r"""Hadar's schedule form over the schedules found so far, kept in the solver.
 
-Rows are those of :mod:`hadar_offline_demand`, one a job, and the cuts of
-:mod:`hadar_offline_conflicts` (on completions) and :mod:`hadar_offline_packing` (on a round).
+Rows are those of :mod:`.feasibility`, one a job, and the cuts of
+:mod:`.cuts` (on completions) and :mod:`.cuts` (on a round).
 A job that is left out has the schedule that never runs, so every job has exactly one. Columns are
 only ever added, and allowed or forbidden by their upper bounds, so every solve starts from the
 last basis. ``models/hadar.py`` has the same programme in Pyomo; tests hold the two equal.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.demand import Demand
+from shadowprice.solvers.hadar.offline.feasibility import Demand
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels
 from shadowprice.solvers.programs.highs import Outcome, Series, Vertex
 

@@ -19,8 +19,7 @@ from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts.ray.agent import Agent
 from shadowprice.execution.hosts.ray.calls import RayThread
 from shadowprice.execution.hosts.ray.claims import slots_of
-from shadowprice.execution.hosts.ray.nodes import members, node_names
-from shadowprice.execution.hosts.ray.storage import check_shared
+from shadowprice.execution.hosts.ray.nodes import check_shared, members, node_names
 from shadowprice.execution.hosts.registry import open_host
 from support.paths import ROOT
 

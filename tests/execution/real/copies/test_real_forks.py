@@ -30,8 +30,7 @@ from shadowprice.execution.real.driver import execute
 from shadowprice.execution.real.ledger import Ledger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
-from shadowprice.proofs.execution_ledger import verify_ledger
-from shadowprice.proofs.execution_log import Rejected, verify_log
+from shadowprice.proofs.execution_log import Rejected, verify_ledger, verify_log
 from support.driver_process import (
     Driver,
     kill_left_over,

@@ -23,11 +23,9 @@ from shadowprice.models.hadar import GpuSchedule, dual, schedule_form, time_inde
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 from shadowprice.solvers.hadar.offline.cuts import Conflicts
-from shadowprice.solvers.hadar.offline.demand import Demand
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Demand, place
 from shadowprice.solvers.hadar.offline.heuristics import Plans
 from shadowprice.solvers.hadar.offline.pricing import states_of
-from shadowprice.solvers.hadar.offline.round_nodes import place
 from shadowprice.solvers.programs.compile import compile_model
 from support.hadar_plans import ROUND_S, brute_force, check, make, schedules
 

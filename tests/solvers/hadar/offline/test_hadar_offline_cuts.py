@@ -9,16 +9,12 @@ from hypothesis import strategies as st
 
 from shadowprice.instances.utility import effective_throughput
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.bounds_from_prices import Pricing
-from shadowprice.solvers.hadar.offline.branching import Node, running
-from shadowprice.solvers.hadar.offline.demand import Demand
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines
-from shadowprice.solvers.hadar.offline.heuristics import Plans
+from shadowprice.solvers.hadar.offline.branch_and_price import Node, Pricing, running
+from shadowprice.solvers.hadar.offline.cuts import Packing
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Demand, place
+from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
 from shadowprice.solvers.hadar.offline.master import Master
-from shadowprice.solvers.hadar.offline.neighbours import Neighbours
-from shadowprice.solvers.hadar.offline.packing_cuts import Packing
 from shadowprice.solvers.hadar.offline.pricing import states_of
-from shadowprice.solvers.hadar.offline.round_nodes import place
 from support.hadar_plans import ROUND_S, brute_force, check, make
 
 CLUSTERS = ("1x3:a,1x2:b", "1x3:a,1x1:b,1x2:c", "1x4:a")
