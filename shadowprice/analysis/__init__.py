@@ -1,1 +1,1 @@
-"""What it shows: outcomes and their metrics, comparisons with what was possible, plots."""
+"""Analysis: outcomes and their metrics, comparisons with what was possible, plots."""

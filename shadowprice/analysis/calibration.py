@@ -1,4 +1,4 @@
-r"""How good predictions were: share of jobs per error, and the worst factors.
+r"""Calibration of predictions: share of jobs per error, and the worst factors.
 
 The error of a job is :math:`|\tilde n - n| / n`, as in the figure of A-SRPT's paper (its caption;
 the bins are ours).

@@ -1,4 +1,4 @@
-"""How far each policy is from what was possible: costs against a certified bound or optimum."""
+"""Comparison of policies with what was possible: costs against a certified bound or optimum."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Row:
 
     @property
     def bound_kind(self) -> str:
-        """How the certified bound was found."""
+        """Method by which the certified bound was found."""
         return self.bound.kind
 
     @property
@@ -123,7 +123,7 @@ class Row:
 
     @property
     def certified(self) -> bool:
-        """Whether the bound holds in exact arithmetic; the schedule is verified in any case."""
+        """True if the bound holds in exact arithmetic; the schedule is verified in any case."""
         return self.bound.certified
 
     @property
@@ -215,7 +215,7 @@ class Comparison:
         return table
 
     def to_dict(self) -> dict[str, object]:
-        """What ``--json`` prints."""
+        """Data that ``--json`` prints."""
         return {"objective": str(self.objective), "policies": [row.to_dict() for row in self.rows]}
 
     def plot(self) -> Figure:
@@ -310,7 +310,7 @@ def _groups(outcomes: Mapping[str, Outcome]) -> list[dict[str, Outcome]]:
 
 
 def _alike(one: Instance, other: Instance) -> bool:
-    """Whether a bound of one instance is one of the other: the same jobs, charges and best of speeds."""
+    """True if a bound of one instance is one of the other: same jobs, charges and best speeds."""
     return (
         one.workload == other.workload
         and one.overheads == other.overheads

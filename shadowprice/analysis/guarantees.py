@@ -1,4 +1,4 @@
-"""What a theorem says of a policy on the instance at hand, beside what was measured.
+"""Guarantees of theorems for a policy on the instance at hand, beside what was measured.
 
 A theorem is told where its hypotheses hold of the run, and else which of them fail.
 """
@@ -59,7 +59,7 @@ class Guarantee:
 
     @property
     def theorem(self) -> str:
-        """Where it is stated and proven."""
+        """Name under which the theorem is stated and proven."""
         return "ASRPT-pred" if self.delayed else "ASRPT-sharper"
 
     def sentence(self, policy: str) -> str:
@@ -100,7 +100,7 @@ def described(outcome: Outcome, recipe: Recipe, objective: Objective) -> Describ
 
 
 def guarantee(outcome: Outcome, run: DescribedRun) -> Guarantee | Silence | None:
-    """What theorems say of the total completion time of a run; None of a policy that has none.
+    """Guarantee by theorems of a run's total completion time; None for a policy that has none.
 
     Predictions are made again, from the same completions.
 
@@ -135,7 +135,7 @@ def guarantee(outcome: Outcome, run: DescribedRun) -> Guarantee | Silence | None
 
 
 def _of_the_grid(gangs: Gangs) -> Fraction:
-    """What starting at whole ticks adds to the factor.
+    """Amount that starting at whole ticks adds to the factor.
 
     The proofs let j start from C_j^V on, the cluster from the next tick on, which is later by as much
     for j and by no more for the jobs before it: C_j grows by that at most.

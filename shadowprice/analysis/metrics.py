@@ -32,7 +32,7 @@ from shadowprice.instances.schedule import Schedule
 
 
 class Rows(Protocol):
-    """Who ran from when to when: a schedule, or a record of copies."""
+    """Jobs, starts and ends of runs: rows of a schedule, or of a record of copies."""
 
     @property
     def job(self) -> NDArray[np.int64]:

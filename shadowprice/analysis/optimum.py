@@ -24,7 +24,7 @@ from shadowprice.solvers.programs.compile import Standing
 
 @dataclass(frozen=True, eq=False)
 class VerifiedOptimum:
-    """What is known of the offline optimum of a class of schedules.
+    """Offline optimum of a class of schedules, as far as it is known.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def exact_cost(instance: Instance, goal: Objective, ends_s: NDArray[np.float64])
 
 
 def attains(instance: Instance, goal: Objective, bound: Bound, schedule: Schedule) -> bool:
-    """Whether a schedule passes the verifier on the instance, is of the bound's class and costs the bound."""
+    """True if a schedule passes the verifier, is of the bound's class and costs the bound."""
     cost = verified_cost(instance, goal, schedule)
     return (
         cost is not None

@@ -132,7 +132,7 @@ class Semantics:
         return replace(recipe, rounds=Rounds(length_s, first_s), overheads=overheads)
 
     def conditions(self, workload: Workload, cluster: Cluster) -> Conditions | None:
-        """What speeds of runs depend on, None if on nothing but their GPUs."""
+        """Conditions that speeds of runs depend on, None if on nothing but their GPUs."""
         profiles, skews, growth = self.profiles, self.skews, self.growth
         if profiles is None and skews is None and growth is None:
             return None

@@ -143,7 +143,7 @@ def policy_name(policy: str | Policy | ForkSettings) -> str:
 
 
 def sets_prices(policy: Policy) -> bool:
-    """Whether a policy can keep the prices it sets."""
+    """True if a policy can keep the prices it sets."""
     from shadowprice.solvers.hadar.committed import HadarCommitted
     from shadowprice.solvers.hadar.hadar import Hadar
 

@@ -1,4 +1,4 @@
-"""How a proven ratio is written: as a factor, rounded so that the sentence stays true."""
+"""Wording of a proven ratio: a factor, rounded so that the sentence stays true."""
 
 from __future__ import annotations
 

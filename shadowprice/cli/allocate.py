@@ -64,7 +64,7 @@ def _verified(found: Allocation) -> bool:
 
 
 def _report(found: Allocation, verified: bool, reasons: bool) -> dict[str, Any]:
-    """What ``--json`` prints; jobs by position where the input did not name them."""
+    """Data that ``--json`` prints; jobs by position where the input did not name them."""
     from shadowprice.solvers.gavel.explain import explain
 
     names: dict[str, Any] = {

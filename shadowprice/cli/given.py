@@ -1,4 +1,4 @@
-"""What the options of ``simulate`` and ``compare`` describe: jobs, a cluster, switches."""
+"""Inputs from the options of ``simulate`` and ``compare``: jobs, a cluster, switches."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def place_command(
 
 
 def _report(graph: JobGraph, mapping: StageMapping, network: Network) -> dict[str, Any]:
-    """What ``--json`` prints: seconds and bytes of one iteration."""
+    """Data that ``--json`` prints: seconds and bytes of one iteration."""
     from shadowprice.instances.graphs.iteration_time import (
         iteration_s,
         longest_iteration_s,

@@ -89,7 +89,7 @@ def profile_command(
 
 
 def _record(found: Measurement, storage: Storage, command: list[str]) -> dict[str, object]:
-    """How a table was found: finite numbers only, for JSON has no others."""
+    """Record of the measurement of a table: finite numbers only, for JSON has no others."""
     from shadowprice.execution.profiling.limited_command import CPUS_VARIABLE
 
     bandwidth = storage.memory_gb_per_s_per_cpu

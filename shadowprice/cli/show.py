@@ -1,4 +1,4 @@
-"""What the commands print: results to stdout, everything else to stderr."""
+"""Output of the commands: results to stdout, everything else to stderr."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where it runs: the engine, simulated hosts, presets of published simulators."""
+"""Execution: the engine, simulated hosts, presets of published simulators."""

@@ -31,7 +31,7 @@ _IDLE_WAKES = 100_000
 
 @dataclass(frozen=True)
 class Rounds:
-    """When decisions are due.
+    """Times at which decisions are due.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Run:
-    """What the engine did: a schedule that nobody has verified yet."""
+    """Result of the engine: a schedule that nobody has verified yet."""
 
     instance: Instance
     schedule: Schedule
@@ -176,7 +176,7 @@ class Engine:
         return event_s
 
     def _due_s(self, event_s: float) -> float:
-        """When to decide about an event [s]."""
+        """Time of the decision about an event [s]."""
         return event_s if self.rounds.length_s == 0.0 else self.rounds.due_s(event_s)
 
     def _sense(self, now_s: float) -> None:

@@ -1,4 +1,4 @@
-"""What the engine asks of hosts, simulated or real."""
+"""Interface of the engine to hosts, simulated or real."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Hosts(Protocol):
         """Take the next completion: job, time [s], and the GPUs it held."""
 
     def end_s(self, job: int) -> float:
-        """When a running job ends if nothing changes [s]."""
+        """Time at which a running job ends if nothing changes [s]."""
 
     def start(
         self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE

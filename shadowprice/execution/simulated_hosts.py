@@ -122,7 +122,7 @@ class SimulatedHosts:
         return ran, left, *self._begin(job, pieces, at_s, debt, partner)
 
     def end_s(self, job: int) -> float:
-        """When a running job ends if nothing changes [s]."""
+        """Time at which a running job ends if nothing changes [s]."""
         return self._begun[job][1]
 
     def _begin(
@@ -197,7 +197,7 @@ class SimulatedHosts:
         return job, end_s, pieces
 
     def schedule(self) -> Schedule:
-        """What was executed so far."""
+        """Schedule executed so far."""
         integers = [
             np.array(column, dtype=np.int64) for column in (self._job, self._node, self._gpus)
         ]
@@ -257,7 +257,7 @@ class GraphHosts(SimulatedHosts):
         self._stages: list[tuple[int, ...]] = []
 
     def map(self, mappings: Mapping[int, StageMapping]) -> None:
-        """Where the replicas of the jobs that start next are; the others' are in order."""
+        """Set the nodes of the replicas of jobs that start next; the others' are in order."""
         self._next = mappings
 
     def start(
@@ -269,7 +269,7 @@ class GraphHosts(SimulatedHosts):
         return super().start(job, pieces, now_s, partner)
 
     def schedule(self) -> Schedule:
-        """What was executed so far."""
+        """Schedule executed so far."""
         stages = np.empty(len(self._stages), dtype=object)
         for row, counts in enumerate(self._stages):
             stages[row] = counts
@@ -330,7 +330,7 @@ class ConditionedHosts(SimulatedHosts):
         return tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
 
     def schedule(self) -> Schedule:
-        """What was executed so far."""
+        """Schedule executed so far."""
         done = super().schedule()
         if not self._counted:
             return done

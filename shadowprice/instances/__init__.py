@@ -1,1 +1,1 @@
-"""What is given: clusters, workloads, instances, schedules; importers and generators."""
+"""Inputs: clusters, workloads, instances, schedules; importers and generators."""

@@ -199,7 +199,7 @@ class AllocationProblem:
 
     @property
     def placeable(self) -> NDArray[np.bool_]:
-        """Whether each gang can ever hold its GPUs on each type, shape (n, types)."""
+        """True where a gang can ever hold its GPUs on a type, shape (n, types)."""
         able: NDArray[np.bool_] = (self.throughput > 0) & (
             self.gpus[:, None] <= self.type_capacity[None, :]
         )

@@ -177,7 +177,7 @@ def _is_text(value: object) -> bool:
 
 
 def _missing(values: NDArray[np.object_]) -> NDArray[np.bool_]:
-    """Which objects stand for a missing value: None, NaN and those of pandas."""
+    """True for objects that stand for a missing value: None, NaN and those of pandas."""
     import pandas as pd
 
     return np.asarray(pd.isna(values), dtype=bool)

@@ -60,7 +60,7 @@ def known_keys(
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value of JSON or TOML is a number that a float can hold; truth values are none."""
+    """True if a value of JSON or TOML is a number that a float can hold; truth values are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return -LARGEST <= value <= LARGEST
@@ -73,7 +73,7 @@ _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def on_one_line(text: str) -> bool:
-    """Whether a name can be printed without ending a line, moving a cursor or turning text around.
+    """True if a name is printable without ending a line, moving a cursor or turning text around.
 
     Whoever can name a job could otherwise have us print a line of his own.
     """

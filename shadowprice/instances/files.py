@@ -79,7 +79,7 @@ def read_text(path: str | Path, *, keep_line_ends: bool = False) -> str:
 
 
 def read_json(path: str | Path) -> Any:
-    """What a JSON file holds; see :func:`parse_json` and :func:`read_bytes`.
+    """Contents of a JSON file; see :func:`parse_json` and :func:`read_bytes`.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def read_json(path: str | Path) -> Any:
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
-    """What TOML holds.
+    """Contents of a TOML text.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def parse_json(text: str, source: str) -> Any:
-    """What JSON holds, as the standard has it: NaN, infinities and repeated keys are refused.
+    """Contents of a JSON text, by the standard: NaN, infinities and repeated keys are refused.
 
     Raises
     ------

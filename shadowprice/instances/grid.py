@@ -47,6 +47,6 @@ def to_ticks(times_s: ArrayLike) -> NDArray[np.int64]:
 
 
 def on_grid(times_s: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether times [s] are whole numbers of ticks; infinity is, what is no number is not."""
+    """True where times [s] are whole numbers of ticks; infinity is, what is no number is not."""
     ticks = times_s * TICKS_PER_S
     return np.asarray(ticks == np.floor(ticks))

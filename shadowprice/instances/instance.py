@@ -72,7 +72,7 @@ class Overheads:
 
     @property
     def free(self) -> bool:
-        """Whether nothing is ever charged."""
+        """True if nothing is ever charged."""
         return self == Overheads()
 
     def restart_charge_s(self, gpus: int) -> float:
@@ -209,7 +209,7 @@ class Instance:
 
     @cached_property
     def equal_speeds(self) -> bool:
-        """Whether every job takes the same time wherever it runs; never said with graphs or conditions."""
+        """True if each job takes equal time wherever it runs; never with graphs or conditions."""
         always = self.graphs is None and self.conditions is None
         return always and bool(np.all(self.processing_s == self.processing_s[:, :1]))
 

@@ -1,4 +1,4 @@
-"""What a schedule costs: functions of completion times, each in exact ticks as well as seconds."""
+"""Costs of a schedule: functions of completion times, each in exact ticks as well as seconds."""
 
 from __future__ import annotations
 

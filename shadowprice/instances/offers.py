@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Offers(Mapping[str, T], Generic[T]):
-    """What the files of a package offer, by name, in order of the files.
+    """Objects that the files of a package offer, by name, in order of the files.
 
     Parameters
     ----------

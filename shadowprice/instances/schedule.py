@@ -129,7 +129,7 @@ class Schedule:
 
     @cached_property
     def goes_on(self) -> NDArray[np.bool_]:
-        """Whether each row is of a run that carries on the one before, as when a partner changes.
+        """True for each row of a run that carries on the one before, as when a partner changes.
 
         That is, it begins the moment the job's other run ends, on the same nodes and as many GPUs
         of each, and one of the two is shared, or CPUs and memory are held, which may change. Such a

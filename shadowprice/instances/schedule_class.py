@@ -38,7 +38,7 @@ class ScheduleClass:
 
     @classmethod
     def allowed(cls, instance: Instance, *, preemptive: bool) -> ScheduleClass:
-        """What an instance allows: sharing if two of its jobs may, widths if one may grow."""
+        """Class that an instance allows: sharing if two of its jobs may, widths if one may grow."""
         parts = instance.conditions
         elasticity = None if parts is None else parts.elasticity
         grow = elasticity is not None and bool((elasticity.widest > instance.workload.gpus).any())
@@ -58,7 +58,7 @@ class ScheduleClass:
         return cls(again, bool((s.partner >= 0).any()), wide)
 
     def contains(self, other: ScheduleClass) -> bool:
-        """Whether every schedule of the other class is one of this."""
+        """True if every schedule of the other class is one of this."""
         return (
             (self.preemptive or not other.preemptive)
             and (self.sharing or not other.sharing)

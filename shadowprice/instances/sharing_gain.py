@@ -1,4 +1,4 @@
-r"""How much more two jobs that share GPUs can get out of them than one job alone.
+r"""Largest gain of two jobs that share GPUs, over one job alone on them.
 
 Let job j work at most at rate :math:`r_j` [work/s], whatever it runs on and beside whom, and let its
 *service* be the share of that rate at which it works. Alone it gets at most 1 from the GPUs it holds, a
@@ -31,7 +31,7 @@ Pair = tuple[tuple[Kind, Kind], tuple[float, float]]
 
 @dataclass(frozen=True)
 class SharingGain:
-    """What sharing can do at best.
+    """Largest service of a shared GPU, and the service that each job needs.
 
     Parameters
     ----------

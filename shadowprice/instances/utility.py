@@ -18,7 +18,7 @@ from shadowprice.instances.instance import Instance
 
 
 class Utility(Protocol):
-    """What a job's completion is worth; non-increasing in the completion."""
+    """Utility of a job's completion; non-increasing in the completion."""
 
     def value(self, job: int, completion_s: float) -> float:
         """Utility of a job that is complete at a time [s] of the instance's clock."""

@@ -1,1 +1,1 @@
-"""What would be optimal: declarative Pyomo models, one formulation a file."""
+"""Declarative Pyomo models of the optimisation problems, one formulation a file."""

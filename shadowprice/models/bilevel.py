@@ -194,7 +194,7 @@ def _order(m: Any, limits: Limits) -> None:
 
 
 def _policy(m: Any, rule: Rule, limits: Limits) -> None:
-    """Who waits has a reason: it does not fit, or, where the head blocks, somebody before it waits."""
+    """Add the policy: a waiting job does not fit or, where the head blocks, one before it waits."""
     m.h = pyo.Var(m.J, m.T, domain=pyo.Binary)
     if rule.blocks:
         _blocking(m, rule, limits)

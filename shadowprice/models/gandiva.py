@@ -134,7 +134,7 @@ class Homes:
 
 
 def packing(packings: Packings, *, relaxed: bool = False) -> pyo.ConcreteModel:
-    """Which sets of jobs share GPUs, for the largest total gain."""
+    """Model of packing: the sets of jobs that share GPUs, for the largest total gain."""
     m: Any = pyo.ConcreteModel(name="gandiva_packing")
     m.J = pyo.RangeSet(0, packings.jobs - 1)
     m.S = pyo.RangeSet(0, len(packings.members) - 1)
@@ -158,7 +158,7 @@ def packing(packings: Packings, *, relaxed: bool = False) -> pyo.ConcreteModel:
 def defragmentation(
     homes: Homes, *, fragmented: Fraction | None = None, relaxed: bool = False
 ) -> pyo.ConcreteModel:
-    """Which jobs migrate, as few as possible, so that all waiting gangs fit.
+    """Model of defragmentation: the fewest migrations after which all waiting gangs fit.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ KIND = "relaxation"
 
 @dataclass(frozen=True)
 class Shape:
-    """What a model is about, without numbers.
+    """Sizes and index sets of a model, without its coefficients.
 
     Parameters
     ----------

@@ -91,12 +91,12 @@ class Slotted:
 
     @property
     def whole_weights(self) -> bool:
-        """Whether all weights are whole, so that all costs in slots are."""
+        """True if all weights are whole, so that all costs in slots are."""
         return bool(np.all(self.weight == np.floor(self.weight)))
 
     @property
     def step(self) -> Fraction:
-        """What weighted total completion times, in slots, differ by multiples of: gcd of the weights."""
+        """Granularity of weighted total completion times, in slots: gcd of the weights."""
         weight = [w for w in self.exact_weight if w]
         whole = math.lcm(*(w.denominator for w in weight))
         return Fraction(math.gcd(*(int(w * whole) for w in weight)), whole) or Fraction(1)

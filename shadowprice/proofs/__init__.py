@@ -1,1 +1,1 @@
-"""Why to believe it: the verifier, and one file a theorem."""
+"""Verification and proofs: the verifier, and one file a theorem."""

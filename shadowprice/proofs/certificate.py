@@ -307,7 +307,7 @@ class _Verifier:
                 )
 
     def _run_ticks(self, runs: Runs) -> run_speed.Ticks:
-        """How long the whole job would take as each run goes: as on the slowest of its GPUs."""
+        """Time of the whole job [ticks] as each run goes: as on the slowest of its GPUs."""
         if self.mapped is not None:
             work = self.workload.work[self.schedule.job[runs.row]]
             return run_speed.iterations_ticks(work, self.mapped.iteration_s)
@@ -320,7 +320,7 @@ class _Verifier:
         return run_speed.slower_ticks(slowest, self.conditioned.speed)
 
     def _row_ticks(self, rows: NDArray[np.int64]) -> run_speed.Ticks:
-        """How long the whole job would take as each row runs: on its GPU type, with its partner."""
+        """Time of the whole job [ticks] as each row runs: on its GPU type, with its partner."""
         s = self.schedule
         job, kind, shared = s.job[rows], self.kind[s.node[rows]], self.shared[rows]
         times = self.alone[job, kind]
@@ -337,7 +337,7 @@ def _off_grid(column: str, ticks: NDArray[np.float64], row: int) -> str:
 
 
 def _amiss(done: int, pace: int, short: int, over: int) -> str:
-    """What is wrong with work, in words, from ticks."""
+    """Error message on missing or excess work, from ticks."""
     ran_s, whole_s = (ticks / run_speed.TICKS_PER_S for ticks in (done, pace))
     text = f"runs for {ran_s!r} s of progress; as in its last run its work takes {whole_s!r} s: "
     return text + (f"{short} ticks are missing" if short else f"{over} ticks too many")

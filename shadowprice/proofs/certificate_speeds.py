@@ -1,4 +1,4 @@
-"""What the verifier checks of CPUs and memory, and how fast runs were under their conditions.
+"""Checks of CPUs and memory by the verifier, and speeds of runs under their conditions.
 
 Everything is computed from the rows of the schedule and plain data of the instance, in columns, and
 not by the code the engine uses for single runs.
@@ -58,7 +58,7 @@ class Runs:
         return np.asarray(np.add.reduceat(schedule.gpus[self.order], self.first))
 
     def moved(self, schedule: Schedule) -> NDArray[np.bool_]:
-        """Whether a run holds other nodes or counts than the run before it of the same job."""
+        """True for each run that holds other nodes or counts than the job's run before it."""
         s, pieces = schedule, np.diff(np.append(self.first, len(self.order)))
         # Piece k of a run and of the one before lie apart by the latter's number of pieces.
         before = np.arange(len(self.order)) - pieces[self.piece]
@@ -99,7 +99,7 @@ def ticks_of(times_s: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _restart_s(rules: Overheads, gang: int) -> float:
-    """What a gang that resumes is charged [s]: the first step that is not below it, else the last."""
+    """Restart charge of a gang [s]: the first step that is not below it, else the last."""
     steps = rules.restart_by_gpus or ((gang, rules.restart_s),)
     return next((cost for most, cost in steps if gang <= most), steps[-1][1])
 
@@ -271,7 +271,7 @@ class MappedRuns:
 
 
 def _whole(cell: tuple[object, ...], known: dict[tuple[int, ...], int]) -> bool:
-    """Whether all are whole numbers from 0; equal ones were asked before."""
+    """True if all are whole numbers from 0; equal ones were checked before."""
     try:
         if cell in known:
             return True

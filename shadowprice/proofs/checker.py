@@ -280,7 +280,7 @@ def bound_interval_lp(jobs: Records, capacity: int, bound: Record) -> Fraction:
 
 
 def least_price(job: Record, grid: list[int], prices: list[int]) -> Fraction:
-    """What a job pays at least: w (begin / p) + g beta a unit of time, in halves of intervals."""
+    """Least price of a job: w (begin / p) + g beta a unit of time, in halves of intervals."""
     work, weight = int(job["shortest"]), Fraction(job["weight"])
     q = lcm(weight.denominator, PRICE_UNIT)  # costs are whole in units of 1 / (p q)
     time_cost, rent = int(weight * q), work * job["gpus"] * (q // PRICE_UNIT)
@@ -300,7 +300,7 @@ def least_price(job: Record, grid: list[int], prices: list[int]) -> Fraction:
 
 
 def bound_area(jobs: Records, capacity: int, bound: Record) -> Fraction:
-    """When the last of the jobs can end at the earliest."""
+    """Lower bound on the end of the last of the jobs."""
     area = lone = best = 0
     for job in sorted(jobs, key=lambda job: -job["arrival"]):
         area += job["gpus"] * job["shortest"]

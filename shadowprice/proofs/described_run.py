@@ -1,4 +1,4 @@
-"""What theorems ask about a run: whether their hypotheses hold of it is said in code, not in prose alone.
+"""Hypotheses of theorems, checked on a run: stated in code, not in prose alone.
 
 A theorem on a policy has a function ``uncovered(run)`` that names every hypothesis that a run does not
 meet, in words that read on after "says nothing here:". Where it names none the theorem is about the run.
@@ -46,7 +46,7 @@ class DescribedRun:
 
     @property
     def anywhere(self) -> bool:
-        """Whether a gang fits as soon as there are as many free GPUs, wherever they are."""
+        """True if a gang fits as soon as there are as many free GPUs, wherever they are."""
         instance, placement = self.instance, self.placement
         if isinstance(placement, JobPlacement):
             placement = placement.for_workload(instance.workload)

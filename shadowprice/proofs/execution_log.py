@@ -69,7 +69,7 @@ class Lease:
 
     @property
     def written_off(self) -> bool:
-        """Whether the job goes on without it."""
+        """True if the job goes on without this lease."""
         return self.aside == self.devices
 
 

@@ -1,4 +1,4 @@
-r"""How long a whole job takes as one of its runs goes: a second evaluator, for the verifier alone.
+r"""Time of a whole job as one of its runs goes: a second evaluator, for the verifier alone.
 
 The engine gets the speeds of runs from ``shadowprice/instances``. If the verifier got them there as
 well, a fault in one of those functions would be in the schedule and in its proof. So it computes

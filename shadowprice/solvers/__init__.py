@@ -1,1 +1,1 @@
-"""How to decide: online policies, placements, the offline optimum and its bounds."""
+"""Scheduling algorithms: online policies, placements, the offline optimum and its bounds."""

@@ -1,4 +1,4 @@
-"""What a policy's file says of it: where it is from, and what it guarantees.
+"""Statements on a policy in its file: its source, and its guarantee.
 
 The docstring of every policy's module has a line that begins with ``Source:`` and one that begins with
 ``Guarantee:``; each statement ends with its paragraph or where the other begins.
@@ -31,7 +31,7 @@ class About:
 
 
 def about(thing: object) -> About:
-    """What the file of a policy's class says.
+    """Source and guarantee, as stated in the file of a policy's class.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a policy returns: gangs to start, to join and to stop, and when to be asked again."""
+"""Decision of a policy: gangs to start, to join and to stop, and the time of the next decision."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Live:
 
     @property
     def running(self) -> NDArray[np.bool_]:
-        """Whether the job runs now."""
+        """Running now, one flag a job."""
         return self._state._rate[self.jobs] > 0
 
     @property

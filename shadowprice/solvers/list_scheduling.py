@@ -57,7 +57,7 @@ def run_exactly(state: State, live: Live, order: NDArray[np.int64]) -> Decision:
 
 
 def choose_by_count(gpus: NDArray[np.int64], capacity: int) -> NDArray[np.bool_]:
-    """Which gangs, taken in order, fit into a number of GPUs; those that do not are skipped."""
+    """Mask of gangs, taken in order, that fit into a number of GPUs; the others are skipped."""
     chosen = np.zeros(len(gpus), dtype=bool)
     first_too_many = int(np.searchsorted(np.cumsum(gpus), capacity, side="right"))
     chosen[:first_too_many] = True

@@ -10,7 +10,7 @@ from shadowprice.solvers.state import State
 
 
 class Knowledge(StrEnum):
-    """What a policy is told beyond the past. Reading anything undeclared is an error."""
+    """Knowledge of a policy beyond the past. Reading anything undeclared is an error."""
 
     DURATION = "duration"
     """The processing time of every job that has arrived (a clairvoyant policy)."""
@@ -34,11 +34,11 @@ class Policy(Protocol):
 
     @property
     def knows(self) -> frozenset[Knowledge]:
-        """What the policy is told beyond the past."""
+        """Knowledge of the policy beyond the past."""
 
     @property
     def preemptive(self) -> bool:
-        """Whether it ever stops a running job; decides which optimum it is compared with."""
+        """True if it ever stops a running job; decides which optimum it is compared with."""
 
     def decide(self, state: State) -> Decision:
         """Say which jobs start and stop now, and optionally when to ask again."""

@@ -87,7 +87,7 @@ def require_policy(name: str) -> None:
 
 
 def chosen(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    """What has a name, with its parameters set to those after the colon.
+    """Look up a name, and set its parameters to those after the colon.
 
     Parameters
     ----------

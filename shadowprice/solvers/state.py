@@ -1,4 +1,4 @@
-"""What a policy sees: the past and present of the jobs that have arrived, as columns."""
+"""State given to a policy: the past and present of the jobs that have arrived, as columns."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ class State:
 
     @property
     def everything_fits(self) -> bool:
-        """Whether all waiting jobs can start beside the running ones, wherever the GPUs are."""
+        """True if all waiting jobs can start beside the running ones, wherever the GPUs are."""
         return self.allocator.anywhere and self.waiting_gpus <= self.allocator.free_gpus
 
     @property
     def fits_by_count(self) -> bool:
-        """Whether there are as many free GPUs as all waiting jobs need, though perhaps badly spread."""
+        """True if as many GPUs are free as all waiting jobs need, though perhaps badly spread."""
         return self.one_pool and self.waiting_gpus <= self.allocator.free_gpus
 
     @property
@@ -206,11 +206,11 @@ class State:
 
     @property
     def sharing(self) -> bool:
-        """Whether any jobs may share GPUs."""
+        """True if any jobs may share GPUs."""
         return self._instance.together is not None
 
     def can_share(self, job: int, partner: int, pieces: Pieces) -> bool:
-        """Whether two jobs of equal gang have rates for running together on these nodes."""
+        """True if two jobs of equal gang have rates for running together on these nodes."""
         instance = self._instance
         if instance.together is None:
             return False

@@ -97,7 +97,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Case:
-    """What an adversary chose: jobs in order of arrival."""
+    """Instance that an adversary chose: jobs in order of arrival."""
 
     jobs: tuple[Job, ...]
 

@@ -1,4 +1,4 @@
-"""How bad a policy is on one small instance: its cost over that of a schedule one could have made."""
+"""Cost of a policy on one small instance, over that of a schedule one could have made."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOVES = 60
 
 @dataclass(frozen=True)
 class Effort:
-    """When a search stops, whichever comes first.
+    """Limits of a search, which stops at the first one that is reached.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Judge:
 
     @property
     def preemptive(self) -> bool:
-        """Whether the policy preempts; its optimum then may."""
+        """True if the policy preempts; its optimum then may."""
         return self._acting.preemptive
 
     def told(self, case: Case) -> Policy:
@@ -147,7 +147,7 @@ class Trail:
         return ratio
 
     def over(self) -> bool:
-        """Whether the effort is spent."""
+        """True if the effort is spent."""
         late = time.monotonic() - self.began >= self.effort.budget_s
         return late or self.evaluations >= self.effort.evaluations
 

@@ -202,7 +202,7 @@ def recheck(hard: HardInstance, name: str | None = None) -> Found:
 
 
 def _confirmed(hard: HardInstance, cost_s: Fraction, name: str) -> str:
-    """What is known of the witness: as stored if that is so, feasible if it cannot be settled."""
+    """Kind of the witness: as stored if that is so, feasible if it cannot be settled."""
     if hard.witness_is not in WITNESS_IS:
         raise VerificationError(
             f"{name}: witness_is is {hard.witness_is!r}, expected one of {', '.join(WITNESS_IS)}"

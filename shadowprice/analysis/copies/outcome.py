@@ -160,7 +160,7 @@ class ForkOutcome:
         return frame
 
     def quality_sentence(self) -> str | None:
-        """What the table of losses says, in words; None if nothing was trained."""
+        """Summary of the table of losses, in words; None if nothing was trained."""
         losses = self.losses
         if losses is None:
             return None

@@ -1,4 +1,4 @@
-"""What a real run would do: nodes found, jobs as read, and the same policy in simulation."""
+"""Plan of a real run: nodes found, jobs as read, and the same policy in simulation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HELD_AT_ONCE_S = 1e-6
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be run, where, and what simulation says of it.
+    """Plan of a run: jobs, nodes, and the outcome of its simulation.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class Plan:
 
     @property
     def rows(self) -> Schedule | Forks:
-        """Which job, or copy of one, would hold what when."""
+        """Rows of the simulated schedule, or of the record of copies if jobs are forked."""
         outcome = self.outcome
         return outcome.record if isinstance(outcome, ForkOutcome) else outcome.schedule
 
     def runs(self) -> dict[str, list[tuple[float, float]]]:
-        """When each job would hold GPUs [s]."""
+        """Spans of time in which each job would hold GPUs [s]."""
         names = self.outcome.instance.workload.id
         spans: dict[str, list[tuple[float, float]]] = {str(name): [] for name in names}
         rows = self.rows

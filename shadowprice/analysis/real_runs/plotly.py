@@ -1,4 +1,4 @@
-"""What the interactive figures of real runs share: colours of jobs, style, text that stays text."""
+"""Common parts of the interactive figures of real runs: colours of jobs, style, escaped text."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _title(run: RunReader) -> str:
 
 
 def _sentence(run: RunReader, rows: Sequence[JobRow]) -> str:
-    """What came of the run, in one line."""
+    """Outcome of the run, in one line."""
     finished = [row.jct_s for row in rows if row.state == "finished" and row.jct_s is not None]
     states = ", ".join(f"{number} {state}" for state, number in counts(list(rows)).items())
     round_s = float(run.facts["round_s"] or 0.0)

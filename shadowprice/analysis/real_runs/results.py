@@ -1,4 +1,4 @@
-"""What a real run leaves: a verified log, measurements that can be simulated, and the drift."""
+"""Results of a real run: a verified log, measurements that can be simulated, and the drift."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEASURED = "measured"
 
 @dataclass(frozen=True)
 class Results:
-    """What can be said of a run.
+    """Results of a run.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Results:
 
 
 def is_state_directory(directory: Path) -> bool:
-    """Whether a folder is the state directory of a real run."""
+    """True if a folder is the state directory of a real run."""
     return (directory / LEDGER).is_file()
 
 

@@ -135,7 +135,7 @@ class RunReader:
         return "running" if self._driver_lives() else "stopped"
 
     def _driver_lives(self) -> bool:
-        """Whether the driver's process has its lock file open; only of this machine, and no lock is taken."""
+        """True if the driver, of this machine only, has its lock file open; no lock is taken."""
         pid = self.timeline.pid
         if pid is None:
             return False

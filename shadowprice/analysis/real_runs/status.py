@@ -1,4 +1,4 @@
-"""Where a real run stands, as plain data and as words."""
+"""Status of a real run, as plain data and as words."""
 
 from __future__ import annotations
 

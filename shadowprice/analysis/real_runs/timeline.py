@@ -1,4 +1,4 @@
-"""What a real run's events say: who held which device when, what failed, which nodes were gone.
+"""Timeline of a real run from its events: who held which device when, failures, nodes gone.
 
 The events are those of :class:`shadowprice.execution.real.ledger.Ledger`; they are fed one after
 another, so that a view of a run that goes on reads each only once.
@@ -70,11 +70,11 @@ class Hold:
 
     @property
     def end_s(self) -> float | None:
-        """When the last device became free [s], None while one is held."""
+        """Time at which the last device became free [s], None while one is held."""
         return None if self.held else max(self.freed_s.values(), default=self.granted_s)
 
     def how_it_ended(self) -> str:
-        """How it ended, in a few words."""
+        """Ending of the lease, in a few words."""
         if self.end_s is None:
             return "still held"
         words = [self.reason or "ended"]
@@ -153,7 +153,7 @@ class Timeline:
         return list(self._open.values())
 
     def holders(self) -> dict[str, list[Hold]]:
-        """Who holds each device now; two where jobs share it."""
+        """Holders of each device now; two where jobs share it."""
         found: dict[str, list[Hold]] = {}
         for hold in self.current():
             for uuid in hold.held:

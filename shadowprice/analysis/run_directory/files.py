@@ -177,7 +177,7 @@ def check_kinds(
 
 
 def parsed(path: Path, read: Callable[[Path], T]) -> T:
-    """What a reader makes of a file; damaged Parquet raises a variety of errors."""
+    """Read a file with its reader; the various errors of damaged Parquet become ``InputError``."""
     try:
         return read(path)
     except ShadowpriceError:

@@ -35,7 +35,7 @@ OBJECTIVES = (Objective.COMPLETION, Objective.FLOW)
 
 @dataclass(frozen=True)
 class Study:
-    """What is studied.
+    """Parameters of a study.
 
     Parameters
     ----------

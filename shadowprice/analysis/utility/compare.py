@@ -88,7 +88,7 @@ class Plan:
     proven: bool
 
     def sentence(self, certified: CertifiedBound) -> str:
-        """What it says of the bound."""
+        """Comparison of the plan with the bound, in words."""
         share = 100.0 * self.utility / float(certified.value) if certified.value else 100.0
         proof = "proven optimal, in floats" if self.proven else "not proven optimal"
         return (
@@ -116,7 +116,7 @@ class UtilityComparison:
         return pd.DataFrame([asdict(row) for row in self.rows])
 
     def to_dict(self) -> dict[str, object]:
-        """What ``--json`` prints; ratios of nothing earned are None."""
+        """Data that ``--json`` prints; ratios of nothing earned are None."""
         rows = [asdict(row) for row in self.rows]
         for row in rows:
             row["ratio"] = row["ratio"] if row["ratio"] < float("inf") else None

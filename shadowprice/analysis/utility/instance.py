@@ -1,4 +1,4 @@
-"""What runs say about utilities: jobs as the bounds see them, rounds, prices and what was earned."""
+"""Utility instances of runs: jobs as the bounds take them, rounds, prices and what was earned."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class UtilityInstance:
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome], utility: str, round_s: float) -> UtilityInstance:
-        """What runs over the same workload and cluster have in common.
+        """Common utility instance of runs over the same workload and cluster.
 
         Raises
         ------
@@ -199,7 +199,7 @@ def shares_done(outcome: Outcome) -> list[Fraction]:
 
 
 def whole_rounds(outcome: Outcome, round_s: float) -> bool:
-    """Whether a run is a schedule of whole rounds: gangs change at their beginnings only.
+    """True if a run is a schedule of whole rounds: gangs change at their beginnings only.
 
     All runs begin with a round and end with one or with their job; GPUs freed by a completion then
     stay idle until the round is over, so that all gangs of a round are held at its beginning.

@@ -1,4 +1,4 @@
-"""What ``shadowprice execute --dry-run`` prints."""
+"""Output of ``shadowprice execute --dry-run``."""
 
 from __future__ import annotations
 

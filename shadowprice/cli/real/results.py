@@ -1,4 +1,4 @@
-"""What a real run leaves, printed."""
+"""Output of the results of a real run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal shows of a real run: nodes and who holds them, jobs and why they wait, events."""
+"""Terminal view of a real run: nodes and who holds them, jobs and why they wait, events."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Parts:
 
 
 def agree_on_stop(asked: bool) -> bool:
-    """Whether any rank was asked to stop; a collective call where torch.distributed is used."""
+    """True if any rank was asked to stop; a collective call where torch.distributed is used."""
     import torch
     from torch import distributed
 

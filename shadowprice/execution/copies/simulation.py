@@ -96,7 +96,7 @@ class HadarE:
 
 @dataclass(frozen=True)
 class ForkRun:
-    """What a run leaves: a record that nobody has verified yet, and losses if asked for."""
+    """Result of a run: a record that nobody has verified yet, and losses if asked for."""
 
     instance: Instance
     record: Forks

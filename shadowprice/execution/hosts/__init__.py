@@ -1,1 +1,1 @@
-"""Where leases run: one package a host, found by its name."""
+"""Hosts that run leases: one package a host, found by its name."""

@@ -184,7 +184,7 @@ def read_supervisor(directory: Path) -> dict[str, Any] | None:
 
 
 def read_seen(directory: Path, recorded: Mapping[str, Any] | None = None) -> Seen:
-    """What the files of a lease say. Never raises.
+    """Status of a rank by the files of its lease. Never raises.
 
     If its supervisor died, what it left is killed first; that takes at most about a second, and
     the phase stays ``RUNNING`` until nothing is left, or is ``LOST`` if that is on another machine.
@@ -227,7 +227,7 @@ def _after_death(directory: Path, recorded: Mapping[str, Any], report: Mapping[s
 
 
 def supervisor_lives(directory: Path, recorded: Mapping[str, Any] | None) -> bool:
-    """Whether a lease's supervisor lives: by its lock and, on its own machine, by its number."""
+    """True if a lease's supervisor lives: by its lock and, on its own machine, by its PID."""
     try:
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(directory / "lock", flags)
@@ -264,7 +264,7 @@ class LeaseReader:
         self._alive_until = 0.0
 
     def see(self, *, doubt: bool = False) -> Seen:
-        """What the files say; ``doubt`` reads them in any case."""
+        """Status of the rank by its files; ``doubt`` reads them in any case."""
         if self._seen.phase is Phase.ENDED:
             return self._seen
         try:

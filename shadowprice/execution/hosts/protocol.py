@@ -1,4 +1,4 @@
-"""What a host does: discover its devices, start, renew, stop and poll leases.
+"""Host protocol: discover devices; start, renew, stop and poll leases.
 
 A *lease* is the right of one run of a job to hold devices until it is stopped, or until nobody
 renews it. It carries an *epoch*, a number that only grows for each job, and has one *rank* for each
@@ -121,7 +121,7 @@ class Order:
 
 
 class Phase(StrEnum):
-    """Where a rank stands."""
+    """Phase of a rank."""
 
     STARTING = "starting"
     """Ordered; the command does not run yet."""
@@ -135,7 +135,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Exit:
-    """How a rank ended.
+    """Ending of a rank.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Exit:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of a rank.
+    """Status of a rank, as far as it is known.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class Seen:
 
 @runtime_checkable
 class Host(Protocol):
-    """Where leases run.
+    """Host that runs leases.
 
     No call blocks for longer than a few seconds, and none raises for one lease what would hide the
     others: what goes wrong with a lease is seen by polling it. ``HostError`` is for the host as a
@@ -213,7 +213,7 @@ class Host(Protocol):
         """Ask commands to end, and kill them after ``grace_s``; returns at once."""
 
     def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, Seen]:
-        """What is known of these ranks, which were started or adopted before."""
+        """Status of these ranks, which were started or adopted before."""
 
     def lost_nodes(self) -> frozenset[str]:
         """Names of discovered nodes that do not answer now."""

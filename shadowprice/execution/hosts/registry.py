@@ -13,7 +13,7 @@ from shadowprice.execution.hosts.protocol import Host
 
 
 class HostModule(Protocol):
-    """What a module offers to be found.
+    """Interface of a module that offers a host to be found.
 
     Attributes
     ----------

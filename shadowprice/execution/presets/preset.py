@@ -1,4 +1,4 @@
-"""What a preset is: a peer's policies under the peer's own names, with the peer's semantics."""
+"""Presets: a peer's policies under the peer's own names, with the peer's semantics."""
 
 from __future__ import annotations
 

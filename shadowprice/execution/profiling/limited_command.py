@@ -123,7 +123,7 @@ class LimitedCommand:
 
 
 class Meter(Protocol):
-    """How the throughput of a run is known."""
+    """Meter of the throughput of a run."""
 
     def throughput(self, run: Finished) -> float:
         """Units of work a second."""

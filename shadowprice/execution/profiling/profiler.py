@@ -32,7 +32,7 @@ MOST_CPUS = 4096
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a job's data come from.
+    """Storage that a job's data come from.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the profiler found.
+    """Result of the profiler.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 
 
 class Clock(Protocol):
-    """Where the run takes its time from."""
+    """Clock from which the run takes its time."""
 
     def now_s(self) -> float:
         """Time since the run began [s], a multiple of 2**-20; never decreases."""

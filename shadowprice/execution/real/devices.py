@@ -1,4 +1,4 @@
-"""Which device is whose: free, held by a lease, or kept aside."""
+"""Pool of devices: free, held by a lease, or kept aside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Devices:
         return tuple(free) if len(free) == count else ()
 
     def joinable(self, devices: Iterable[Device]) -> bool:
-        """Whether nothing but a running lease may be left on these devices."""
+        """True if nothing but a running lease may be left on these devices."""
         return not any(self._written_off[device.uuid] for device in devices)
 
     def hold(self, devices: Iterable[Device], holder: Holder) -> None:

@@ -84,7 +84,7 @@ def _write_down(
     instance: Instance,
     notes: list[str],
 ) -> None:
-    """What is run and where; from now on the run can be resumed."""
+    """Record what is run and where; from now on the run can be resumed."""
     with ledger.transaction():
         ledger.set("nodes", [_plain(node) for node in nodes])
         for one in tracked:
@@ -122,7 +122,7 @@ def _recorded_nodes(ledger: Ledger) -> tuple[FoundNode, ...]:
 def instance_of(
     settings: Settings, job_file: JobFile, nodes: tuple[FoundNode, ...]
 ) -> tuple[Instance, list[str]]:
-    """What the policy is told of jobs and nodes before anything is measured, and what is assumed."""
+    """Instance of the policy before anything is measured, and notes of what is assumed."""
     table = None if settings.throughputs is None else load_throughputs(settings.throughputs)
     cluster = cluster_of(nodes)
     jobs, notes = workload(job_file, cluster, table)
@@ -155,7 +155,7 @@ def _any_pairs(
 
 @dataclass(frozen=True)
 class Summary:
-    """How an execution ended.
+    """Outcome of an execution.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class Summary:
 
     @property
     def all_finished(self) -> bool:
-        """Whether every job finished."""
+        """True if every job finished."""
         return all(state == "finished" for state in self.jobs.values())
 
 

@@ -39,7 +39,7 @@ class RealEngine(Engine):
         return self.real.await_event(wake_s)
 
     def _due_s(self, event_s: float) -> float:
-        """When to decide [s]: at the end of the round; if that is long past, of the last one."""
+        """Time of the decision [s]: the end of the round; if that is long past, of the last one."""
         due_s = super()._due_s(event_s)
         now_s = self.real.await_time(due_s)
         length_s, first_s = self.rounds.length_s, self.rounds.first_s

@@ -1,4 +1,4 @@
-"""What a run writes down of its leases and jobs."""
+"""Event log of a run's leases and jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def told(
 
 
 def _reason(gpus: int, free: int) -> str:
-    """Why a job waits, as far as numbers tell."""
+    """Reason that a job waits, as far as numbers tell."""
     numbers = f"needs {gpus} GPU{'s' * (gpus > 1)}, {free} free"
     if gpus > free:
         return numbers
@@ -48,7 +48,7 @@ def _reason(gpus: int, free: int) -> str:
 
 
 def copy_of(lease: Lease) -> dict[str, int]:
-    """What events say of a lease that is a copy of a forked job."""
+    """Data that events add for a lease that is a copy of a forked job."""
     return {} if lease.copy is None else {"copy": lease.copy}
 
 
@@ -125,7 +125,7 @@ class Record:
         )  # fmt: skip
 
     def confirmed(self, lease: Lease, end: Ending, step: int) -> None:
-        """What was kept aside is free again."""
+        """Record that devices which were kept aside are free again."""
         self.released(lease, end, step, reported_commit(lease))
         for device in lease.devices:
             self._event("unquarantined", self._name(lease.row), lease.epoch, device=device.uuid)
@@ -162,7 +162,7 @@ class Record:
     def progress(
         self, lease: Lease, progress: Progress, measuring: Measuring, now_s: float
     ) -> None:
-        """What the engine is told of a running job; its timed steps are kept for good."""
+        """Record a running job's progress, as told to the engine; keep its timed steps for good."""
         window = measuring.window(lease, progress.steps, progress.seconds)
         where = self._sample(lease, progress.step, window, measuring, now_s)
         if window is not None:
@@ -173,7 +173,7 @@ class Record:
             self.ledger.observe(where | models, *window)
 
     def samples(self, leases: Sequence[Lease], measuring: Measuring, now_s: float) -> None:
-        """How fast jobs are, between two turns."""
+        """Record the rates of jobs, between two turns."""
         with self.ledger.transaction():
             for lease in leases:
                 window = measuring.window(lease, *timed(lease.report))
@@ -205,13 +205,13 @@ class Record:
         return where
 
     def steps(self, leases: Sequence[Lease]) -> None:
-        """How far jobs are, between two turns."""
+        """Record the steps of jobs, between two turns."""
         with self.ledger.transaction():
             for lease in leases:
                 self.ledger.update_job(self._name(lease.row), step=lease.step)
 
     def decided(self, data: dict[str, Any], why: Mapping[str, str]) -> None:
-        """What the policy decided, and why each waiting job waits."""
+        """Record what the policy decided, and why each waiting job waits."""
         with self.ledger.transaction():
             self._event("decided", **data, waiting=dict(why))
             for name, reason in why.items():
@@ -224,7 +224,7 @@ class Record:
     def follow(
         self, tracked: Tracked, lease: Lease, end: Ending | None, what: Conclusion, now_s: float
     ) -> None:
-        """What becomes of the job."""
+        """Record what becomes of the job."""
         name, columns = tracked.job.name, dict[str, Any](step=what.step, tries=what.tries)
         why = end.why[-500:] if end is not None else "lost sight of its node"
         if what.over == FINISHED:

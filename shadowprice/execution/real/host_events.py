@@ -164,7 +164,7 @@ class Sensing:
     def conclude(
         self, tracked: Tracked, lease: Lease, now_s: float, *, at_once: bool = False
     ) -> Conclusion:
-        """What follows from a lease that is over, written down.
+        """Determine and record the outcome of a lease that is over.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Sensing:
         self.run.clock.sleep(wait_s)
 
     def _happened(self, now_s: float) -> bool:
-        """Whether there is something for a turn."""
+        """True if there is something for a turn."""
         run = self.run
         if run.watch.lost != run.devices.lost or run.watch.missing != run.devices.missing:
             return True
@@ -231,7 +231,7 @@ class Sensing:
         return tracked.return_s <= now_s
 
     def _expected(self) -> bool:
-        """Whether anything can still happen by itself."""
+        """True if anything can still happen by itself."""
         tracked = self.run.tracked
         if all(one.over for one in tracked):
             return False

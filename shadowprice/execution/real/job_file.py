@@ -52,7 +52,7 @@ _PLACEHOLDER = re.compile(r"\{(python|directory|checkpoint_dir)\}")
 
 @dataclass(frozen=True)
 class Job:
-    """What somebody wants to be run.
+    """Job that somebody wants to be run.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Job:
 
     @property
     def keeps_checkpoints(self) -> bool:
-        """Whether the command asks for a directory to save its checkpoints in."""
+        """True if the command asks for a directory to save its checkpoints in."""
         return any("{checkpoint_dir}" in text for text in self.command)
 
     def argv(self, python: str, checkpoint_dir: str) -> tuple[str, ...]:
@@ -400,7 +400,7 @@ def _label(source: str, k: int, entry: Tree) -> str:
 
 
 def _with_defaults(own: Mapping[str, Tree], defaults: Mapping[str, Tree]) -> dict[str, Tree]:
-    """What a job says, and else the defaults do."""
+    """Entries of a job, and those of the defaults for what it does not say."""
     replaced: set[str] = set()
     if own.keys() & _WHAT:
         replaced |= _WHAT

@@ -36,7 +36,7 @@ class OrderBook:
     checkpoint_s: float
 
     def job_directory(self, job: str) -> Path:
-        """Where everything of a job lies."""
+        """Directory of all files of a job."""
         return self.state / "jobs" / job
 
     def orders(
@@ -99,7 +99,7 @@ class OrderBook:
 
 
 def _port(job: str, index: int, epoch: int) -> int:
-    """Where a gang meets: jobs that share a device differ, and so do attempts of one."""
+    """Port at which a gang meets: jobs that share a device differ, and so do attempts of one."""
     return _FIRST_PORT + (zlib.crc32(job.encode()) + 131 * index + 17 * epoch) % _PORTS
 
 

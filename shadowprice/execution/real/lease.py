@@ -1,4 +1,4 @@
-"""What is known of every job of a run, and of its lease."""
+"""Known state of every job of a run, and of its lease."""
 
 from __future__ import annotations
 
@@ -88,28 +88,28 @@ class Lease:
 
     @property
     def gone(self) -> bool:
-        """Whether all ranks are confirmed to have ended."""
+        """True if all ranks are confirmed to have ended."""
         return all(self._phase(key) is Phase.ENDED for key in self.keys)
 
     @property
     def broken(self) -> bool:
-        """Whether some rank has ended, and another has not."""
+        """True if some rank has ended, and another has not."""
         ended = [self._phase(key) is Phase.ENDED for key in self.keys]
         return any(ended) and not all(ended)
 
     @property
     def lost(self) -> bool:
-        """Whether a node of it does not answer."""
+        """True if a node of it does not answer."""
         return any(self._phase(key) is Phase.LOST for key in self.keys)
 
     @property
     def runs(self) -> bool:
-        """Whether no rank is still starting."""
+        """True if no rank is still starting."""
         return all(self._phase(key) is not Phase.STARTING for key in self.keys)
 
     @property
     def began(self) -> bool:
-        """Whether all ranks run, or ran."""
+        """True if all ranks run, or ran."""
         return self.runs and not any(
             seen.phase is Phase.LOST or (seen.exit is not None and seen.exit.reason == "void")
             for seen in self.seen.values()
@@ -117,7 +117,7 @@ class Lease:
 
     @property
     def report(self) -> Mapping[str, Any]:
-        """What rank 0 said last."""
+        """Last report of rank 0."""
         seen = self.seen.get(self.keys[0])
         return seen.report if seen is not None else {}
 
@@ -179,7 +179,7 @@ _TERMINATED = -15
 
 
 class Kind(StrEnum):
-    """What became of the job."""
+    """Kind of ending of the job."""
 
     FINISHED = "finished"
     PREEMPTED = "preempted"

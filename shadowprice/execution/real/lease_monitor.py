@@ -86,7 +86,7 @@ class Watch:
             self.host.stop(keys, self.limits.grace_s, why)
 
     def over(self, lease: Lease) -> bool:
-        """Whether there is nothing to wait for: it is gone, lost, or cannot be confirmed to be gone."""
+        """True if nothing is to be waited for: it is gone, lost, or cannot be confirmed gone."""
         return lease.gone or lease.lost or self.clock.now_s() >= lease.stop_by_s
 
     def wait_for(self, lease: Lease, leases: Sequence[Lease]) -> None:
@@ -96,7 +96,7 @@ class Watch:
             self.look(leases)
 
     def _note(self, lease: Lease, now_s: float) -> None:
-        """What a look at a lease tells."""
+        """Update a lease from a poll of its ranks."""
         if lease.gone:
             lease.ended_s = min(lease.ended_s, now_s)
         if lease.running_s == math.inf and lease.began:
@@ -108,7 +108,7 @@ class Watch:
             lease.stepping_s = now_s
 
     def _steps(self, lease: Lease) -> bool:
-        """Whether it makes progress: a step was reported, or nothing will ever be."""
+        """True if it makes progress: a step was reported, or nothing will ever be."""
         if not lease.report:
             return all(seen.phase is Phase.RUNNING for seen in lease.seen.values())
         return number(lease.report, "steps", 0) > 0

@@ -1,4 +1,4 @@
-"""What follows for a job from the end of its lease."""
+"""Outcome for a job of the end of its lease."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Conclusion:
 
 
 def lease_ending(lease: Lease) -> Ending:
-    """How a lease ended whose processes are gone."""
+    """Ending of a lease whose processes are gone."""
     exits = [seen.exit for seen in lease.seen.values() if seen.exit is not None]
     return ending(exits, lease.report, lease.target, lease.stop_why)
 
@@ -51,7 +51,7 @@ def lease_ending(lease: Lease) -> Ending:
 def conclude(
     tracked: Tracked, lease: Lease, end: Ending | None, step: int, now_s: float, limits: Limits
 ) -> Conclusion:
-    """What follows from an ending, or from a loss of sight if there is none.
+    """Outcome of an ending, or of a loss of sight if there is none.
 
     A failure counts against the job only if no checkpoint was committed since the one before;
     preemption, loss of a node and a lease that never began do not.

@@ -195,7 +195,7 @@ class Ledger:
         )
 
     def events(self, since: int = 0) -> list[Row]:
-        """What happened after an event, with ``data`` as a dict."""
+        """Events after a given one, with ``data`` as a dict."""
         rows = self._rows("SELECT * FROM events WHERE seq > ? ORDER BY seq", (since,))
         return [row | {"data": json.loads(row["data"])} for row in rows]
 
@@ -250,7 +250,7 @@ class Ledger:
         self._write("INSERT INTO journal (call, data) VALUES (?, ?)", (call, json.dumps(data)))
 
     def answers(self) -> Iterator[tuple[str, Any]]:
-        """What hosts answered, in order; read as it is asked for, since of weeks it is much."""
+        """Answers of hosts, in order; read as they are asked for, since of weeks they are many."""
         seq = 0
         some = "SELECT seq, call, data FROM journal WHERE seq > ? ORDER BY seq LIMIT 100"
         while rows := self._rows(some, (seq,)):

@@ -168,7 +168,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RealJob:
-    """What became of a job.
+    """Outcome of a job in a real run.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class MeasuredRun:
 
 
 def measured_run(ledger: Ledger) -> MeasuredRun:
-    """What a ledger knows, whether its run is over or not.
+    """Measured run of a ledger, whether it is over or not.
 
     Raises
     ------
@@ -352,7 +352,7 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
 
 
 def _switches(run: MeasuredRun) -> list[str]:
-    """How the command line is told of the policy, rounds and charges of a run."""
+    """Command-line switches for the policy, rounds and charges of a run."""
     forked = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
     if forked is not None:
         return ["--policy", forked]

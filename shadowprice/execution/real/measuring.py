@@ -1,4 +1,4 @@
-"""What running jobs measure: their progress for the engine, their throughputs for the policy."""
+"""Measurements of running jobs: progress for the engine, throughputs for the policy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHANGE = 0.02
 
 @dataclass(frozen=True)
 class Progress:
-    """What the engine is told of a running job.
+    """Progress of a running job, as told to the engine.
 
     Parameters
     ----------

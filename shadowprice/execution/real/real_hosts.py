@@ -69,7 +69,7 @@ class RealHosts:
         return now_s
 
     def turn(self, now_s: float) -> Turn:
-        """What happened since the last turn."""
+        """Events since the last turn."""
         run = self.run
         if self.journal.replaying:
             turn = Turn.from_record(self.journal.next("turn"))
@@ -202,12 +202,12 @@ class RealHosts:
         raise AssertionError("ends of real runs come with the turns")
 
     def end_s(self, job: int) -> float:
-        """When a lease ends, infinity while it runs."""
+        """End of a lease [s], infinity while it runs."""
         lease = self.run.tracked[job].lease
         return -math.inf if lease is None else math.inf
 
     def _go_live(self) -> None:
-        """Where the record ends: take over what runs."""
+        """Take over what runs, at the end of the record."""
         if not self._live:
             self._live = True
             self.sensing.take_over()

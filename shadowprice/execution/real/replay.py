@@ -1,4 +1,4 @@
-"""What hosts answered to the engine, so that a new driver can bring a policy back to where it was.
+"""Journal of hosts' answers to the engine, so that a new driver can restore a policy's state.
 
 A policy keeps notes, and its notes follow from what it was told. So everything that comes from
 outside passes through here: time, ends, failures, measurements, which devices a start got. A driver
@@ -37,7 +37,7 @@ class Journal:
 
     @property
     def replaying(self) -> bool:
-        """Whether there are recorded answers left."""
+        """True if there are recorded answers left."""
         return self._ahead is not None
 
     def next(self, call: str) -> Any:

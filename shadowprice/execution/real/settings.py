@@ -1,4 +1,4 @@
-"""What a person asks for when jobs are to be executed."""
+"""Settings of an execution of jobs, as a person asks for them."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class Settings:
 
     @property
     def checkpoint_s(self) -> float:
-        """How often jobs should make checkpoints [s]: once a round, at least once a minute."""
+        """Interval of checkpoints asked of jobs [s]: once a round, at least once a minute."""
         return min(self.round_s or math.inf, 60.0)
 
     def identity(self, jobs_sha256: str) -> Mapping[str, object]:
-        """What must be the same when a run is resumed.
+        """Settings that must be the same when a run is resumed.
 
         Raises
         ------

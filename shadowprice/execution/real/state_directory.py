@@ -50,7 +50,7 @@ def copy_supervisor(state: Path) -> Path:
 
 
 def supervisor_argv(state: Path, directory: Path, python: str = sys.executable) -> list[str]:
-    """What to execute on a node for the order in a lease's directory."""
+    """Command to execute on a node for the order in a lease's directory."""
     return [python, "-I", "-S", str(state / "supervisor.py"), str(directory)]
 
 

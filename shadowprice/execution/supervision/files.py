@@ -81,7 +81,7 @@ def take_lock(directory: str, wait_s: float = 0.0) -> int | None:
 
 
 def lock_within(descriptor: int, wait_s: float) -> bool:
-    """Whether an open file could be locked for oneself within some time."""
+    """Lock an open file for oneself within some time; true if that was possible."""
     until = time.monotonic() + wait_s
     while True:
         try:
@@ -94,7 +94,7 @@ def lock_within(descriptor: int, wait_s: float) -> bool:
 
 
 def ending(code: int, reason: str, *, forced: bool = False, detail: str = "") -> dict[str, Any]:
-    """What ``exit.json`` says."""
+    """Content of ``exit.json``."""
     return {"code": code, "reason": reason, "forced": forced, "detail": detail}
 
 

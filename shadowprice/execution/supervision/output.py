@@ -1,4 +1,4 @@
-"""What a command prints, kept within a limit."""
+"""Output of a command, kept within a limit."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ TAG = "SHADOWPRICE_LEASE"
 
 
 def machine() -> str:
-    """What tells one running system, and one numbering of its processes, from all others."""
+    """Identifier of one running system, and of one numbering of its processes."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot = file.read().strip()

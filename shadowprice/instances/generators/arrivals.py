@@ -1,4 +1,4 @@
-"""What generators share: Poisson arrivals, by offered load or by rate, and checks of parameters."""
+"""Common parts of generators: Poisson arrivals, by offered load or rate, checks of parameters."""
 
 from __future__ import annotations
 

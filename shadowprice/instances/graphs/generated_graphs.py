@@ -26,7 +26,7 @@ BYTES_PER_PARAMETER = 16.0
 
 @dataclass(frozen=True)
 class TrainingSetting:
-    """How the jobs of a trace are trained.
+    """Training setting of the jobs of a trace.
 
     Parameters
     ----------

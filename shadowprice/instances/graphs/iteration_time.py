@@ -244,7 +244,7 @@ def flush_factor(graph: JobGraph) -> float:
 
 @dataclass(frozen=True)
 class _Terms:
-    """What alpha is the sum of, in whole multiples of 1 / ``unit`` s, the factor of a flush included.
+    """Summands of alpha, in whole multiples of 1 / ``unit`` s, the factor of a flush included.
 
     Parameters
     ----------

@@ -214,13 +214,13 @@ class JobGraph:
 
     @cached_property
     def link_ends(self) -> LinkEnds:
-        """Who exchanges how much with whom, seen from each stage."""
+        """Links from the side of each stage: the other stage, and the bytes exchanged."""
         links = [(link.source, link.target, link.bytes_per_replica) for link in self.links]
         return LinkEnds.of(links, self.replicas)
 
     @cached_property
     def stage_bytes(self) -> NDArray[np.float64]:
-        """What one replica of each stage sends and receives in the forward pass, shape (stages,)."""
+        """Bytes a replica of each stage sends and receives in the forward pass, shape (stages,)."""
         ends = self.link_ends
         return _frozen(np.bincount(ends.stage, ends.bytes, minlength=len(self.stages)))
 

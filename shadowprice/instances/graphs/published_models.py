@@ -67,7 +67,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Parallelism:
-    """How a job is split; it takes data * pipeline * tensor GPUs.
+    """Degrees of parallelism of a job; it takes data * pipeline * tensor GPUs.
 
     Parameters
     ----------

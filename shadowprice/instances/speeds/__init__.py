@@ -1,1 +1,1 @@
-"""What the speed of a run depends on: throughputs, profiles, locality, width, sharing."""
+"""Factors of the speed of a run: throughputs, profiles, locality, width, sharing."""

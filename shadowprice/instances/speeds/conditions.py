@@ -1,4 +1,4 @@
-"""What makes a run faster or slower than its GPUs alone: CPUs and memory, spreading, width."""
+"""Conditions that change the speed of a run beyond its GPUs: CPUs and memory, spreading, width."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Growth:
 
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    r"""How wide each job may grow, and what it gains.
+    r"""Largest width of each job, and its efficiency when wider.
 
     A gang of g GPUs that holds w is :math:`(w / g)^{\log_2 (2 e)}` times as fast, rounded to the nearest
     double on every machine: every doubling multiplies its speed by 2 e. Derived; the paper has no formula.

@@ -1,4 +1,4 @@
-r"""What jobs lose beside others on the same GPUs, and spread over servers, as Gandiva published it.
+r"""Interference of jobs on the same GPUs and losses of spread gangs, as Gandiva published them.
 
 Gandiva (OSDI'18), Table 1: GPU utilisation of eight models on a P40, and how much more work per
 second as many copies as helped did when packed than when time-sliced. Figures 3 and 4: losses of

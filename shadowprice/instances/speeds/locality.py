@@ -1,4 +1,4 @@
-"""How much slower a job is when it is spread over more nodes than it needs.
+"""Slowdown of a job that is spread over more nodes than it needs.
 
 Tiresias (NSDI'19), sec. 2.2 and 3.4, and Gandiva (OSDI'18), sec. 2.2: models with a few large
 tensors lose most. One number a job is a simplification of both (derived).

@@ -26,7 +26,7 @@ def plain_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class _SequenceModel:
-    """How to build a model of sequences: ``build(name, *sizes, tokens)``."""
+    """Builder of a model of sequences: ``build(name, *sizes, tokens)``."""
 
     build: Callable[..., LayeredModel]
     sizes: tuple[int, ...]

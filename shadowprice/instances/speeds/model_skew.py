@@ -52,7 +52,7 @@ SHARE_AND_MB: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class ModelSkew:
-    """What is known of a model.
+    """Skew of a model, and the relative speed of its jobs when spread.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class ModelSkews:
         return cls(models, None if default is None else _read(default, source, "default"), source)
 
     def of(self, model: str) -> ModelSkew | None:
-        """What is known of a model, None if it is not listed and there is no default."""
+        """Skew and spread speed of a model, None if it is not listed and there is no default."""
         return self._by_key.get(plain_name(model), self.default)
 
     def skew_of(self, model: str) -> float | None:

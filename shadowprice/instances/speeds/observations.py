@@ -1,4 +1,4 @@
-"""What was measured of jobs that ran: timed steps, by where they ran and beside whom."""
+"""Measurements of jobs that ran: timed steps, by placement and co-runner."""
 
 from __future__ import annotations
 

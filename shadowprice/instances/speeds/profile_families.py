@@ -33,7 +33,7 @@ SHORT_OF_MEMORY = 0.1
 
 
 class Family(StrEnum):
-    """What a model is trained on."""
+    """Domain of the data that a model is trained on."""
 
     IMAGE = "image"
     LANGUAGE = "language"
@@ -46,7 +46,7 @@ ALL_FROM_DISK = {Family.IMAGE: 1.0, Family.LANGUAGE: 0.0, Family.SPEECH: 1.25}
 
 @dataclass(frozen=True)
 class Demand:
-    """What a model can use.
+    """Best-case CPUs and memory of a model, and its speedup with them.
 
     Parameters
     ----------

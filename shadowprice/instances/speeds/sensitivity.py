@@ -1,4 +1,4 @@
-"""Which job is how sensitive to CPUs and memory. Synergy (OSDI'22), resource sensitivity."""
+"""Sensitivity of jobs to CPUs and memory. Synergy (OSDI'22), resource sensitivity."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 
 
 def sniff(first_line: str, path: Path) -> bool:
-    """Whether the header has an arrival, a gang size and an amount of work under known names."""
+    """True if the header has an arrival, a gang size and an amount of work under known names."""
     found = _matches(split_header(first_line))
     return {"arrival_s", "gpus"} <= found.keys() and bool({"work", "iterations"} & found.keys())
 

@@ -50,7 +50,7 @@ OLDER = ("model", "command", "steps_argument", "data", "work", "arrival_s", "gpu
 
 
 def sniff(first_line: str, path: Path) -> bool:
-    """Whether the line has 10 or 7 tab-separated fields, with a command and the numbers in place."""
+    """True if the line has 10 or 7 fields between tabs, with a command and the numbers in place."""
     fields = first_line.split("\t")
     names = next((form for form in (CURRENT, OLDER) if len(fields) == len(form)), None)
     if names is None or " " not in fields[1]:

@@ -1,4 +1,4 @@
-"""What an importer returns: a workload, and what it dropped or repaired."""
+"""Result of an importer: the workload, and the rows dropped or repaired."""
 
 from __future__ import annotations
 

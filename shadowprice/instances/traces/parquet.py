@@ -12,7 +12,7 @@ NAME = "parquet"
 
 
 def sniff(first_line: str, path: Path) -> bool:
-    """Whether the file starts as Parquet does."""
+    """True if the file starts as Parquet does."""
     return first_line.startswith("PAR1")
 
 

@@ -22,7 +22,7 @@ COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 
 
 def sniff(first_line: str, path: Path) -> bool:
-    """Whether the header is exactly that of the flattened trace."""
+    """True if the header is exactly that of the flattened trace."""
     return tuple(name.strip() for name in first_line.split(",")) == COLUMNS
 
 

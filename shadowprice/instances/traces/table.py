@@ -1,4 +1,4 @@
-"""What importers of tables share: dates as seconds, dropping bad rows with a report."""
+"""Common parts of the importers of tables: dates as seconds, bad rows dropped with a report."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def since(dates: pd.Series[Any], first: pd.Timestamp) -> NDArray[np.float64]:
 def in_range(
     values: pd.Series[Any], low: float, high: float, *, whole: bool = False
 ) -> NDArray[np.bool_]:
-    """Which values are numbers from low to high, and whole if asked."""
+    """Mask of the values that are numbers from low to high, and whole if asked."""
     numbers = ColumnChecks.floats(values.to_numpy(dtype=object))
     with np.errstate(invalid="ignore"):
         good = (numbers >= low) & (numbers <= high)

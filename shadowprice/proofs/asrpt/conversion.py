@@ -74,7 +74,7 @@ STATUS = "ours"
 
 @dataclass(frozen=True)
 class Gangs:
-    """What the theorems on A-SRPT are about, in whole ticks; all sequences of shape (n,).
+    """Jobs and capacity in the theorems on A-SRPT, in whole ticks; all sequences of shape (n,).
 
     Parameters
     ----------
@@ -216,5 +216,5 @@ def check(
     total_completion_s: float | Fraction,
     virtual_s: ArrayLike | None = None,
 ) -> bool:
-    """Whether a run's total completion time [s] respects the bound."""
+    """True if a run's total completion time [s] respects the bound."""
     return Fraction(total_completion_s) <= bound(instance, virtual_s)

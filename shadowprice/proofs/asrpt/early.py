@@ -120,7 +120,7 @@ def check(
     virtual_s: ArrayLike | None = None,
     judged_s: ArrayLike | None = None,
 ) -> bool:
-    """Whether a run's total completion time [s] is within the factor of OPT's lower bounds."""
+    """True if a run's total completion time [s] is within the factor of OPT's lower bounds."""
     total = Fraction(total_completion_s) * TICKS_PER_S
     return holds(Gangs.of(instance, virtual_s), total, bound(instance, guard, virtual_s, judged_s))
 

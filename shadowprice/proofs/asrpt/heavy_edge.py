@@ -55,7 +55,7 @@ def bound(graph: JobGraph, network: Network) -> tuple[float, float]:
 
 
 def check(graph: JobGraph, free: FreeGpus, network: Network, mapping: StageMapping | None) -> bool:
-    """Whether a placement of a graph on free GPUs, or None, is as statements 1 and 2 say."""
+    """True if a placement of a graph on free GPUs, or None, is as statements 1 and 2 say."""
     room = as_free(free)
     if mapping is None:
         return bool(room.sum() < graph.gpus)

@@ -87,7 +87,7 @@ def optimum_at_least(gangs: Gangs) -> Fraction:
 
 
 def holds(gangs: Gangs, total: Fraction, factor: Fraction) -> bool:
-    """Whether a total completion time [ticks] is within a factor of the optimum's lower bounds."""
+    """True if a total completion time [ticks] is within a factor of the optimum's lower bounds."""
     return total <= factor * optimum_at_least(gangs) + len(gangs.gang)
 
 
@@ -113,6 +113,6 @@ def check(
     total_completion_s: float | Fraction,
     virtual_s: ArrayLike | None = None,
 ) -> bool:
-    """Whether a run's total completion time [s] is within the factor of OPT's lower bounds."""
+    """True if a run's total completion time [s] is within the factor of OPT's lower bounds."""
     total = Fraction(total_completion_s) * TICKS_PER_S
     return holds(Gangs.of(instance, virtual_s), total, bound(instance, virtual_s))

@@ -88,7 +88,7 @@ def uncovered(run: DescribedRun) -> tuple[str, ...]:
 def check(
     instance: Instance, total_completion_s: float | Fraction, *, basis: str = "alpha_min"
 ) -> bool:
-    """Whether a run's total completion time [s] is within the factor of OPT's lower bounds."""
+    """True if a run's total completion time [s] is within the factor of OPT's lower bounds."""
     total = Fraction(total_completion_s) * TICKS_PER_S
     return holds(Gangs.of(instance), total, bound(instance, basis=basis))
 

@@ -114,7 +114,7 @@ def check(
     total_completion_s: float | Fraction,
     virtual_s: ArrayLike | None = None,
 ) -> bool:
-    """Whether a run's total completion time [s] is within the factor of OPT's lower bounds."""
+    """True if a run's total completion time [s] is within the factor of OPT's lower bounds."""
     gangs = Gangs.of(instance, virtual_s)
     return holds(gangs, Fraction(total_completion_s) * TICKS_PER_S, ratio(gangs))
 

@@ -60,7 +60,7 @@ def bound(gains: Gains) -> Fraction:
 
 
 def check(gains: Gains, chosen: Sequence[Pair]) -> bool:
-    """Whether pairs, those that greedy takes say, are disjoint and have half of the best gain."""
+    """True if pairs, such as greedy's, are disjoint and have at least half of the best gain."""
     paired = [job for pair in chosen for job in pair]
     return len(paired) == len(set(paired)) and _gain(gains, chosen) >= bound(gains)
 
@@ -111,7 +111,7 @@ def spells(instance: Instance, schedule: Schedule) -> Iterator[Spell]:
 
 
 def check_introspection(instance: Instance, schedule: Schedule, quantum_s: float) -> bool:
-    """Whether no two jobs shared GPUs for longer than a trial without beating turns."""
+    """True if no two jobs shared GPUs for longer than a trial without beating time slicing."""
     return all(
         spell.gain > 1.0 or spell.end_s - spell.start_s <= quantum_s + TICK_S
         for spell in spells(instance, schedule)

@@ -44,7 +44,7 @@ def bound(problem: AllocationProblem, parts: int) -> tuple[float, float]:
 
 
 def check(parts: int, found: Allocation) -> bool:
-    """Whether POP's own objective is within the bounds, and its allocation one of the whole.
+    """True if POP's own objective is within the bounds, and its allocation one of the whole.
 
     Parameters
     ----------

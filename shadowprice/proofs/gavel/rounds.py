@@ -75,7 +75,7 @@ def bound(fractions: list[Fraction]) -> list[tuple[Fraction, Fraction]]:
 
 
 def check(fractions: list[Fraction], served: list[int]) -> bool:
-    """Whether a sequence of jobs, one a round, keeps the bounds of statement 1 after every round."""
+    """True if a sequence of jobs, one a round, keeps statement 1's bounds after every round."""
     limits = bound(fractions)
     count = [0] * len(fractions)
     for rounds, job in enumerate(served, start=1):
@@ -137,7 +137,7 @@ def round_robin(fractions: ArrayLike, gpus: ArrayLike, rounds: int) -> list[Tabl
 
 
 def check_rounding(fractions: ArrayLike, gpus: ArrayLike, found: list[Table]) -> bool:
-    """Whether rounds are rounds, and deviate by less than one for each job and type, exactly."""
+    """True if rounds are feasible, and deviate by less than one for each job and type, exactly."""
     x, capacity = np.asarray(fractions, dtype=np.float64), np.asarray(gpus, dtype=np.int64)
     each = all(
         (one.sum(axis=1) <= 1).all() and (one.sum(axis=0) <= capacity).all() and (one >= 0).all()

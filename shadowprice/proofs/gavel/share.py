@@ -78,7 +78,7 @@ def shares_alike(problem: AllocationProblem) -> bool:
 
 
 def check(problem: AllocationProblem, alone: Numbers) -> bool:
-    """Whether an optimum of max-min fairness is as statements 1 and 2 say.
+    """True if an optimum of max-min fairness is as statements 1 and 2 say.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ def check(problem: AllocationProblem, alone: Numbers) -> bool:
 
 
 def has_incentive(problem: AllocationProblem, alone: Numbers) -> bool:
-    """Whether every job has at least the throughput of its isolated share."""
+    """True if every job has at least the throughput of its isolated share."""
     own = levels(problem, isolated_shares(problem))
     return bool((levels(problem, alone) >= own * (1 - _RELATIVE)).all())
 
 
 def pareto_gap(problem: AllocationProblem, alone: Numbers) -> float:
-    """How much all levels together can rise while none falls; one linear programme."""
+    """Largest total rise of all levels while none falls; one linear programme."""
     _check_hypotheses(problem)
     jobs, types = problem.throughput.shape
     equal = problem.throughput @ (problem.type_capacity / problem.capacity.sum())
@@ -120,7 +120,7 @@ def pareto_gap(problem: AllocationProblem, alone: Numbers) -> float:
 
 
 def check_filling(problem: AllocationProblem, alone: Numbers) -> bool:
-    """Whether a result of water filling is as statements 4 and 5 say."""
+    """True if a result of water filling is as statements 4 and 5 say."""
     if not _is_allocation(problem, alone):
         return False
     efficient = pareto_gap(problem, alone) <= 1e-5 * max(float(levels(problem, alone).sum()), 1.0)
@@ -136,7 +136,7 @@ def unequal_gangs() -> tuple[AllocationProblem, Numbers]:
 
 
 def _is_allocation(problem: AllocationProblem, alone: Numbers) -> bool:
-    """Whether no job has more than all its time and no type gives more GPUs than it has."""
+    """True if no job has more than all its time and no type gives more GPUs than it has."""
     most = 1 + _RELATIVE
     time, used = alone.sum(axis=1), problem.gpus @ alone
     return bool(

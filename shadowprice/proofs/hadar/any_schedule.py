@@ -148,7 +148,7 @@ def bound(
 
 
 def check(found: UtilityBound, utility: Fraction) -> bool:
-    """Whether what a schedule earned respects the bound."""
+    """True if the utility that a schedule earned respects the bound."""
     return utility <= found.dual
 
 
@@ -242,7 +242,7 @@ class Menu:
 
     @property
     def scale(self) -> int:
-        """What a price per unit of work, times units, is divided by."""
+        """Divisor of a price per unit of work, times units."""
         return self.round_ticks * self.common
 
     @classmethod

@@ -196,7 +196,7 @@ def _posted(tasks: Sequence[Task], empty: Book, rounds: int, reserved: bool) -> 
 
 
 def check(run: Committed, optimum: Fraction) -> bool:
-    """Whether an optimum respects (a), and (c) where it applies."""
+    """True if an optimum respects (a), and (c) where it applies."""
     ratio = run.ratio_bound
     return optimum <= run.bound and (ratio is None or optimum <= ratio * run.earned)
 

@@ -52,7 +52,7 @@ def bound(nodes: int, copies: int, unfinished: int) -> int:
 
 
 def check(instance: Instance, record: Forks) -> bool:
-    """Whether a verified record keeps both statements in every round; O(R + rounds x n x jobs)."""
+    """True if a verified record keeps both statements in every round; O(R + rounds x n x jobs)."""
     done = np.zeros(len(instance.workload), dtype=np.int64)
     total = total_steps(instance.workload)
     nodes, order = len(instance.cluster.nodes), np.argsort(record.round, kind="stable")
@@ -74,7 +74,7 @@ def check(instance: Instance, record: Forks) -> bool:
 
 
 def _able(instance: Instance, record: Forks) -> NDArray[np.bool_]:
-    """Which jobs surely do a step on which nodes in a round, shape (n, nodes).
+    """Mask of the nodes on which each job surely does a step in a round, shape (n, nodes).
 
     A copy is taken to use no more GPUs than the job's gang: one that uses more is only faster.
     """
@@ -191,7 +191,7 @@ def _check_copies(record: Forks, jobs: int) -> None:
 
 
 def _several(record: Forks) -> NDArray[np.bool_]:
-    """Whether the job of each row has several copies in its round."""
+    """True for each row whose job has several copies in its round."""
     order = np.lexsort((record.job, record.round))
     job, number = record.job[order], record.round[order]
     same = (np.diff(job) == 0) & (np.diff(number) == 0)

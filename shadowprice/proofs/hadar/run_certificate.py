@@ -137,7 +137,7 @@ def bound(certificate: Certificate) -> Fraction:
 
 
 def check(certificate: Certificate, optimum: Fraction) -> bool:
-    """Whether an optimum lies between what was earned and the dual value."""
+    """True if an optimum lies between the utility earned and the dual value."""
     return certificate.primal <= optimum <= certificate.dual
 
 

@@ -47,5 +47,5 @@ def bound(instance: Instance) -> Fraction:
 
 
 def check(instance: Instance, total_completion_s: float | Fraction) -> bool:
-    """Whether a schedule's total completion time [s] respects the bound."""
+    """True if a schedule's total completion time [s] respects the bound."""
     return Fraction(total_completion_s) >= bound(instance)

@@ -26,5 +26,5 @@ def bound(instance: Instance) -> Fraction:
 
 
 def check(instance: Instance, weighted_completion_s: float | Fraction) -> bool:
-    """Whether a schedule's total weighted completion time [s] respects the bound."""
+    """True if a schedule's total weighted completion time [s] respects the bound."""
     return Fraction(weighted_completion_s) >= bound(instance)

@@ -41,7 +41,7 @@ def bound(jobs: Slotted, prices: NDArray[np.float64]) -> Fraction:
 
 
 def check(jobs: Slotted, prices: NDArray[np.float64], starts: NDArray[np.int64]) -> bool:
-    """Whether the total weighted completion time of start slots respects the bound."""
+    """True if the total weighted completion time of start slots respects the bound."""
     pairs = zip(jobs.weight.tolist(), (starts + jobs.duration).tolist(), strict=True)
     cost = sum((Fraction(w) * end for w, end in pairs), Fraction(0))
     return cost >= bound(jobs, prices)

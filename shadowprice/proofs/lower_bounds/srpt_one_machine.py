@@ -51,5 +51,5 @@ def bound(instance: Instance) -> Fraction:
 
 
 def check(instance: Instance, total_completion_s: float | Fraction) -> bool:
-    """Whether a schedule's total completion time [s] is no less than the optimum."""
+    """True if a schedule's total completion time [s] is no less than the optimum."""
     return Fraction(total_completion_s) >= bound(instance)

@@ -125,7 +125,7 @@ def counter_example() -> list[Ask]:
 
 
 def published_places(asks: Sequence[Ask], demands: Demands) -> bool:
-    """Whether the published rule places these jobs, most GPUs, CPUs, memory first, without overstepping."""
+    """True if the published rule, most GPUs, CPUs, memory first, validly places these jobs."""
     order = sorted(asks, key=lambda a: (-a.gpus, -a.gpus * a.cpus, -a.gpus * a.memory_gb))
     jobs = [PeerJob(ask.job, ask.gpus, 0.0, 1.0, 1, ask, 1.0) for ask in order]
     try:

@@ -1,4 +1,4 @@
-"""What a law is tried on, and how a broken one is reported."""
+"""Test case of a law, and the report of a broken one."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from shadowprice.solvers.policy import Knowledge, Policy
 
 
 class Scaling(Enum):
-    """What happens to a schedule if all times of its instance, and of its policy, are scaled."""
+    """Effect on a schedule of scaling all times of its instance, and of its policy."""
 
     EXACT = "exact"
     """It is scaled: to the last tick by powers of two, up to the time grid by other factors."""
@@ -68,12 +68,12 @@ class Subject:
 
     @property
     def knows_nothing(self) -> bool:
-        """Whether it is told nothing beyond the past."""
+        """True if it is told nothing beyond the past."""
         return not self.policy.knows
 
     @property
     def knows_distribution(self) -> bool:
-        """Whether it is told of jobs that have not arrived."""
+        """True if it is told of jobs that have not arrived."""
         return Knowledge.DISTRIBUTION in self.policy.knows
 
     def scaled(self, factor: float) -> Policy:

@@ -136,5 +136,5 @@ def bound(jobs: tuple[Distribution, ...]) -> Fraction:
 
 
 def check(jobs: tuple[Distribution, ...], expected: Fraction) -> bool:
-    """Whether an expected total completion time, the index rule's say, is the least of all rules'."""
+    """True if an expected total completion time, such as the index rule's, is the least of all."""
     return expected == best_expected(jobs)

@@ -162,7 +162,7 @@ def check(
     thresholds_gpu_s: Sequence[float],
     completion_s: Sequence[float | Fraction],
 ) -> bool:
-    """Whether all completion times [s] of a run respect (b)."""
+    """True if all completion times [s] of a run respect (b)."""
     limits = bounds(instance, thresholds_gpu_s)
     return all(Fraction(end) <= limit for end, limit in zip(completion_s, limits, strict=True))
 
@@ -233,7 +233,7 @@ class GangInstance:
         return best(self.run)
 
     def _after(self, left: tuple[int, ...], live: list[int]) -> list[tuple[int, ...]]:
-        """What may be left after a slot in which no more gangs fit."""
+        """Possible work left after a slot in which no more gangs fit."""
         found = []
         for mask in range(1, 1 << len(live)):
             chosen = {j for k, j in enumerate(live) if mask >> k & 1}

@@ -26,11 +26,11 @@ class GraphStarts:
 
     @property
     def mapped(self) -> bool:
-        """Whether jobs have graphs."""
+        """True if jobs have graphs."""
         return self._graphs is not None
 
     def plan(self, state: State, job: int) -> StageMapping | None:
-        """Where a job with a graph would go now; None if the gang does not fit."""
+        """Mapping of a job's graph to the GPUs free now; None if the gang does not fit."""
         return self._placement.place(state.graph_of(job), state.free_gpus_by_node(), state.network)
 
     def best_iteration_s(self, state: State, job: int) -> float:

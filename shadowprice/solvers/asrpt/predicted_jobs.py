@@ -1,4 +1,4 @@
-"""What a policy with predictions knows of each job: iterations, and the time of one.
+"""Jobs as a policy with predictions knows them: iterations, and the time of one.
 
 Predictions are made once, at arrival; the predictor learns a job when it has completed. Times of
 an iteration: alpha_min and alpha_max of the job's graph; without graphs 1 over the throughput on
@@ -65,7 +65,7 @@ class PredictedJobs:
 
 
 def knowledge(specification: str) -> frozenset[Knowledge]:
-    """What a policy has to declare for a predictor: durations if that is told the truth."""
+    """Knowledge that a policy declares for a predictor: durations if that is told the truth."""
     told = predictor(specification).clairvoyant
     return frozenset({Knowledge.DURATION}) if told else frozenset()
 

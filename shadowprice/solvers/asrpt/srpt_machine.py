@@ -75,7 +75,7 @@ class VirtualMachine:
 
     @property
     def next_completion(self) -> int | None:
-        """When the running job completes if nobody arrives before; None if the machine is idle."""
+        """Completion of the running job if no job arrives before; None if the machine is idle."""
         return self.now + self._heap[0][0] if self._heap else None
 
     def __len__(self) -> int:

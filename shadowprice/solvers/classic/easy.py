@@ -53,7 +53,7 @@ class Easy:
         return decision
 
     def _reservation(self, state: State, decision: Decision, head: int) -> tuple[float, int]:
-        """When the head can start, and how many GPUs it will leave free then."""
+        """Reservation of the head: its earliest start [s], and the GPUs it will leave free then."""
         holding = [*state.running, *(job for job, _ in decision.starts)]
         columns = state.columns(holding)
         ends, gpus = state.now_s + columns.remaining_s, columns.gpus

@@ -71,7 +71,7 @@ class Gandiva:
 
     @property
     def measures(self) -> bool:
-        """Whether anything is tried, and so measured."""
+        """True if anything is tried, and so measured."""
         return self.packing or self.locality or self.defragmentation or self.growth
 
     def decide(self, state: State) -> Decision:
@@ -127,7 +127,7 @@ class Gandiva:
                 conclude(shift, measured, unit)
 
     def _explore(self, shift: Shift, measured: Measured) -> None:
-        """What is tried when nobody waits."""
+        """Explore while no job waits: unpack, relocate, defragment and grow, each if enabled."""
         if not any(shift.free):
             return
         if self.packing:
@@ -140,7 +140,7 @@ class Gandiva:
             moves.grow(shift, measured)
 
     def _grow_s(self, shift: Shift) -> float:
-        """When GPUs that nobody wanted have idled long enough [s]."""
+        """Time [s] from which GPUs that no job wanted have idled long enough."""
         since_s: float = shift.state.memory["idle_since_s"]
         return since_s + self.idle_quanta * self.quantum_s
 

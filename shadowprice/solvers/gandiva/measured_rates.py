@@ -1,4 +1,4 @@
-"""What introspection has measured: rates of running jobs, and nothing else.
+"""Measurements by introspection: rates of running jobs, and nothing else.
 
 Gandiva (OSDI'18), sec. 3.1 "profiling": the time of a minibatch before and after a decision says
 whether to keep it. GPU utilisation, by which the paper orders what to try, is not seen here. In its
@@ -73,7 +73,7 @@ class Measured:
         return self._kinds[job]
 
     def gain(self, book: Book, pair: Unit) -> float:
-        """What a pair makes of its GPUs now, 1 being what turns would: the sum of its shares."""
+        """Gain of a pair on its GPUs now, 1 being that of time slicing: the sum of its shares."""
         place = place_of(book, pair)
         return sum(self.rate[job] / self.alone[job][place] for job in pair.jobs)
 
@@ -96,7 +96,7 @@ class Measured:
         return self._share(one) + self._share(other)
 
     def hurts(self, place: Place, one: Kind, other: Kind) -> bool:
-        """Whether these two kinds were tried there and gained nothing."""
+        """True if these two kinds were tried there and gained nothing."""
         known = self.pairs.get((place, min(one, other), max(one, other)))
         return known is not None and not gains(known)
 
@@ -106,5 +106,5 @@ class Measured:
 
 
 def gains(total: float) -> bool:
-    """Whether shares with this sum beat turns on the same GPUs, beyond rounding."""
+    """True if shares with this sum beat time slicing on the same GPUs, beyond rounding."""
     return total > 1.0 + 1e-6

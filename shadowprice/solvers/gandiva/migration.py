@@ -105,7 +105,7 @@ def grow(shift: Shift, measured: Measured) -> None:
 
 
 def can_grow(shift: Shift) -> bool:
-    """Whether any job has opted in for more GPUs than it holds; O(running)."""
+    """True if any job has opted in for more GPUs than it holds; O(running)."""
     conditions = shift.state.conditions
     if conditions is None or conditions.elasticity is None:
         return False

@@ -32,7 +32,7 @@ class Shift:
         self.touched: set[int] = set()
 
     def untouched(self, unit: Unit) -> bool:
-        """Whether nothing was decided about a unit yet."""
+        """True if nothing was decided about a unit yet."""
         return not any(job in self.touched for job in unit.jobs)
 
     def start(self, unit: Unit, home: Pieces) -> None:
@@ -111,14 +111,14 @@ class Shift:
         return (self.book.pool[unit.home[0][0]],)
 
     def suits(self, unit: Unit, pieces: Pieces) -> bool:
-        """Whether the jobs of a unit can run there; a pair only on as many servers as before."""
+        """True if the jobs of a unit can run there; a pair only on as many servers as before."""
         if unit.alone:
             return True
         one, other = unit.jobs
         return len(pieces) == len(unit.home) and self.state.can_share(one, other, pieces)
 
     def fits(self, pieces: Pieces) -> bool:
-        """Whether these GPUs are free after the decision so far."""
+        """True if these GPUs are free after the decision so far."""
         return fits(self.free, pieces)
 
     def _run(self, unit: Unit, home: Pieces) -> None:

@@ -1,4 +1,4 @@
-"""Who is at home on which server: what Gandiva keeps from one decision to the next.
+"""Homes of units on servers: the state that Gandiva keeps from one decision to the next.
 
 A *unit* is what takes turns: one job, or two that share GPUs. Its *home* are the GPUs on which it
 runs when it is its turn; the homes of a server may add up to more GPUs than it has, and are then
@@ -86,7 +86,7 @@ class Unit:
 
     @property
     def alone(self) -> bool:
-        """Whether it is one job."""
+        """True if the unit is one job."""
         return len(self.jobs) == 1
 
 
@@ -180,5 +180,5 @@ class Book:
 
 
 def fits(free: Sequence[int], pieces: Iterable[tuple[int, int]]) -> bool:
-    """Whether these GPUs are free."""
+    """True if these GPUs are free."""
     return all(free[node] >= gpus for node, gpus in pieces)

@@ -145,15 +145,15 @@ class AllocationPolicy(Protocol):
 
     @property
     def needs_steps(self) -> bool:
-        """Whether it uses the steps left, which only a clairvoyant scheduler knows."""
+        """True if it uses the steps left, which only a clairvoyant scheduler knows."""
 
     @property
     def packed(self) -> bool:
-        """Whether it lets pairs of jobs share GPUs."""
+        """True if it lets pairs of jobs share GPUs."""
 
     @property
     def aware(self) -> bool:
-        """Whether it knows that GPU types differ."""
+        """True if it is heterogeneity-aware: it knows that GPU types differ."""
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """Allocate; the workspace keeps compiled programmes from call to call."""

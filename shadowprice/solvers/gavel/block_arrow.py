@@ -305,7 +305,7 @@ MAX_ITERATIONS = 60
 
 @dataclass(frozen=True)
 class Point:
-    """What the method found; both sides are feasible.
+    """Primal and dual solution of the method; both sides are feasible.
 
     Parameters
     ----------

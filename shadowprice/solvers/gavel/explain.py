@@ -1,4 +1,4 @@
-"""Why each job gets what it gets, in words: the dual prices of a max-min programme, read out."""
+"""Explanation of each job's allocation, in words, from the dual prices of a max-min programme."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def explain(allocation: Allocation) -> list[str]:
 
 
 def _used(allocation: Allocation) -> NDArray[np.bool_]:
-    """Whether each job runs on each accelerator, alone or shared; shape (jobs, accelerators)."""
+    """Mask of accelerators that each job runs on, alone or shared; shape (jobs, accelerators)."""
     problem, pairs = allocation.problem, allocation.problem.pairs
     time = allocation.alone.copy()
     np.add.at(time, pairs.first, allocation.shared)

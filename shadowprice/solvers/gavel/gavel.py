@@ -86,7 +86,7 @@ class Gavel:
 
 
 class _Book:
-    """What the scheduler keeps from decision to decision."""
+    """State that the scheduler keeps from decision to decision."""
 
     def __init__(self, policy: Gavel, state: State) -> None:
         self.round_s, self.reset_s = policy.round_s, policy.reset_s
@@ -139,7 +139,7 @@ class _Book:
         return order
 
     def settled(self, state: State, decision: Decision) -> bool:
-        """Whether nothing can change before a job comes or goes: all run, where they always should.
+        """True if nothing changes before a job comes or goes: all run, where they always should.
 
         As a side effect, remembers what runs from now on.
         """
@@ -197,7 +197,7 @@ def _choose(state: State, decision: Decision, book: _Book) -> None:
 
 
 def _stays(state: State, job: int, wanted: dict[int, tuple[int, int | None]]) -> bool:
-    """Whether a running job keeps its GPUs: it stays on the type, and no other must have them.
+    """True if a running job keeps its GPUs: it stays on the type, and no other must have them.
 
     Of two that shared and go on apart on the type the first stays; so does the first of two that
     ran apart and are to share.

@@ -45,7 +45,7 @@ def with_columns(rates: Rates, solve: Callable[[Rates], Level]) -> Level:
 
 
 def _profit(rates: Rates, level: Level) -> Numbers:
-    """What each pair is worth beyond what it takes, on the type where that is most."""
+    """Profit of each pair: its worth less its cost, on the type where that is most."""
     pairs = rates.pairs
     on_type = level.worker_price[list(rates.accelerators)]
     worth = (

@@ -1,4 +1,4 @@
-"""What an allocation programme sees of a problem: rates, gangs and workers as plain arrays."""
+"""Data of a problem for an allocation programme: rates, gangs and workers as plain arrays."""
 
 from __future__ import annotations
 

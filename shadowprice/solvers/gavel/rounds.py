@@ -79,7 +79,7 @@ class Combinations:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What runs in a round, in the order in which it was chosen.
+    """Combinations that run in a round, in the order in which they were chosen.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from shadowprice.solvers.programs.compile import SolverOptions
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What a unit of time is worth or costs.
+    """Value or cost of a unit of time.
 
     Parameters
     ----------

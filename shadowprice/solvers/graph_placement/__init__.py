@@ -1,1 +1,1 @@
-"""Where the replicas of a job graph go. Adding a rule is adding a file with ``GRAPH_PLACEMENTS``."""
+"""Placement of job graphs' replicas. Adding a rule is adding a file with ``GRAPH_PLACEMENTS``."""

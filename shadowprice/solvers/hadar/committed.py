@@ -123,7 +123,7 @@ class HadarCommitted:
 
 
 class _Ledger:
-    """What has been sold to whom."""
+    """Ledger of the schedules sold to jobs."""
 
     def __init__(self, policy: HadarCommitted, state: State) -> None:
         self.policy = policy

@@ -36,7 +36,7 @@ from shadowprice.instances.utility import Utility
 
 @dataclass(frozen=True)
 class ForkView:
-    """What an order sees: unfinished jobs in order of arrival, and classes of equal nodes.
+    """Input of an order: unfinished jobs in order of arrival, and classes of equal nodes.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def split_steps(
 
 
 def _level(remaining: int, rates: Sequence[Fraction], owed: Sequence[int]) -> Fraction:
-    """When copies end together if steps could be cut [ticks]: sum of rate x (level - owed)+."""
+    """Common end of copies if steps could be cut [ticks]: sum of rate x (level - owed)+."""
     level, speed, idle = Fraction(0), Fraction(0), Fraction(0)
     order = [copy for _, copy in sorted((lost, copy) for copy, lost in enumerate(owed))]
     for place, copy in enumerate(order):

@@ -1,4 +1,4 @@
-r"""What the cheapest gangs cost in every round that has been sold: kept, and renewed where the load changed.
+r"""Costs of the cheapest gangs in every sold round: kept, and renewed where the load changed.
 
 Nodes of one kind (GPUs, GPU type, price function) and one load cost the same, so that a round is
 described by how many nodes there are of each kind and load. Costs are kept for every gang size

@@ -258,12 +258,12 @@ def round_at(now_s: float, origin_s: float, round_s: float) -> int:
 
 
 def idle_before(state: State) -> bool:
-    """Whether the cluster was empty until the jobs that arrive now."""
+    """True if the cluster was empty until the jobs that arrive now."""
     return not state.running and len(state.waiting) == len(state.arrived)
 
 
 def overheads_of(state: State) -> Overheads:
-    """What starts, restarts and migrations are charged."""
+    """Charges of starts, restarts and migrations."""
     return state._instance.overheads
 
 

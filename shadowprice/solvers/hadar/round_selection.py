@@ -81,7 +81,7 @@ class Shelves:
 
 @dataclass(frozen=True)
 class Request:
-    """What a job asks for in a round.
+    """Request of a job in a round.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class _Step:
-    """How the states after a job came about."""
+    """Backpointers of the states after a job: their parents, and the GPUs taken."""
 
     position: int
     parent: NDArray[np.int64]

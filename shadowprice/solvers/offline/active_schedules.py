@@ -28,7 +28,7 @@ MAX_JOBS = 9
 
 @dataclass
 class _Search:
-    """What a search for the cheapest list knows; all times in slots."""
+    """State of a search for the cheapest list; all times in slots."""
 
     release: list[int]
     duration: list[int]
@@ -65,7 +65,7 @@ class _Search:
     def _earliest(
         self, j: int, now: int, held: list[tuple[int, int]]
     ) -> tuple[int, list[tuple[int, int]]]:
-        """When j fits at the earliest, and who still runs then."""
+        """Earliest slot at which j fits, and the jobs that still run then."""
         start = max(now, self.release[j])
         running = sorted(each for each in held if each[0] > start)
         free = self.capacity - sum(gpus for _, gpus in running)

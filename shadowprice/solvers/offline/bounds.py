@@ -80,7 +80,7 @@ def seconds_down(ticks: Fraction | int) -> float:
 
 @dataclass(frozen=True)
 class RelaxedJobs:
-    """What every schedule of an instance has to do, and with how much; sequences of shape (n,).
+    """Work that every schedule of an instance has to do, and its GPUs; sequences of shape (n,).
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
 
 
 def offset_ticks(weight: list[Fraction], release: list[int], objective: Objective) -> Fraction:
-    """What the objective subtracts from completion times, in ticks."""
+    """Constant that the objective subtracts from completion times, in ticks."""
     if objective is Objective.FLOW:
         return sum((w * r for w, r in zip(weight, release, strict=True)), Fraction(0))
     return Fraction(min(release, default=0) if objective is Objective.MAKESPAN else 0)

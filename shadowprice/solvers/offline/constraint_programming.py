@@ -23,7 +23,7 @@ _LARGEST = 2**60
 
 @dataclass(frozen=True)
 class Proof:
-    """What CP-SAT found.
+    """Result of CP-SAT.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def solve(
 def none_better(
     jobs: Slotted, cost: Fraction, *, span: bool, budget_s: float, hint: NDArray[np.int64]
 ) -> bool:
-    """Whether CP-SAT says, in time, that no schedule costs less [slots].
+    """True if CP-SAT says, in time, that no schedule costs less [slots].
 
     It is asked for the best schedule: whether there is one below a cost took it five times as long.
     """

@@ -62,7 +62,7 @@ _DEAREST = 2.0**41
 
 @dataclass(frozen=True)
 class Optimum:
-    """What is known of the offline optimum of a class of schedules.
+    """Bounds on the offline optimum of a class of schedules, and the best schedule found.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ class Optimum:
 
     @property
     def proven(self) -> bool:
-        """Whether the optimum is known: by an exact bound, or by two searches that agree."""
+        """True if the optimum is known: by an exact bound, or by two searches that agree."""
         return self.exact_grid and self.standing.optimal and self.lower_s >= self.upper_s
 
 
 def why_not(instance: Instance) -> str | None:
-    """What of an instance the exact models here do not describe; None if they describe it.
+    """Part of an instance that the exact models here do not describe; None if they describe it.
 
     They know one pool of GPUs of equal speed, rigid gangs that run alone and at one speed, and one
     start charge a job.
@@ -221,12 +221,12 @@ class _Search:
 
     @property
     def span(self) -> bool:
-        """Whether the makespan is minimised."""
+        """True if the makespan is minimised."""
         return self.goal is Objective.MAKESPAN
 
     @property
     def step(self) -> Fraction:
-        """What costs differ by multiples of."""
+        """Granularity of the costs: they differ by multiples of it."""
         return (Fraction(1) if self.span else self.fine.step) * self.fine.slot_ticks
 
     def cost(self, starts: NDArray[np.int64]) -> Fraction:

@@ -97,7 +97,7 @@ def lower_bounds(
 
 
 def _fluid_is_tight(instance: Instance, goal: Objective) -> bool:
-    """Whether no more is worth trying: SRPT attains the fluid bound of one GPU where nothing is charged.
+    """True if SRPT attains the fluid bound of one GPU without charges; no more is worth trying.
 
     It saves effort, and nobody is told of an optimum for it.
     """
@@ -108,7 +108,7 @@ def _fluid_is_tight(instance: Instance, goal: Objective) -> bool:
 
 
 def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tuple[Bound, bool]]:
-    """What offline solvers say of schedules without preemption, and whether they call it proven.
+    """Bounds of offline solvers without preemption, and whether they call them proven.
 
     Where their own claim was not evaluated in exact arithmetic, the bound that was comes beside it. A
     solver that fails is left out.
@@ -261,7 +261,7 @@ def interval_prices(
 
 
 def _fluid_end(jobs: RelaxedJobs) -> int:
-    """How long after the first release most of the work can be done: a horizon for the grid, in ticks."""
+    """Time from the first release until most work can be done: a horizon for the grid, in ticks."""
     area = sum(g * p for g, p in zip(jobs.gpus, jobs.work, strict=True))
     longest = max(jobs.work)
     spread = max(jobs.release) - min(jobs.release)

@@ -49,7 +49,7 @@ _FINE = 2**20
 
 @dataclass(frozen=True, eq=False)
 class TypedJobs:
-    """What the bound needs of an instance; times in ticks.
+    """Data of an instance for the bound; times in ticks.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _gain(
     jobs: TypedJobs, prices: Whole, j: int, alpha: Fraction,
     when: NDArray[np.int64], size: NDArray[np.int64], some: NDArray[np.int64],
 ) -> int:  # fmt: skip
-    """What a job gains over its value alpha in these pieces, rounded up, in 1 / (PRICE_UNIT _FINE) ticks."""
+    """Gain of a job over its alpha in these pieces, rounded up, in 1 / (PRICE_UNIT _FINE) ticks."""
     intervals, piece = some.T
     w = jobs.weight[j]
     common = w.denominator * alpha.denominator
@@ -277,7 +277,7 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
 
 
 def _grid(jobs: TypedJobs, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:
-    """Where intervals begin, and where the last ends, by which all is done one after the other.
+    """Starts of intervals, and the end of the last, by which all is done one after the other.
 
     Equal ones until all work could be done at full use, then ever longer ones; if prices are known,
     half of the equal ones are placed where the rent is, by its quantiles.

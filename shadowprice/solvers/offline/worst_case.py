@@ -21,7 +21,7 @@ MAX_STARTS = 6_000
 
 @dataclass(frozen=True)
 class WorstList:
-    """What the search found.
+    """Worst instance that the search found, and its ratio.
 
     Parameters
     ----------

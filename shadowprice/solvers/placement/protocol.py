@@ -25,7 +25,7 @@ class Allocator(Protocol):
 
     @property
     def anywhere(self) -> bool:
-        """Whether a gang fits as soon as there are as many free GPUs, wherever they are."""
+        """True if a gang fits as soon as there are as many free GPUs, wherever they are."""
 
     def free_in(self, pool: int) -> int:
         """Free GPUs of one pool."""

@@ -120,7 +120,7 @@ class Skew:
             )
 
     def for_workload(self, workload: Workload) -> Placement:
-        """Which jobs to consolidate, by their models."""
+        """Placement that consolidates jobs by their models."""
         skew = [self.skews.skew_of(model) for model in workload.model.tolist()]
         together = np.array([s is None or s > self.pack_limit for s in skew], dtype=bool)
         return SkewOfJobs(self.name, together, self.waits)

@@ -30,7 +30,7 @@ Build = Callable[[str, int], "Predictor"]
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What is known of jobs when they are submitted, one row a job.
+    """Features of jobs known at their submission, one row a job.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Predictor(Protocol):
 
     @property
     def clairvoyant(self) -> bool:
-        """Whether :meth:`predict` is to be given the true iterations."""
+        """True if :meth:`predict` is to be given the true iterations."""
 
     def predict(
         self, features: Features, iterations: NDArray[np.float64] | None = None
@@ -110,7 +110,7 @@ class Predictor(Protocol):
 
 
 def predictors() -> dict[str, Build]:
-    """What builds each kind of predictor, by name: the ``PREDICTORS`` of the modules of :mod:`.predictors`."""
+    """Builders of predictors, by name: the ``PREDICTORS`` of the modules of :mod:`.predictors`."""
     found: dict[str, Build] = {}
     for module in modules(shadowprice.solvers.predictors):
         offered: Mapping[str, Build] = getattr(module, "PREDICTORS", {})

@@ -1,4 +1,4 @@
-"""Who is given the true iterations, and who must not be."""
+"""Access of predictors to the true iterations: required, or refused."""
 
 from __future__ import annotations
 

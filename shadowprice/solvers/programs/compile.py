@@ -193,7 +193,7 @@ def compile_model(
 
 
 def _some_traced(model: pyo.ConcreteModel) -> bool:
-    """Whether a rule was traced: then whoever built the model expects it to be expanded."""
+    """True if a rule was traced: then the author of the model expects it to be expanded."""
     components = model.component_objects((pyo.Constraint, pyo.Objective), active=True)
     rows = (next(iter(component.values()), None) for component in components)
     return any(hasattr(row, "template_expr") for row in rows)

@@ -168,7 +168,7 @@ def _worst(beyond: Numbers, allowed: Numbers) -> float:
 
 
 def _beyond(p: LinearProgram, row: int, point: Numbers) -> float:
-    """How far a row is from its sides, in rationals, rounded once."""
+    """Violation of the sides of a row, in rationals, rounded once."""
     entries = slice(int(p.start[row]), int(p.start[row + 1]))
     pairs = zip(p.value[entries].tolist(), point[p.index[entries]].tolist(), strict=True)
     total = sum((Fraction(a) * Fraction(x) for a, x in pairs), Fraction(0))
@@ -230,7 +230,7 @@ def safe_bound(
 
 
 def blocked(least: Least, lower: Numbers, upper: Numbers) -> bool:
-    """Whether one row by itself shows that no point is within bounds of the columns."""
+    """True if one row by itself shows that no point is within bounds of the columns."""
     p = least.program
     with np.errstate(invalid="ignore"):
         ends = np.stack([p.value * lower[p.index], p.value * upper[p.index]])

@@ -1,4 +1,4 @@
-r"""What a solver's answer is worth: every answer is examined here before anybody uses it.
+r"""Checks of solvers' answers: every answer is examined here before it is used.
 
 **Linear programmes.** The point is evaluated in the rows, and the multipliers as a bound; the two have
 to meet, all relative to :data:`CLOSE`, which is what the methods give. If they do not, simplex solves the
@@ -176,7 +176,7 @@ def _found(solution: Solution) -> Standing:
 
 
 def meets(program: LinearProgram, solution: Solution, row: NDArray[np.int64] | None = None) -> bool:
-    """Whether the point of a linear programme holds and its multipliers prove it, to :data:`CLOSE`.
+    """True if a linear programme's point holds and its multipliers prove it, to :data:`CLOSE`.
 
     O(entries), vectorised; rounding errors of the sums are far below the tolerance.
 
@@ -207,7 +207,7 @@ def meets(program: LinearProgram, solution: Solution, row: NDArray[np.int64] | N
 
 
 def _within(values: Numbers, lower: Numbers, upper: Numbers) -> bool:
-    """Whether values are between their sides, to :data:`CLOSE` of 1 + their size."""
+    """True if values are between their sides, to :data:`CLOSE` of 1 + their size."""
     beyond = np.maximum(lower - values, values - upper)
     worst = beyond.max(initial=0.0)
     # Nearly always this decides; what is not a number does not pass.
@@ -275,7 +275,7 @@ class _Mixed:
             return Tree(-math.inf, None, 0)
 
     def examined(self, first: Solution, point: Numbers) -> Solution:
-        """What is known of a point that holds, or of better ones found on the way."""
+        """Solution at a point that holds, or a better one found on the way, with its standing."""
         standing, bound = Standing.FOUND, first.bound
         for _ in range(_BETTER):
             value = self.least.value(point)
@@ -302,7 +302,7 @@ class _Mixed:
         )
 
     def _standing(self, value: Fraction) -> tuple[Standing, float | None, Numbers | None]:
-        """What supports that no point is better, the bound it gives, and a better point if there is one."""
+        """Standing of the point, the bound that supports it, and a better point if there is one."""
         gap = max(self.options.absolute_gap, self.options.relative_gap * abs(float(value)))
         tree = self._tree(value, gap)
         if tree.better is not None:

@@ -169,7 +169,7 @@ class Highs:
 
 
 class Outcome(StrEnum):
-    """How HiGHS says that a linear programme ended."""
+    """Ending of a linear programme, as HiGHS reports it."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
@@ -313,7 +313,7 @@ def contradiction(program: LinearProgram) -> list[int] | None:
 
 
 def _same_pattern(one: LinearProgram, other: LinearProgram) -> bool:
-    """Whether entries of two programmes stand for the same rows and columns."""
+    """True if entries of two programmes stand for the same rows and columns."""
     if one.start is other.start and one.index is other.index:
         return True
     return (

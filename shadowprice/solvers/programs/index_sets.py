@@ -14,7 +14,7 @@ Column = NDArray[Any]
 
 
 class NotTraceable(Exception):
-    """Why a component of a model cannot be expanded as arrays."""
+    """A component of a model cannot be expanded as arrays; the message says why."""
 
 
 class Members:

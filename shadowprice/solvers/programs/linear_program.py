@@ -73,7 +73,7 @@ class LinearProgram:
 
     @property
     def mixed(self) -> bool:
-        """Whether a column is integer."""
+        """True if any column is integer."""
         return bool(self.integer.any())
 
     def copy(self) -> LinearProgram:

@@ -36,7 +36,7 @@ PER_NODE = 20
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """What branching showed.
+    """Result of branching.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def prove(least: Least, known: Fraction | None, gap: float, *, work: float, unti
 
 
 def _empty(least: Least, ray: Numbers, lower: Numbers, upper: Numbers) -> bool:
-    """Whether multipliers show that a box holds no point."""
+    """True if multipliers show that a box holds no point."""
     if len(ray) != least.program.rows:
         return blocked(least, lower, upper)
     return any(safe_bound(least, y, lower, upper, farkas=True) > 0 for y in (ray, -ray))

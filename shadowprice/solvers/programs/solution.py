@@ -1,4 +1,4 @@
-"""What a solve may be asked for, and what it gives."""
+"""Options and result of a solve."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ METHODS = ("auto", "simplex", "ipm", "pdlp")
 
 
 class Status(StrEnum):
-    """How a solve ended."""
+    """Final status of a solve."""
 
     OPTIMAL = "optimal"
     FOUND = "found, not shown to be optimal"
@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 
 class Standing(StrEnum):
-    """What the claim that a point is optimal rests on; see :mod:`shadowprice.solvers.programs.gate`.
+    """Basis of the claim that a point is optimal; see :mod:`shadowprice.solvers.programs.gate`.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class Standing(StrEnum):
 
     @property
     def optimal(self) -> bool:
-        """Whether the point counts as optimal."""
+        """True if the point counts as optimal."""
         return self in (Standing.PROVEN, Standing.CONFIRMED)
 
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """What may differ between solves.
+    """Options of a solve.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class WholeProgram:
         return sum(c * values[k] for k, c in self.cost.items())
 
     def holds(self, values: Sequence[int]) -> bool:
-        """Whether values keep everything, in whole numbers."""
+        """True if values satisfy all constraints, in whole numbers."""
         bounds = zip(self.lower, values, self.upper, strict=True)
         if not all(low <= value <= high for low, value, high in bounds):
             return False
@@ -132,7 +132,7 @@ def _fits(runs: Cumulative, values: Sequence[int]) -> bool:
 
 
 class Said(StrEnum):
-    """How a search of whole numbers ended, in the solver's words."""
+    """Ending of a search of whole numbers, in the solver's words."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -163,7 +163,7 @@ class WholeAnswer:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a search of whole numbers may take, and how it goes about it.
+    """Time limits and settings of a search of whole numbers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How Synergy divides servers among the jobs of a round: what mechanisms have in common, and two of them.
+"""Mechanisms of Synergy that divide servers among a round's jobs: common parts, and two of them.
 
 PROPORTIONAL and GREEDY are Synergy's (OSDI'22) baselines; TUNE and OPT are in files of their own.
 """
@@ -19,11 +19,11 @@ class Mechanism(Protocol):
 
     @property
     def fair(self) -> bool:
-        """Whether asks are GPU-proportional shares, not best-case demands."""
+        """True if asks are GPU-proportional shares, not best-case demands."""
 
     @property
     def skips(self) -> bool:
-        """Whether it may skip a job although there are enough GPUs; it is then given all jobs."""
+        """True if it may skip a job although there are enough GPUs; it is then given all jobs."""
 
     def place(self, asks: Sequence[Ask], servers: Servers, demands: Demands) -> None:
         """Place jobs, in order of priority, beside those that hold servers already."""

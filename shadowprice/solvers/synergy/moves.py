@@ -16,7 +16,7 @@ from shadowprice.solvers.synergy.servers import Grant
 
 
 def grants_of(state: State) -> dict[int, Grant]:
-    """What running jobs hold; jobs of Synergy have as much on each server for each GPU."""
+    """Grants of running jobs; jobs of Synergy have as much on each server for each GPU."""
     grants = {}
     for job, pieces in state.running.items():
         cpus, memory_gb = state.amounts[job][0]

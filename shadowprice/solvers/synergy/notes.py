@@ -1,4 +1,4 @@
-"""What Synergy keeps from one decision to the next."""
+"""State that Synergy keeps from one decision to the next."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Book:
         return found
 
     def starved(self, state: State, live: Live) -> NDArray[np.bool_]:
-        """Which live jobs have ever waited for longer than :data:`STARVED_S`."""
+        """Mask of the live jobs that have ever waited for longer than :data:`STARVED_S`."""
         self._starved.difference_update(state.finished)
         self._starved.update(live.jobs[live.waited_s > STARVED_S].tolist())
         if not self._starved:

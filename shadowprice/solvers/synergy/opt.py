@@ -42,7 +42,7 @@ INTEGRAL = 1e-6
 
 @dataclass(frozen=True)
 class Chosen:
-    """What stage 1 found.
+    """Result of stage 1: the chosen amounts, and their value and bound.
 
     Parameters
     ----------

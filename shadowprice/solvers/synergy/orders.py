@@ -26,7 +26,7 @@ STARVED_S = 1000 * 3600.0
 
 @dataclass(frozen=True)
 class Columns:
-    """What orders read, by live job.
+    """Columns that orders read, by live job.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Order:
 
     @property
     def knows(self) -> frozenset[Knowledge]:
-        """What a policy with this order must be told."""
+        """Knowledge required by a policy with this order."""
         return frozenset({Knowledge.DURATION} if self.told else ())
 
 

@@ -17,7 +17,7 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a job asks for.
+    """Request of a job: GPUs, and CPUs and memory [GB] for each of them.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a job holds: GPUs by server, and CPUs and memory [GB] for each of them."""
+    """Grant of a job: GPUs by server, and CPUs and memory [GB] for each of them."""
 
     pieces: Pieces
     cpus: float
@@ -106,7 +106,7 @@ class Servers:
         return self._on[server]
 
     def slots(self, server: int, cpus: float, memory_gb: float) -> int:
-        """How many GPUs of a server can still be given with so much for each."""
+        """Number of GPUs of a server that can still be given with so much for each."""
         room = float(self.gpus[server])
         for free, need in ((self.cpus[server], cpus), (self.memory_gb[server], memory_gb)):
             if need > 0:

@@ -132,7 +132,7 @@ class ByDemand:
 
 
 class InRounds(Protocol):
-    """What the rounds need of a policy."""
+    """Interface of a policy that decides in rounds."""
 
     @property
     def name(self) -> str:

@@ -121,7 +121,7 @@ class Gittins2d(Las2d):
         return told
 
     def _distribution(self, state: State) -> LearnedDistribution:
-        """What was learned in this run."""
+        """Distribution of service learned in this run."""
         known: LearnedDistribution | None = state.memory.get("learned")
         if known is None:
             known = state.memory["learned"] = LearnedDistribution(self.sample)

@@ -28,7 +28,7 @@ _RECENT = 256
 
 
 class QuantumIndex(Protocol):
-    """What orders a queue: the index for a fixed quantum."""
+    """Index that orders a queue, for a fixed quantum."""
 
     def quantum_index(self, attained: ArrayLike, quantum: ArrayLike) -> NDArray[np.float64]:
         """G(a, D) for attained service a and quanta D [GPU-s], which broadcast."""

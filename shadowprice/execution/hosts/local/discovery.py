@@ -1,4 +1,4 @@
-"""What this machine has: GPUs by NVML, else by ``nvidia-smi``, else none.
+"""Discovery of this machine's GPUs: by NVML, else by ``nvidia-smi``, else none.
 
 ``pynvml`` is the import name of nvidia-ml-py (extra ``gpu``). Types are the names that NVML gives,
 lower-case, without the maker's and the series' words, joined by hyphens: ``NVIDIA A100-SXM4-40GB``

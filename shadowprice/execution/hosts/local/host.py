@@ -139,7 +139,7 @@ class LocalHost:
         return tuple(nodes)
 
     def _taken(self, gpu: FoundGpu) -> str:
-        """Why a GPU cannot be used, empty if it can."""
+        """Reason that a GPU cannot be used, empty if it can."""
         if gpu.uuid in self._claimed:
             return ""
         if self._claims.claim(gpu.uuid) is None:
@@ -155,7 +155,7 @@ class LocalHost:
         return ""
 
     def _is_ours(self, pid: int) -> bool:
-        """Whether a process belongs to a lease of this run, whose supervisor may be dead."""
+        """True if a process belongs to a lease of this run, whose supervisor may be dead."""
         tag = os.fsencode(f"{TAG}={self._state}/")
         try:
             variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -236,7 +236,7 @@ class LocalHost:
         return seen
 
     def _reap(self, key: LeaseKey) -> bool:
-        """Whether the supervisor of a lease has died since the last time."""
+        """Reap the supervisor of a lease; true if it has died since the last time."""
         if key not in self._supervisors:
             return False
         try:

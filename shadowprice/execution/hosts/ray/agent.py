@@ -56,7 +56,7 @@ Answer = tuple[str, dict[str, Any], tuple[int, str, bool, str] | None]
 
 
 def visible_device() -> str:
-    """What a process in a slot sees as its GPU: an index, or a UUID."""
+    """GPU as a process in a slot sees it: an index, or a UUID."""
     import ray
 
     return str(ray.get_runtime_context().get_accelerator_ids()["GPU"][0])
@@ -184,7 +184,7 @@ class Agent:
             ask_stop(Path(directory), grace_s, reason)
 
     def poll(self, directories: Sequence[str]) -> list[Answer]:
-        """What became of leases; a supervisor that was ordered and did not come is started."""
+        """Status of leases; a supervisor that was ordered and did not come is started."""
         self._called_s = time.monotonic()
         answers = []
         for directory in directories:

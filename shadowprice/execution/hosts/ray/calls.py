@@ -64,7 +64,7 @@ class RayThread:
             self._calls.get()()
 
     def call(self, what: str, action: Callable[[], T], timeout_s: float) -> T:
-        """What an action returns, or raises.
+        """Run an action; return what it returns, or raise what it raises.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class RayThread:
 
 
 def _troubles() -> tuple[type[Exception], ...]:
-    """What Ray raises when a cluster does not do what it should."""
+    """Exceptions that Ray raises when a cluster does not do what it should."""
     from ray.exceptions import RayError
 
     return (RayError, OSError, RuntimeError, ValueError)

@@ -134,7 +134,7 @@ class Claims:
         return self._groups.PlacementGroup(self._ray.PlacementGroupID.from_hex(group))
 
     def read_devices(self, held: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """What a process in each placement group sees as its GPU.
+        """GPUs as a process in each placement group sees them.
 
         A node's are read one after another, by one worker, nodes at the same time.
         """

@@ -111,7 +111,7 @@ class Fleet:
         return tuple(sorted(nodes, key=lambda node: node.name))
 
     def visible(self, name: str) -> dict[str, str]:
-        """What ``CUDA_VISIBLE_DEVICES`` says for each device of a node by its UUID."""
+        """Value of ``CUDA_VISIBLE_DEVICES`` for each device of a node by its UUID."""
         slots = self._nodes[name].slots if name in self._nodes else ()
         return {slot.device.uuid: slot.visible for slot in slots}
 
@@ -129,7 +129,7 @@ class Fleet:
         return frozenset(name for name, node in self._nodes.items() if node.lost)
 
     def is_lost(self, name: str) -> bool:
-        """Whether a node was lost when :meth:`lost` was asked last, or is none."""
+        """True if a node was lost when :meth:`lost` was asked last, or is none."""
         return name not in self._nodes or self._nodes[name].lost
 
     def tell(

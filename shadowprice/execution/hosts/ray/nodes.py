@@ -1,4 +1,4 @@
-"""What Ray's table of nodes says of machines and GPUs."""
+"""Machines and GPUs in Ray's table of nodes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Member:
 
     @property
     def bundle(self) -> dict[str, float]:
-        """What one slot reserves: a device with its share of the cores."""
+        """Resources that one slot reserves: a device with its share of the cores."""
         if self.gpu_type == "cpu":
             return {"CPU": 1.0}
         share = float(int(self.cpus / self.slots))

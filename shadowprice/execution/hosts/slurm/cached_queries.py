@@ -1,4 +1,4 @@
-"""What Slurm says of jobs and nodes, asked for at most so often."""
+"""Cached queries to Slurm about jobs and nodes, made at most so often."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ class SlurmView:
         return found
 
     def is_down(self, node: str) -> bool:
-        """Whether Slurm has given a node up."""
+        """True if Slurm has given a node up."""
         found = self.nodes.get().get(node)
         return found is not None and found.is_down

@@ -46,12 +46,12 @@ class SlurmJob:
 
     @property
     def is_pending(self) -> bool:
-        """Whether no node was given to it yet."""
+        """True if no node was given to it yet."""
         return self.state in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
 
     @property
     def is_over(self) -> bool:
-        """Whether Slurm is done with it; its processes are gone unless its node was lost."""
+        """True if Slurm is done with it; its processes are gone unless its node was lost."""
         return self.state not in _ALIVE and not self.is_pending
 
 
@@ -82,12 +82,12 @@ class SlurmNode:
 
     @property
     def is_down(self) -> bool:
-        """Whether Slurm has given it up; one that has missed a question is not down yet."""
+        """True if Slurm has given it up; one that has missed a question is not down yet."""
         return bool(self.states & {"DOWN", "FAIL", "POWERED_DOWN", "FUTURE"})
 
     @property
     def takes_jobs(self) -> bool:
-        """Whether it answers and is given new jobs."""
+        """True if it answers and is given new jobs."""
         return not self.is_down and not self.states & _CLOSED
 
 

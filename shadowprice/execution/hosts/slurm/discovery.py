@@ -1,4 +1,4 @@
-"""Which nodes and devices of a Slurm cluster a run may use."""
+"""Nodes and devices of a Slurm cluster that a run may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has become of leases: by their files, and by Slurm where those leave a doubt."""
+"""Status of leases: by their files, and by Slurm where those leave a doubt."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Look:
         self.blind: dict[str, str] = {}
 
     def is_over(self, lease: SlurmLease) -> bool:
-        """Whether nothing of a lease is left."""
+        """True if nothing of a lease is left."""
         return lease.refused is not None or lease.reader.see().phase is Phase.ENDED
 
     def see(self, lease: SlurmLease) -> Seen:
-        """What is known of a lease now."""
+        """Status of a lease now."""
         if lease.refused is not None:
             return Seen(Phase.ENDED, exit=lease.refused)
         seen = lease.reader.see()
@@ -81,7 +81,7 @@ class Look:
         return replace(seen, phase=Phase.RUNNING)
 
     def _job(self, lease: SlurmLease) -> SlurmJob | None:
-        """What Slurm says of a lease's job; None if nothing is known yet."""
+        """Slurm's record of a lease's job; None if nothing is known yet."""
         job = lease.job
         return self._view.job(-1 if job.identity is None else job.identity, job.submitted_s)
 

@@ -1,4 +1,4 @@
-"""What one lease asks of Slurm: the options of its job, its script, and how to find it again."""
+"""Slurm job of one lease: its options, its script, and how to find it again."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _common(node: str, comment: str, options: SlurmOptions) -> list[str]:
 
 
 def guests_of(state: Path, lease: Path) -> Path:
-    """Where the agent of a lease's job looks for guests; not in the lease's folder, which is its job's."""
+    """Folder of guests for the agent of a lease's job; outside the lease's, which is its job's."""
     return state / "slurm" / lease.parent.parent.name / lease.name
 
 
@@ -131,7 +131,7 @@ def script(state: Path, lease: Path, python: str, what: str) -> str:
 
 
 def why_not(code: int, node: str, state: Path, python: str) -> str:
-    """What an exit code of the script says, empty if it is not one of its own."""
+    """Meaning of an exit code of the script, empty if it is not one of its own."""
     if code == NO_STATE:
         return (
             f"node {node} cannot read {state}; put --state on storage that this machine and all nodes "

@@ -1,4 +1,4 @@
-"""Which job a lease is in: its own, or as a guest that of a lease with the same devices."""
+"""Slurm job of a lease: its own, or as a guest that of a lease with the same devices."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _PASSED = ("account", "qos", "reservation")
 
 @dataclass(frozen=True)
 class SlurmOptions:
-    """What the address says.
+    """Options in the address of a Slurm host.
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ class Pilot:
         ]
 
     def script(self) -> str:
-        """What runs on the first node of the allocation."""
+        """Script that runs on the first node of the allocation."""
         found = _GPUS.fullmatch(self.gpus)
         kind = found["type"] if found else None
         # Ray finds types of real GPUs by itself; the name that Slurm has for them is the site's.

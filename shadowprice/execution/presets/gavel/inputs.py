@@ -1,4 +1,4 @@
-"""What Gavel's simulator knows of its jobs: throughputs alone and together, time in isolation."""
+"""Inputs of Gavel's simulator: throughputs alone and together, time in isolation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of Gavel's simulator leaves behind: rounds, completion times, a schedule."""
+"""Record of a run of Gavel's simulator: rounds, completion times, a schedule."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class PeerRun:
 
     @property
     def clock_s(self) -> float:
-        """When the simulation ended [s]: the peer's makespan."""
+        """Time at which the simulation ended [s]: the peer's makespan."""
         return self.rounds[-1].start_s if self.rounds else 0.0
 
 

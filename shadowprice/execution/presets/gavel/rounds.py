@@ -1,4 +1,4 @@
-"""What Gavel's simulator keeps between rounds: time received, deficits, allocation, worker ids.
+"""State of Gavel's simulator between rounds: time received, deficits, allocation, worker ids.
 
 Source: github.com/stanford-futuredata/gavel at c4fa400, scheduler/scheduler.py. Rows are jobs and
 pairs in the order in which the peer's dictionaries hold them, because ties are broken by it: a
@@ -70,7 +70,7 @@ class Ledger:
 
     @property
     def alone(self) -> NDArray[np.bool_]:
-        """Which rows are single jobs."""
+        """True for rows that are single jobs."""
         single: NDArray[np.bool_] = self.first == self.second
         return single
 

@@ -1,4 +1,4 @@
-"""How the published Synergy simulator packs the jobs of a round, cutting peers down where it must."""
+"""Packing of a round in the published Synergy simulator, cutting peers down where it must."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shadowprice.solvers.synergy.servers import (
 
 
 class Packed(Protocol):
-    """What packing needs of a job; sets its speed."""
+    """Job to be packed; packing sets its speed."""
 
     row: int
     gpus: int

@@ -56,7 +56,7 @@ class RankedEachRound:
 
 @dataclass(frozen=True)
 class Progress:
-    """What the peer counts: iterations in whole rounds.
+    """Iteration counts of the peer, in whole rounds.
 
     Parameters
     ----------

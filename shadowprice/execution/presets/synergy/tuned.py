@@ -55,7 +55,7 @@ PROFILED = tuple(
 
 
 def first_round_s(workload: Workload) -> float:
-    """When rounds begin [s]: at 1 s for a static trace, whose jobs all come in the first second."""
+    """Start of the rounds [s]: 1 s for a static trace, whose jobs all come in the first second."""
     static = len(workload) > 1 and workload.arrival_s[-1] < STATIC_START_S
     return STATIC_START_S if static else 0.0
 
@@ -103,7 +103,7 @@ class Repeat:
     preemptive: ClassVar[bool] = True
 
     def decide(self, state: State) -> Decision:
-        """What ran in this round; the same until it ends."""
+        """Decision of the earlier run for this round; the same until it ends."""
         number: int = state.memory.get("round", 0)
         decision = state.decision()
         if number < len(self.rounds) and state.now_s >= self.rounds[number].start_s:

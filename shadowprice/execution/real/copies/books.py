@@ -1,4 +1,4 @@
-"""What is known of the copies of a run's jobs, and how a new driver learns it from the ledger.
+"""Known state of the copies of a run's jobs, and how a new driver learns it from the ledger.
 
 Each fact is one entry of the journal, written in the same transaction as its events and before
 anything follows from it. Whoever reads the entries again has the books of the driver that wrote them.
@@ -150,7 +150,7 @@ class Books:
         return [self.run.tracked[row] for row in rows if not self.run.tracked[row].over]
 
     def avoids(self, row: int, node: int) -> bool:
-        """Whether a copy of the job failed on the node not long ago."""
+        """True if a copy of the job failed on the node not long ago."""
         return self.round - self._failed.get((row, node), -AVOIDED_ROUNDS) < AVOIDED_ROUNDS
 
     def _arrived(self, row: int) -> None:

@@ -1,4 +1,4 @@
-"""What follows for a job from a round of its copies."""
+"""Outcome of a round of copies for their job."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _GOOD = frozenset({Kind.FINISHED, Kind.PREEMPTED})
 
 
 def copy_ending(lease: Lease) -> Ending | None:
-    """How a copy ended; None if its processes may be left."""
+    """Ending of a copy; None if its processes may be left."""
     return lease_ending(lease) if lease.gone else None
 
 
 def contributes(end: Ending | None) -> bool:
-    """Whether what a copy committed is averaged: those that failed or were lost are left out."""
+    """True if what a copy committed is averaged: those that failed or were lost are left out."""
     return end is not None and end.kind in _GOOD
 
 
 def conclude_fork(
     tracked: Tracked, fork: Fork, trouble: str, now_s: float, limits: Limits
 ) -> tuple[Ending, Conclusion]:
-    """How a round ended for a job as a whole, and what follows.
+    """Ending of a round for a job as a whole, and what follows.
 
     Survivors count: the round has failed only if no step of any copy was committed, and some copy
     failed, left by itself, or was stopped by the end of the round before it made a step.
@@ -79,7 +79,7 @@ def _as_a_whole(fork: Fork, trouble: str, steps: int) -> Ending:
 
 
 def _failure(end: Ending, lease: Lease) -> str:
-    """Why a copy without a step counts against its job, empty if it does not."""
+    """Reason that a copy without a step counts against its job, empty if it does not."""
     if end.kind is Kind.FAILED:
         return end.why
     if end.kind is Kind.FINISHED:

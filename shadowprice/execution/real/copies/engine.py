@@ -129,7 +129,7 @@ class ForkEngine:
         self.watch.stop(leases, ROUND_ENDS)
 
     def _after(self, fork: Fork, now_s: float, averaging: Executor) -> None:
-        """When all copies are over: count, average, conclude; each in its turn, each once."""
+        """After all copies are over: count, average, conclude; each in its turn, each once."""
         if fork.row in self._averages:
             if self._averages[fork.row].done():
                 self._conclude(fork, self._averages.pop(fork.row).result(), now_s)
@@ -251,7 +251,7 @@ class ForkEngine:
                 self.leases.start(self.books.forks[row])
 
     def _reason(self, tracked: Tracked) -> str:
-        """Why a job waits, as far as it can be seen from outside."""
+        """Reason that a job waits, as far as it can be seen from outside."""
         if tracked.return_s < math.inf and tracked.tries:
             return "waits before it is tried again"
         lost = self.run.devices.lost

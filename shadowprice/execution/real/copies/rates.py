@@ -1,4 +1,4 @@
-"""How fast copies are on which node: assumed at first, then measured.
+"""Rates of copies on each node: assumed at first, then measured.
 
 Source: HadarE's tracker measures throughput in every round (arXiv 2503.10918, recalled); the moving
 average is derived.
@@ -24,7 +24,7 @@ _NEW = 0.5
 
 @dataclass(frozen=True)
 class Measured:
-    """What one copy showed in a round.
+    """Measurement of one copy in a round.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class ForkRates:
         return self._nodes[node].gpu_type, len(self._nodes[node].devices)
 
     def _assumed(self, row: int, node: int) -> float:
-        """What is told of the gang, in proportion to the GPUs that a copy has."""
+        """Assumed rate: that given for the gang, in proportion to the GPUs that a copy has."""
         workload = self._workload
         assert workload.throughput is not None
         column = workload.gpu_types.index(self._nodes[node].gpu_type)

@@ -1,4 +1,4 @@
-"""What a run writes down of copies: the events of other leases, with the number of the copy.
+"""Record of a run's copies: the same events as of other leases, with the number of the copy.
 
 The last committed step of a job grows with each copy that is released by what that copy added to
 it. All of these are written at once, after the average was committed.
@@ -70,12 +70,12 @@ class ForkRecord:
             self._event("unquarantined", lease, device=device.uuid)
 
     def step(self, fork: Fork) -> None:
-        """How far a job is: what its copies did, added up."""
+        """Record the progress of a job: the steps of its copies, added up."""
         step = fork.from_step + sum(lease.step - fork.from_step for lease in fork.leases)
         self.run.ledger.update_job(self._name(fork.leases[0]), step=step)
 
     def sample(self, fork: Fork, now_s: float) -> None:
-        """How fast copies are, since they began."""
+        """Record the rates of copies, since they began."""
         rates = []
         for lease, copy in zip(fork.leases, fork.copies, strict=True):
             steps, seconds = timed(lease.report)

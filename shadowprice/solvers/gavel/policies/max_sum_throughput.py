@@ -52,7 +52,7 @@ class MaxSumThroughput:
 
     @property
     def needs_steps(self) -> bool:
-        """Whether SLOs turn into throughputs."""
+        """True if SLOs are turned into throughputs."""
         return self.slos
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
@@ -85,7 +85,7 @@ class LeastCost:
 
     @property
     def needs_steps(self) -> bool:
-        """Whether SLOs turn into throughputs."""
+        """True if SLOs are turned into throughputs."""
         return self.slos
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:

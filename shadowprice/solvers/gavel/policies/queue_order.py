@@ -41,7 +41,7 @@ class QueueOrder:
 
     @property
     def needs_steps(self) -> bool:
-        """Whether the queue is by the time left."""
+        """True if the queue is ordered by the time left."""
         return self.order == "shortest"
 
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:

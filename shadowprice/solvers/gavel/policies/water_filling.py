@@ -139,7 +139,7 @@ _MAX_STEPS = 100
 
 
 class Path(Protocol):
-    """How levels rise."""
+    """Levels as non-decreasing functions of a parameter tau."""
 
     def levels(self, tau: float, cap: Numbers) -> Numbers:
         """Levels at tau, none above its cap; non-decreasing in tau."""
@@ -237,7 +237,7 @@ def _furthest(
 def _leaves(
     path: Path, cap: Numbers, level: Level, norm: Numbers, start: float, tau: float
 ) -> float:
-    """Where the path leaves what the prices of a level allow."""
+    """Value of tau from which the path exceeds the bound by the prices of a level."""
     price = level.job_price * norm
     # The stage before may have ended above what is allowed, by rounding; that is no reason to stop.
     allowed = max(level.bound, float(price @ path.levels(start, cap))) * (1.0 + ALONG)

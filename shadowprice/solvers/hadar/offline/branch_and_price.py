@@ -82,7 +82,7 @@ class Node:
         return cls(float("inf"), ends, allowed)
 
     def columns(self, master: Master) -> NDArray[np.bool_]:
-        """Which schedules of a master this part allows."""
+        """Mask of the schedules of a master that this part allows."""
         may: NDArray[np.bool_] = self.ends[master.job, master.end]
         if not self.narrowed:
             return may
@@ -113,7 +113,7 @@ def branch(node: Node, master: Master, relaxed: Relaxed) -> tuple[Node, Node] | 
 
 
 def completions(node: Node, master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
-    """How much of each job completes in each round, shape (jobs, rounds + 1)."""
+    """Share of each job that completes in each round, shape (jobs, rounds + 1)."""
     found = np.zeros(node.ends.shape)
     # Schedules may have been added since.
     n = len(relaxed.share)
@@ -122,7 +122,7 @@ def completions(node: Node, master: Master, relaxed: Relaxed) -> NDArray[np.floa
 
 
 def running(master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
-    """How much of each job runs in each round at each level, shape (rounds, jobs, levels)."""
+    """Share of each job that runs in each round at each level, shape (rounds, jobs, levels)."""
     jobs = master.jobs
     widest = max((len(levels) for levels in jobs.levels), default=0)
     found = np.zeros((jobs.rounds, jobs.jobs, widest + 1))
@@ -222,7 +222,7 @@ class Pricing:
             self.asked[job, : len(asked)] = asked
 
     def price(self, node: Node, relaxed: Relaxed) -> tuple[float, NDArray[np.float64], int]:
-        """What the duals of a relaxed master are worth, and schedules that it lacks.
+        """Evaluate the duals of a relaxed master, and add schedules that it lacks.
 
         Returns
         -------
@@ -399,7 +399,7 @@ class _Search:
         return node, relaxed
 
     def _parts(self, node: Node, relaxed: Relaxed) -> tuple[Node | None, Node | None]:
-        """What is left of a node: two parts, or none if it is settled."""
+        """Remaining parts of a node: two, or none if it is settled."""
         if not self._open(node.bound):
             return None, None
         parts = branch(node, self.master, relaxed)
@@ -419,7 +419,7 @@ class _Search:
         return None
 
     def _open(self, bound: float) -> bool:
-        """Whether a better plan than the best may be worth no more than a bound."""
+        """True if a plan within a bound may be better than the best."""
         slack = _TOLERANCE * max(1.0, abs(self.best))
         if self.unit:
             bound = floor((bound + slack) / self.unit) * self.unit
@@ -506,7 +506,7 @@ def _latest(node: Node) -> NDArray[np.int64]:
 
 
 def _unit(values: NDArray[np.float64]) -> float:
-    """What all values are multiples of, or 0 if they are not integers: plans differ by as much."""
+    """Gcd of all values, or 0 if they are not integers: plans differ by multiples of it."""
     if not np.array_equal(values, np.round(values)) or values.max(initial=0.0) > 2**40:
         return 0.0
     return float(reduce(gcd, np.unique(values).astype(np.int64).tolist(), 0))

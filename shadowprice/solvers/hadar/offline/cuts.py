@@ -33,7 +33,7 @@ _SLACK = 0.9
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is spent on cuts.
+    """Limits of the effort spent on cuts.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Conflicts:
         self._conflicts = np.zeros((0, self.jobs.jobs), dtype=np.int64)
 
     def decide(self, ends: NDArray[np.int64], check_s: float) -> bool | None:
-        """Whether jobs can keep their completions; None if it was not found out.
+        """True if jobs can keep their completions; None if it was not found out.
 
         Parameters
         ----------
@@ -375,7 +375,7 @@ class Packing:
 
 
 def _violation(pattern: Pattern, share: NDArray[np.float64]) -> float:
-    """How much a cut is violated, relative to its limit."""
+    """Violation of a cut, relative to its limit."""
     return float((pattern.weights * share).sum()) / pattern.limit - 1.0
 
 

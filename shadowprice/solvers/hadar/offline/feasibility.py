@@ -1,4 +1,4 @@
-r"""Whether jobs can all be complete by given rounds: the hard part that relaxations do not see.
+r"""Feasibility of given completion rounds of all jobs: the hard part, which relaxations miss.
 
 Given completions, Hadar's offline programme asks only whether they can be kept: a bin packing of
 gangs into rounds. Relaxed schedules often can where whole ones cannot, and branching on rounds is
@@ -57,7 +57,7 @@ MAX_DIVISOR = 7
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """What levels ask of sets of types, and of their capacities rounded down.
+    """Demands of levels on sets of types, and on their capacities rounded down.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ _SCALE = 2.0**40
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether deadlines can be kept.
+    """Result of a feasibility check of deadlines.
 
     Parameters
     ----------
@@ -167,11 +167,11 @@ class Deadlines:
 
     @property
     def usable(self) -> bool:
-        """Whether whole-number weights stand for the work of every job."""
+        """True if whole-number weights represent the work of every job."""
         return all(weights is not None for weights in self._weights)
 
     def check(self, ends: Mapping[int, int], time_limit_s: float) -> Verdict:
-        """Whether jobs can all be complete by the ends of given rounds.
+        """Decide if jobs can all be complete by the ends of given rounds.
 
         Parameters
         ----------

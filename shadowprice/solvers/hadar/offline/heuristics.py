@@ -200,7 +200,7 @@ _TRIES_WITHOUT_GAIN = 20.0
 
 @dataclass(frozen=True, eq=False)
 class _Programme:
-    """What is decided about the jobs that are planned afresh.
+    """Variables and terms of the value for the jobs that are planned afresh.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ class Neighbours:
     def _job(
         self, programme: _Programme, job: int, ends: NDArray[np.bool_], room: NDArray[np.float64]
     ) -> None:
-        """Where a job runs and when it completes; nothing after that."""
+        """Add the runs and the completion of a job; it does not run after that."""
         whole, asked = programme.whole, self.plans.demand.gpus[job]
         completes = {t: whole.binary() for t in np.flatnonzero(ends[:-1]).tolist()}
         left_out = whole.binary()
