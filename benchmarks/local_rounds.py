@@ -21,7 +21,7 @@ from typing import Any
 
 from shadowprice.execution.hosts.lease_files import read_report
 from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
 
@@ -75,7 +75,7 @@ def run(folder: Path, leases: int, jobs: int, policy: str, round_s: float, last_
     )
     times, begun = Times(), [0.0, 0.0]
 
-    def tick(ledger: Ledger) -> None:
+    def tick(ledger: RunLedger) -> None:
         times.looks += 1
         now = time.monotonic()
         if begun[0] == 0.0 and all(
@@ -95,7 +95,7 @@ def run(folder: Path, leases: int, jobs: int, policy: str, round_s: float, last_
 
 def hand_overs(state: Path) -> Times:
     """Times of rounds in which leases changed, from the log and the files of leases."""
-    ledger = Ledger.open(state / "run.db", readonly=True)
+    ledger = RunLedger.open(state / "run.db", readonly=True)
     began = ledger.value("began_unix")
     events = ledger.events()
     ledger.close()
@@ -179,7 +179,7 @@ def unchanged(leases: int, rounds: int, folder: Path) -> float:
             times = run(Path(place), leases, leases + 1, policy, round_s, 0.25 * count)
             costs.append(times.ms["driver"][0])
             looks = times.looks
-            ledger = Ledger.open(Path(place) / "state" / "run.db", readonly=True)
+            ledger = RunLedger.open(Path(place) / "state" / "run.db", readonly=True)
             again += sum(event["kind"] == "granted" for event in ledger.events()) - leases
             ledger.close()
     # The second run looks at its leases as often, but has no rounds.

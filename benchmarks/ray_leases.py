@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from shadowprice.execution.hosts.protocol import Device, Host, LeaseKey, Order, Phase
+from shadowprice.execution.hosts.protocol import Device, Host, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.hosts.registry import open_host
 
 
@@ -85,14 +85,14 @@ def measure(address: str, state: Path, count: int, repeats: int) -> None:
         host.close()
 
 
-def _order(state: Path, k: int, epoch: int, device: Device) -> Order:
+def _order(state: Path, k: int, epoch: int, device: Device) -> LaunchSpec:
     key = LeaseKey(f"job{k}", epoch)
     folder = state / "jobs" / key.job / "leases" / key.folder
-    return Order(key, (device,), False, ("sleep", "600"), {}, folder, state, 120.0, 5.0)
+    return LaunchSpec(key, (device,), False, ("sleep", "600"), {}, folder, state, 120.0, 5.0)
 
 
 def _until(
-    host: Host, orders: Sequence[Order], phase: Phase, act: Callable[[], None]
+    host: Host, orders: Sequence[LaunchSpec], phase: Phase, act: Callable[[], None]
 ) -> list[float]:
     """Seconds from an action until each lease was seen in a phase."""
     began = time.perf_counter()

@@ -26,7 +26,7 @@ from shadowprice.analysis.real_runs.gantt import execution_gantt
 from shadowprice.analysis.real_runs.results import Results, results
 from shadowprice.analysis.real_runs.run import RunReader
 from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import LEDGER
@@ -96,7 +96,7 @@ def report(found: dict[str, tuple[Path, Results]], args: argparse.Namespace) -> 
             f"{100 * TARGET:.0f} % of the mean JCT", "",
             "```", result.drift.table(), "```", "",
         ]  # fmt: skip
-        ledger = Ledger.open(state / LEDGER, readonly=True)
+        ledger = RunLedger.open(state / LEDGER, readonly=True)
         rows = ledger.observations()
         ledger.close()
         lines += ["```", "job          beside       steps/s"]

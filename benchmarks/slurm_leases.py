@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from shadowprice.execution.hosts.protocol import Device, LeaseKey, Order, Phase
+from shadowprice.execution.hosts.protocol import Device, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.hosts.slurm.host import SlurmHost, open_host
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -23,14 +23,14 @@ from support.slurm_cluster import missing, slurm_cluster
 PROMPT = "import signal,sys,time; signal.signal(15, lambda *_: sys.exit(143)); time.sleep(600)"
 
 
-def order(state: Path, job: str, device: Device) -> Order:
+def order(state: Path, job: str, device: Device) -> LaunchSpec:
     key = LeaseKey(job, 1)
     argv = (sys.executable, "-I", "-S", "-c", PROMPT)
     directory = state / "jobs" / job / "leases" / key.folder
-    return Order(key, (device,), False, argv, {}, directory, state, 600.0, 10.0)
+    return LaunchSpec(key, (device,), False, argv, {}, directory, state, 600.0, 10.0)
 
 
-def wait(host: SlurmHost, orders: list[Order], phase: Phase, began: float) -> list[float]:
+def wait(host: SlurmHost, orders: list[LaunchSpec], phase: Phase, began: float) -> list[float]:
     """Seconds until each lease is in a phase."""
     reached: dict[LeaseKey, float] = {}
     while len(reached) < len(orders):

@@ -23,7 +23,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
 from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.opt import choose, place_chosen
-from shadowprice.solvers.synergy.servers import Ask, Servers
+from shadowprice.solvers.synergy.servers import ResourceRequest, Servers
 from shadowprice.solvers.synergy.tune import Tune
 
 SHARE = (3.0, 62.5)
@@ -43,7 +43,9 @@ def profile(rng: np.random.Generator) -> Profile:
     return Profile(cpus, memory, np.round(speed / plain.at(*SHARE), 3))
 
 
-def jobs_on(jobs: int, servers: int, seed: int, *, distinct: bool) -> tuple[list[Ask], Demands]:
+def jobs_on(
+    jobs: int, servers: int, seed: int, *, distinct: bool
+) -> tuple[list[ResourceRequest], Demands]:
     """Jobs that fill the servers' GPUs, and their best-case demands."""
     rng = np.random.default_rng(seed)
     profiles = tuple(profile(rng) for _ in range(jobs if distinct else FAMILIES))
@@ -58,14 +60,14 @@ def jobs_on(jobs: int, servers: int, seed: int, *, distinct: bool) -> tuple[list
     return [demands.ask(job, int(g)) for job, g in enumerate(gpus)], demands
 
 
-def tune_s(asks: list[Ask], demands: Demands) -> float:
+def tune_s(asks: list[ResourceRequest], demands: Demands) -> float:
     """CPU seconds of a round of TUNE."""
     began = time.process_time()
     Tune().place(asks, Servers(demands.size, demands.share), demands)
     return time.process_time() - began
 
 
-def decision_s(asks: list[Ask], demands: Demands) -> float:
+def decision_s(asks: list[ResourceRequest], demands: Demands) -> float:
     """CPU seconds of the first decision of a run, all jobs there."""
     rng = np.random.default_rng(0)
     workload = Workload.from_columns(

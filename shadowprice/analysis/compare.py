@@ -78,7 +78,7 @@ def rounded_up(ratio: Fraction | None) -> float:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One policy against the largest certified bound.
 
     Parameters
@@ -200,7 +200,7 @@ class Comparison:
     """Rows, and the verified outcomes behind them."""
 
     objective: Objective
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     outcomes: Mapping[str, Outcome]
 
     @property
@@ -283,7 +283,7 @@ def compare(
             workload, cluster, policy, semantics, drop_infeasible=drop_infeasible
         )
     progress("bounding the optimum")
-    rows: dict[str, Row] = {}
+    rows: dict[str, ComparisonRow] = {}
     groups = _groups(outcomes)
     preemptive = any(map(_preempts, outcomes.values()))
     for group in groups:
@@ -327,7 +327,7 @@ def _every(instance: Instance) -> ScheduleClass:
 
 def _rows(
     group: Mapping[str, Outcome], goal: Objective, preemptive: bool, budget_s: float
-) -> dict[str, Row]:
+) -> dict[str, ComparisonRow]:
     """Rows of outcomes that have their bounds in common."""
     instance = next(iter(group.values())).instance
     bound, found = certified_and_found(
@@ -339,7 +339,7 @@ def _rows(
         best.append(bound.witness)
     # Speeds that are alike at best may differ otherwise: each row has its own instance to verify on.
     return {
-        name: Row(
+        name: ComparisonRow(
             name, costs[name], bound,
             any(attains(o.instance, goal, bound, schedule) for schedule in best), found,
         )

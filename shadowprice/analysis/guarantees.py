@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
-from shadowprice.execution.presets.preset import Recipe
+from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -92,7 +92,7 @@ class Silence:
         return f"{policy}: {self.theorem} says nothing here: {'; '.join(self.failing)}"
 
 
-def described(outcome: Outcome, recipe: Recipe, objective: Objective) -> DescribedRun:
+def described(outcome: Outcome, recipe: RunSetup, objective: Objective) -> DescribedRun:
     """The run of an outcome as theorems see it, from the switches that it ran under."""
     return DescribedRun(
         outcome.instance, recipe.policy, objective, recipe.rounds.length_s, recipe.placement

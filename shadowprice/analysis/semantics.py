@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import Recipe
+from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.registry import graph_placements
@@ -96,7 +96,7 @@ class Semantics:
 
     def recipe(
         self, workload: Workload, policy: str | Policy, cluster: Cluster | None = None
-    ) -> Recipe:
+    ) -> RunSetup:
         """All switches settled for one policy; conditions only where the cluster is given."""
         if self.preset is None:
             chosen = registry.policy(policy) if isinstance(policy, str) else policy
@@ -113,7 +113,7 @@ class Semantics:
             if self.skews is not None:
                 place = _skewed(place, self.skews)
             conditions = None if cluster is None else self.conditions(workload, cluster)
-            recipe = Recipe(workload, chosen, place, conditions=conditions)
+            recipe = RunSetup(workload, chosen, place, conditions=conditions)
         elif isinstance(policy, str):
             found = find_preset(self.preset)
             sensitivity = None

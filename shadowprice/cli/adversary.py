@@ -14,7 +14,7 @@ from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.show import console, progress_line, write
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.adversary.search import Found
+    from shadowprice.analysis.adversary.search import WorstInstance
 
 
 def adversary_command(
@@ -61,8 +61,8 @@ def adversary_command(
     as_json: JsonOption = False,
 ) -> None:
     """Find the worst small instance of a policy, with a better schedule that proves how bad it is."""
-    from shadowprice.analysis.adversary.family import Family
-    from shadowprice.analysis.adversary.judge import Effort
+    from shadowprice.analysis.adversary.family import InstanceFamily
+    from shadowprice.analysis.adversary.judge import JudgeEffort
     from shadowprice.analysis.adversary.search import adversary, recheck, renamed
     from shadowprice.analysis.compare import rounded_up
     from shadowprice.instances.hard_instances import read_hard
@@ -70,12 +70,12 @@ def adversary_command(
     if recheck_file is not None:
         found = recheck(read_hard(recheck_file), str(recheck_file))
     else:
-        family = Family(jobs, gpus, max_arrival, max_work, largest_gang, max_error, unit_s)
+        family = InstanceFamily(jobs, gpus, max_arrival, max_work, largest_gang, max_error, unit_s)
         with progress_line() as say:
             say(f"looking for the worst instance of {policy}")
             found = adversary(
                 policy, family, objective, method=method,
-                effort=Effort(evaluations, budget_s, seed), progress=say,
+                effort=JudgeEffort(evaluations, budget_s, seed), progress=say,
             )  # fmt: skip
     if output is not None:
         found = renamed(found, output.stem)
@@ -89,7 +89,7 @@ def adversary_command(
         _print(found)
 
 
-def _print(found: Found) -> None:
+def _print(found: WorstInstance) -> None:
     hard = found.hard
     table = Table("job", escape("arrival [s]"), "GPUs", escape("work [s]"), escape("ends [s]"), escape("could end [s]"),
                   title=f"{hard.policy}, verified")  # fmt: skip

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Given:
+class RunInputs:
     """Jobs, a cluster and the switches of a run."""
 
     workload: Workload
@@ -55,7 +55,7 @@ def read_given(
     network: str | None,
     conditions: Mapping[str, Any],
     **switches: Any,
-) -> Given:
+) -> RunInputs:
     """Read the files that options name; what was repaired in the trace is said on stderr.
 
     Parameters
@@ -97,7 +97,7 @@ def read_given(
     )
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
-    return Given(imported.workload, where, semantics)
+    return RunInputs(imported.workload, where, semantics)
 
 
 def _table(path: Path) -> Throughputs:

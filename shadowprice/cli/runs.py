@@ -10,7 +10,7 @@ import typer
 
 from shadowprice.cli.conditions import read_conditions
 from shadowprice.cli.given import (
-    Given,
+    RunInputs,
     read_given,
     report_dropped,
     require_policies,
@@ -220,7 +220,7 @@ def compare_command(
 
 
 def _by_cost(
-    given: Given,
+    given: RunInputs,
     names: list[str],
     objective: str,
     budget_s: float,
@@ -243,7 +243,7 @@ def _by_cost(
 
 
 def _by_utility(
-    given: Given,
+    given: RunInputs,
     names: list[str],
     utility: str | None,
     budget_s: float,
@@ -263,7 +263,7 @@ def _by_utility(
     return result.plot
 
 
-def _print_guarantees(given: Given, result: Comparison) -> None:
+def _print_guarantees(given: RunInputs, result: Comparison) -> None:
     from shadowprice.analysis.guarantees import described, guarantee
 
     for name, outcome in result.outcomes.items():

@@ -62,7 +62,7 @@ class Rounds:
 
 
 @dataclass(frozen=True)
-class Run:
+class EngineRun:
     """Result of the engine: a schedule that nobody has verified yet."""
 
     instance: Instance
@@ -78,7 +78,7 @@ def run(
     *,
     placement: Placement | None = None,
     rounds: Rounds | None = None,
-) -> Run:
+) -> EngineRun:
     """Run a policy over an instance until every job has finished.
 
     Parameters
@@ -98,7 +98,7 @@ def run(
     engine.loop()
     cpu_s = time.process_time() - began
     assert isinstance(engine.hosts, SimulatedHosts)
-    return Run(instance, engine.hosts.schedule(), engine.decisions, cpu_s, policy.name)
+    return EngineRun(instance, engine.hosts.schedule(), engine.decisions, cpu_s, policy.name)
 
 
 class Engine:

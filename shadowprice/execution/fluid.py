@@ -20,7 +20,7 @@ from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.registry import allocation as find_allocation
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _DONE = 1e-9
@@ -43,7 +43,7 @@ class Period:
     start_s: float
     end_s: float
     jobs: Rows
-    throughput: Numbers
+    throughput: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +62,11 @@ class FluidRun:
 
     instance: Instance
     policy: str
-    end_s: Numbers
+    end_s: FloatArray
     periods: tuple[Period, ...]
 
     @property
-    def jct_s(self) -> Numbers:
+    def jct_s(self) -> FloatArray:
         """Completion minus arrival [s], shape (jobs,)."""
         return np.asarray(self.end_s - self.instance.workload.arrival_s)
 

@@ -161,7 +161,7 @@ GpusByNode = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class RoundPlan:
     """A round-based schedule.
 
     Parameters

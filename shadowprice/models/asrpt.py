@@ -77,7 +77,7 @@ def cut_bytes(graph: JobGraph, mapping: StageMapping) -> float:
 
 
 @dataclass(frozen=True)
-class Given:
+class PlacementData:
     """One job to place.
 
     Parameters
@@ -119,7 +119,7 @@ class Given:
         return [(n, nic / n) for n in range(1, max(1, min(self.free[node], self.graph.gpus)) + 1)]
 
 
-def least_time(given: Given, *, interchangeable: bool = True) -> pyo.ConcreteModel:
+def least_time(given: PlacementData, *, interchangeable: bool = True) -> pyo.ConcreteModel:
     """Shortest iteration, in units of ``given.unit_s``.
 
     Parameters
@@ -138,13 +138,13 @@ def least_time(given: Given, *, interchangeable: bool = True) -> pyo.ConcreteMod
     return m
 
 
-def timed_placement(block: Any, given: Given) -> None:
+def timed_placement(block: Any, given: PlacementData) -> None:
     """A placement and its alpha on a block of a larger programme."""
     _placements(block, given, interchangeable=False)
     _iteration(block, given)
 
 
-def least_cut(given: Given, *, interchangeable: bool = True) -> pyo.ConcreteModel:
+def least_cut(given: PlacementData, *, interchangeable: bool = True) -> pyo.ConcreteModel:
     """Fewest bytes between nodes, in units of the heaviest pair of replicas.
 
     (pairs) and (beside) make the relaxation strong: with n replicas of s on a node, at most F_m -
@@ -199,7 +199,7 @@ def least_cut(given: Given, *, interchangeable: bool = True) -> pyo.ConcreteMode
     return m
 
 
-def _placements(m: Any, given: Given, interchangeable: bool) -> None:
+def _placements(m: Any, given: PlacementData, interchangeable: bool) -> None:
     """Variables x, y and what makes them a placement."""
     k, free = given.replicas, given.free
     m.S = pyo.RangeSet(0, len(k) - 1)
@@ -229,7 +229,7 @@ def _placements(m: Any, given: Given, interchangeable: bool) -> None:
             return m.x[0, i] <= m.x[0, i - 1]
 
 
-def _iteration(m: Any, given: Given) -> None:
+def _iteration(m: Any, given: PlacementData) -> None:
     """Variables u, e, alpha: the time of an iteration of the placement, in units of unit_s."""
     k, sent = given.replicas, given.sent
     intra, nic = given.network.intra_bytes_per_s, given.network.nic_bytes_per_s
@@ -265,7 +265,7 @@ def _iteration(m: Any, given: Given) -> None:
         _sharing(m, given)
 
 
-def _sharing(m: Any, given: Given) -> None:
+def _sharing(m: Any, given: PlacementData) -> None:
     """Variables q, r: which replicas share a NIC, if only those with remote bytes do."""
     k, free, sent = given.replicas, given.free, given.sent
     m.q = pyo.Var(m.S, m.M, domain=pyo.Binary)

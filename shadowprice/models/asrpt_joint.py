@@ -44,7 +44,7 @@ import pyomo.environ as pyo
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.models import preemptive
-from shadowprice.models.asrpt import Given, timed_placement
+from shadowprice.models.asrpt import PlacementData, timed_placement
 from shadowprice.models.slotted import Slotted
 
 KIND = "exact"
@@ -86,7 +86,7 @@ def build(jobs: Jobs) -> pyo.ConcreteModel:
     m.M = pyo.RangeSet(0, len(jobs.nodes) - 1)
     m.T = pyo.RangeSet(0, jobs.horizon - 1)
     m.job = pyo.Block(m.J)
-    given = [Given(graph, jobs.nodes, jobs.network) for graph in jobs.graphs]
+    given = [PlacementData(graph, jobs.nodes, jobs.network) for graph in jobs.graphs]
     for j, one in enumerate(given):
         timed_placement(m.job[j], one)
     m.JT = pyo.Set(dimen=2, initialize=[

@@ -90,7 +90,7 @@ RULES: dict[str, Rule] = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class InstanceLimits:
     """Sizes of the instances: jobs, GPUs, latest arrival, longest job and widest gang."""
 
     jobs: int
@@ -105,7 +105,9 @@ class Limits:
         return self.max_arrival + self.jobs * self.max_work
 
 
-def build(rule: Rule, limits: Limits, ratio: tuple[int, int], *, flow: bool) -> pyo.ConcreteModel:
+def build(
+    rule: Rule, limits: InstanceLimits, ratio: tuple[int, int], *, flow: bool
+) -> pyo.ConcreteModel:
     """The programme for a ratio a / b, given as (a, b).
 
     Parameters
@@ -138,7 +140,7 @@ def build(rule: Rule, limits: Limits, ratio: tuple[int, int], *, flow: bool) -> 
     return m
 
 
-def _feasible(m: Any, limits: Limits) -> None:
+def _feasible(m: Any, limits: InstanceLimits) -> None:
     """Arrivals in order, the first at 0; two feasible schedules of the same jobs."""
 
     @m.Constraint(m.J, doc="every job arrives once, the first at 0")
@@ -171,7 +173,7 @@ def _feasible(m: Any, limits: Limits) -> None:
         m.add_component(f"capacity_{name}", pyo.Constraint(m.T, rule=room))
 
 
-def _order(m: Any, limits: Limits) -> None:
+def _order(m: Any, limits: InstanceLimits) -> None:
     """b_ij follows from the lengths: for i < j it is 1 iff p_i <= p_j, for i > j iff p_i < p_j."""
     m.b = pyo.Var(m.J, m.J, domain=pyo.Binary)
 
@@ -193,7 +195,7 @@ def _order(m: Any, limits: Limits) -> None:
         return shorter(m, j + 1, q) - shorter(m, j, q) <= 2 - together
 
 
-def _policy(m: Any, rule: Rule, limits: Limits) -> None:
+def _policy(m: Any, rule: Rule, limits: InstanceLimits) -> None:
     """Add the policy: a waiting job does not fit or, where the head blocks, one before it waits."""
     m.h = pyo.Var(m.J, m.T, domain=pyo.Binary)
     if rule.blocks:
@@ -214,7 +216,7 @@ def _policy(m: Any, rule: Rule, limits: Limits) -> None:
         return seen + gang >= (limits.gpus + 1) * m.h[j, t]
 
 
-def _blocking(m: Any, rule: Rule, limits: Limits) -> None:
+def _blocking(m: Any, rule: Rule, limits: InstanceLimits) -> None:
     """Nobody starts behind a job that waits."""
     m.v = pyo.Var(m.J, m.J, m.T, domain=pyo.UnitInterval)
 
@@ -242,7 +244,7 @@ def shorter(m: Any, j: int, q: int) -> Any:
     return sum(m.x[j, t, p, g] for t in m.T for p in m.P if p <= q for g in m.G)
 
 
-def arrived(m: Any, j: int, t: int, limits: Limits) -> Any:
+def arrived(m: Any, j: int, t: int, limits: InstanceLimits) -> Any:
     """1 if job j has arrived by slot t."""
     return sum(m.a[j, r] for r in range(min(t, limits.max_arrival) + 1))
 
@@ -252,7 +254,7 @@ def started(z: Any, m: Any, j: int, t: int) -> Any:
     return sum(z[j, s, p, g] for s in range(t + 1) for p in m.P for g in m.G)
 
 
-def waits(m: Any, j: int, t: int, limits: Limits) -> Any:
+def waits(m: Any, j: int, t: int, limits: InstanceLimits) -> Any:
     """1 if job j waits after the decision of slot t."""
     return arrived(m, j, t, limits) - started(m.x, m, j, t)
 

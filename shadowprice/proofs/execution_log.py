@@ -59,7 +59,7 @@ def whole(value: object) -> int:
 
 
 @dataclass
-class Lease:
+class LoggedLease:
     """Devices that a job holds; ``aside`` are those of them whose release is not confirmed."""
 
     key: Key
@@ -73,7 +73,7 @@ class Lease:
         return self.aside == self.devices
 
 
-class Devices:
+class DeviceHolders:
     """Books of all devices.
 
     Parameters
@@ -84,7 +84,7 @@ class Devices:
 
     def __init__(self, nodes: Iterable[Mapping[str, Any]]) -> None:
         self.node_of = {d["uuid"]: node["name"] for node in nodes for d in node["devices"]}
-        self._holders: dict[str, list[Lease]] = defaultdict(list)
+        self._holders: dict[str, list[LoggedLease]] = defaultdict(list)
         self._aside: dict[str, set[Key]] = defaultdict(set)
         self._lost: set[str] = set()
 
@@ -104,7 +104,7 @@ class Devices:
             size = sum(node in nodes for node in self.node_of.values())
         need(size in (None, len(devices)), "gang", f"{len(devices)} devices for a gang of {size}")
 
-    def hold(self, lease: Lease) -> None:
+    def hold(self, lease: LoggedLease) -> None:
         """Nobody else may hold them but one partner, nor may they be lost or kept aside."""
         for device in sorted(lease.devices):
             node = self.node_of[device]
@@ -118,17 +118,17 @@ class Devices:
         for device in lease.devices:
             self._holders[device].append(lease)
 
-    def others(self, lease: Lease) -> list[Lease]:
+    def others(self, lease: LoggedLease) -> list[LoggedLease]:
         """Other leases that hold some of its devices."""
         found = {other.key: other for d in sorted(lease.devices) for other in self._holders[d]}
         return [other for key, other in found.items() if key != lease.key]
 
-    def let_go(self, lease: Lease) -> None:
+    def let_go(self, lease: LoggedLease) -> None:
         """A lease is released."""
         for device in lease.devices:
             self._holders[device].remove(lease)
 
-    def put_aside(self, device: str, key: Key, lease: Lease | None) -> None:
+    def put_aside(self, device: str, key: Key, lease: LoggedLease | None) -> None:
         """A device may not be free though its lease is over, or is not to be used."""
         need(device in self.node_of, "gang", f"no such device: {device}")
         self._aside[device].add(key)
@@ -157,7 +157,7 @@ MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 OVER = ("finished", "gave-up", "cancelled")
 
 
-class Rejected(Exception):
+class LogRejected(Exception):
     """An event breaks a rule; the message names both.
 
     Attributes
@@ -209,23 +209,23 @@ def verify_log(
     Rejected
         Naming the first event that breaks a rule.
     """
-    log = _Log(Devices(nodes), gpus, iterations, allowed_loss or {})
+    log = _Log(DeviceHolders(nodes), gpus, iterations, allowed_loss or {})
     try:
         for event in events:
             log.take(event)
         if ended:
             log.end()
     except Broken as broken:
-        raise Rejected(log.seq, *broken.args) from None
+        raise LogRejected(log.seq, *broken.args) from None
     except MALFORMED as error:
-        raise Rejected(log.seq, "form", f"is malformed: {error!r}") from None
+        raise LogRejected(log.seq, "form", f"is malformed: {error!r}") from None
     return dict(log.counts)
 
 
 class _Log:
     def __init__(
         self,
-        devices: Devices,
+        devices: DeviceHolders,
         gpus: Mapping[str, int] | None,
         iterations: Mapping[str, int] | None,
         allowed_loss: Mapping[str, int],
@@ -236,7 +236,7 @@ class _Log:
         self.state: dict[str, str] = {}  # arrived, failed, or how it is over
         self.promised: set[str] | None = None  # started by the last decision, no lease yet
         self.epoch: dict[str, int] = defaultdict(int)
-        self.leases: dict[Key, Lease] = {}
+        self.leases: dict[Key, LoggedLease] = {}
         self.used: set[Key] = set()
         self.step: dict[str, int] = defaultdict(int)  # last committed
         self.unsure: set[str] = set()  # a lease that was written off may have committed more
@@ -312,7 +312,7 @@ class _Log:
         need(goes_on, "progress", f"{name} goes on from step {step}, committed is {before}")
         size = None if self.gpus is None else self.gpus[name]
         self.devices.gang(data, size)
-        lease = Lease(key, frozenset(data["devices"]), data["partner"])
+        lease = LoggedLease(key, frozenset(data["devices"]), data["partner"])
         self.devices.hold(lease)
         self.leases[key], self.state[name] = lease, "arrived"
         self.step[name], self.epoch[name] = step, epoch
@@ -395,7 +395,7 @@ class _Log:
         """Leases of a job that are not written off."""
         return [key for key, each in self.leases.items() if key[0] == name and not each.written_off]
 
-    def held(self, key: Key) -> Lease:
+    def held(self, key: Key) -> LoggedLease:
         need(key in self.leases, "lease", f"{key} holds nothing")
         return self.leases[key]
 
@@ -469,7 +469,7 @@ def main() -> int:
     """Check the ledger named on the command line; exit code 0 if its log breaks no rule, else 1."""
     try:
         counts = verify_ledger(Path(sys.argv[1]))
-    except (LookupError, OSError, sqlite3.Error, ValueError, Rejected) as error:
+    except (LookupError, OSError, sqlite3.Error, ValueError, LogRejected) as error:
         usage = "python -m shadowprice.proofs.execution_log STATE/run.db"
         print(f"rejected: {error} (usage: {usage})", file=sys.stderr)
         return 1

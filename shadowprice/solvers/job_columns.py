@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shadowprice.solvers.state import State
 
 
-class Live:
+class JobColumns:
     """Columns over some live jobs, all of shape (jobs,) and in the order of :attr:`jobs`.
 
     Attributes

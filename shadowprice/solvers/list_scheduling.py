@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.state import State
 
-Priority = Callable[[Live], NDArray[np.int64]]
+Priority = Callable[[JobColumns], NDArray[np.int64]]
 """Positions in the live columns, highest priority first."""
 
 
@@ -32,7 +32,7 @@ def serve_in_order(state: State, priority: Priority) -> Decision:
     return run_exactly(state, live, priority(live))
 
 
-def run_exactly(state: State, live: Live, order: NDArray[np.int64]) -> Decision:
+def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Decision:
     """Give GPUs in this order, by count for each pool; then place, then fill what is left over."""
     jobs, running = live.jobs[order], live.running[order]
     if state.allocator.anywhere or state.one_pool:

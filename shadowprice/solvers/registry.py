@@ -55,7 +55,7 @@ def allocation(name: str) -> AllocationPolicy:
     InputError
         If the name, a parameter or its value is unknown; the message lists what there is.
     """
-    found: AllocationPolicy = chosen("allocation policy", name, allocations())
+    found: AllocationPolicy = resolve("allocation policy", name, allocations())
     return found
 
 
@@ -70,7 +70,7 @@ def policy(name: str) -> Policy:
     InputError
         If the name, a parameter or its value is unknown; the message lists what there is.
     """
-    found: Policy = chosen("policy", name, policies())
+    found: Policy = resolve("policy", name, policies())
     return found
 
 
@@ -86,7 +86,7 @@ def require_policy(name: str) -> None:
         _require_known("policy", name, policies())
 
 
-def chosen(what: str, name: str, known: Mapping[str, Any]) -> Any:
+def resolve(what: str, name: str, known: Mapping[str, Any]) -> Any:
     """Look up a name, and set its parameters to those after the colon.
 
     Parameters
@@ -120,7 +120,7 @@ def placement(name: str) -> Placement:
     InputError
         If the name, a parameter or its value is unknown; the message lists what there is.
     """
-    found: Placement = chosen("placement", name, placements())
+    found: Placement = resolve("placement", name, placements())
     return found
 
 

@@ -17,7 +17,7 @@ from shadowprice.instances.instance import Instance, Pools
 from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
 
 if TYPE_CHECKING:
@@ -175,13 +175,13 @@ class State:
         """Free GPUs of every node, what the decision so far reserves left out; O(nodes)."""
         return self.allocator.free_by_node()
 
-    def live(self) -> Live:
+    def live(self) -> JobColumns:
         """The jobs that have arrived and not finished, as columns; O(number of them)."""
-        return Live(self, np.fromiter(self._live, dtype=np.int64, count=len(self._live)))
+        return JobColumns(self, np.fromiter(self._live, dtype=np.int64, count=len(self._live)))
 
-    def columns(self, jobs: Collection[int]) -> Live:
+    def columns(self, jobs: Collection[int]) -> JobColumns:
         """The same columns for some of the live jobs, in the order given."""
-        return Live(self, np.fromiter(jobs, dtype=np.int64, count=len(jobs)))
+        return JobColumns(self, np.fromiter(jobs, dtype=np.int64, count=len(jobs)))
 
     def admit(self, job: int) -> None:
         """Engine: a job arrives."""

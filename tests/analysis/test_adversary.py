@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from shadowprice.analysis.adversary.family import Case, Family, Job
-from shadowprice.analysis.adversary.judge import Effort, Judge
+from shadowprice.analysis.adversary.family import FamilyInstance, FamilyJob, InstanceFamily
+from shadowprice.analysis.adversary.judge import Judge, JudgeEffort
 from shadowprice.analysis.adversary.search import (
     ENUMERATED,
     FEASIBLE,
@@ -48,7 +48,7 @@ from shadowprice.solvers.offline.preemptive import slotted_preemptive_optimum
 from shadowprice.solvers.predictors.predictor import Features, predictor
 
 STORED = {hard.name: hard for hard in hard_instances()}
-SMALL = Family(jobs=4, gpus=2, max_arrival=3, max_work=4)
+SMALL = InstanceFamily(jobs=4, gpus=2, max_arrival=3, max_work=4)
 
 
 # --- stored instances -----------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _lose_a_run(record: dict[str, object]) -> None:
     ],
 )
 def test_a_false_claim_is_caught(change: Change) -> None:
-    hard = adversary("fifo", SMALL, effort=Effort(evaluations=200)).hard
+    hard = adversary("fifo", SMALL, effort=JudgeEffort(evaluations=200)).hard
     record = json.loads(hard.to_json())
     change(record)
     with pytest.raises(VerificationError):
@@ -186,7 +186,7 @@ def test_a_file_of_another_form_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("method", ["hypothesis", "evolution"])
 def test_the_same_seed_finds_the_same_instance(method: str) -> None:
-    effort = Effort(evaluations=120, budget_s=1e6, seed=3)
+    effort = JudgeEffort(evaluations=120, budget_s=1e6, seed=3)
     first, second = (adversary("fifo", SMALL, method=method, effort=effort) for _ in range(2))
     assert first.hard.to_json() == second.hard.to_json()
     other = adversary("fifo", SMALL, method=method, effort=replace(effort, seed=4))
@@ -196,16 +196,18 @@ def test_the_same_seed_finds_the_same_instance(method: str) -> None:
 @pytest.mark.parametrize("method", ["hypothesis", "evolution"])
 def test_the_known_worst_case_of_first_come_is_found(method: str) -> None:
     # One GPU, all at 0: one job of W seconds before n - 1 of one second is the worst there is.
-    family = Family(jobs=3, gpus=1, max_arrival=0, max_work=6)
-    found = adversary("fifo", family, method=method, effort=Effort(evaluations=400, budget_s=1e3))
+    family = InstanceFamily(jobs=3, gpus=1, max_arrival=0, max_work=6)
+    found = adversary(
+        "fifo", family, method=method, effort=JudgeEffort(evaluations=400, budget_s=1e3)
+    )
     assert found.ratio == Fraction(6 + 7 + 8, 1 + 2 + 8)
     assert found.hard.witness_is == ENUMERATED
 
 
 def test_shrinking_gives_the_simplest_case() -> None:
     # Two jobs on one GPU: the ratio is 2 W + 1 over W + 2, and nothing else is needed for it.
-    family = Family(jobs=2, gpus=2, max_arrival=4, max_work=3)
-    effort = Effort(evaluations=400, budget_s=1e3)
+    family = InstanceFamily(jobs=2, gpus=2, max_arrival=4, max_work=3)
+    effort = JudgeEffort(evaluations=400, budget_s=1e3)
     jobs = adversary("fifo", family, method="hypothesis", effort=effort).hard.instance.workload
     assert jobs.arrival_s.tolist() == [0, 0]
     assert jobs.work.tolist() == [3, 1]
@@ -213,22 +215,22 @@ def test_shrinking_gives_the_simplest_case() -> None:
 
 
 def test_first_come_first_served_on_one_gpu_is_optimal_for_the_makespan() -> None:
-    family = Family(jobs=3, gpus=1, max_arrival=3, max_work=3)
-    found = adversary("fifo", family, "makespan", effort=Effort(evaluations=150))
+    family = InstanceFamily(jobs=3, gpus=1, max_arrival=3, max_work=3)
+    found = adversary("fifo", family, "makespan", effort=JudgeEffort(evaluations=150))
     assert found.ratio == 1
 
 
 def test_srtf_on_one_gpu_is_never_worse_than_the_preemptive_optimum() -> None:
-    family = Family(jobs=4, gpus=1, max_arrival=4, max_work=4)
-    found = adversary("srtf", family, effort=Effort(evaluations=150))
+    family = InstanceFamily(jobs=4, gpus=1, max_arrival=4, max_work=4)
+    found = adversary("srtf", family, effort=JudgeEffort(evaluations=150))
     assert found.ratio == 1
     assert found.bound is not None
     assert found.bound.factor == 1
 
 
 def test_wrong_predictions_are_chosen_for_those_who_predict() -> None:
-    family = Family(jobs=3, gpus=1, max_arrival=0, max_work=4, max_error=2)
-    effort = Effort(evaluations=300, budget_s=1e3)
+    family = InstanceFamily(jobs=3, gpus=1, max_arrival=0, max_work=4, max_error=2)
+    effort = JudgeEffort(evaluations=300, budget_s=1e3)
     found = adversary("asrpt", family, effort=effort)
     exact = adversary("asrpt", replace(family, max_error=0), effort=effort)
     assert found.hard.predictor is not None
@@ -245,11 +247,11 @@ def test_unknown_names_and_sizes_are_refused() -> None:
     with pytest.raises(InputError, match="objective 'joy'"):
         adversary("fifo", objective="joy")
     with pytest.raises(InputError, match="jobs is 0"):
-        Family(jobs=0)
+        InstanceFamily(jobs=0)
     with pytest.raises(InputError, match="unit_s"):
-        Family(unit_s=0.1)
+        InstanceFamily(unit_s=0.1)
     with pytest.raises(InputError, match="evaluations 0"):
-        Effort(evaluations=0)
+        JudgeEffort(evaluations=0)
     assert set(METHODS) == {"hypothesis", "evolution", "bilevel"}
 
 
@@ -300,21 +302,21 @@ def test_given_predictions() -> None:
 
 
 def test_the_picture_has_both_schedules_on_one_axis() -> None:
-    found = adversary("fifo", SMALL, effort=Effort(evaluations=200))
+    found = adversary("fifo", SMALL, effort=JudgeEffort(evaluations=200))
     figure = found.plot()
     assert isinstance(figure, Figure)
     above, below = figure.axes
     assert above.get_xlim() == below.get_xlim()
     assert "fifo" in above.get_title(loc="left")
     assert f"{found.hard.witness_cost_s:g} s" in below.get_title(loc="left")
-    other = adversary("fifo", replace(SMALL, gpus=3), effort=Effort(evaluations=50))
+    other = adversary("fifo", replace(SMALL, gpus=3), effort=JudgeEffort(evaluations=50))
     with pytest.raises(InputError, match="same instance"):
         plot_pair(found.policy, other.witness, Objective.COMPLETION)
 
 
 def test_the_sentence_says_what_is_proven() -> None:
-    found = adversary("asrpt", Family(jobs=1, gpus=1, max_arrival=0, max_work=3),
-                      effort=Effort(evaluations=20))  # fmt: skip
+    found = adversary("asrpt", InstanceFamily(jobs=1, gpus=1, max_arrival=0, max_work=3),
+                      effort=JudgeEffort(evaluations=20))  # fmt: skip
     assert found.ratio == 2
     assert "exactly 2 times" in found.sentence()
     assert "at most 2x by ASRPT-sharper" in found.sentence()
@@ -322,7 +324,7 @@ def test_the_sentence_says_what_is_proven() -> None:
 
 
 def test_a_case_is_in_order_of_arrival() -> None:
-    case = Case.of([Job(3, 1, 1), Job(0, 2, 1), Job(3, 4, 1)])
+    case = FamilyInstance.of([FamilyJob(3, 1, 1), FamilyJob(0, 2, 1), FamilyJob(3, 4, 1)])
     assert [job.work for job in case.jobs] == [2, 1, 4]
     assert Judge("fifo", Objective.FLOW, SMALL).ratio(case) >= 1
 

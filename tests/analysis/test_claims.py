@@ -904,7 +904,7 @@ def test_two_thousand_jobs_of_a_century() -> None:
 
 def test_ratios_beyond_the_range_of_floats_are_printed() -> None:
     every = ScheduleClass(preemptive=True)
-    row = sp.analysis.compare.Row(
+    row = sp.analysis.compare.ComparisonRow(
         "slow", Fraction(1), Bound(Fraction(1, 10**320), "job", every, True), False, None
     )
     assert row.ratio == math.inf

@@ -23,7 +23,7 @@ from shadowprice.cli import app, show
 from shadowprice.cli.real.live import Following
 from shadowprice.cli.real.view import view
 from shadowprice.errors import InputError
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from support.execution_ledgers import GPUS, NAMES, Script, written
 
 SECRET = "hunter2-token"
@@ -125,7 +125,7 @@ def test_errors_leave_with_two_and_a_line(tmp_path: Path) -> None:
 
 
 def cancelled(state: Path) -> list[str]:
-    ledger = Ledger.open(state / "run.db", readonly=True)
+    ledger = RunLedger.open(state / "run.db", readonly=True)
     try:
         return ledger.cancelled()
     finally:

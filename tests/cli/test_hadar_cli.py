@@ -32,7 +32,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload_files import write_workload
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
-from shadowprice.proofs.hadar.any_schedule import Demand, least_costs
+from shadowprice.proofs.hadar.any_schedule import BoundedJob, least_costs
 from shadowprice.solvers.registry import policies
 from support.paths import SHARED
 
@@ -509,7 +509,7 @@ def test_the_least_cost_is_that_of_the_linear_programme(
     """Mixed gangs, all levels, a first round that is partly over; against HiGHS."""
     length, capacity = 10, np.array([2, 3, 1])
     prices = np.random.default_rng(seed).integers(0, 50, size=(rounds, 3))
-    demand = Demand(gpus, arrival, ticks, share, [1.0] * (rounds + 1))
+    demand = BoundedJob(gpus, arrival, ticks, share, [1.0] * (rounds + 1))
     costs = list(least_costs(demand, capacity, prices, length))
     first = arrival // length
     assert len(costs) == max(rounds - first, 0)
@@ -521,7 +521,7 @@ def test_the_least_cost_is_that_of_the_linear_programme(
 
 
 def programme(
-    demand: Demand, capacity: np.ndarray, prices: np.ndarray, length: int, last: int
+    demand: BoundedJob, capacity: np.ndarray, prices: np.ndarray, length: int, last: int
 ) -> float | None:
     """The definition of C_j(f), with a variable for every gang."""
     gangs = [
@@ -551,13 +551,13 @@ def programme(
 
 
 def test_prices_and_utilities_that_are_refused() -> None:
-    demand = Demand(1, 0, (10,), Fraction(1), [1.0, 0.5])
+    demand = BoundedJob(1, 0, (10,), Fraction(1), [1.0, 0.5])
     one, price = np.array([1]), np.array([[0.1]])
     found = hadar_any_schedule.bound([demand], one, price, 10)
     assert Fraction(9, 10) <= found.dual <= 1
     with pytest.raises(VerificationError, match="negative or not finite"):
         hadar_any_schedule.bound([demand], one, -price, 10)
-    rising = Demand(1, 0, (10,), Fraction(1), [0.5, 1.0])
+    rising = BoundedJob(1, 0, (10,), Fraction(1), [0.5, 1.0])
     with pytest.raises(VerificationError, match="do not increase"):
         hadar_any_schedule.bound([rising], one, price, 10)
 

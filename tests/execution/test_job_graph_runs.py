@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import GRAPHS, RUN, SCHEDULE, load, save
 from shadowprice.errors import InputError, PolicyError, ShadowpriceError, VerificationError
-from shadowprice.execution.engine import Run, run
+from shadowprice.execution.engine import EngineRun, run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.graphs import workload_graphs as instance_graphs
 from shadowprice.instances.graphs.iteration_time import Network, iteration_s
@@ -82,7 +82,7 @@ class Planned:
         return decision
 
 
-def planned(instance: Instance, plan: dict[float, dict[int, StageMapping]]) -> Run:
+def planned(instance: Instance, plan: dict[float, dict[int, StageMapping]]) -> EngineRun:
     return run(instance, Planned(plan))
 
 

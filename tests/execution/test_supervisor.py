@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.lease_files import ask_stop, read_seen, renew
-from shadowprice.execution.hosts.protocol import Device, Exit, LeaseKey, Order, Phase
+from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.supervision.files import read_json, write_json
 from shadowprice.execution.supervision.output import Log
 from shadowprice.execution.supervision.processes import TAG
@@ -37,7 +37,7 @@ class Rank:
         values = {"ttl_s": 60.0, "grace_s": 10.0, "env": {}, "working_directory": state, **settings}
         device = (Device("localhost", 0, "localhost/cpu:0"),)
         key = LeaseKey("job", 1)
-        self.order = Order(key, device, False, argv, directory=self.directory, **values)  # type: ignore[arg-type]
+        self.order = LaunchSpec(key, device, False, argv, directory=self.directory, **values)  # type: ignore[arg-type]
         lease_files.copy_supervisor(state)
         lease_files.write_order(self.order)
         self.state = state

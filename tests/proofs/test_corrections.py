@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shadowprice.analysis.adversary.search import Found, recheck
+from shadowprice.analysis.adversary.search import WorstInstance, recheck
 from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.hard_instances import hard_instances
@@ -72,7 +72,7 @@ def test_the_sharper_factor_by_hand(
 CORRECTIONS = ROOT / "docs" / "corrections.md"
 
 
-def runs_in_words(found: Found, *, witness: bool) -> str:
+def runs_in_words(found: WorstInstance, *, witness: bool) -> str:
     """Runs as the page writes them: job, start and end, in order of start."""
     outcome = found.witness if witness else found.policy
     rows = outcome.schedule.to_frame().sort_values(["start_s", "job"])

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.proofs import execution_log
 from shadowprice.proofs import execution_log as execution_ledger
 from shadowprice.proofs import execution_log as execution_log_devices
-from shadowprice.proofs.execution_log import HANDLERS, Rejected, verify_ledger, verify_log
+from shadowprice.proofs.execution_log import HANDLERS, LogRejected, verify_ledger, verify_log
 from support.execution_logs import NODE_OF, NODES, ROUND_STEPS, Event, Miniature
 
 Mutation = Callable[[list[Event], random.Random], None]
@@ -293,7 +293,7 @@ def test_every_mutation_is_found(name: str, rng: random.Random, turns: int) -> N
         event["seq"] = seq
     if name in HARMLESS and HARMLESS[name](run, events):
         assume(False)
-    with pytest.raises(Rejected) as caught:
+    with pytest.raises(LogRejected) as caught:
         check(run, events)
     assert caught.value.rule in rules
     assert str(caught.value).startswith(f"event {caught.value.seq}: {caught.value.rule}: ")
@@ -302,7 +302,7 @@ def test_every_mutation_is_found(name: str, rng: random.Random, turns: int) -> N
 def passes(run: Miniature, events: list[Event]) -> bool:
     try:
         check(run, events)
-    except Rejected:
+    except LogRejected:
         return False
     return True
 
@@ -323,7 +323,7 @@ def test_an_event_that_is_missing_is_found_whatever_it_was() -> None:
     run = Miniature(random.Random(3))
     events = run.whole(15)
     for k in range(len(events) - 1):
-        with pytest.raises(Rejected, match="form"):
+        with pytest.raises(LogRejected, match="form"):
             check(run, [*events[:k], *events[k + 1 :]])
 
 
@@ -370,16 +370,16 @@ def test_copies_of_a_fork_have_one_epoch() -> None:
     back = [released("a", 1, "n0-0", step=5, copy=0), released("a", 1, "n1-0", step=5, copy=1)]
     again = granted("a", 2, "n0-0", step=5)
     assert run_of(*fork, *back, again)["leases"] == 3
-    with pytest.raises(Rejected, match="double"):  # not on one device
+    with pytest.raises(LogRejected, match="double"):  # not on one device
         run_of(A, granted("a", 1, "n0-0"), granted("a", 1, "n0-0", copy=1))
-    with pytest.raises(Rejected, match="epoch"):  # each copy once
+    with pytest.raises(LogRejected, match="epoch"):  # each copy once
         run_of(*fork, granted("a", 1, "n2-0", copy=1))
-    with pytest.raises(Rejected, match="lease"):  # the next only when all are back
+    with pytest.raises(LogRejected, match="lease"):  # the next only when all are back
         run_of(*fork, back[0], again)
 
 
 def test_a_lease_holds_the_gang_of_its_job() -> None:
-    with pytest.raises(Rejected, match="gang: a device is there twice"):
+    with pytest.raises(LogRejected, match="gang: a device is there twice"):
         run_of(A, granted("a", 1, "n0-0", "n0-0"))
     numbered = [
         {**each, "seq": k} for k, each in enumerate([event("driver-started", resumed=False), A], 1)
@@ -389,7 +389,7 @@ def test_a_lease_holds_the_gang_of_its_job() -> None:
         if fine:
             verify_log(events, NODES, gpus={"a": 2})
         else:
-            with pytest.raises(Rejected, match="gang: 1 devices for a gang of 2"):
+            with pytest.raises(LogRejected, match="gang: 1 devices for a gang of 2"):
                 verify_log(events, NODES, gpus={"a": 2})
 
 
@@ -403,11 +403,11 @@ def test_two_may_share_and_three_may_not() -> None:
     ]
     decided = event("decided", starts={}, stops=[], waiting={})
     run_of(*pair, decided)
-    with pytest.raises(Rejected, match="double"):
+    with pytest.raises(LogRejected, match="double"):
         run_of(*pair, event("arrived", "c"), granted("c", 1, "n0-0", partner="a"))
-    with pytest.raises(Rejected, match="double"):  # only the very same devices
+    with pytest.raises(LogRejected, match="double"):  # only the very same devices
         run_of(A, B, granted("a", 1, "n0-0", "n0-1"), granted("b", 1, "n0-0", partner="a"))
-    with pytest.raises(Rejected, match="does not name"):
+    with pytest.raises(LogRejected, match="does not name"):
         run_of(*pair[:-1], decided)
 
 
@@ -417,19 +417,19 @@ def test_what_is_written_off_is_not_used_but_its_job_goes_on() -> None:
     run_of(
         *lost, on, released("a", 1, "n0-0", step=7), event("unquarantined", "a", 1, device="n0-0")
     )
-    with pytest.raises(Rejected, match="aside"):
+    with pytest.raises(LogRejected, match="aside"):
         run_of(*lost, B, granted("b", 1, "n0-0"))
-    with pytest.raises(Rejected, match="aside"):
+    with pytest.raises(LogRejected, match="aside"):
         run_of(*lost, event("unquarantined", "a", 1, device="n0-0"))
-    with pytest.raises(Rejected, match="lease"):  # half of a gang is not enough
+    with pytest.raises(LogRejected, match="lease"):  # half of a gang is not enough
         run_of(A, granted("a", 1, "n0-0", "n0-1"), lost[2], granted("a", 2, "n1-0"))
-    with pytest.raises(Rejected, match="progress"):  # only once
+    with pytest.raises(LogRejected, match="progress"):  # only once
         run_of(*lost, on, released("a", 2, "n1-0", step=7), granted("a", 3, "n1-0", step=9))
 
 
 def test_a_device_may_be_kept_aside_for_no_job() -> None:
     foreign = event("quarantined", device="n0-0", why="a foreign process")
-    with pytest.raises(Rejected, match="aside"):
+    with pytest.raises(LogRejected, match="aside"):
         run_of(foreign, A, granted("a", 1, "n0-0"))
     run_of(foreign, event("unquarantined", device="n0-0"), A, granted("a", 1, "n0-0"))
 
@@ -462,7 +462,7 @@ def test_what_makes_no_sense_is_refused(
     wrong: tuple[str, str, int, dict[str, object]], rule: str
 ) -> None:
     kind, job, epoch, data = wrong
-    with pytest.raises(Rejected) as caught:
+    with pytest.raises(LogRejected) as caught:
         run_of(A, granted("a", 1, "n0-0"), event(kind, job, epoch, **data))
     assert (caught.value.seq, caught.value.rule) == (4, rule)
 
@@ -470,7 +470,7 @@ def test_what_makes_no_sense_is_refused(
 def test_nothing_happens_after_a_driver_has_ended() -> None:
     ended = event("driver-ended")
     run_of(ended, event("note", text=""), event("driver-started", resumed=True), A)
-    with pytest.raises(Rejected, match="driver"):
+    with pytest.raises(LogRejected, match="driver"):
         run_of(ended, A)
 
 
@@ -480,11 +480,11 @@ def test_a_run_that_is_over_has_nothing_left() -> None:
     run_of(A, grant, back, done, ended=True)
     for events in ([A], [A, grant], [A, grant, back]):
         run_of(*events)
-        with pytest.raises(Rejected, match="end"):
+        with pytest.raises(LogRejected, match="end"):
             run_of(*events, ended=True)
-    with pytest.raises(Rejected, match="over"):
+    with pytest.raises(LogRejected, match="over"):
         run_of(A, grant, done)
-    with pytest.raises(Rejected, match="end: b is not there yet"):
+    with pytest.raises(LogRejected, match="end: b is not there yet"):
         verify_log([], NODES, gpus={"b": 1}, ended=True)
 
 
@@ -497,12 +497,12 @@ def test_a_run_that_is_over_has_nothing_left() -> None:
     ],
 )
 def test_malformed_events_are_refused(broken: Event) -> None:
-    with pytest.raises(Rejected, match=r"form|driver"):
+    with pytest.raises(LogRejected, match=r"form|driver"):
         verify_log([broken], NODES)
 
 
 def ledger(path: Path, run: Miniature, events: list[Event], *, ended: bool = True) -> Path:
-    made = Ledger.create(path)
+    made = RunLedger.create(path)
     made.set("nodes", NODES)
     made.set("ended", ended)
     for position, name in enumerate(run.gpus):

@@ -20,7 +20,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing import Case, LawBroken, Scaling, checks, laws
 from shadowprice.proofs.testing.battery import LAWS, Law, as_test
-from shadowprice.proofs.testing.subject import Subject
+from shadowprice.proofs.testing.subject import PolicyUnderTest
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.srtf import Srtf
 from shadowprice.solvers.decision import Decision
@@ -125,7 +125,7 @@ BROKEN: list[tuple[str, Policy, str]] = [
 
 
 def search(law: Law, policy: Policy, **declared: Any) -> None:
-    as_test(law, Subject(policy, **declared), SEARCH)(None)
+    as_test(law, PolicyUnderTest(policy, **declared), SEARCH)(None)
 
 
 @pytest.mark.parametrize(("name", "policy", "message"), BROKEN)
@@ -162,13 +162,13 @@ def test_all_laws_are_covered_here() -> None:
 def test_named_times_are_scaled() -> None:
     law = BY_NAME["test_scaling_all_times_scales_all_completions"]
     search(law, Delayed(), times=("delay_s",))
-    assert Subject(Delayed(), times=("delay_s",)).scaled(0.5) == Delayed(delay_s=2.0)
+    assert PolicyUnderTest(Delayed(), times=("delay_s",)).scaled(0.5) == Delayed(delay_s=2.0)
 
 
 def test_a_gang_lost_by_a_wrong_engine_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[5, 5])
     case = Case(Instance(Cluster.parse("1x1"), jobs))
-    subject = Subject(Greedy())
+    subject = PolicyUnderTest(Greedy())
     checks.nobody_lost(subject, case)
     short = Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[5, 4])
     made = case.run(subject.policy, Instance(case.instance.cluster, short))

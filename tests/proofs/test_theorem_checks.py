@@ -63,10 +63,10 @@ from shadowprice.proofs.tiresias import gittins as tiresias_gittins
 from shadowprice.proofs.tiresias import las as tiresias_las
 from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
-from shadowprice.solvers.hadar.commit_schedule import Task
+from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
 from shadowprice.solvers.synergy.demands import Demands
-from shadowprice.solvers.synergy.servers import ROUNDING, Ask, Grant, Servers
+from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, ServerGrant, Servers
 
 TICK = Fraction(1, TICKS_PER_S)
 LEAST = Fraction(1, 10**40)
@@ -523,15 +523,15 @@ def of_hadar_any_schedule() -> Iterator[Case]:
     check = hadar_any_schedule.check
 
     def dual(
-        demand: hadar_any_schedule.Demand, prices: Sequence[float], gpus: int = 1
+        demand: hadar_any_schedule.BoundedJob, prices: Sequence[float], gpus: int = 1
     ) -> hadar_any_schedule.UtilityBound:
         table = np.array(prices, dtype=float)[:, None]
         capacity = np.array([gpus])
         return hadar_any_schedule.bound([demand], capacity, table, 10, [Fraction(1)])
 
-    def job(ticks: int, *values: float, **changes: Any) -> hadar_any_schedule.Demand:
+    def job(ticks: int, *values: float, **changes: Any) -> hadar_any_schedule.BoundedJob:
         given_ = {"gpus": 1, "arrival": 0, "share": Fraction(1), **changes}
-        return hadar_any_schedule.Demand(ticks=(ticks,), values=values, **given_)
+        return hadar_any_schedule.BoundedJob(ticks=(ticks,), values=values, **given_)
 
     cases = (
         # Two rounds of work: not done before the prices end, and nothing is charged after.
@@ -551,7 +551,7 @@ def of_hadar_any_schedule() -> Iterator[Case]:
 
 
 def of_hadar_certificate() -> Iterator[Case]:
-    task = Task(1, 0, (1,), 1, [8.0].__getitem__, 0)
+    task = CommittableJob(1, 0, (1,), 1, [8.0].__getitem__, 0)
     found = hadar_certificate.certify(
         [task], np.array([2]), np.array([0]), np.array([[2.0]]), Fraction(8), [Fraction(1)]
     )
@@ -683,10 +683,10 @@ def of_synergy_floor() -> Iterator[Case]:
         np.array([1.0, 3.0]), np.array([20.0, 62.5]), np.array([[0.5, 0.5], [0.5, 1]])
     )
     demands = Demands(Sensitivity((profile,), np.zeros(3, np.int64)), np.array([2, 2]), SHARE)
-    asks = [Ask(0, 1, *SHARE), Ask(1, 3, *SHARE)]
+    asks = [ResourceRequest(0, 1, *SHARE), ResourceRequest(1, 3, *SHARE)]
 
     def held(*grants: tuple[int, tuple[tuple[int, int], ...], float, float]) -> Servers:
-        found = {job: Grant(pieces, cpus, memory) for job, pieces, cpus, memory in grants}
+        found = {job: ServerGrant(pieces, cpus, memory) for job, pieces, cpus, memory in grants}
         return Servers.holding(demands.size, SHARE, found)
 
     one, three = (0, ((0, 1),), *SHARE), (1, ((0, 1), (1, 2)), *SHARE)
@@ -711,10 +711,10 @@ def of_synergy_floor() -> Iterator[Case]:
 
 def _of_vertices() -> Iterator[Case]:
     check = synergy_floor.check_vertex
-    asks = [Ask(job, 1, *SHARE) for job in range(8)]
+    asks = [ResourceRequest(job, 1, *SHARE) for job in range(8)]
 
     def holding(jobs: Sequence[int]) -> Servers:
-        grants = {job: Grant(((0, 1),), *SHARE) for job in jobs}
+        grants = {job: ServerGrant(((0, 1),), *SHARE) for job in jobs}
         return Servers.holding(np.array([8, 8]), SHARE, grants)
 
     yield yes(check, "six of two servers left over", holding([0, 1]), asks, asks[2:])
@@ -1037,7 +1037,7 @@ def test_the_cliques_are_joined_by_an_edge_of_twice_the_weight(k: int) -> None:
 
 def test_a_shift_of_prices_and_utilities_is_refused() -> None:
     """What HADAR-any and HADAR-cert need of prices and utilities, one at a time."""
-    demand = hadar_any_schedule.Demand(1, 0, (10,), Fraction(1), (8.0, 0.0))
+    demand = hadar_any_schedule.BoundedJob(1, 0, (10,), Fraction(1), (8.0, 0.0))
     capacity = np.array([1])
     wrong = {
         "negative": (demand, [[-1.0]]),
@@ -1052,7 +1052,7 @@ def test_a_shift_of_prices_and_utilities_is_refused() -> None:
     for job, prices in wrong.values():
         with pytest.raises(VerificationError, match="hadar"):
             hadar_any_schedule.bound([job], capacity, np.array(prices), 10)
-    task = Task(1, 0, (1,), 1, [8.0, 8.0].__getitem__, 0)
+    task = CommittableJob(1, 0, (1,), 1, [8.0, 8.0].__getitem__, 0)
     of_cert = {
         "negative": (task, [[-1.0]], 8),
         "no number": (task, [[np.nan]], 8),
@@ -1128,7 +1128,7 @@ def test_the_guarded_algorithm_makes_schedules(
 def test_the_certificates_of_hadar_by_hand() -> None:
     """Multiples of prices, and the upper bound of a payoff where there are too many plans."""
     one, kinds = np.array([1]), np.array([0])
-    task = Task(1, 0, (1,), 1, [8.0].__getitem__, 0)
+    task = CommittableJob(1, 0, (1,), 1, [8.0].__getitem__, 0)
     found = hadar_certificate.certify([task], 2 * one, kinds, np.array([[2.0]]), Fraction(8))
     # (8 - 2 s) + 4 s, the least for the least multiple that is tried.
     assert found.dual == 8 + 2 * min(hadar_certificate.SCALES)
@@ -1136,7 +1136,7 @@ def test_the_certificates_of_hadar_by_hand() -> None:
     empty = hadar_certificate.certify([], one, kinds, np.array([[2.0]]), Fraction(0), [Fraction(1)])
     assert (empty.dual, empty.ratio) == (2, None)
     # Four units of work, three a round, at 2/3 a unit: 8 - 3 * 2/3 - 1 * 2/3, and two rounds at 2.
-    long = Task(1, 0, (3,), 4, [9.0, 8.0].__getitem__, 1)
+    long = CommittableJob(1, 0, (3,), 4, [9.0, 8.0].__getitem__, 1)
     prices = np.array([[2.0], [2.0]])
     bounds = {}
     for labels in (2_000, 0):
@@ -1192,7 +1192,7 @@ def test_the_hypotheses_of_the_floor_are_looked_at() -> None:
     """H2, as many GPUs as there are, and H4, a demand that is no slower than the share."""
     profile = Profile(np.array([1.0, 3.0]), np.array([62.5]), np.array([[0.5], [1.0]]))
     demands = Demands(Sensitivity((profile,), np.zeros(2, np.int64)), np.array([2]), SHARE)
-    asks = [Ask(0, 1, *SHARE), Ask(1, 1, *SHARE)]
+    asks = [ResourceRequest(0, 1, *SHARE), ResourceRequest(1, 1, *SHARE)]
     assert synergy_floor.hypotheses_hold(asks, demands)
     assert not synergy_floor.hypotheses_hold([asks[0], replace(asks[1], gpus=2)], demands)
     assert not synergy_floor.hypotheses_hold([asks[0], replace(asks[1], cpus=2.0)], demands)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shadowprice.execution.engine import run
-from shadowprice.execution.presets.preset import Recipe
+from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.execution.presets.registry import preset
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -27,7 +27,7 @@ from support.peers import (
 pytestmark = needs_peers
 
 
-def executed(file: str, recipe: Recipe) -> tuple[Workload, Schedule]:
+def executed(file: str, recipe: RunSetup) -> tuple[Workload, Schedule]:
     instance = Instance(peer_cluster(file), recipe.workload, recipe.overheads)
     result = run(instance, recipe.policy, placement=recipe.placement, rounds=recipe.rounds)
     verify(instance, result.schedule)

@@ -9,7 +9,7 @@ import yaml
 
 from shadowprice.analysis.real_runs.results import results
 from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
 from support.paths import ROOT
@@ -64,7 +64,7 @@ def execute_example(folder: Path, hosts: str) -> None:
         steps = int(str(job["iterations"]))
         # Every step was done once, whoever did it and where.
         assert saved.read_text() == str(steps * (steps - 1) // 2)
-    ledger = Ledger.open(settings.state / "run.db", readonly=True)
+    ledger = RunLedger.open(settings.state / "run.db", readonly=True)
     rates = [row["steps"] / row["seconds"] for row in ledger.observations()]
     assert rates
     assert max(rates) <= 50.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 
 ROUND_S = 60.0
 NAMES = ("resnet", "lstm", "transformer", "crashing", "unlucky", "unwanted")
@@ -17,7 +17,7 @@ class Script:
 
     def __init__(self, state: Path, *, names: tuple[str, ...] = NAMES) -> None:
         state.mkdir(mode=0o700, exist_ok=True)
-        self.ledger = Ledger.create(state / "run.db")
+        self.ledger = RunLedger.create(state / "run.db")
         self.names = names
         nodes = [
             {

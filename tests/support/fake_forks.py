@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from shadowprice.execution.hosts.protocol import Exit, LeaseKey, Order
+from shadowprice.execution.hosts.protocol import Exit, LaunchSpec, LeaseKey
 from shadowprice.execution.job import Fenced, commit, last_checkpoint
 from shadowprice.execution.real.copies.engine import ForkEngine
 from shadowprice.execution.real.copies.policy import fork_policy
 from shadowprice.execution.real.driver import assemble
 from shadowprice.execution.real.job_file import load_job_file
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
 from support.fake_host import FakeHost, Process
@@ -31,7 +31,7 @@ class AtOnce(Executor):
         return future
 
 
-def place_of(order: Order) -> Path:
+def place_of(order: LaunchSpec) -> Path:
     return Path(order.env["SHADOWPRICE_JOB_DIRECTORY"])
 
 
@@ -107,7 +107,7 @@ class ForkRun(FakeRun):
         host.on_poll = self._tick
         self.host: ForkHost = host
 
-    def drive(self) -> Ledger:
+    def drive(self) -> RunLedger:
         self.drivers += 1
         settings = Settings(
             self.path / "jobs.yaml", self.policy, "fake", self.state, round_s=self.round_s,

@@ -13,10 +13,10 @@ from shadowprice.execution.hosts.protocol import (
     Device,
     Exit,
     FoundNode,
+    LaunchSpec,
     LeaseKey,
-    Order,
     Phase,
-    Seen,
+    RankStatus,
 )
 
 
@@ -38,7 +38,7 @@ class VirtualClock:
 class Process:
     """One rank that runs."""
 
-    order: Order
+    order: LaunchSpec
     began_s: float
     from_step: int
     step: int
@@ -82,14 +82,14 @@ class FakeHost:
     save_s: float = 0.25
     processes: dict[LeaseKey, Process] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)
-    starts: list[tuple[float, Order]] = field(default_factory=list)
+    starts: list[tuple[float, LaunchSpec]] = field(default_factory=list)
     on_poll: Callable[[], None] = lambda: None
     name: str = "fake"
 
     def discover(self) -> tuple[FoundNode, ...]:
         return self.nodes
 
-    def start(self, orders: Sequence[Order]) -> None:
+    def start(self, orders: Sequence[LaunchSpec]) -> None:
         for order in orders:
             if order.key in self.processes:
                 continue
@@ -103,7 +103,7 @@ class FakeHost:
             self.processes[order.key] = Process(order, self.clock.now_s(), step, step)
             self.starts.append((self.clock.now_s(), order))
 
-    def _check_devices(self, order: Order) -> None:
+    def _check_devices(self, order: LaunchSpec) -> None:
         """The heart of every test: no device is given out while another epoch holds it."""
         for device in order.devices:
             others = [
@@ -116,7 +116,7 @@ class FakeHost:
                 assert others[0].job != order.key.job
                 assert order.shared, f"{device} of {others[0]} is given to {order.key}"
 
-    def adopt(self, orders: Sequence[Order]) -> None:
+    def adopt(self, orders: Sequence[LaunchSpec]) -> None:
         for order in orders:
             if order.key not in self.processes:
                 dead = Process(order, self.clock.now_s(), 0, 0, exit=Exit(-1, "void"))
@@ -135,7 +135,7 @@ class FakeHost:
             late = grace_s if process.deaf else self.save_s
             process.stop_at_s = min(process.stop_at_s, self.clock.now_s() + late)
 
-    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, Seen]:
+    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
         self.on_poll()
         return {key: self._seen(key) for key in keys}
 
@@ -155,10 +155,10 @@ class FakeHost:
     def running(self) -> list[LeaseKey]:
         return [key for key, process in self.processes.items() if process.exit is None]
 
-    def _seen(self, key: LeaseKey) -> Seen:
+    def _seen(self, key: LeaseKey) -> RankStatus:
         process = self.processes[key]
         if process.order.node in self.down:
-            return Seen(Phase.LOST)
+            return RankStatus(Phase.LOST)
         self._advance(process)
         steps = process.step - process.from_step
         report: dict[str, Any] = {
@@ -167,9 +167,9 @@ class FakeHost:
             "iterations": 0,
         }  # fmt: skip
         if process.exit is not None:
-            return Seen(Phase.ENDED, report, process.exit)
+            return RankStatus(Phase.ENDED, report, process.exit)
         began = self.clock.now_s() - process.began_s >= self.start_s
-        return Seen(Phase.RUNNING if began else Phase.STARTING, report)
+        return RankStatus(Phase.RUNNING if began else Phase.STARTING, report)
 
     def _rate(self, process: Process) -> float:
         beside = any(

@@ -15,7 +15,7 @@ from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.real.driver import assemble
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.job_file import load_job_file
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
@@ -76,7 +76,7 @@ class FakeRun:
             self.kill_at_s.pop(0)
             raise KilledDriver
 
-    def execute(self) -> Ledger:
+    def execute(self) -> RunLedger:
         """Drivers one after another, until one comes to the end."""
         while True:
             try:
@@ -84,7 +84,7 @@ class FakeRun:
             except KilledDriver:
                 continue
 
-    def drive(self) -> Ledger:
+    def drive(self) -> RunLedger:
         self.drivers += 1
         assert self.drivers < 10_000
         name = self.policy if isinstance(self.policy, str) else self.policy.name
@@ -110,7 +110,7 @@ class FakeRun:
             ledger.set("ended", True)
         return ledger
 
-    def _watch_writes(self, ledger: Ledger) -> None:
+    def _watch_writes(self, ledger: RunLedger) -> None:
         """Kill the driver right after a write that becomes durable, or right before."""
         answer = ledger.answer
 
@@ -129,15 +129,15 @@ class FakeRun:
 
         ledger.answer = counted  # type: ignore[method-assign]
 
-    def states(self, ledger: Ledger) -> dict[str, str]:
+    def states(self, ledger: RunLedger) -> dict[str, str]:
         return {row["name"]: row["state"] for row in ledger.jobs()}
 
 
-def events(ledger: Ledger, kind: str) -> list[dict[str, Any]]:
+def events(ledger: RunLedger, kind: str) -> list[dict[str, Any]]:
     return [row for row in ledger.events() if row["kind"] == kind]
 
 
-def log(ledger: Ledger) -> str:
+def log(ledger: RunLedger) -> str:
     """The events as text, for messages."""
     return "\n".join(
         f"{row['seq']} {row['time_s']} {row['kind']} {row['job']} {row['epoch']} {json.dumps(row['data'])}"

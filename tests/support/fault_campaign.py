@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.execution.job import last_checkpoint
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.proofs.execution_log import verify_ledger
 from support.driver_process import Driver, left_over, wait_until, write_jobs
 from support.fault_kinds import KINDS
@@ -196,7 +196,7 @@ def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> No
     outcome.double = len(list(folder.glob("double-*")))
     assert outcome.left == 0
     assert outcome.double == 0, "two processes held a device at the same time"
-    ledger = Ledger.open(state / "run.db", readonly=True)
+    ledger = RunLedger.open(state / "run.db", readonly=True)
     states = {row["name"]: row["state"] for row in ledger.jobs()}
     events = ledger.events()
     ledger.close()

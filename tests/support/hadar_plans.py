@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.utility import GpusByNode, Plan, UtilityTable
+from shadowprice.instances.utility import GpusByNode, RoundPlan, UtilityTable
 from shadowprice.instances.workload import Workload
 
 ROUND_S = 64.0
@@ -46,7 +46,7 @@ def round_work(instance: Instance, job: int, gpus: GpusByNode) -> Fraction:
     return slowest * Fraction(ROUND_S) / Fraction(float(jobs.work[job]))
 
 
-def check(instance: Instance, table: UtilityTable, plan: Plan) -> float:
+def check(instance: Instance, table: UtilityTable, plan: RoundPlan) -> float:
     """Utility of a plan, after every rule has been looked at; shares no code with the solver."""
     used: dict[tuple[int, int], int] = {}
     value = 0.0

@@ -23,10 +23,10 @@ from shadowprice.execution.hosts.protocol import (
     Exit,
     FoundNode,
     Host,
+    LaunchSpec,
     LeaseKey,
-    Order,
     Phase,
-    Seen,
+    RankStatus,
 )
 
 IGNORES_TERM = (
@@ -48,7 +48,7 @@ def shell(code: str) -> tuple[str, ...]:
     return ("/bin/sh", "-c", code)
 
 
-def _any_environment(environment: Mapping[str, str], order: Order) -> None:
+def _any_environment(environment: Mapping[str, str], order: LaunchSpec) -> None:
     """Nothing is expected of a host's own variables."""
 
 
@@ -81,9 +81,9 @@ class HostCase:
     end_s: float = 10.0
     ttl_s: float = 2.0
     many: int = 16
-    check_environment: Callable[[Mapping[str, str], Order], None] = _any_environment
+    check_environment: Callable[[Mapping[str, str], LaunchSpec], None] = _any_environment
     nodes: tuple[FoundNode, ...] = ()
-    orders: list[Order] = field(default_factory=list)
+    orders: list[LaunchSpec] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.nodes = self.host.discover()
@@ -105,9 +105,9 @@ class HostCase:
         grace_s: float = 10.0,
         env: Mapping[str, str] | None = None,
         log_bytes: int = 1 << 16,
-    ) -> Order:
+    ) -> LaunchSpec:
         key = LeaseKey(job, len(self.orders) + 1 if epoch is None else epoch, rank)
-        made = Order(
+        made = LaunchSpec(
             key,
             tuple(devices) or (self.devices[0],),
             shared,
@@ -122,15 +122,15 @@ class HostCase:
         self.orders.append(made)
         return made
 
-    def start(self, argv: Iterable[str], **settings: object) -> Order:
+    def start(self, argv: Iterable[str], **settings: object) -> LaunchSpec:
         order = self.order(argv, **settings)  # type: ignore[arg-type]
         self.host.start([order])
         return order
 
-    def seen(self, order: Order) -> Seen:
+    def seen(self, order: LaunchSpec) -> RankStatus:
         return self.host.poll([order.key])[order.key]
 
-    def wait(self, order: Order, phase: Phase, within_s: float | None = None) -> Seen:
+    def wait(self, order: LaunchSpec, phase: Phase, within_s: float | None = None) -> RankStatus:
         """Poll until a lease is in a phase; it must never go back to an earlier one."""
         limit = within_s or self.start_s + (self.end_s if phase is Phase.ENDED else 0.0)
         until = time.monotonic() + limit
@@ -147,20 +147,20 @@ class HostCase:
             assert time.monotonic() < until, f"{order.key} is {before} after {limit:g} s"
             time.sleep(0.005)
 
-    def ended(self, order: Order, within_s: float | None = None) -> Exit:
+    def ended(self, order: LaunchSpec, within_s: float | None = None) -> Exit:
         found = self.wait(order, Phase.ENDED, within_s).exit
         assert found is not None
         assert not living(str(order.directory)), "a process is left"
         return found
 
-    def wait_output(self, order: Order, text: str) -> None:
+    def wait_output(self, order: LaunchSpec, text: str) -> None:
         """Wait until the command has printed something."""
         until = time.monotonic() + self.start_s
         while text not in output(order):
             assert time.monotonic() < until, f"{text!r} not in {output(order)!r}"
             time.sleep(0.005)
 
-    def wait_living(self, order: Order, count: int) -> None:
+    def wait_living(self, order: LaunchSpec, count: int) -> None:
         """Wait until a lease has that many processes: those that are just made bear no tag yet."""
         until = time.monotonic() + self.start_s
         while len(living(str(order.directory))) < count:
@@ -184,14 +184,14 @@ class HostCase:
         self.host.close()
 
 
-def output(order: Order) -> str:
+def output(order: LaunchSpec) -> str:
     try:
         return (order.directory / "output.log").read_text(errors="replace")
     except OSError:
         return ""
 
 
-def record(order: Order) -> dict[str, int]:
+def record(order: LaunchSpec) -> dict[str, int]:
     found: dict[str, int] = json.loads((order.directory / "supervisor.json").read_text())
     return found
 

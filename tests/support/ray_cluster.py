@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shadowprice.execution.hosts.protocol import Exit, Host, Order, Phase
+from shadowprice.execution.hosts.protocol import Exit, Host, LaunchSpec, Phase
 from shadowprice.execution.hosts.ray.host import RayHost
 from shadowprice.execution.hosts.registry import open_host
 from support.host_conformance import HostCase, living
@@ -154,7 +154,7 @@ def drop_driver() -> None:
     ray.shutdown()
 
 
-def gone(case: HostCase, order: Order) -> Exit:
+def gone(case: HostCase, order: LaunchSpec) -> Exit:
     """How a lease of a lost node ended; nothing is left of it."""
     wait_until(lambda: case.seen(order).phase is Phase.ENDED, 20.0)
     found = case.seen(order).exit

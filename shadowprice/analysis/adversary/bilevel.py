@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shadowprice.analysis.adversary.family import Case, Job
+from shadowprice.analysis.adversary.family import FamilyInstance, FamilyJob
 from shadowprice.analysis.adversary.judge import Trail
 from shadowprice.errors import InputError
 from shadowprice.instances.objective import Objective
-from shadowprice.models.bilevel import Limits
+from shadowprice.models.bilevel import InstanceLimits
 from shadowprice.solvers.offline.worst_case import worst_list
 
 
@@ -22,11 +22,15 @@ def search(trail: Trail) -> None:
     judge, family = trail.judge, trail.judge.family
     if judge.objective is Objective.MAKESPAN:
         raise InputError("method bilevel: the objective is makespan, expected completion or flow")
-    limits = Limits(family.jobs, family.gpus, family.max_arrival, family.max_work, family.widest)
+    limits = InstanceLimits(
+        family.jobs, family.gpus, family.max_arrival, family.max_work, family.widest
+    )
     found = worst_list(
         judge.policy, limits, flow=judge.objective is Objective.FLOW,
         budget_s=trail.effort.budget_s,
     )  # fmt: skip
     columns = zip(found.arrival, found.work, found.gpus, strict=True)
-    trail.look(Case.of([Job(arrival, work, gpus) for arrival, work, gpus in columns]))
+    trail.look(
+        FamilyInstance.of([FamilyJob(arrival, work, gpus) for arrival, work, gpus in columns])
+    )
     trail.notes["worst_of_family"] = found.proven

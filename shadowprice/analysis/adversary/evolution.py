@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import differential_evolution
 
-from shadowprice.analysis.adversary.family import Case, Family, Job
+from shadowprice.analysis.adversary.family import FamilyInstance, FamilyJob, InstanceFamily
 from shadowprice.analysis.adversary.judge import Trail, simpler
 
 _POPULATION = 24
@@ -36,7 +36,7 @@ def search(trail: Trail) -> None:
         pass
 
 
-def _evolve(trail: Trail, family: Family, restart: int) -> Case:
+def _evolve(trail: Trail, family: InstanceFamily, restart: int) -> FamilyInstance:
     bounds = [
         limits
         for _ in range(family.jobs)
@@ -50,11 +50,11 @@ def _evolve(trail: Trail, family: Family, restart: int) -> Case:
     free = [k for k, (least, most) in enumerate(bounds) if least < most]
     fixed = np.array([least for least, _ in bounds], dtype=np.float64)
 
-    def case(numbers: NDArray[np.float64]) -> Case:
+    def case(numbers: NDArray[np.float64]) -> FamilyInstance:
         full = fixed.copy()
         full[free] = numbers
         rows = np.rint(full).astype(np.int64).reshape(family.jobs, 4).tolist()
-        return Case.of([Job(*row) for row in rows])
+        return FamilyInstance.of([FamilyJob(*row) for row in rows])
 
     def cost(numbers: NDArray[np.float64]) -> float:
         if trail.over():
@@ -90,7 +90,7 @@ def _first(
     return first.reshape(_POPULATION, -1)
 
 
-def _polish(trail: Trail, case: Case) -> None:
+def _polish(trail: Trail, case: FamilyInstance) -> None:
     """Change a number, repeat, replace or leave out a job, while the ratio grows or the case gets simpler."""
     best, ratio = case, trail.look(case)
     improved = True
@@ -105,13 +105,13 @@ def _polish(trail: Trail, case: Case) -> None:
                 break
 
 
-def _neighbours(case: Case, family: Family) -> Iterator[Case]:
+def _neighbours(case: FamilyInstance, family: InstanceFamily) -> Iterator[FamilyInstance]:
     for k, job in enumerate(case.jobs):
         rest = [*case.jobs[:k], *case.jobs[k + 1 :]]
         if rest:
-            yield Case.of(rest)
+            yield FamilyInstance.of(rest)
         if len(case.jobs) < family.jobs:
-            yield Case.of([*case.jobs, job])
+            yield FamilyInstance.of([*case.jobs, job])
         for name, least, most in (
             ("arrival", 0, family.max_arrival),
             ("work", 1, family.max_work),
@@ -121,6 +121,6 @@ def _neighbours(case: Case, family: Family) -> Iterator[Case]:
             now = getattr(job, name)
             for value in sorted({least, most, now - 1, now + 1, (least + now) // 2} - {now}):
                 if least <= value <= most:
-                    yield Case.of([*rest[:k], replace(job, **{name: value}), *rest[k:]])
+                    yield FamilyInstance.of([*rest[:k], replace(job, **{name: value}), *rest[k:]])
         for other in sorted(set(case.jobs) - {job}):
-            yield Case.of([*rest, other])
+            yield FamilyInstance.of([*rest, other])

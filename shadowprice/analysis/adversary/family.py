@@ -16,7 +16,7 @@ MAX_JOBS = 200
 
 
 @dataclass(frozen=True, order=True)
-class Job:
+class FamilyJob:
     """One job, in units of the family; ``error`` says its prediction is 2**error times the truth."""
 
     arrival: int
@@ -26,7 +26,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Family:
+class InstanceFamily:
     """Instances an adversary may choose.
 
     Parameters
@@ -72,7 +72,7 @@ class Family:
         """Widest gang allowed [GPUs]."""
         return self.largest_gang or self.gpus
 
-    def instance(self, case: Case) -> Instance:
+    def instance(self, case: FamilyInstance) -> Instance:
         """The instance of a case; jobs are named a, b, c, ... in order of arrival."""
         jobs, n = case.jobs, len(case.jobs)
         # Not from_columns: checking what is valid by construction would take most of a search.
@@ -87,7 +87,7 @@ class Family:
         )  # fmt: skip
         return Instance(Cluster.parse(f"1x{self.gpus}"), workload)
 
-    def predictor(self, case: Case) -> str | None:
+    def predictor(self, case: FamilyInstance) -> str | None:
         """Specification of the predictor that makes the errors of a case; None for a family without."""
         if not self.max_error:
             return None
@@ -96,13 +96,13 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Case:
+class FamilyInstance:
     """Instance that an adversary chose: jobs in order of arrival."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[FamilyJob, ...]
 
     @classmethod
-    def of(cls, jobs: list[Job]) -> Case:
+    def of(cls, jobs: list[FamilyJob]) -> FamilyInstance:
         """Jobs in any order; those that arrive together stay in the order given."""
         return cls(tuple(sorted(jobs, key=lambda job: job.arrival)))
 

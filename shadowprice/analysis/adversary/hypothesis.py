@@ -11,7 +11,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from shadowprice.analysis.adversary.family import Case, Family, Job
+from shadowprice.analysis.adversary.family import FamilyInstance, FamilyJob, InstanceFamily
 from shadowprice.analysis.adversary.judge import Trail
 from shadowprice.errors import InputError
 
@@ -37,7 +37,7 @@ def search(trail: Trail) -> None:
             "method hypothesis: hypothesis is not installed, expected `pip install shadowprice[test]`"
         ) from None
     cases = _cases(trail.judge.family)
-    known: dict[Case, Fraction] = {}
+    known: dict[FamilyInstance, Fraction] = {}
     batch, best = 0, (Fraction(0), 0, 0)
     while not trail.over():
         examples = min(_BATCH, trail.effort.evaluations - trail.evaluations)
@@ -51,16 +51,16 @@ def search(trail: Trail) -> None:
         trail.look(found)
 
 
-def _cases(family: Family) -> Any:
+def _cases(family: InstanceFamily) -> Any:
     st: Any = importlib.import_module("hypothesis.strategies")
     job = st.builds(
-        Job,
+        FamilyJob,
         arrival=st.integers(0, family.max_arrival),
         work=st.integers(1, family.max_work),
         gpus=st.integers(1, family.widest),
         error=st.integers(-family.max_error, family.max_error),
     )
-    return st.lists(job, min_size=1, max_size=family.jobs).map(Case.of)
+    return st.lists(job, min_size=1, max_size=family.jobs).map(FamilyInstance.of)
 
 
 class _Aim:
@@ -70,12 +70,12 @@ class _Aim:
         self,
         trail: Trail,
         hypothesis: Any,
-        known: dict[Case, Fraction],
+        known: dict[FamilyInstance, Fraction],
         goal: Fraction | None = None,
     ) -> None:
         self.trail, self.hypothesis, self.known, self.goal = trail, hypothesis, known, goal
 
-    def __call__(self, case: Case) -> bool:
+    def __call__(self, case: FamilyInstance) -> bool:
         if case not in self.known:
             self.known[case] = self.trail.look(case)
         elif self.goal is None:
@@ -85,7 +85,9 @@ class _Aim:
         return self.goal is not None and ratio >= self.goal
 
 
-def _find(hypothesis: Any, cases: Any, condition: _Aim, examples: int, batch: int) -> Case | None:
+def _find(
+    hypothesis: Any, cases: Any, condition: _Aim, examples: int, batch: int
+) -> FamilyInstance | None:
     phases = hypothesis.Phase
     settings = hypothesis.settings(
         max_examples=examples, database=None, deadline=None, derandomize=False,
@@ -94,7 +96,7 @@ def _find(hypothesis: Any, cases: Any, condition: _Aim, examples: int, batch: in
     )  # fmt: skip
     random = Random(f"{condition.trail.effort.seed}/{batch}")
     try:
-        found: Case = hypothesis.find(cases, condition, settings=settings, random=random)
+        found: FamilyInstance = hypothesis.find(cases, condition, settings=settings, random=random)
     except hypothesis.errors.NoSuchExample:
         return None
     return found

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.adversary.family import Case, Family
+from shadowprice.analysis.adversary.family import FamilyInstance, InstanceFamily
 from shadowprice.analysis.metrics import end_s
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
@@ -31,7 +31,7 @@ _MOVES = 60
 
 
 @dataclass(frozen=True)
-class Effort:
+class JudgeEffort:
     """Limits of a search, which stops at the first one that is reached.
 
     Parameters
@@ -68,7 +68,7 @@ class Judge:
 
     policy: str
     objective: Objective
-    family: Family
+    family: InstanceFamily
     _acting: Policy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -85,14 +85,14 @@ class Judge:
         """True if the policy preempts; its optimum then may."""
         return self._acting.preemptive
 
-    def told(self, case: Case) -> Policy:
+    def told(self, case: FamilyInstance) -> Policy:
         """The policy, with the predictions of a case."""
         predictor = self.family.predictor(case)
         if predictor is None:
             return self._acting
         return cast(Policy, replace(cast(Any, self._acting), predictor=predictor))
 
-    def ratio(self, case: Case) -> Fraction:
+    def ratio(self, case: FamilyInstance) -> Fraction:
         """Cost of the policy over that of the best schedule found quickly: without preemption.
 
         That schedule is optimal, without preemption, for up to 7 jobs. Nothing is verified here.
@@ -128,15 +128,15 @@ class Trail:
     """
 
     judge: Judge
-    effort: Effort
+    effort: JudgeEffort
     progress: Callable[[str], None] = field(default=lambda told: None)
-    best: Case | None = None
+    best: FamilyInstance | None = None
     ratio: Fraction = Fraction(0)
     evaluations: int = 0
     notes: dict[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
-    def look(self, case: Case) -> Fraction:
+    def look(self, case: FamilyInstance) -> Fraction:
         """The ratio of a case, which is remembered if it is the best, or as bad and simpler."""
         self.evaluations += 1
         ratio = self.judge.ratio(case)
@@ -152,12 +152,12 @@ class Trail:
         return late or self.evaluations >= self.effort.evaluations
 
 
-def simpler(case: Case, other: Case | None) -> bool:
+def simpler(case: FamilyInstance, other: FamilyInstance | None) -> bool:
     """Fewer jobs, then smaller numbers: the order in which witnesses are preferred."""
     return other is None or _size(case) < _size(other)
 
 
-def _size(case: Case) -> tuple[int, int, int, tuple[object, ...]]:
+def _size(case: FamilyInstance) -> tuple[int, int, int, tuple[object, ...]]:
     numbers = [job.arrival + job.work + job.gpus + 4 * abs(job.error) for job in case.jobs]
     distinct = len({job.work for job in case.jobs})
     return len(case.jobs), sum(numbers), distinct, case.jobs

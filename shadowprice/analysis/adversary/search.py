@@ -28,8 +28,8 @@ from shadowprice.analysis.adversary import bilevel as adversary_bilevel
 from shadowprice.analysis.adversary import evolution as adversary_evolution
 from shadowprice.analysis.adversary import hypothesis as adversary_hypothesis
 from shadowprice.analysis.adversary.bounds import KnownBound, known_bound
-from shadowprice.analysis.adversary.family import Family
-from shadowprice.analysis.adversary.judge import Effort, Judge, Trail
+from shadowprice.analysis.adversary.family import InstanceFamily
+from shadowprice.analysis.adversary.judge import Judge, JudgeEffort, Trail
 from shadowprice.analysis.metrics import end_s
 from shadowprice.analysis.optimum import slotted_preemptive_optimum
 from shadowprice.analysis.outcome import Outcome
@@ -71,7 +71,7 @@ _CELLS = 3_000
 
 
 @dataclass(frozen=True)
-class Found:
+class WorstInstance:
     """A hard instance whose claim has been checked, with both schedules.
 
     Parameters
@@ -118,13 +118,13 @@ class Found:
 
 def adversary(
     policy: str,
-    family: Family | None = None,
+    family: InstanceFamily | None = None,
     objective: Objective | str = Objective.COMPLETION,
     *,
     method: str = "evolution",
-    effort: Effort | None = None,
+    effort: JudgeEffort | None = None,
     progress: Callable[[str], None] | None = None,
-) -> Found:
+) -> WorstInstance:
     """The worst instance of a family for a policy that an effort finds.
 
     Parameters
@@ -148,8 +148,8 @@ def adversary(
     Examples
     --------
     >>> import shadowprice.analysis.adversary.search as adv
-    >>> small = adv.Family(jobs=2, gpus=1, max_arrival=0, max_work=4)
-    >>> adv.adversary("fifo", small, effort=adv.Effort(evaluations=300)).ratio
+    >>> small = adv.InstanceFamily(jobs=2, gpus=1, max_arrival=0, max_work=4)
+    >>> adv.adversary("fifo", small, effort=adv.JudgeEffort(evaluations=300)).ratio
     Fraction(3, 2)
     """
     if method not in METHODS:
@@ -160,13 +160,13 @@ def adversary(
         raise InputError(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
         ) from None
-    chosen, spend = family or Family(), effort or Effort()
+    chosen, spend = family or InstanceFamily(), effort or JudgeEffort()
     trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda told: None))
     METHODS[method](trail)
     return _settled(trail, method)
 
 
-def recheck(hard: HardInstance, name: str | None = None) -> Found:
+def recheck(hard: HardInstance, name: str | None = None) -> WorstInstance:
     """Run the policy, verify both schedules and compute all that is claimed again, exactly.
 
     A witness that is called optimal is compared with the optimum of these schedules, found anew. Where
@@ -198,7 +198,7 @@ def recheck(hard: HardInstance, name: str | None = None) -> Found:
             raise VerificationError(f"{name or hard.name}: {what} is {stored}, computed {is_}")
     checked = replace(hard, witness_is=_confirmed(hard, Fraction(least_s), name or hard.name))
     acting = told.recipe(workload, hard.policy).policy
-    return Found(checked, outcome, witness, known_bound(acting, outcome, hard.objective))
+    return WorstInstance(checked, outcome, witness, known_bound(acting, outcome, hard.objective))
 
 
 def _confirmed(hard: HardInstance, cost_s: Fraction, name: str) -> str:
@@ -252,7 +252,7 @@ def _unit_s(hard: HardInstance, name: str) -> float:
         ) from None
 
 
-def _settled(trail: Trail, method: str) -> Found:
+def _settled(trail: Trail, method: str) -> WorstInstance:
     """The best case of a trail with its best witness, checked."""
     assert trail.best is not None
     judge = trail.judge
@@ -318,6 +318,6 @@ def _provenance(trail: Trail, method: str) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
-def renamed(found: Found, name: str) -> Found:
+def renamed(found: WorstInstance, name: str) -> WorstInstance:
     """The same under another name, as for a file of one's own choice."""
     return replace(found, hard=replace(found.hard, name=name))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from shadowprice.execution.copies.simulation import CopyWidth, HadarE
 from shadowprice.execution.real.copies.policy import check_switches
 from shadowprice.solvers.hadar.copies import ORDERS
-from shadowprice.solvers.registry import FORKS, chosen
+from shadowprice.solvers.registry import FORKS, resolve
 
 
 @dataclass(frozen=True)
@@ -73,5 +73,5 @@ def forking(policy: object) -> ForkSettings | None:
         return policy
     if not isinstance(policy, str) or policy.partition(":")[0] not in FORKING:
         return None
-    settings: ForkSettings = chosen("policy", policy, FORKING)
+    settings: ForkSettings = resolve("policy", policy, FORKING)
     return settings

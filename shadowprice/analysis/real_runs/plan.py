@@ -32,7 +32,7 @@ _HELD_AT_ONCE_S = 1e-6
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExecutionPlan:
     """Plan of a run: jobs, nodes, and the outcome of its simulation.
 
     Parameters
@@ -111,7 +111,7 @@ class Plan:
         }
 
 
-def plan(settings: Settings) -> Plan:
+def plan(settings: Settings) -> ExecutionPlan:
     """Discover nodes, read the jobs and simulate them; nothing is started or left behind.
 
     Raises
@@ -137,7 +137,7 @@ def plan(settings: Settings) -> Plan:
         if forked is None
         else simulate(instance.workload, instance.cluster, forked)
     )
-    return Plan(settings, job_file, nodes, (*left_out, *assumed), outcome)
+    return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)
 
 
 def discovered(hosts: str) -> tuple[tuple[FoundNode, ...], tuple[str, ...]]:

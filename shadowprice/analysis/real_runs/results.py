@@ -9,10 +9,10 @@ from pathlib import Path
 
 from shadowprice.analysis.real_runs.drift import Drift, replay
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measured_run import measured_run, write_measured
 from shadowprice.execution.real.state_directory import LEDGER
-from shadowprice.proofs.execution_log import Rejected, verify_ledger
+from shadowprice.proofs.execution_log import LogRejected, verify_ledger
 
 MEASURED = "measured"
 """Folder of the state directory for what was measured."""
@@ -56,10 +56,10 @@ def verify_run(state: Path) -> dict[str, int]:
         If there is no ledger, or it cannot be read.
     """
     path = state / LEDGER
-    Ledger.open(path, readonly=True).close()
+    RunLedger.open(path, readonly=True).close()
     try:
         return verify_ledger(path)
-    except Rejected as error:
+    except LogRejected as error:
         raise VerificationError(f"{path}: {error}") from error
     except (sqlite3.Error, ValueError, LookupError) as error:
         raise InputError(f"{path}: cannot be read as the log of a run: {error!r}") from error
@@ -74,7 +74,7 @@ def results(state: Path) -> Results:
         As of :func:`verify_run`, or if the measurements cannot be written.
     """
     checked = verify_run(state)
-    ledger = Ledger.open(state / LEDGER, readonly=True)
+    ledger = RunLedger.open(state / LEDGER, readonly=True)
     try:
         run = measured_run(ledger)
     except InputError as error:

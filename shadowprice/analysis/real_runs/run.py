@@ -17,7 +17,7 @@ from typing import Any
 from shadowprice.analysis.real_runs.timeline import Row, Timeline
 from shadowprice.errors import InputError
 from shadowprice.execution.hosts.protocol import Device
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 
 _LAST_EVENTS = 50
 OVER = frozenset({"finished", "failed", "cancelled"})
@@ -150,7 +150,7 @@ class RunReader:
 _FACTS = ("run_id", "policy", "hosts", "round_s", "began_unix", "nodes", "ended", "ready")
 
 
-def open_ledger(directory: Path, *, readonly: bool) -> Ledger:
+def open_ledger(directory: Path, *, readonly: bool) -> RunLedger:
     """The ledger of a state directory.
 
     Raises
@@ -164,7 +164,7 @@ def open_ledger(directory: Path, *, readonly: bool) -> Ledger:
                 f"{directory}: is no state directory of a run: it has no run.db, "
                 "expected what `shadowprice execute --state` was given"
             )
-        return Ledger.open(directory / "run.db", readonly=readonly)
+        return RunLedger.open(directory / "run.db", readonly=readonly)
     except OSError as error:
         raise InputError(f"{directory}: cannot be read: {error}") from error
 

@@ -1,6 +1,6 @@
 """Timeline of a real run from its events: who held which device when, failures, nodes gone.
 
-The events are those of :class:`shadowprice.execution.real.ledger.Ledger`; they are fed one after
+The events are those of :class:`shadowprice.execution.real.ledger.RunLedger`; they are fed one after
 another, so that a view of a run that goes on reads each only once.
 """
 

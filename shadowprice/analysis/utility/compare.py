@@ -71,7 +71,7 @@ class UtilityRow:
 
 
 @dataclass(frozen=True)
-class Plan:
+class UtilityPlan:
     """The best schedule of whole rounds that was found with everything known from the start.
 
     Parameters
@@ -105,7 +105,7 @@ class UtilityComparison:
     round_s: float
     rows: tuple[UtilityRow, ...]
     bound: CertifiedBound
-    plan: Plan | None
+    plan: UtilityPlan | None
     outcomes: Mapping[str, Outcome]
 
     @property
@@ -199,7 +199,7 @@ def compare_utility(
     progress("bounding the utility")
     offered = {} if found is None else {"the offline optimum's prices": found.prices}
     bound = certified_bound(given, outcomes, budget_s, offered)
-    plan = None if found is None else Plan(found.value, found.bound, found.proven)
+    plan = None if found is None else UtilityPlan(found.value, found.bound, found.proven)
     rows = _rows(given, outcomes, bound)
     return UtilityComparison(utility, round_s, rows, bound, plan, outcomes)
 

@@ -22,8 +22,8 @@ from shadowprice.instances.utility import (
     over_duration,
 )
 from shadowprice.models.round_jobs import gang_seconds
-from shadowprice.proofs.hadar.any_schedule import Demand
-from shadowprice.solvers.hadar.commit_schedule import Task
+from shadowprice.proofs.hadar.any_schedule import BoundedJob
+from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 
 UTILITIES: Mapping[str, Callable[[Instance, float, int], UtilityTable]] = {
     "effective_throughput": effective_throughput,
@@ -100,19 +100,19 @@ class UtilityInstance:
         values = self.values[np.arange(len(numbers)), numbers]
         return sum(map(Fraction, values.tolist()), Fraction(0))
 
-    def demands(self) -> list[Demand]:
+    def demands(self) -> list[BoundedJob]:
         """Jobs for the bound of any schedule."""
         jobs = self.instance.workload
         arrival = (jobs.arrival_s * TICKS_PER_S).astype(np.int64).tolist()
         return [
-            Demand(gang, arrived, ticks, share, values)
+            BoundedJob(gang, arrived, ticks, share, values)
             for gang, arrived, ticks, share, values in zip(
                 jobs.gpus.tolist(), arrival, self._ticks(), self.done, self.values.tolist(),
                 strict=True,
             )
         ]  # fmt: skip
 
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[CommittableJob]:
         """Jobs for the bound of schedules of whole rounds."""
         first = np.ceil(self.instance.workload.arrival_s / self.round_s).astype(np.int64).tolist()
         tasks = []
@@ -121,7 +121,7 @@ class UtilityInstance:
             units = tuple(self.round_ticks * work // time if time else 0 for time in ticks)
             values = self.values[job].tolist()
             tasks.append(
-                Task(
+                CommittableJob(
                     int(self.instance.workload.gpus[job]), first[job], units,
                     math.floor(self.done[job] * work), values.__getitem__, self.rounds - 1,
                 )

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.proofs.hadar.any_schedule import Demand, Menu, least_costs
+from shadowprice.proofs.hadar.any_schedule import BoundedJob, WorkPieces, least_costs
 from shadowprice.solvers.hadar.prices import whole_prices
 
 Prices = NDArray[np.float64]
@@ -29,7 +29,7 @@ _SMALLEST = 1e-4
 
 
 def improve(
-    demands: Sequence[Demand],
+    demands: Sequence[BoundedJob],
     capacity: NDArray[np.int64],
     start: Prices,
     round_ticks: int,
@@ -70,7 +70,7 @@ def improve(
 
 
 def _dual(
-    demands: Sequence[Demand],
+    demands: Sequence[BoundedJob],
     capacity: NDArray[np.int64],
     prices: Prices,
     round_ticks: int,
@@ -92,7 +92,7 @@ def _dual(
 
 
 def _best_end(
-    demand: Demand,
+    demand: BoundedJob,
     capacity: NDArray[np.int64],
     prices: NDArray[np.int64],
     round_ticks: int,
@@ -116,14 +116,14 @@ def _best_end(
 
 def _buy(
     left: Prices,
-    demand: Demand,
+    demand: BoundedJob,
     capacity: NDArray[np.int64],
     prices: NDArray[np.int64],
     round_ticks: int,
     last: int,
 ) -> None:
     """Take the GPUs of the cheapest way to complete by the end of a round from those left over."""
-    menu = Menu.of(demand, capacity, prices, round_ticks)
+    menu = WorkPieces.of(demand, capacity, prices, round_ticks)
     need = int(demand.share * menu.work)
     pieces = []
     for number in range(menu.first, last + 1):
@@ -144,7 +144,7 @@ def _buy(
 
 
 def _gang(
-    demand: Demand, capacity: NDArray[np.int64], prices: NDArray[np.int64], level: int
+    demand: BoundedJob, capacity: NDArray[np.int64], prices: NDArray[np.int64], level: int
 ) -> NDArray[np.int64]:
     """GPUs of each type in the cheapest gang at a level, the one whose price the menu has."""
     times = sorted({ticks for ticks in demand.ticks if ticks})

@@ -8,7 +8,7 @@ import shlex
 from rich.table import Table
 from rich.text import Text
 
-from shadowprice.analysis.real_runs.plan import Plan, bar
+from shadowprice.analysis.real_runs.plan import ExecutionPlan, bar
 from shadowprice.analysis.real_runs.status import printable
 from shadowprice.cli.show import console
 
@@ -17,7 +17,7 @@ _FRAME = 19
 """Characters of a row of six columns that are its frame."""
 
 
-def print_plan(plan: Plan, as_json: bool) -> None:
+def print_plan(plan: ExecutionPlan, as_json: bool) -> None:
     """Print nodes, commands, assumptions, the first decision and what simulation predicts."""
     if as_json:
         print(json.dumps(plan.to_dict()))
@@ -41,7 +41,7 @@ def print_plan(plan: Plan, as_json: bool) -> None:
     )
 
 
-def _nodes(plan: Plan) -> Table:
+def _nodes(plan: ExecutionPlan) -> Table:
     table = Table(
         "node", "type", "devices", "CPUs", "memory [GB]", title=printable(plan.settings.hosts)
     )
@@ -52,7 +52,7 @@ def _nodes(plan: Plan) -> Table:
     return table
 
 
-def _commands(plan: Plan) -> Table:
+def _commands(plan: ExecutionPlan) -> Table:
     table = Table("job", "GPUs", "iterations", "command, and names of variables")
     for job in plan.job_file.jobs:
         command = printable(shlex.join(plan.argv(job)))
@@ -62,7 +62,7 @@ def _commands(plan: Plan) -> Table:
     return table
 
 
-def _predicted(plan: Plan) -> Table:
+def _predicted(plan: ExecutionPlan) -> Table:
     """A row a job: when it would run, in text, and how long it would take."""
     jobs, runs = plan.outcome.jobs, plan.runs()
     until_s = max((end_s for end_s in jobs["end_s"].tolist()), default=0.0)

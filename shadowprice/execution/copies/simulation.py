@@ -27,7 +27,14 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.forks import Forks, total_steps
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.solvers.hadar.copies import ForkView, Grant, Order, Payoff, assign, split_steps
+from shadowprice.solvers.hadar.copies import (
+    CopyOrder,
+    ForkView,
+    NodeGrant,
+    Payoff,
+    assign,
+    split_steps,
+)
 
 if TYPE_CHECKING:
     from shadowprice.execution.copies.local_sgd import Losses
@@ -69,7 +76,7 @@ class HadarE:
         If a time is off the grid, the charges fill the round, or ``max_copies`` is below 1.
     """
 
-    order: Order = field(default_factory=Payoff)
+    order: CopyOrder = field(default_factory=Payoff)
     round_s: float = 360.0
     restart_s: float = 10.0
     aggregation_s: float = 0.0
@@ -262,7 +269,7 @@ class _Loop:
         restarts = self.last[node] not in (-1, job)
         return restarts * self.restart + several * self.aggregation
 
-    def _train(self, number: int, now: int, job: int, grant: Grant) -> None:
+    def _train(self, number: int, now: int, job: int, grant: NodeGrant) -> None:
         """The tracker's part of a round: split, run, add up."""
         nodes, left = grant.nodes, int(self.left[job])
         while True:

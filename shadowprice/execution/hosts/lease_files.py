@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shadowprice.execution.hosts.protocol import Exit, Order, Phase, Seen
+from shadowprice.execution.hosts.protocol import Exit, LaunchSpec, Phase, RankStatus
 from shadowprice.execution.real.checkpoints import raise_fence, read_fence
 from shadowprice.execution.real.state_directory import copy_supervisor, supervisor_argv
 from shadowprice.execution.supervision.files import (
@@ -94,7 +94,7 @@ LIVENESS_S = 0.5
 """A supervisor that dies changes no file; so often its lock is tried."""
 
 
-def write_order(order: Order) -> bool:
+def write_order(order: LaunchSpec) -> bool:
     """Make a lease's directory, with its order and its first renewal; False if it has one already.
 
     Raises
@@ -183,7 +183,7 @@ def read_supervisor(directory: Path) -> dict[str, Any] | None:
     return found if all(type(found.get(key)) is int for key in numbers) else None
 
 
-def read_seen(directory: Path, recorded: Mapping[str, Any] | None = None) -> Seen:
+def read_seen(directory: Path, recorded: Mapping[str, Any] | None = None) -> RankStatus:
     """Status of a rank by the files of its lease. Never raises.
 
     If its supervisor died, what it left is killed first; that takes at most about a second, and
@@ -199,28 +199,30 @@ def read_seen(directory: Path, recorded: Mapping[str, Any] | None = None) -> See
     lives = supervisor_lives(directory, recorded)
     report, ended = read_report(directory), read_exit(directory)
     if not lives and ended is not None:
-        return Seen(Phase.ENDED, report, ended)
+        return RankStatus(Phase.ENDED, report, ended)
     if recorded is None:
         # A record that is there but makes no sense was damaged by the command, which thus has begun.
         began = lives and os.path.lexists(directory / "supervisor.json")
-        return Seen(Phase.RUNNING if began else Phase.STARTING, report)
-    return Seen(Phase.RUNNING, report) if lives else _after_death(directory, recorded, report)
+        return RankStatus(Phase.RUNNING if began else Phase.STARTING, report)
+    return RankStatus(Phase.RUNNING, report) if lives else _after_death(directory, recorded, report)
 
 
-def _after_death(directory: Path, recorded: Mapping[str, Any], report: Mapping[str, Any]) -> Seen:
+def _after_death(
+    directory: Path, recorded: Mapping[str, Any], report: Mapping[str, Any]
+) -> RankStatus:
     """The supervisor died and wrote no end."""
     try:
         lock = take_lock(str(directory))
         if lock is None:
-            return Seen(Phase.RUNNING, report)
+            return RankStatus(Phase.RUNNING, report)
     except OSError:
         lock = None  # its file was damaged, but the supervisor is dead by its number
     try:
         if bury(str(directory), recorded):
             ended = Exit(-9, "exited", detail="the supervisor was killed")
-            return Seen(Phase.ENDED, report, read_exit(directory) or ended)
+            return RankStatus(Phase.ENDED, report, read_exit(directory) or ended)
         here = recorded.get("machine") == machine()
-        return Seen(Phase.RUNNING if here else Phase.LOST, report)
+        return RankStatus(Phase.RUNNING if here else Phase.LOST, report)
     finally:
         if lock is not None:
             os.close(lock)
@@ -258,12 +260,12 @@ class LeaseReader:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._path = str(directory)
-        self._seen = Seen(Phase.STARTING)
+        self._seen = RankStatus(Phase.STARTING)
         self._recorded: dict[str, Any] | None = None
         self._changed_ns = -1
         self._alive_until = 0.0
 
-    def see(self, *, doubt: bool = False) -> Seen:
+    def see(self, *, doubt: bool = False) -> RankStatus:
         """Status of the rank by its files; ``doubt`` reads them in any case."""
         if self._seen.phase is Phase.ENDED:
             return self._seen

@@ -77,7 +77,7 @@ class LeaseKey:
 
 
 @dataclass(frozen=True)
-class Order:
+class LaunchSpec:
     """Everything a node has to know to run one rank.
 
     Parameters
@@ -157,7 +157,7 @@ class Exit:
 
 
 @dataclass(frozen=True)
-class Seen:
+class RankStatus:
     """Status of a rank, as far as it is known.
 
     Parameters
@@ -196,10 +196,10 @@ class Host(Protocol):
             If the host cannot be reached or has nothing free, saying what to do.
         """
 
-    def start(self, orders: Sequence[Order]) -> None:
+    def start(self, orders: Sequence[LaunchSpec]) -> None:
         """Start all ranks of leases; returns before they run. A second call for a key does nothing."""
 
-    def adopt(self, orders: Sequence[Order]) -> None:
+    def adopt(self, orders: Sequence[LaunchSpec]) -> None:
         """Take leases over that another driver of the same run may have started; void the others.
 
         A rank that has not begun when this returns never begins, and is seen as ``ENDED`` with
@@ -212,7 +212,7 @@ class Host(Protocol):
     def stop(self, keys: Collection[LeaseKey], grace_s: float, reason: str) -> None:
         """Ask commands to end, and kill them after ``grace_s``; returns at once."""
 
-    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, Seen]:
+    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
         """Status of these ranks, which were started or adopted before."""
 
     def lost_nodes(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import Preset, Recipe
+from shadowprice.execution.presets.preset import Preset, RunSetup
 from shadowprice.instances.instance import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.classic.fifo import Fifo
@@ -63,9 +63,9 @@ class HeliosSrtf:
         return decision
 
 
-def _srtf(workload: Workload, placement: Placement) -> Recipe:
+def _srtf(workload: Workload, placement: Placement) -> RunSetup:
     one_second_more = replace(workload, work=workload.work + 1.0)
-    return Recipe(one_second_more, HeliosSrtf(), placement, TICK, PREEMPTION)
+    return RunSetup(one_second_more, HeliosSrtf(), placement, TICK, PREEMPTION)
 
 
 PRESET = Preset(
@@ -73,8 +73,8 @@ PRESET = Preset(
     source="github.com/S-Lab-System-Group/HeliosArtifact at bdaae10",
     placements={"random": Count(), "count": Count(), "consolidate": Consolidate()},
     recipes={
-        "fifo": lambda jobs, placement: Recipe(jobs, Fifo(), placement, TICK),
-        "sjf": lambda jobs, placement: Recipe(jobs, Sjf(), placement, TICK),
+        "fifo": lambda jobs, placement: RunSetup(jobs, Fifo(), placement, TICK),
+        "sjf": lambda jobs, placement: RunSetup(jobs, Sjf(), placement, TICK),
         "srtf": _srtf,
     },
 )

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import Preset, Recipe
+from shadowprice.execution.presets.preset import Preset, RunSetup
 from shadowprice.solvers.classic.fifo import FifoSkip
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.count import Count
@@ -49,7 +49,7 @@ PRESET = Preset(
     source="github.com/alibaba/clusterdata at 7a6c496, cluster-trace-gpu-v2020/simulator",
     placements={"count": Count()},
     recipes={
-        "FIFO": lambda jobs, placement: Recipe(jobs, FifoSkip("FIFO"), placement, TICK),
-        "SJF": lambda jobs, placement: Recipe(jobs, SkippingSjf(), placement, TICK),
+        "FIFO": lambda jobs, placement: RunSetup(jobs, FifoSkip("FIFO"), placement, TICK),
+        "SJF": lambda jobs, placement: RunSetup(jobs, SkippingSjf(), placement, TICK),
     },
 )

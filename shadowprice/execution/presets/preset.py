@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RunSetup:
     """All switches of one run.
 
     Parameters
@@ -68,13 +68,13 @@ class Preset:
     name: str
     source: str
     placements: Mapping[str, Placement]
-    recipes: Mapping[str, Callable[[Workload, Placement], Recipe]]
-    needs_samples: Mapping[str, Callable[[Workload, Placement, ServiceDistribution], Recipe]] = (
+    recipes: Mapping[str, Callable[[Workload, Placement], RunSetup]]
+    needs_samples: Mapping[str, Callable[[Workload, Placement, ServiceDistribution], RunSetup]] = (
         field(default_factory=dict)
     )
-    needs_profiles: Mapping[str, Callable[[Workload, Placement, Cluster, Sensitivity], Recipe]] = (
-        field(default_factory=dict)
-    )
+    needs_profiles: Mapping[
+        str, Callable[[Workload, Placement, Cluster, Sensitivity], RunSetup]
+    ] = field(default_factory=dict)
     loops: Mapping[str, Callable[[Instance, int], Schedule]] = field(default_factory=dict)
 
     @property
@@ -94,7 +94,7 @@ class Preset:
         samples: ServiceDistribution | None = None,
         cluster: Cluster | None = None,
         sensitivity: Sensitivity | None = None,
-    ) -> Recipe:
+    ) -> RunSetup:
         """The switches of a policy, by the peer's name alone or in full.
 
         In full means ``peer/policy``, ``policy/placement``, ``policy@placement`` or both.

@@ -20,12 +20,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.execution.presets.preset import Preset, Recipe
+from shadowprice.execution.presets.preset import Preset, RunSetup
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
 from shadowprice.solvers.placement.count import Count
@@ -56,7 +56,7 @@ class SortedList:
     """All live jobs in one list, sorted by a key at every event; ties keep their places."""
 
     name: str
-    key: Callable[[Live], NDArray[np.float64] | NDArray[np.int64]]
+    key: Callable[[JobColumns], NDArray[np.float64] | NDArray[np.int64]]
     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
     preemptive: ClassVar[bool] = True
 
@@ -174,8 +174,8 @@ class GittinsTable:
         return float(self.ranks[np.searchsorted(self.samples_gpu_s, service_gpu_s, side="right")])
 
 
-def _gittins(workload: Workload, placement: Placement, samples: ServiceDistribution) -> Recipe:
-    return Recipe(
+def _gittins(workload: Workload, placement: Placement, samples: ServiceDistribution) -> RunSetup:
+    return RunSetup(
         workload, Dlas("dlas-gpu-gittins", gpu_time=True, rank=GittinsTable.of(samples)), placement
     )
 
@@ -185,20 +185,20 @@ PRESET = Preset(
     source="github.com/SymbioticLab/Tiresias at 959f9b0",
     placements={"count": Count(), "yarn": Yarn()},
     recipes={
-        "fifo": lambda jobs, placement: Recipe(jobs, Fifo(), placement),
-        "fjf": lambda jobs, placement: Recipe(jobs, FifoSkip("fjf"), placement),
-        "sjf": lambda jobs, placement: Recipe(
+        "fifo": lambda jobs, placement: RunSetup(jobs, Fifo(), placement),
+        "fjf": lambda jobs, placement: RunSetup(jobs, FifoSkip("fjf"), placement),
+        "sjf": lambda jobs, placement: RunSetup(
             jobs, SortedList("sjf", lambda live: live.gpus), placement
         ),
-        "lpjf": lambda jobs, placement: Recipe(jobs, LongestPending(), placement),
-        "shortest": lambda jobs, placement: Recipe(
+        "lpjf": lambda jobs, placement: RunSetup(jobs, LongestPending(), placement),
+        "shortest": lambda jobs, placement: RunSetup(
             jobs, SortedList("shortest", lambda live: live.remaining_s), placement
         ),
-        "shortest-gpu": lambda jobs, placement: Recipe(
+        "shortest-gpu": lambda jobs, placement: RunSetup(
             jobs, SortedList("shortest-gpu", lambda live: live.remaining_s * live.gpus), placement
         ),
-        "dlas": lambda jobs, placement: Recipe(jobs, Dlas("dlas", gpu_time=False), placement),
-        "dlas-gpu": lambda jobs, placement: Recipe(
+        "dlas": lambda jobs, placement: RunSetup(jobs, Dlas("dlas", gpu_time=False), placement),
+        "dlas-gpu": lambda jobs, placement: RunSetup(
             jobs, Dlas("dlas-gpu", gpu_time=True), placement
         ),
     },

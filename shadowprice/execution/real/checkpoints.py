@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from shadowprice.errors import HostError
-from shadowprice.execution.real.lease import Lease
+from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.measuring import number
 from shadowprice.execution.supervision.files import write_text
 
@@ -84,13 +84,13 @@ def last_commit(job_directory: Path) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def committed_by(lease: Lease, job_directory: Path) -> int:
+def committed_by(lease: HeldLease, job_directory: Path) -> int:
     """Step from which a job goes on after a lease."""
     (step, epoch), begun = last_commit(job_directory), begun_at(lease)
     return step if epoch >= lease.epoch or begun is None else min(step, begun)
 
 
-def begun_at(lease: Lease) -> int | None:
+def begun_at(lease: HeldLease) -> int | None:
     """Step a lease went on from, by its report; None if it tells of no step.
 
     It is earlier than what was committed before if that was found damaged, and later if a lease
@@ -101,13 +101,13 @@ def begun_at(lease: Lease) -> int | None:
     return int(number(lease.report, "begun_at", lease.from_step))
 
 
-def damaged_before(lease: Lease) -> int | None:
+def damaged_before(lease: HeldLease) -> int | None:
     """Step it had to go back to since what was committed was damaged; None if it did not."""
     begun = begun_at(lease)
     return None if begun is None or begun >= lease.from_step else begun
 
 
-def reported_commit(lease: Lease) -> int:
+def reported_commit(lease: HeldLease) -> int:
     """Step that a lease itself says it committed; of one that was superseded nothing else tells."""
     back = damaged_before(lease)
     least = lease.from_step if back is None else back

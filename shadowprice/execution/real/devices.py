@@ -11,7 +11,7 @@ Holder = tuple[str, int]
 """Job and epoch of a lease."""
 
 
-class Devices:
+class DevicePool:
     """Devices of a run's nodes.
 
     A device is *free* if its node answers and no process of any lease may be left on it. That of a

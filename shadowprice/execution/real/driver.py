@@ -19,16 +19,16 @@ from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.clock import Clock, WallClock
 from shadowprice.execution.real.copies.engine import ForkEngine
 from shadowprice.execution.real.copies.policy import expect_forkable, fork_policy
-from shadowprice.execution.real.devices import Devices
+from shadowprice.execution.real.devices import DevicePool
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.event_log import Record
 from shadowprice.execution.real.job_file import JobFile, cluster_of, load_job_file, workload
-from shadowprice.execution.real.launch_specs import OrderBook
-from shadowprice.execution.real.lease import Tracked
-from shadowprice.execution.real.lease_monitor import Watch
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.launch_specs import LaunchSpecs
+from shadowprice.execution.real.lease import JobRecord
+from shadowprice.execution.real.lease_monitor import LeaseMonitor
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measuring import Measuring
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.run import RealRun
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import locked, open_ledger
 from shadowprice.instances.instance import Instance
@@ -43,12 +43,12 @@ from shadowprice.solvers.registry import policy as find_policy
 def assemble(
     settings: Settings,
     job_file: JobFile,
-    ledger: Ledger,
+    ledger: RunLedger,
     host: Host,
     clock: Clock,
     resumed: bool,
     tick: Callable[[], None],
-) -> Run:
+) -> RealRun:
     """Put all parts of a run together; what is run and where is written down the first time.
 
     Parameters
@@ -61,26 +61,26 @@ def assemble(
     instance, notes = instance_of(settings, job_file, nodes)
     jobs = {job.name: job for job in job_file.jobs}
     names = [str(name) for name in instance.workload.id]
-    tracked = [Tracked(row, jobs[name]) for row, name in enumerate(names)]
-    book = OrderBook(settings.state.resolve(), nodes, settings.limits, settings.checkpoint_s)
+    tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
+    book = LaunchSpecs(settings.state.resolve(), nodes, settings.limits, settings.checkpoint_s)
     if not resumed:
         copy_supervisor(settings.state)
         _write_down(ledger, nodes, tracked, instance, notes)
     present = {device.uuid for node in found for device in node.devices}
     everything = {device.uuid for node in nodes for device in node.devices}
     gone = frozenset(node.name for node in nodes) - {node.name for node in found}
-    watch = Watch(host, clock, settings.limits, tick, gone)
-    return Run(
+    watch = LeaseMonitor(host, clock, settings.limits, tick, gone)
+    return RealRun(
         tracked=tracked, ledger=ledger, record=Record(ledger, tracked, clock), watch=watch,
-        devices=Devices(nodes, everything - present), measuring=Measuring(instance), orders=book,
+        devices=DevicePool(nodes, everything - present), measuring=Measuring(instance), orders=book,
         limits=settings.limits, clock=clock,
     )  # fmt: skip
 
 
 def _write_down(
-    ledger: Ledger,
+    ledger: RunLedger,
     nodes: tuple[FoundNode, ...],
-    tracked: list[Tracked],
+    tracked: list[JobRecord],
     instance: Instance,
     notes: list[str],
 ) -> None:
@@ -106,7 +106,7 @@ def _plain(node: FoundNode) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _recorded_nodes(ledger: Ledger) -> tuple[FoundNode, ...]:
+def _recorded_nodes(ledger: RunLedger) -> tuple[FoundNode, ...]:
     """The nodes with which the run began."""
     return tuple(
         FoundNode(**{
@@ -181,7 +181,7 @@ class Interrupted(Exception):
     """Somebody asked the driver to stop."""
 
 
-def execute(settings: Settings, on_tick: Callable[[Ledger], None] | None = None) -> Summary:
+def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = None) -> Summary:
     """Execute a job file until all of its jobs are over; resume if the state directory has a run.
 
     The first SIGINT or SIGTERM asks all leases to make a checkpoint and end; the second leaves at
@@ -232,9 +232,9 @@ def _told(settings: Settings) -> Iterator[None]:
 def _drive(
     settings: Settings,
     job_file: JobFile,
-    ledger: Ledger,
+    ledger: RunLedger,
     resumed: bool,
-    on_tick: Callable[[Ledger], None] | None,
+    on_tick: Callable[[RunLedger], None] | None,
 ) -> bool:
     """Run the loop; whether it was interrupted."""
     host = open_host(settings.hosts, settings.state, ledger.value("run_id"))
@@ -267,7 +267,7 @@ def _drive(
         host.close()
 
 
-def _engine(settings: Settings, run: Run) -> RealEngine | ForkEngine:
+def _engine(settings: Settings, run: RealRun) -> RealEngine | ForkEngine:
     """The loop: of gangs, or of jobs that run as several copies."""
     forks = fork_policy(settings)
     if forks is not None:
@@ -280,7 +280,7 @@ def _engine(settings: Settings, run: Run) -> RealEngine | ForkEngine:
     )
 
 
-def _wind_down(run: Run) -> None:
+def _wind_down(run: RealRun) -> None:
     """Let all leases make a checkpoint and end; who resumes the run finds them ended."""
     leases = run.leases()
     run.watch.stop(leases, "the driver ends")

@@ -12,10 +12,10 @@ import time
 from collections.abc import Collection
 
 from shadowprice.execution.engine import Engine, Rounds
-from shadowprice.execution.real.lease_outcome import Conclusion
-from shadowprice.execution.real.measuring import Progress
+from shadowprice.execution.real.lease_outcome import LeaseOutcome
+from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.real_hosts import RealHosts
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Placement
@@ -26,7 +26,7 @@ from shadowprice.solvers.state import State
 class RealEngine(Engine):
     """The loop of a real run."""
 
-    def __init__(self, run: Run, policy: Policy, placement: Placement, rounds: Rounds) -> None:
+    def __init__(self, run: RealRun, policy: Policy, placement: Placement, rounds: Rounds) -> None:
         self.run = run
         self.real = RealHosts(run)
         watched = _Watched(policy, self.real)
@@ -50,11 +50,11 @@ class RealEngine(Engine):
     def _sense(self, now_s: float) -> None:
         state, turn = self.state, self.real.turn(now_s)
         for data in turn.progress:
-            progress = Progress(*data)
+            progress = JobProgress(*data)
             row, rate = progress.row, progress.rate
             state.goes_on(row, progress.ran_s, progress.left_s, now_s, rate)
         for what in turn.ended:
-            conclusion = Conclusion(*what)
+            conclusion = LeaseOutcome(*what)
             self._depart(conclusion.row, conclusion.end_s, state.running[conclusion.row])
         for row in turn.unplaced:
             self._depart(row, now_s, state.running[row])

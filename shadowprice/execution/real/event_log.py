@@ -9,10 +9,10 @@ from typing import Any
 from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real.checkpoints import damaged_before, reported_commit
 from shadowprice.execution.real.clock import Clock
-from shadowprice.execution.real.lease import Ending, Kind, Lease, Tracked
-from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED, Conclusion
-from shadowprice.execution.real.ledger import Ledger
-from shadowprice.execution.real.measuring import Measuring, Progress, timed
+from shadowprice.execution.real.lease import Ending, HeldLease, JobRecord, Kind
+from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED, LeaseOutcome
+from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.execution.real.measuring import JobProgress, Measuring, timed
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.state import State
@@ -21,7 +21,7 @@ from shadowprice.solvers.state import State
 
 
 def told(
-    tracked: Sequence[Tracked], state: State, decision: Decision, cpu_s: float
+    tracked: Sequence[JobRecord], state: State, decision: Decision, cpu_s: float
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A decision as data of an event, and why each job waits, as far as can be seen from outside."""
     names = [one.job.name for one in tracked]
@@ -47,7 +47,7 @@ def _reason(gpus: int, free: int) -> str:
     return f"{numbers}: the policy lets it wait, or they are badly spread"
 
 
-def copy_of(lease: Lease) -> dict[str, int]:
+def copy_of(lease: HeldLease) -> dict[str, int]:
     """Data that events add for a lease that is a copy of a forked job."""
     return {} if lease.copy is None else {"copy": lease.copy}
 
@@ -59,12 +59,12 @@ class Record:
     Events have the time at which they are written, which never decreases.
     """
 
-    ledger: Ledger
-    tracked: Sequence[Tracked]
+    ledger: RunLedger
+    tracked: Sequence[JobRecord]
     clock: Clock
 
     def granted(
-        self, tracked: Tracked, epoch: int, devices: Sequence[Device], partner: int, rate: float
+        self, tracked: JobRecord, epoch: int, devices: Sequence[Device], partner: int, rate: float
     ) -> None:
         """A lease holds devices from now on."""
         name = tracked.job.name
@@ -78,23 +78,23 @@ class Record:
         self.ledger.update_job(name, state="running", epoch=epoch, why="", predicted_rate=rate)
         self.ledger.first_start(name, self.clock.now_s())
 
-    def running(self, lease: Lease) -> None:
+    def running(self, lease: HeldLease) -> None:
         """Its command was seen to run, for the first time."""
         name = self._name(lease.row)
         after_s = lease.running_s - lease.granted_s
         self._event("running", name, lease.epoch, after_s=after_s, **copy_of(lease))
 
-    def partner(self, lease: Lease, partner: int) -> None:
+    def partner(self, lease: HeldLease, partner: int) -> None:
         """A running lease shares its devices with another job from now on, or with nobody."""
         other = None if partner == ALONE else self._name(partner)
         self._event("partner", self._name(lease.row), lease.epoch, partner=other)
 
-    def stop_asked(self, lease: Lease) -> None:
+    def stop_asked(self, lease: HeldLease) -> None:
         """It was asked to stop."""
         name = self._name(lease.row)
         self._event("stop-asked", name, lease.epoch, why=lease.stop_why, **copy_of(lease))
 
-    def ended(self, lease: Lease, end: Ending | None, what: Conclusion, now_s: float) -> None:
+    def ended(self, lease: HeldLease, end: Ending | None, what: LeaseOutcome, now_s: float) -> None:
         """A lease is over: its devices are free, or kept aside until that is confirmed."""
         tracked, step = self.tracked[lease.row], damaged_before(lease)
         if step is not None:
@@ -109,13 +109,13 @@ class Record:
             self.released(lease, end, what.step, what.step)
         self.follow(tracked, lease, end, what, now_s)
 
-    def paused(self, lease: Lease) -> None:
+    def paused(self, lease: HeldLease) -> None:
         """The driver ends, and with it this lease; its end is written down by who resumes."""
         name = self._name(lease.row)
         self._event("stop-asked", name, lease.epoch, why=lease.stop_why, **copy_of(lease))
         self.ledger.update_job(name, state="waiting", why="the driver ended; resume the run")
 
-    def released(self, lease: Lease, end: Ending, step: int, own_step: int) -> None:
+    def released(self, lease: HeldLease, end: Ending, step: int, own_step: int) -> None:
         """Its processes are confirmed gone; it left its own steps, the job may have more."""
         self._event(
             "released", self._name(lease.row), lease.epoch,
@@ -124,7 +124,7 @@ class Record:
             lost_steps=max(lease.step - own_step, 0), detail=end.why[-2000:],
         )  # fmt: skip
 
-    def confirmed(self, lease: Lease, end: Ending, step: int) -> None:
+    def confirmed(self, lease: HeldLease, end: Ending, step: int) -> None:
         """Record that devices which were kept aside are free again."""
         self.released(lease, end, step, reported_commit(lease))
         for device in lease.devices:
@@ -146,21 +146,21 @@ class Record:
         if before - now:
             self._event("note", text=f"found again: {', '.join(sorted(before - now))}")
 
-    def cancelled(self, tracked: Tracked, now_s: float) -> None:
+    def cancelled(self, tracked: JobRecord, now_s: float) -> None:
         """A job that held nothing is cancelled."""
         self._event("cancelled", tracked.job.name, tracked.epoch)
         self.ledger.update_job(
             tracked.job.name, state=CANCELLED, finish_s=now_s, why="cancelled by a person"
         )
 
-    def arrived(self, tracked: Tracked) -> None:
+    def arrived(self, tracked: JobRecord) -> None:
         """A job arrived."""
         with self.ledger.transaction():
             self._event("arrived", tracked.job.name)
             self.ledger.update_job(tracked.job.name, state="waiting")
 
     def progress(
-        self, lease: Lease, progress: Progress, measuring: Measuring, now_s: float
+        self, lease: HeldLease, progress: JobProgress, measuring: Measuring, now_s: float
     ) -> None:
         """Record a running job's progress, as told to the engine; keep its timed steps for good."""
         window = measuring.window(lease, progress.steps, progress.seconds)
@@ -172,7 +172,7 @@ class Record:
             }
             self.ledger.observe(where | models, *window)
 
-    def samples(self, leases: Sequence[Lease], measuring: Measuring, now_s: float) -> None:
+    def samples(self, leases: Sequence[HeldLease], measuring: Measuring, now_s: float) -> None:
         """Record the rates of jobs, between two turns."""
         with self.ledger.transaction():
             for lease in leases:
@@ -181,7 +181,7 @@ class Record:
 
     def _sample(
         self,
-        lease: Lease,
+        lease: HeldLease,
         step: int,
         window: tuple[int, float] | None,
         measuring: Measuring,
@@ -204,7 +204,7 @@ class Record:
         self.ledger.sample(time_s=now_s, epoch=lease.epoch, step=step, rate=rate, **where)
         return where
 
-    def steps(self, leases: Sequence[Lease]) -> None:
+    def steps(self, leases: Sequence[HeldLease]) -> None:
         """Record the steps of jobs, between two turns."""
         with self.ledger.transaction():
             for lease in leases:
@@ -222,7 +222,12 @@ class Record:
         self._event(kind, **data)
 
     def follow(
-        self, tracked: Tracked, lease: Lease, end: Ending | None, what: Conclusion, now_s: float
+        self,
+        tracked: JobRecord,
+        lease: HeldLease,
+        end: Ending | None,
+        what: LeaseOutcome,
+        now_s: float,
     ) -> None:
         """Record what becomes of the job."""
         name, columns = tracked.job.name, dict[str, Any](step=what.step, tries=what.tries)

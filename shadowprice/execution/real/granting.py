@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Sequence
 
 from shadowprice.errors import HostError
-from shadowprice.execution.hosts.protocol import Device, Order
+from shadowprice.execution.hosts.protocol import Device, LaunchSpec
 from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import raise_fence
-from shadowprice.execution.real.lease import Lease, Tracked
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.lease import HeldLease, JobRecord
+from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
 
@@ -18,12 +18,12 @@ from shadowprice.solvers.placement.protocol import Pieces
 class Grants:
     """Turns starts into leases."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RealRun) -> None:
         self.run = run
 
     def grant(
-        self, tracked: Tracked, pieces: Pieces, partner: int
-    ) -> tuple[int, list[str], tuple[Order, ...] | None]:
+        self, tracked: JobRecord, pieces: Pieces, partner: int
+    ) -> tuple[int, list[str], tuple[LaunchSpec, ...] | None]:
         """Write a grant down: epoch, devices and orders; no devices if some are not to be had."""
         devices = () if tracked.over or tracked.cancel else self._find(pieces, partner)
         if not devices:
@@ -36,19 +36,19 @@ class Grants:
 
     def lease(
         self,
-        tracked: Tracked,
+        tracked: JobRecord,
         epoch: int,
         uuids: Sequence[str],
         pieces: Pieces,
         partner: int,
         now_s: float,
-    ) -> Lease:
+    ) -> HeldLease:
         """Book a lease that was granted."""
         run = self.run
         devices = run.devices.named(uuids)
         # Later than the end of the round, if there was much to do at it.
         granted_s = max(now_s, run.clock.now_s())
-        lease = Lease(
+        lease = HeldLease(
             tracked.row, epoch, pieces, devices,
             self._orders(tracked, epoch, devices, partner),
             from_step=tracked.step, target=tracked.job.iterations, granted_s=granted_s,
@@ -59,7 +59,7 @@ class Grants:
         tracked.lease = lease
         return lease
 
-    def start(self, lease: Lease) -> None:
+    def start(self, lease: HeldLease) -> None:
         """Carry a grant out. The fence is raised first: whoever ran this job before is refused."""
         run = self.run
         tracked = run.tracked[lease.row]
@@ -95,6 +95,6 @@ class Grants:
         return () if any(device.uuid in missing for device in devices_found) else devices_found
 
     def _orders(
-        self, tracked: Tracked, epoch: int, devices: Sequence[Device], partner: int
-    ) -> tuple[Order, ...]:
+        self, tracked: JobRecord, epoch: int, devices: Sequence[Device], partner: int
+    ) -> tuple[LaunchSpec, ...]:
         return self.run.orders.orders(tracked.job, epoch, devices, shared=partner != ALONE)

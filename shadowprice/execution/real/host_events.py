@@ -10,25 +10,33 @@ from typing import Any
 from shadowprice.errors import HostError
 from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import committed_by, reported_commit
-from shadowprice.execution.real.lease import ABSENT, RUNNING, WAITING, Ending, Kind, Lease, Tracked
-from shadowprice.execution.real.lease_outcome import Conclusion, conclude, lease_ending
+from shadowprice.execution.real.lease import (
+    ABSENT,
+    RUNNING,
+    WAITING,
+    Ending,
+    HeldLease,
+    JobRecord,
+    Kind,
+)
+from shadowprice.execution.real.lease_outcome import LeaseOutcome, conclude, lease_ending
 from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
-from shadowprice.execution.real.measuring import Progress
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.measuring import JobProgress
+from shadowprice.execution.real.run import RealRun
 
 # What happened between two decisions of a real run.
 
 
 @dataclass(frozen=True)
-class Turn:
+class HostEvents:
     """Everything that the engine has to know before the policy decides; plain data for the journal.
 
     Parameters
     ----------
     progress : list
-        Fields of :class:`Progress` of every lease, those that ended included.
+        Fields of :class:`JobProgress` of every lease, those that ended included.
     ended : list
-        Fields of :class:`Conclusion` of leases that are over.
+        Fields of :class:`LeaseOutcome` of leases that are over.
     unplaced : list of int
         Rows that the policy started, but that got no devices.
     confirmed : list of (int, int, int)
@@ -57,7 +65,7 @@ class Turn:
     missing: list[str]
 
     @classmethod
-    def from_record(cls, data: Mapping[str, Any]) -> Turn:
+    def from_record(cls, data: Mapping[str, Any]) -> HostEvents:
         """Inverse of ``dataclasses.asdict``."""
         return cls(**{field.name: data[field.name] for field in fields(cls)})
 
@@ -66,10 +74,10 @@ _CLEAN = frozenset({0, 75, 143, -15})
 """Exit codes after which a command's own checkpoint folder is taken for whole."""
 
 
-class Sensing:
+class EventCollector:
     """The live half of real hosts: nothing of it runs while a record is replayed."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RealRun) -> None:
         self.run = run
         self._announced: set[tuple[int, int]] = set()
         self._stepped_s = self._sampled_s = -math.inf
@@ -112,7 +120,7 @@ class Sensing:
             self._sleep(now_s, due_s)
         return now_s
 
-    def collect(self, now_s: float) -> Turn:
+    def collect(self, now_s: float) -> HostEvents:
         """Put what happened into a turn, and write it down."""
         run = self.run
         self._turned_s = run.clock.now_s()
@@ -142,7 +150,7 @@ class Sensing:
         ]  # fmt: skip
         for row in cancelled:
             run.record.cancelled(run.tracked[row], now_s)
-        return Turn(
+        return HostEvents(
             progress=progress,
             ended=[astuple(what) for what in ended],
             unplaced=unplaced,
@@ -154,7 +162,7 @@ class Sensing:
             missing=sorted(run.watch.missing),
         )
 
-    def measure(self, tracked: Tracked, lease: Lease, now_s: float) -> Progress:
+    def measure(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:
         """Progress of a lease, written down."""
         run = self.run
         progress = run.measuring.progress(tracked, lease, now_s)
@@ -162,8 +170,8 @@ class Sensing:
         return progress
 
     def conclude(
-        self, tracked: Tracked, lease: Lease, now_s: float, *, at_once: bool = False
-    ) -> Conclusion:
+        self, tracked: JobRecord, lease: HeldLease, now_s: float, *, at_once: bool = False
+    ) -> LeaseOutcome:
         """Determine and record the outcome of a lease that is over.
 
         Parameters
@@ -217,7 +225,7 @@ class Sensing:
             return True
         return any(self._news(tracked, now_s) for tracked in run.tracked)
 
-    def _news(self, tracked: Tracked, now_s: float) -> bool:
+    def _news(self, tracked: JobRecord, now_s: float) -> bool:
         if any(lease.gone for lease in tracked.written_off):
             return True
         if tracked.view == RUNNING and tracked.lease is None:
@@ -258,7 +266,7 @@ class Sensing:
                 "run the same command again"
             )
 
-    def _committed(self, tracked: Tracked, lease: Lease, end: Ending | None) -> int:
+    def _committed(self, tracked: JobRecord, lease: HeldLease, end: Ending | None) -> int:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
         directory = self.run.orders.job_directory(tracked.job.name)
         clean = end is not None and end.code in _CLEAN and not end.forced
@@ -283,7 +291,7 @@ class Sensing:
         return found
 
     def _returned(
-        self, ended: Iterable[Conclusion], unplaced: Iterable[int], now_s: float
+        self, ended: Iterable[LeaseOutcome], unplaced: Iterable[int], now_s: float
     ) -> list[int]:
         """Jobs that may run again: at once after a preemption, later after a failure."""
         rows = [what.row for what in ended if what.return_s <= now_s]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shadowprice.execution.hosts.protocol import Device, FoundNode, LeaseKey, Order
+from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.real.checkpoints import folder_of
 from shadowprice.execution.real.job_file import Job
 from shadowprice.execution.real.limits import Limits
@@ -17,7 +17,7 @@ _FIRST_PORT, _PORTS = 20_000, 12_000
 
 
 @dataclass(frozen=True)
-class OrderBook:
+class LaunchSpecs:
     """Makes the orders of a run.
 
     Parameters
@@ -49,7 +49,7 @@ class OrderBook:
         copy: int = 0,
         stop_at: int | None = None,
         origin: Path | None = None,
-    ) -> tuple[Order, ...]:
+    ) -> tuple[LaunchSpec, ...]:
         """One order for each node of a gang, rank 0 on the node of the first device.
 
         Parameters
@@ -90,7 +90,7 @@ class OrderBook:
                 "SHADOWPRICE_LEASE": str(place), "SHADOWPRICE_RANK": str(rank)
             }  # fmt: skip
             made.append(
-                Order(
+                LaunchSpec(
                     key, tuple(held), shared, argv, env, place, job.directory,
                     ttl_s=self.limits.ttl_s, grace_s=self.limits.grace_s,
                 )

@@ -9,7 +9,14 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from shadowprice.execution.hosts.protocol import Device, Exit, LeaseKey, Order, Phase, Seen
+from shadowprice.execution.hosts.protocol import (
+    Device,
+    Exit,
+    LaunchSpec,
+    LeaseKey,
+    Phase,
+    RankStatus,
+)
 from shadowprice.execution.real.job_file import Job
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
@@ -19,7 +26,7 @@ ABSENT, WAITING, RUNNING = "absent", "waiting", "running"
 
 
 @dataclass
-class Lease:
+class HeldLease:
     """A lease that was granted and whose end is not confirmed yet.
 
     Parameters
@@ -60,7 +67,7 @@ class Lease:
     epoch: int
     pieces: Pieces
     devices: tuple[Device, ...]
-    orders: tuple[Order, ...]
+    orders: tuple[LaunchSpec, ...]
     from_step: int
     target: int
     granted_s: float
@@ -76,7 +83,7 @@ class Lease:
     counted: tuple[int, float] = (0, 0.0)
     stop_why: str = ""
     stop_by_s: float = math.inf
-    seen: dict[LeaseKey, Seen] = field(default_factory=dict)
+    seen: dict[LeaseKey, RankStatus] = field(default_factory=dict)
     copy: int | None = None
     given_up: bool = False
     ask_s: float = -math.inf
@@ -127,7 +134,7 @@ class Lease:
 
 
 @dataclass
-class Tracked:
+class JobRecord:
     """A job of the run.
 
     Attributes
@@ -164,9 +171,9 @@ class Tracked:
     pieces: Pieces = ()
     return_s: float = math.inf
     cancel: bool = False
-    lease: Lease | None = None
-    copies: list[Lease] = field(default_factory=list)
-    written_off: list[Lease] = field(default_factory=list)
+    lease: HeldLease | None = None
+    copies: list[HeldLease] = field(default_factory=list)
+    written_off: list[HeldLease] = field(default_factory=list)
 
 
 # How a lease ended: finished, preempted, failed, or never begun.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from shadowprice.execution.hosts.protocol import Host, Phase
 from shadowprice.execution.real.clock import Clock
-from shadowprice.execution.real.lease import Lease
+from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.measuring import number
 
@@ -15,7 +15,7 @@ _LOST_NODES_S = 0.5
 """Between two questions for lost nodes [s]."""
 
 
-class Watch:
+class LeaseMonitor:
     """The driver's eyes on a host.
 
     Parameters
@@ -50,7 +50,7 @@ class Watch:
         self.on_tick = on_tick
         self._renew_s = self._lost_s = -math.inf
 
-    def look(self, leases: Sequence[Lease]) -> float:
+    def look(self, leases: Sequence[HeldLease]) -> float:
         """Look at all leases once; returns the time [s]."""
         now_s = self.clock.now_s()
         keys = [key for lease in leases for key in lease.keys]
@@ -66,7 +66,7 @@ class Watch:
         self.on_tick()
         return now_s
 
-    def renew(self, leases: Sequence[Lease]) -> None:
+    def renew(self, leases: Sequence[HeldLease]) -> None:
         """Let leases go on if that is due."""
         now_s = self.clock.now_s()
         if now_s >= self._renew_s:
@@ -74,7 +74,7 @@ class Watch:
             self.host.renew([key for lease in leases if not lease.given_up for key in lease.keys])
             self._renew_s = now_s + self.limits.ttl_s / 4.0
 
-    def stop(self, leases: Collection[Lease], why: str) -> None:
+    def stop(self, leases: Collection[HeldLease], why: str) -> None:
         """Ask leases to end; those that were asked before are not asked again."""
         fresh = [lease for lease in leases if not lease.stop_why]
         now_s = self.clock.now_s()
@@ -85,17 +85,17 @@ class Watch:
         if keys:
             self.host.stop(keys, self.limits.grace_s, why)
 
-    def over(self, lease: Lease) -> bool:
+    def over(self, lease: HeldLease) -> bool:
         """True if nothing is to be waited for: it is gone, lost, or cannot be confirmed gone."""
         return lease.gone or lease.lost or self.clock.now_s() >= lease.stop_by_s
 
-    def wait_for(self, lease: Lease, leases: Sequence[Lease]) -> None:
+    def wait_for(self, lease: HeldLease, leases: Sequence[HeldLease]) -> None:
         """Wait until a lease that was asked to stop is over, looking after all the others."""
         while not self.over(lease):
             self.clock.sleep(min(self.limits.poll_s, 0.01))
             self.look(leases)
 
-    def _note(self, lease: Lease, now_s: float) -> None:
+    def _note(self, lease: HeldLease, now_s: float) -> None:
         """Update a lease from a poll of its ranks."""
         if lease.gone:
             lease.ended_s = min(lease.ended_s, now_s)
@@ -107,13 +107,13 @@ class Watch:
         if lease.stepping_s == math.inf and lease.runs and self._steps(lease):
             lease.stepping_s = now_s
 
-    def _steps(self, lease: Lease) -> bool:
+    def _steps(self, lease: HeldLease) -> bool:
         """True if it makes progress: a step was reported, or nothing will ever be."""
         if not lease.report:
             return all(seen.phase is Phase.RUNNING for seen in lease.seen.values())
         return number(lease.report, "steps", 0) > 0
 
-    def _mind(self, lease: Lease, now_s: float) -> None:
+    def _mind(self, lease: HeldLease, now_s: float) -> None:
         """Stop what does not start, does not go on, or has lost a part of its gang."""
         limits = self.limits
         if lease.given_up:
@@ -127,13 +127,13 @@ class Watch:
         elif "step" in lease.report and now_s - lease.moved_s > limits.hang_s:
             self.stop([lease], f"failed: made no step for {limits.hang_s:g} s")
 
-    def _mind_given_up(self, lease: Lease, now_s: float) -> None:
+    def _mind_given_up(self, lease: HeldLease, now_s: float) -> None:
         """Its node is back, say; what it was asked before may not have reached it."""
         if not lease.gone and not lease.lost and now_s >= lease.ask_s:
             lease.ask_s = now_s + self.limits.grace_s + self.limits.confirm_s
             self.host.stop(lease.keys, self.limits.grace_s, lease.stop_why or "it was given up")
 
-    def _mind_gang(self, lease: Lease, now_s: float) -> None:
+    def _mind_gang(self, lease: HeldLease, now_s: float) -> None:
         """A rank has ended before the others: at once if it failed, else after the grace."""
         exits = {key: seen.exit for key, seen in lease.seen.items() if seen.exit is not None}
         if any(found.code != 0 for found in exits.values()):

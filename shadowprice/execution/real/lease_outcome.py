@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from shadowprice.execution.real.lease import Ending, Kind, Lease, Tracked, ending
+from shadowprice.execution.real.lease import Ending, HeldLease, JobRecord, Kind, ending
 from shadowprice.execution.real.limits import Limits
 
 FINISHED, CANCELLED, FAILED = "finished", "cancelled", "failed"
@@ -13,7 +13,7 @@ FINISHED, CANCELLED, FAILED = "finished", "cancelled", "failed"
 
 
 @dataclass(frozen=True)
-class Conclusion:
+class LeaseOutcome:
     """The end of a lease, as the engine and the journal know it.
 
     Parameters
@@ -42,15 +42,20 @@ class Conclusion:
     confirmed: bool
 
 
-def lease_ending(lease: Lease) -> Ending:
+def lease_ending(lease: HeldLease) -> Ending:
     """Ending of a lease whose processes are gone."""
     exits = [seen.exit for seen in lease.seen.values() if seen.exit is not None]
     return ending(exits, lease.report, lease.target, lease.stop_why)
 
 
 def conclude(
-    tracked: Tracked, lease: Lease, end: Ending | None, step: int, now_s: float, limits: Limits
-) -> Conclusion:
+    tracked: JobRecord,
+    lease: HeldLease,
+    end: Ending | None,
+    step: int,
+    now_s: float,
+    limits: Limits,
+) -> LeaseOutcome:
     """Outcome of an ending, or of a loss of sight if there is none.
 
     A failure counts against the job only if no checkpoint was committed since the one before;
@@ -70,12 +75,12 @@ def conclude(
         tries += 1
         over = FAILED if tries > limits.retries else ""
         return_s = math.inf if over else now_s + limits.back_off(tries)
-    return Conclusion(
+    return LeaseOutcome(
         lease.row, lease.epoch, end_s, step, tries, over, return_s, confirmed=lease.gone
     )
 
 
-def _counts(end: Ending, lease: Lease, step: int) -> bool:
+def _counts(end: Ending, lease: HeldLease, step: int) -> bool:
     if end.kind is Kind.FAILED:
         return True
     # A command that keeps leaving unasked, and saves nothing, would be started for ever.

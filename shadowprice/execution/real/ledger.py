@@ -53,7 +53,7 @@ CREATE TABLE journal (seq INTEGER PRIMARY KEY AUTOINCREMENT, call TEXT NOT NULL,
 Row = dict[str, Any]
 
 
-class Ledger:
+class RunLedger:
     """An open ledger; :meth:`create` makes one, :meth:`open` opens one that exists.
 
     Parameters
@@ -70,7 +70,7 @@ class Ledger:
         self.path = path
 
     @classmethod
-    def create(cls, path: Path) -> Ledger:
+    def create(cls, path: Path) -> RunLedger:
         """A new ledger, readable and writable by its owner only."""
         # Under another name until it is whole: a driver may be killed, or the disk be full.
         made = path.with_name(f"{path.name}.new")
@@ -88,7 +88,7 @@ class Ledger:
         return cls.open(path)
 
     @classmethod
-    def open(cls, path: Path, *, readonly: bool = False) -> Ledger:
+    def open(cls, path: Path, *, readonly: bool = False) -> RunLedger:
         """An existing ledger.
 
         Raises

@@ -19,7 +19,7 @@ from scipy.optimize import nnls
 
 from shadowprice.errors import InputError
 from shadowprice.execution.real.copies.policy import simulated_as
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
 from shadowprice.instances.instance import Overheads
@@ -211,7 +211,7 @@ class MeasuredRun:
     placement: str = "count"
 
 
-def measured_run(ledger: Ledger) -> MeasuredRun:
+def measured_run(ledger: RunLedger) -> MeasuredRun:
     """Measured run of a ledger, whether it is over or not.
 
     Raises

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from shadowprice.execution.real.lease import Lease, Tracked
+from shadowprice.execution.real.lease import HeldLease, JobRecord
 from shadowprice.instances.grid import TICK_S, to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
@@ -27,7 +27,7 @@ _CHANGE = 0.02
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """Progress of a running job, as told to the engine.
 
     Parameters
@@ -60,7 +60,7 @@ class Progress:
 
 
 @dataclass(frozen=True, order=True)
-class Conditions:
+class TimingConditions:
     """Under what steps were timed; ``co_row`` is the row of the partner, -1 for none."""
 
     row: int
@@ -85,7 +85,7 @@ class Measuring:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self._sums: dict[Conditions, tuple[int, float]] = {}
+        self._sums: dict[TimingConditions, tuple[int, float]] = {}
         workload = instance.workload
         self._kinds: list[Kind] = [
             (str(model), int(gpus))
@@ -95,7 +95,7 @@ class Measuring:
         for row, kind in enumerate(self._kinds):
             self._rows[kind].append(row)
 
-    def progress(self, tracked: Tracked, lease: Lease, now_s: float) -> Progress:
+    def progress(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:
         """Progress of a lease since the engine was told last."""
         row, report = lease.row, lease.report
         until_s = min(now_s, lease.ended_s)
@@ -111,24 +111,24 @@ class Measuring:
         else:
             left_s = shortest_s - tracked.estimated_s - ran_s * rate
         left_s = max(float(to_grid(left_s)), TICK_S)
-        return Progress(
+        return JobProgress(
             row, ran_s, left_s, rate, steps, seconds, lease.step, reported,
             lease.stepping_s,
         )  # fmt: skip
 
-    def left_s(self, tracked: Tracked) -> float:
+    def left_s(self, tracked: JobRecord) -> float:
         """Work left of a job that does not run, as run time on its fastest type [s]."""
         shortest_s = float(self.instance.shortest_s[tracked.row])
         share = 1.0 - tracked.step / tracked.job.iterations
         left_s = shortest_s * share if tracked.step else shortest_s - tracked.estimated_s
         return max(float(to_grid(left_s)), TICK_S)
 
-    def window(self, lease: Lease, steps: int, seconds: float) -> tuple[int, float] | None:
+    def window(self, lease: HeldLease, steps: int, seconds: float) -> tuple[int, float] | None:
         """Steps and seconds timed since the engine was told last, None if none were."""
         more, passed_s = steps - lease.counted[0], seconds - lease.counted[1]
         return (more, passed_s) if more > 0 and passed_s > 0 else None
 
-    def count(self, lease: Lease, progress: Progress) -> None:
+    def count(self, lease: HeldLease, progress: JobProgress) -> None:
         """Add the steps that were timed since the last time."""
         window = self.window(lease, progress.steps, progress.seconds)
         if window is None:
@@ -137,10 +137,10 @@ class Measuring:
         conditions = self.conditions(lease)
         self._sums[conditions] = _add(self._sums.get(conditions), window)
 
-    def conditions(self, lease: Lease) -> Conditions:
+    def conditions(self, lease: HeldLease) -> TimingConditions:
         """Under what a lease runs now."""
         gpu_type = int(self.instance.cluster.type_of_node[lease.pieces[0][0]])
-        return Conditions(lease.row, gpu_type, len(lease.pieces), lease.partner)
+        return TimingConditions(lease.row, gpu_type, len(lease.pieces), lease.partner)
 
     def prior_rate(self, row: int, pieces: Pieces, partner: int) -> float:
         """Rate of a run against the job's fastest type, by what is known now."""
@@ -212,7 +212,7 @@ class Measuring:
                 alone[kind, found.gpu_type] = _add(alone.get((kind, found.gpu_type)), sums)
         return _well_measured(alone), _well_measured(pairs)
 
-    def _window_rate(self, lease: Lease, steps: float, seconds: float) -> float:
+    def _window_rate(self, lease: HeldLease, steps: float, seconds: float) -> float:
         """Rate since the engine was told last, against the fastest type."""
         count, passed_s = steps - lease.counted[0], seconds - lease.counted[1]
         if count < _FEWEST_STEPS or passed_s < _SHORTEST_S:

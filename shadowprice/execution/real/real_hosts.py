@@ -15,12 +15,12 @@ from typing import Any
 
 from shadowprice.execution.real.event_log import told
 from shadowprice.execution.real.granting import Grants
-from shadowprice.execution.real.host_events import Sensing, Turn
-from shadowprice.execution.real.lease import ABSENT, RUNNING, WAITING, Lease, Tracked
-from shadowprice.execution.real.lease_outcome import CANCELLED, Conclusion
-from shadowprice.execution.real.measuring import Progress
+from shadowprice.execution.real.host_events import EventCollector, HostEvents
+from shadowprice.execution.real.lease import ABSENT, RUNNING, WAITING, HeldLease, JobRecord
+from shadowprice.execution.real.lease_outcome import CANCELLED, LeaseOutcome
+from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.replay import Journal, Resuming
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Pieces
@@ -39,16 +39,16 @@ class RealHosts:
     next_end_s = math.inf
     """Nobody knows when a real run ends: ends come with the turns."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RealRun) -> None:
         self.run = run
         self.journal = Journal(run.ledger, Resuming(run).keep)
-        self.sensing = Sensing(run)
+        self.sensing = EventCollector(run)
         # A turn tells the books what is missing: a policy that decides again did not know it then.
         run.watch.missing, run.devices.missing = run.devices.missing, frozenset()
         self.grants = Grants(run)
         self._live = False
         self._why: dict[str, str] = {}
-        self._granted: list[Lease] = []
+        self._granted: list[HeldLease] = []
 
     def await_event(self, until_s: float) -> float:
         """Wait until something happens, at the latest until a time; infinity if nothing will."""
@@ -68,11 +68,11 @@ class RealHosts:
         self.journal.record("time", now_s)
         return now_s
 
-    def turn(self, now_s: float) -> Turn:
+    def turn(self, now_s: float) -> HostEvents:
         """Events since the last turn."""
         run = self.run
         if self.journal.replaying:
-            turn = Turn.from_record(self.journal.next("turn"))
+            turn = HostEvents.from_record(self.journal.next("turn"))
         else:
             self._go_live()
             with run.ledger.transaction():
@@ -166,9 +166,9 @@ class RealHosts:
                 self.journal.record(call, data)
         ran_s = 0.0
         if lease is not None and data is not None:
-            self._book(lease, Progress(*data["progress"]), now_s)
+            self._book(lease, JobProgress(*data["progress"]), now_s)
             ran_s = data["progress"][1]
-            self._conclude(Conclusion(**data["conclusion"]))
+            self._conclude(LeaseOutcome(**data["conclusion"]))
         # For the policy it waits from now on, whatever became of the lease.
         tracked.view, tracked.return_s = WAITING, math.inf
         return ran_s, self.left_s(tracked), 0.0
@@ -187,13 +187,13 @@ class RealHosts:
                 self.journal.record(call, data)
         if lease is None or data is None:
             return 0.0, self.left_s(tracked), at_s, 1.0
-        progress = Progress(*data)
+        progress = JobProgress(*data)
         self._book(lease, progress, at_s)
         lease.partner = partner
         lease.rate = run.measuring.prior_rate(job, lease.pieces, partner)
         return progress.ran_s, progress.left_s, lease.synced_s, lease.rate
 
-    def left_s(self, tracked: Tracked) -> float:
+    def left_s(self, tracked: JobRecord) -> float:
         """Work left of a job that does not run, as run time on its fastest type [s]."""
         return self.run.measuring.left_s(tracked)
 
@@ -212,7 +212,7 @@ class RealHosts:
             self._live = True
             self.sensing.take_over()
 
-    def _ask(self, leases: Sequence[Lease]) -> None:
+    def _ask(self, leases: Sequence[HeldLease]) -> None:
         fresh = [lease for lease in leases if not lease.stop_why and not lease.gone]
         self.run.watch.stop(fresh, "the policy stops it")
         with self.run.ledger.transaction():
@@ -220,7 +220,7 @@ class RealHosts:
                 self.run.record.stop_asked(lease)
 
     def _stopped(
-        self, tracked: Tracked, lease: Lease | None, now_s: float
+        self, tracked: JobRecord, lease: HeldLease | None, now_s: float
     ) -> dict[str, Any] | None:
         if lease is None:
             return None
@@ -229,7 +229,7 @@ class RealHosts:
         return {"progress": astuple(progress), "conclusion": asdict(conclusion)}
 
     def _went_on(
-        self, tracked: Tracked, lease: Lease | None, partner: int, at_s: float
+        self, tracked: JobRecord, lease: HeldLease | None, partner: int, at_s: float
     ) -> tuple[Any, ...] | None:
         if lease is None:
             return None
@@ -237,11 +237,11 @@ class RealHosts:
         self.run.record.partner(lease, partner)
         return astuple(progress)
 
-    def _note(self, turn: Turn, now_s: float) -> None:
+    def _note(self, turn: HostEvents, now_s: float) -> None:
         """Bring the books up to date with a turn."""
         run = self.run
         for data in turn.progress:
-            progress = Progress(*data)
+            progress = JobProgress(*data)
             lease = run.tracked[progress.row].lease
             assert lease is not None
             self._book(lease, progress, now_s)
@@ -249,7 +249,7 @@ class RealHosts:
         for row, epoch, step in turn.confirmed:
             self._confirm(run.tracked[row], epoch, step)
         for what in turn.ended:
-            conclusion = Conclusion(*what)
+            conclusion = LeaseOutcome(*what)
             self._conclude(conclusion)
             run.tracked[conclusion.row].view = ABSENT
         for row in (*turn.unplaced, *turn.withdrawn):
@@ -260,7 +260,7 @@ class RealHosts:
             run.tracked[row].view, run.tracked[row].return_s = WAITING, math.inf
         run.devices.lost, run.devices.missing = set(turn.lost), frozenset(turn.missing)
 
-    def _book(self, lease: Lease, progress: Progress, now_s: float) -> None:
+    def _book(self, lease: HeldLease, progress: JobProgress, now_s: float) -> None:
         """The engine was told of this progress."""
         tracked = self.run.tracked[lease.row]
         self.run.measuring.count(lease, progress)
@@ -270,7 +270,7 @@ class RealHosts:
         lease.stepping_s = min(lease.stepping_s, progress.stepping_s)
         lease.rate, lease.synced_s = progress.rate, max(now_s, lease.synced_s)
 
-    def _conclude(self, what: Conclusion) -> None:
+    def _conclude(self, what: LeaseOutcome) -> None:
         """A lease is over."""
         tracked = self.run.tracked[what.row]
         lease = tracked.lease
@@ -286,7 +286,7 @@ class RealHosts:
         tracked.step, tracked.tries, tracked.over = what.step, what.tries, what.over
         tracked.return_s = what.return_s
 
-    def _confirm(self, tracked: Tracked, epoch: int, step: int) -> None:
+    def _confirm(self, tracked: JobRecord, epoch: int, step: int) -> None:
         """The processes of a lease that was written off are gone."""
         tracked.step = step
         for lease in [lease for lease in tracked.written_off if lease.epoch == epoch]:

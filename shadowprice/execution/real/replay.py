@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from shadowprice.errors import PolicyError
-from shadowprice.execution.hosts.protocol import LeaseKey, Order
-from shadowprice.execution.real.ledger import Ledger
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
+from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.execution.real.run import RealRun
 
 
 class Journal:
@@ -29,7 +29,7 @@ class Journal:
         Called before every recorded answer is given: a long record takes long.
     """
 
-    def __init__(self, ledger: Ledger, on_read: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, ledger: RunLedger, on_read: Callable[[], None] = lambda: None) -> None:
         self._ledger = ledger
         self._on_read = on_read
         self._recorded = ledger.answers()
@@ -74,7 +74,7 @@ class Resuming:
     is known from the events: granted, and not released.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RealRun) -> None:
         self.run = run
         self._keys: tuple[LeaseKey, ...] | None = None
         self._renew_s = -math.inf
@@ -93,7 +93,7 @@ class Resuming:
         run.watch.on_tick()
         self._renew_s = now_s + run.limits.ttl_s / 4.0
 
-    def _orders(self) -> list[Order]:
+    def _orders(self) -> list[LaunchSpec]:
         """Orders of the leases whose end is not written down."""
         run, held = self.run, dict[tuple[str, int], list[str]]()
         for event in run.ledger.events():

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shadowprice.execution.real.clock import Clock
-from shadowprice.execution.real.devices import Devices
+from shadowprice.execution.real.devices import DevicePool
 from shadowprice.execution.real.event_log import Record
-from shadowprice.execution.real.launch_specs import OrderBook
-from shadowprice.execution.real.lease import Lease, Tracked
-from shadowprice.execution.real.lease_monitor import Watch
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.launch_specs import LaunchSpecs
+from shadowprice.execution.real.lease import HeldLease, JobRecord
+from shadowprice.execution.real.lease_monitor import LeaseMonitor
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.measuring import Measuring
 
 
 @dataclass(frozen=True)
-class Run:
+class RealRun:
     """The parts of a run, none of which knows the others' insides.
 
     Parameters
@@ -25,22 +25,22 @@ class Run:
         Every job, by its row in the workload.
     """
 
-    tracked: list[Tracked]
-    ledger: Ledger
+    tracked: list[JobRecord]
+    ledger: RunLedger
     record: Record
-    watch: Watch
-    devices: Devices
+    watch: LeaseMonitor
+    devices: DevicePool
     measuring: Measuring
-    orders: OrderBook
+    orders: LaunchSpecs
     limits: Limits
     clock: Clock
 
-    def leases(self) -> list[Lease]:
+    def leases(self) -> list[HeldLease]:
         """All leases whose end is not confirmed."""
         lost = [lease for tracked in self.tracked for lease in tracked.written_off]
         return self.held() + lost
 
-    def held(self) -> list[Lease]:
+    def held(self) -> list[HeldLease]:
         """Those that were not written off."""
         running = [tracked.lease for tracked in self.tracked if tracked.lease is not None]
         copies = [lease for tracked in self.tracked for lease in tracked.copies]

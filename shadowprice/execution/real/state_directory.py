@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from shadowprice.errors import HostError, InputError
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.supervision.files import write_text
 
 # Puts the supervisor where nodes find it: into the state directory, with what it imports.
@@ -95,7 +95,7 @@ def locked(state: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[Ledger, bool]:
+def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[RunLedger, bool]:
     """The ledger of a state directory, and whether a run is resumed.
 
     Raises
@@ -105,7 +105,7 @@ def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[Ledger, bo
     """
     path = state / LEDGER
     if path.exists():
-        ledger = Ledger.open(path)
+        ledger = RunLedger.open(path)
         if ledger.value("ready"):
             _check_identity(ledger, identity, state)
             return ledger, True
@@ -113,7 +113,7 @@ def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[Ledger, bo
         ledger.close()
         for suffix in ("", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
-    ledger = Ledger.create(path)
+    ledger = RunLedger.create(path)
     with ledger.transaction():
         ledger.set("run_id", uuid.uuid4().hex)
         ledger.set("began_unix", time.time())
@@ -123,7 +123,7 @@ def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[Ledger, bo
     return ledger, False
 
 
-def _check_identity(ledger: Ledger, identity: Mapping[str, object], state: Path) -> None:
+def _check_identity(ledger: RunLedger, identity: Mapping[str, object], state: Path) -> None:
     files = {"jobs_sha256": "the job file", "throughputs_sha256": "the table of throughputs"}
     for key, value in identity.items():
         before = ledger.value(key)

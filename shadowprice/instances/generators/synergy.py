@@ -32,13 +32,13 @@ from shadowprice.instances.generators.arrivals import (
     random_generator,
 )
 from shadowprice.instances.grid import MAX_TIME_S
-from shadowprice.instances.speeds.profile_families import Family, models_of
+from shadowprice.instances.speeds.profile_families import ModelFamily, models_of
 from shadowprice.instances.workload import Workload
 
 NAME = "synergy"
 GANG_SHARES = {1: 0.70, 2: 0.10, 4: 0.15, 8: 0.05}
 CLASS_SHARES = (20.0, 70.0, 10.0)
-CLASSES = (Family.IMAGE, Family.LANGUAGE, Family.SPEECH)
+CLASSES = (ModelFamily.IMAGE, ModelFamily.LANGUAGE, ModelFamily.SPEECH)
 SHORTEST_S, LONGEST_S = 60.0 * 10.0**1.5, 60.0 * 10.0**4
 PHILLY_LOG_MEAN, PHILLY_LOG_DEVIATION = 6.791, 2.156
 """Of the natural logarithms of durations in seconds."""

@@ -15,7 +15,11 @@ import numpy as np
 from shadowprice.errors import InputError
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.network import Network
-from shadowprice.instances.graphs.published_models import Device, Parallelism, model_job_graph
+from shadowprice.instances.graphs.published_models import (
+    ComputeDevice,
+    Parallelism,
+    model_job_graph,
+)
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.speeds.model_names import layered_model
 from shadowprice.instances.workload import Workload
@@ -39,7 +43,7 @@ class TrainingSetting:
 
     batch: int = 16
     memory_bytes: float = 12e9
-    device: Device = field(default_factory=lambda: Device(15.7e12))
+    device: ComputeDevice = field(default_factory=lambda: ComputeDevice(15.7e12))
 
 
 def workload_graphs(

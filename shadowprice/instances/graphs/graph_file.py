@@ -35,7 +35,11 @@ from shadowprice.errors import InputError
 from shadowprice.instances.entries import ONE_LINE, known_keys, on_one_line, shown
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
-from shadowprice.instances.graphs.published_models import Device, Parallelism, model_job_graph
+from shadowprice.instances.graphs.published_models import (
+    ComputeDevice,
+    Parallelism,
+    model_job_graph,
+)
 
 _GRAPH = ("name", "microbatches", "stages", "links")
 _STAGE = ("name", "replicas", "forward_s", "backward_s", "parameter_bytes")
@@ -159,7 +163,7 @@ def _of_model(data: Mapping[str, Any], source: str) -> JobGraph:
         for key in (*_SPLIT, "batch", "tokens")
         if key in given
     }
-    device = Device(
+    device = ComputeDevice(
         **{key: _number(given[key], f"{where}: {key}") for key in _DEVICE if key in given}
     )
     graph = model_job_graph(

@@ -34,7 +34,7 @@ from shadowprice.instances.speeds.model_names import MODEL_NAMES, layered_model
 
 __all__ = [
     "MODEL_NAMES",
-    "Device",
+    "ComputeDevice",
     "Parallelism",
     "balanced_groups",
     "layered_model",
@@ -46,7 +46,7 @@ BACKWARD_PER_FORWARD = 2.0
 
 
 @dataclass(frozen=True)
-class Device:
+class ComputeDevice:
     """A GPU that computes.
 
     Parameters
@@ -99,7 +99,7 @@ def model_job_graph(
     model: str | LayeredModel,
     parallelism: Parallelism,
     batch: int,
-    device: Device,
+    device: ComputeDevice,
     *,
     bytes_per_number: float = 4.0,
     tokens: int | None = None,

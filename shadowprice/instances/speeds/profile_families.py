@@ -32,7 +32,7 @@ SHORT_OF_MEMORY = 0.1
 """Speed with less memory than the share."""
 
 
-class Family(StrEnum):
+class ModelFamily(StrEnum):
     """Domain of the data that a model is trained on."""
 
     IMAGE = "image"
@@ -40,12 +40,12 @@ class Family(StrEnum):
     SPEECH = "speech"
 
 
-ALL_FROM_DISK = {Family.IMAGE: 1.0, Family.LANGUAGE: 0.0, Family.SPEECH: 1.25}
+ALL_FROM_DISK = {ModelFamily.IMAGE: 1.0, ModelFamily.LANGUAGE: 0.0, ModelFamily.SPEECH: 1.25}
 """F, the time to read all data from disk over that of an epoch with the share."""
 
 
 @dataclass(frozen=True)
-class Demand:
+class ModelDemand:
     """Best-case CPUs and memory of a model, and its speedup with them.
 
     Parameters
@@ -57,7 +57,7 @@ class Demand:
         How much faster that is than with 3 CPUs and 62.5 GB.
     """
 
-    family: Family
+    family: ModelFamily
     cpus_per_gpu: float
     memory_gb_per_gpu: float
     speedup: float
@@ -83,21 +83,21 @@ class Demand:
 
 
 DEMANDS = {
-    "alexnet": Demand(Family.IMAGE, 12, 125.0, 2.94),
-    "shufflenet": Demand(Family.IMAGE, 12, 125.0, 2.89),
-    "resnet-18": Demand(Family.IMAGE, 9, 62.5, 2.4),
-    "mobilenet": Demand(Family.IMAGE, 6, 62.5, 1.55),
-    "resnet-50": Demand(Family.IMAGE, 4, 62.5, 1.15),
-    "gnmt": Demand(Family.LANGUAGE, 1, 20.0, 1.0),
-    "lstm": Demand(Family.LANGUAGE, 1, 20.0, 1.0),
-    "transformer-xl": Demand(Family.LANGUAGE, 1, 20.0, 1.0),
-    "m5": Demand(Family.SPEECH, 6, 187.5, 2.5),
-    "deepspeech": Demand(Family.SPEECH, 3, 62.5, 1.0),
+    "alexnet": ModelDemand(ModelFamily.IMAGE, 12, 125.0, 2.94),
+    "shufflenet": ModelDemand(ModelFamily.IMAGE, 12, 125.0, 2.89),
+    "resnet-18": ModelDemand(ModelFamily.IMAGE, 9, 62.5, 2.4),
+    "mobilenet": ModelDemand(ModelFamily.IMAGE, 6, 62.5, 1.55),
+    "resnet-50": ModelDemand(ModelFamily.IMAGE, 4, 62.5, 1.15),
+    "gnmt": ModelDemand(ModelFamily.LANGUAGE, 1, 20.0, 1.0),
+    "lstm": ModelDemand(ModelFamily.LANGUAGE, 1, 20.0, 1.0),
+    "transformer-xl": ModelDemand(ModelFamily.LANGUAGE, 1, 20.0, 1.0),
+    "m5": ModelDemand(ModelFamily.SPEECH, 6, 187.5, 2.5),
+    "deepspeech": ModelDemand(ModelFamily.SPEECH, 3, 62.5, 1.0),
 }
 """The published models."""
 
 
-def models_of(family: Family) -> tuple[str, ...]:
+def models_of(family: ModelFamily) -> tuple[str, ...]:
     """Names of the published models of a family."""
     return tuple(name for name, demand in DEMANDS.items() if demand.family is family)
 

@@ -58,7 +58,7 @@ from shadowprice.solvers.programs.solution import Infeasible
 
 STATUS = "ours for the rule, classic for the rounding"
 
-Table = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 
 def bound(fractions: list[Fraction]) -> list[tuple[Fraction, Fraction]]:
@@ -96,7 +96,7 @@ def starved_family(jobs: int, parts: int) -> list[Fraction]:
     return [1 - (jobs - 1) * tiny, *[tiny] * (jobs - 1)]
 
 
-def round_robin(fractions: ArrayLike, gpus: ArrayLike, rounds: int) -> list[Table]:
+def round_robin(fractions: ArrayLike, gpus: ArrayLike, rounds: int) -> list[IntArray]:
     """Rounds that hand out fractions of time up to less than one round for each job and type.
 
     Parameters
@@ -136,7 +136,7 @@ def round_robin(fractions: ArrayLike, gpus: ArrayLike, rounds: int) -> list[Tabl
     return found
 
 
-def check_rounding(fractions: ArrayLike, gpus: ArrayLike, found: list[Table]) -> bool:
+def check_rounding(fractions: ArrayLike, gpus: ArrayLike, found: list[IntArray]) -> bool:
     """True if rounds are feasible, and deviate by less than one for each job and type, exactly."""
     x, capacity = np.asarray(fractions, dtype=np.float64), np.asarray(gpus, dtype=np.int64)
     each = all(
@@ -150,7 +150,7 @@ def check_rounding(fractions: ArrayLike, gpus: ArrayLike, found: list[Table]) ->
     )
 
 
-def _rounded(x: NDArray[np.float64], capacity: Table, rounds: int) -> Table:
+def _rounded(x: NDArray[np.float64], capacity: IntArray, rounds: int) -> IntArray:
     """A vertex of the transportation polytope around R X."""
     jobs, types = x.shape
     exact = [rounds * Fraction(float(share)) for share in x.ravel()]
@@ -170,11 +170,11 @@ def _rounded(x: NDArray[np.float64], capacity: Table, rounds: int) -> Table:
         ) from None
     if not len(solution.primal):
         raise SolverError("rounds: no rounding of the fractions was found")
-    found: Table = np.rint(solution.primal).astype(np.int64).reshape(jobs, types)
+    found: IntArray = np.rint(solution.primal).astype(np.int64).reshape(jobs, types)
     return found
 
 
-def _by_gpu(total: Table, capacity: Table, rounds: int) -> tuple[Table, Table]:
+def _by_gpu(total: IntArray, capacity: IntArray, rounds: int) -> tuple[IntArray, IntArray]:
     """Rounds of each job on each GPU, one GPU after the other, and the type of each GPU."""
     types = np.repeat(np.arange(len(capacity)), capacity)
     first = np.concatenate(([0], np.cumsum(capacity)))
@@ -190,7 +190,7 @@ def _by_gpu(total: Table, capacity: Table, rounds: int) -> tuple[Table, Table]:
     return table, types
 
 
-def _permutations(table: Table, rounds: int) -> list[tuple[Table, int]]:
+def _permutations(table: IntArray, rounds: int) -> list[tuple[IntArray, int]]:
     """The table, filled up to sums R, as a sum of permutations with multiplicities."""
     rest = np.block(
         [

@@ -54,7 +54,7 @@ from shadowprice.solvers.programs.linear_program import LinearProgram
 
 STATUS = "paper, with a hypothesis it needs; ours for gangs"
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 _RELATIVE = 1e-6
 
 
@@ -64,7 +64,7 @@ def bound(problem: AllocationProblem) -> float:
     return float(np.minimum(problem.capacity.sum() / len(problem), problem.gpus).min())
 
 
-def levels(problem: AllocationProblem, alone: Numbers) -> Numbers:
+def levels(problem: AllocationProblem, alone: FloatArray) -> FloatArray:
     """Level of every job under fractions of time, shape (jobs,)."""
     equal = problem.throughput @ (problem.type_capacity / problem.capacity.sum())
     got = (problem.throughput * alone).sum(axis=1)
@@ -77,7 +77,7 @@ def shares_alike(problem: AllocationProblem) -> bool:
     return bool((each == each[0]).all())
 
 
-def check(problem: AllocationProblem, alone: Numbers) -> bool:
+def check(problem: AllocationProblem, alone: FloatArray) -> bool:
     """True if an optimum of max-min fairness is as statements 1 and 2 say.
 
     Parameters
@@ -93,13 +93,13 @@ def check(problem: AllocationProblem, alone: Numbers) -> bool:
     )
 
 
-def has_incentive(problem: AllocationProblem, alone: Numbers) -> bool:
+def has_incentive(problem: AllocationProblem, alone: FloatArray) -> bool:
     """True if every job has at least the throughput of its isolated share."""
     own = levels(problem, isolated_shares(problem))
     return bool((levels(problem, alone) >= own * (1 - _RELATIVE)).all())
 
 
-def pareto_gap(problem: AllocationProblem, alone: Numbers) -> float:
+def pareto_gap(problem: AllocationProblem, alone: FloatArray) -> float:
     """Largest total rise of all levels while none falls; one linear programme."""
     _check_hypotheses(problem)
     jobs, types = problem.throughput.shape
@@ -119,7 +119,7 @@ def pareto_gap(problem: AllocationProblem, alone: Numbers) -> float:
     return float(found.objective - now.sum())
 
 
-def check_filling(problem: AllocationProblem, alone: Numbers) -> bool:
+def check_filling(problem: AllocationProblem, alone: FloatArray) -> bool:
     """True if a result of water filling is as statements 4 and 5 say."""
     if not _is_allocation(problem, alone):
         return False
@@ -127,7 +127,7 @@ def check_filling(problem: AllocationProblem, alone: Numbers) -> bool:
     return efficient and (len(problem.gpu_types) > 1 or has_incentive(problem, alone))
 
 
-def unequal_gangs() -> tuple[AllocationProblem, Numbers]:
+def unequal_gangs() -> tuple[AllocationProblem, FloatArray]:
     """The problem of statement 3, with an optimum of max-min fairness that is no fair share."""
     problem = AllocationProblem.from_columns(
         gpu_types=["gpu"], capacity=[4], throughput=[[1.0], [1.0]], gpus=[1, 4]
@@ -135,7 +135,7 @@ def unequal_gangs() -> tuple[AllocationProblem, Numbers]:
     return problem, np.array([[1.0], [0.25]])
 
 
-def _is_allocation(problem: AllocationProblem, alone: Numbers) -> bool:
+def _is_allocation(problem: AllocationProblem, alone: FloatArray) -> bool:
     """True if no job has more than all its time and no type gives more GPUs than it has."""
     most = 1 + _RELATIVE
     time, used = alone.sum(axis=1), problem.gpus @ alone

@@ -64,7 +64,7 @@ _BITS = 30
 
 
 @dataclass(frozen=True)
-class Demand:
+class BoundedJob:
     """A job as the bound sees it.
 
     Parameters
@@ -111,7 +111,7 @@ class UtilityBound:
 
 
 def bound(
-    demands: Sequence[Demand],
+    demands: Sequence[BoundedJob],
     capacity: NDArray[np.int64],
     prices: NDArray[np.float64],
     round_ticks: int,
@@ -152,7 +152,7 @@ def check(found: UtilityBound, utility: Fraction) -> bool:
     return utility <= found.dual
 
 
-def _check(demands: Sequence[Demand], prices: NDArray[np.float64]) -> None:
+def _check(demands: Sequence[BoundedJob], prices: NDArray[np.float64]) -> None:
     if not np.all(np.isfinite(prices) & (prices >= 0)):
         raise VerificationError("hadar: a price is negative or not finite, expected numbers >= 0")
     for row, demand in enumerate(demands):
@@ -165,7 +165,7 @@ def _check(demands: Sequence[Demand], prices: NDArray[np.float64]) -> None:
 
 
 def _payoffs(
-    demand: Demand,
+    demand: BoundedJob,
     capacity: NDArray[np.int64],
     prices: NDArray[np.int64],
     round_ticks: int,
@@ -193,10 +193,10 @@ def _payoffs(
 
 
 def least_costs(
-    demand: Demand, capacity: NDArray[np.int64], prices: NDArray[np.int64], round_ticks: int
+    demand: BoundedJob, capacity: NDArray[np.int64], prices: NDArray[np.int64], round_ticks: int
 ) -> Iterator[Fraction | None]:
     """C_j(f) in units for f from the round of the arrival on; None where the work cannot be done."""
-    menu = Menu.of(demand, capacity, prices, round_ticks)
+    menu = WorkPieces.of(demand, capacity, prices, round_ticks)
     need = int(demand.share * menu.work)
     heap: list[tuple[int, int]] = []
     width = paid = 0
@@ -215,7 +215,7 @@ def least_costs(
 
 
 @dataclass(frozen=True)
-class Menu:
+class WorkPieces:
     """Pieces of work that a job can buy in each round, in whole numbers.
 
     Parameters
@@ -248,11 +248,11 @@ class Menu:
     @classmethod
     def of(
         cls,
-        demand: Demand,
+        demand: BoundedJob,
         capacity: NDArray[np.int64],
         prices: NDArray[np.int64],
         round_ticks: int,
-    ) -> Menu:
+    ) -> WorkPieces:
         """Levels for which there are GPUs, and what gangs cost; O(rounds x types^2)."""
         first = demand.arrival // round_ticks
         work = math.lcm(demand.share.denominator, *(ticks for ticks in demand.ticks if ticks))

@@ -58,7 +58,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.hadar.commit_schedule import Book, Commitment, Task, best_schedule
+from shadowprice.solvers.hadar.commit_schedule import (
+    Commitment,
+    CommittableJob,
+    CommittedLoad,
+    best_schedule,
+)
 from shadowprice.solvers.hadar.prices import (
     ExponentialPrices,
     guaranteed_bounds,
@@ -144,7 +149,7 @@ def factor(prices: ExponentialPrices, capacity: NDArray[np.int64], largest_gang:
 
 
 def commit_once(
-    tasks: Sequence[Task],
+    tasks: Sequence[CommittableJob],
     capacity: NDArray[np.int64],
     type_of_node: NDArray[np.int64],
     rounds: int,
@@ -158,8 +163,8 @@ def commit_once(
     InputError
         If no task has a positive utility when it is alone.
     """
-    prices = _posted(tasks, Book(capacity, type_of_node), rounds, reserved)
-    book, made, conflicts = Book(capacity, type_of_node), [], []
+    prices = _posted(tasks, CommittedLoad(capacity, type_of_node), rounds, reserved)
+    book, made, conflicts = CommittedLoad(capacity, type_of_node), [], []
     for task in tasks:
         admitted = best_schedule(task, book, prices, labels=_EXACT, fits=False)
         commitment = best_schedule(task, book, prices, labels=_EXACT)
@@ -181,7 +186,9 @@ def commit_once(
     )  # fmt: skip
 
 
-def _posted(tasks: Sequence[Task], empty: Book, rounds: int, reserved: bool) -> ExponentialPrices:
+def _posted(
+    tasks: Sequence[CommittableJob], empty: CommittedLoad, rounds: int, reserved: bool
+) -> ExponentialPrices:
     """Prices by the utilities that the tasks have when each is alone."""
     capacity = empty.capacity
     next_to_nothing = np.full(len(capacity), 1e-200)

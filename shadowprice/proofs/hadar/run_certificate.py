@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
-from shadowprice.solvers.hadar.commit_schedule import Task
+from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import whole_prices
 
 STATUS = "ours"
@@ -78,7 +78,7 @@ class Certificate:
 
 
 def certify(
-    tasks: Sequence[Task],
+    tasks: Sequence[CommittableJob],
     capacity: NDArray[np.int64],
     type_of_node: NDArray[np.int64],
     prices: NDArray[np.float64],
@@ -119,7 +119,7 @@ def certify(
 
 
 def _at_scale(
-    tasks: Sequence[Task],
+    tasks: Sequence[CommittableJob],
     costs: Sequence[tuple[list[int], list[list[int | None]]]],
     prices: NDArray[np.int64],
     total: int,
@@ -141,7 +141,7 @@ def check(certificate: Certificate, optimum: Fraction) -> bool:
     return certificate.primal <= optimum <= certificate.dual
 
 
-def _check(tasks: Sequence[Task], prices: NDArray[np.float64]) -> None:
+def _check(tasks: Sequence[CommittableJob], prices: NDArray[np.float64]) -> None:
     if not np.all(np.isfinite(prices) & (prices >= 0)):
         raise VerificationError("hadar: a price is negative or not finite, expected numbers >= 0")
     beyond = [row for row, task in enumerate(tasks) if task.last_round >= len(prices)]
@@ -153,7 +153,7 @@ def _check(tasks: Sequence[Task], prices: NDArray[np.float64]) -> None:
 
 
 def _costs(
-    task: Task,
+    task: CommittableJob,
     capacity: NDArray[np.int64],
     type_of_node: NDArray[np.int64],
     prices: NDArray[np.int64],
@@ -177,7 +177,7 @@ def _costs(
 
 
 def _payoff(
-    task: Task, units: list[int], costs: list[list[int | None]], unit: Fraction
+    task: CommittableJob, units: list[int], costs: list[list[int | None]], unit: Fraction
 ) -> Fraction:
     """max(0, largest payoff) of a task, or an upper bound of it."""
     best, rounds = Fraction(0), len(costs)
@@ -214,7 +214,7 @@ def _pareto(labels: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _relaxed(
-    task: Task, units: list[int], costs: list[list[int | None]], unit: Fraction
+    task: CommittableJob, units: list[int], costs: list[list[int | None]], unit: Fraction
 ) -> Fraction:
     """Upper bound of the payoff: every round does the fastest's work at the least cost per unit."""
     best, most = Fraction(0), max(units)
@@ -237,7 +237,7 @@ def _relaxed(
     return best
 
 
-def earned(tasks: Sequence[Task], last_rounds: Sequence[int | None]) -> Fraction:
+def earned(tasks: Sequence[CommittableJob], last_rounds: Sequence[int | None]) -> Fraction:
     """Total utility of jobs that complete in these rounds, None for never."""
     values: list[Callable[[int], float]] = [task.value for task in tasks]
     return sum(

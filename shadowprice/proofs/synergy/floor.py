@@ -60,10 +60,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from shadowprice.errors import PolicyError
-from shadowprice.execution.presets.synergy.packing import Packing
+from shadowprice.execution.presets.synergy.packing import PublishedPacking
 from shadowprice.execution.presets.synergy.rounds import PeerJob
 from shadowprice.solvers.synergy.demands import Demands
-from shadowprice.solvers.synergy.servers import ROUNDING, Ask, Servers
+from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, Servers
 
 STATUS = "the paper's claim with the hypotheses its code needs; the vertex count is ours"
 
@@ -73,7 +73,7 @@ def bound(servers: int) -> int:
     return 3 * servers
 
 
-def hypotheses_hold(asks: Sequence[Ask], demands: Demands) -> bool:
+def hypotheses_hold(asks: Sequence[ResourceRequest], demands: Demands) -> bool:
     """H2 and H4 of jobs on empty servers; H1 and H3 are built into :class:`Servers`."""
     enough = sum(ask.gpus for ask in asks) <= int(demands.size.sum())
     return enough and all(
@@ -83,7 +83,7 @@ def hypotheses_hold(asks: Sequence[Ask], demands: Demands) -> bool:
     )
 
 
-def check(servers: Servers, asks: Sequence[Ask], demands: Demands) -> bool:
+def check(servers: Servers, asks: Sequence[ResourceRequest], demands: Demands) -> bool:
     """Statement 1: all jobs placed, none below its floor, one-GPU jobs whole, on servers that suffice.
 
     Reads what is held only, not the books of what is free; O(pieces).
@@ -104,32 +104,34 @@ def check(servers: Servers, asks: Sequence[Ask], demands: Demands) -> bool:
     return bool((used <= room + ROUNDING).all())
 
 
-def check_vertex(servers: Servers, asks: Sequence[Ask], left: Sequence[Ask]) -> bool:
+def check_vertex(
+    servers: Servers, asks: Sequence[ResourceRequest], left: Sequence[ResourceRequest]
+) -> bool:
     """Statement 2: of the jobs of a vertex few are left over, and all others are placed."""
     placed = set(servers.held) | {ask.job for ask in left}
     once = len(servers.held) + len(left) == len(asks)
     return len(left) <= bound(len(servers.size)) and once and placed == {ask.job for ask in asks}
 
 
-def comparable(ask: Ask, share: tuple[float, float]) -> bool:
+def comparable(ask: ResourceRequest, share: tuple[float, float]) -> bool:
     """H5: more than the share of nothing, or less than it of nothing."""
     above = (ask.cpus > share[0], ask.memory_gb > share[1])
     below = (ask.cpus < share[0], ask.memory_gb < share[1])
     return not any(above) or not any(below)
 
 
-def counter_example() -> list[Ask]:
+def counter_example() -> list[ResourceRequest]:
     """Four jobs of one GPU for a server of 8 GPUs, 24 CPUs, 500 GB on which the published rule fails."""
     demands = [(12.0, 20.0), (6.0, 220.0), (6.0, 220.0), (3.0, 20.0)]
-    return [Ask(job, 1, *demand) for job, demand in enumerate(demands)]
+    return [ResourceRequest(job, 1, *demand) for job, demand in enumerate(demands)]
 
 
-def published_places(asks: Sequence[Ask], demands: Demands) -> bool:
+def published_places(asks: Sequence[ResourceRequest], demands: Demands) -> bool:
     """True if the published rule, most GPUs, CPUs, memory first, validly places these jobs."""
     order = sorted(asks, key=lambda a: (-a.gpus, -a.gpus * a.cpus, -a.gpus * a.memory_gb))
     jobs = [PeerJob(ask.job, ask.gpus, 0.0, 1.0, 1, ask, 1.0) for ask in order]
     try:
-        Packing(demands.size, demands.share).plan(jobs, fair=False)
+        PublishedPacking(demands.size, demands.share).plan(jobs, fair=False)
     except PolicyError:
         return False
     return True

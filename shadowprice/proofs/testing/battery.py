@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shadowprice.proofs.testing import cases, checks
 from shadowprice.proofs.testing.case import Case
-from shadowprice.proofs.testing.subject import Scaling, Subject
+from shadowprice.proofs.testing.subject import PolicyUnderTest, Scaling
 from shadowprice.solvers.policy import Policy
 
 
@@ -31,9 +31,9 @@ class Law:
     """
 
     name: str
-    check: Callable[[Subject, Case], None]
+    check: Callable[[PolicyUnderTest, Case], None]
     cases: Callable[[], st.SearchStrategy[Case]]
-    applies: Callable[[Subject], bool] = lambda subject: True
+    applies: Callable[[PolicyUnderTest], bool] = lambda subject: True
 
 
 LAWS = (
@@ -117,7 +117,7 @@ def laws(
     InputError
         If the policy is no policy, or has no such times.
     """
-    subject = Subject(policy, waits, times, scaling)
+    subject = PolicyUnderTest(policy, waits, times, scaling)
     chosen = settings(
         max_examples=examples or settings().max_examples,
         deadline=None,
@@ -128,7 +128,7 @@ def laws(
     return type("Laws", (), body)
 
 
-def as_test(law: Law, subject: Subject, chosen: settings) -> Callable[[object], None]:
+def as_test(law: Law, subject: PolicyUnderTest, chosen: settings) -> Callable[[object], None]:
     """One law as a Hypothesis test: a method without arguments but the object."""
 
     def method(self: object, case: Case) -> None:

@@ -14,7 +14,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.testing.case import Case, broken
-from shadowprice.proofs.testing.subject import Scaling, Subject
+from shadowprice.proofs.testing.subject import PolicyUnderTest, Scaling
 from shadowprice.solvers.offline.bounds import simple_bounds
 
 _TOLERANCE_S = 1e-4
@@ -28,7 +28,7 @@ def ends_by_id(instance: Instance, schedule: Schedule) -> dict[str, float]:
     return dict(zip(instance.workload.id.tolist(), last.tolist(), strict=True))
 
 
-def valid(subject: Subject, case: Case) -> None:
+def valid(subject: PolicyUnderTest, case: Case) -> None:
     """The engine can carry out every decision, and the verifier accepts the schedule."""
     law = "every schedule is valid"
     try:
@@ -37,7 +37,7 @@ def valid(subject: Subject, case: Case) -> None:
         broken(subject.policy, law, f"{type(error).__name__}: {error}", case)
 
 
-def nobody_lost(subject: Subject, case: Case) -> None:
+def nobody_lost(subject: PolicyUnderTest, case: Case) -> None:
     """Every job runs for exactly its processing time, after it has arrived; no rule but this."""
     law = "every job does all its work"
     try:
@@ -55,7 +55,7 @@ def nobody_lost(subject: Subject, case: Case) -> None:
             broken(subject.policy, law, f"{found} and runs {sorted(runs)}", case)
 
 
-def times_scale(subject: Subject, case: Case) -> None:
+def times_scale(subject: PolicyUnderTest, case: Case) -> None:
     """Scaling all times of the instance and the policy scales all completion times."""
     jobs, factor = case.instance.workload, case.factor
     scaled = Instance(
@@ -76,7 +76,7 @@ def times_scale(subject: Subject, case: Case) -> None:
             )
 
 
-def rows_in_any_order(subject: Subject, case: Case) -> None:
+def rows_in_any_order(subject: PolicyUnderTest, case: Case) -> None:
     """The order in which jobs are listed does not matter where no two arrive together."""
     shuffled = Workload.from_frame(case.instance.workload.to_frame().iloc[list(case.order)])
     again = Instance(case.instance.cluster, shuffled)
@@ -87,7 +87,7 @@ def rows_in_any_order(subject: Subject, case: Case) -> None:
         broken(subject.policy, law, f"jobs end at {one}, and reordered at {other}", case)
 
 
-def repeats(subject: Subject, case: Case) -> None:
+def repeats(subject: PolicyUnderTest, case: Case) -> None:
     """The same input gives the same schedule, at once and after a run on another input."""
     jobs = case.instance.workload
     other = Instance(case.instance.cluster, replace(jobs, work=jobs.work[::-1].copy()))
@@ -103,7 +103,7 @@ def repeats(subject: Subject, case: Case) -> None:
         )
 
 
-def runs_once(subject: Subject, case: Case) -> None:
+def runs_once(subject: PolicyUnderTest, case: Case) -> None:
     """A policy that says that it does not preempt runs every job once."""
     schedule = case.run(subject.policy)
     if len(schedule.runs) != len(case.instance.workload):
@@ -115,7 +115,7 @@ def runs_once(subject: Subject, case: Case) -> None:
         )
 
 
-def no_idle_gpus(subject: Subject, case: Case) -> None:
+def no_idle_gpus(subject: PolicyUnderTest, case: Case) -> None:
     """No job waits while as many GPUs as it needs are free; on equal GPUs, counted placement."""
     instance, jobs = case.instance, case.instance.workload
     schedule = case.run(subject.policy)
@@ -137,7 +137,7 @@ def no_idle_gpus(subject: Subject, case: Case) -> None:
                 )
 
 
-def blind_to_durations(subject: Subject, case: Case) -> None:
+def blind_to_durations(subject: PolicyUnderTest, case: Case) -> None:
     """Doubling the job that ends last changes nothing before it would have ended."""
     instance, jobs = case.instance, case.instance.workload
     before = case.run(subject.policy)
@@ -158,7 +158,7 @@ def blind_to_durations(subject: Subject, case: Case) -> None:
         )
 
 
-def blind_to_arrivals(subject: Subject, case: Case) -> None:
+def blind_to_arrivals(subject: PolicyUnderTest, case: Case) -> None:
     """Without the last job, everything before it arrives is the same."""
     instance, jobs = case.instance, case.instance.workload
     last = float(jobs.arrival_s.max())
@@ -177,7 +177,7 @@ def blind_to_arrivals(subject: Subject, case: Case) -> None:
         )
 
 
-def above_bounds(subject: Subject, case: Case) -> None:
+def above_bounds(subject: PolicyUnderTest, case: Case) -> None:
     """No cost is below a certified bound of the optimum."""
     schedule = case.run(subject.policy)
     jobs = case.instance.workload

@@ -23,7 +23,7 @@ class Scaling(Enum):
 
 
 @dataclass(frozen=True)
-class Subject:
+class PolicyUnderTest:
     """A policy and its declarations; see :func:`shadowprice.proofs.testing.laws`.
 
     Raises

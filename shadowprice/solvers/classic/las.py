@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import serve_in_order
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
@@ -53,7 +53,7 @@ class Las:
             decision.wake_at(state.now_s + self.quantum_s)
         return decision
 
-    def priority(self, live: Live) -> NDArray[np.int64]:
+    def priority(self, live: JobColumns) -> NDArray[np.int64]:
         """Order by executed time [s]."""
         return np.argsort(live.attained_s, kind="stable")
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import serve_in_order
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
@@ -39,7 +39,7 @@ class Srtf:
         """Serve live jobs by remaining run time."""
         return serve_in_order(state, self.priority)
 
-    def priority(self, live: Live) -> NDArray[np.int64]:
+    def priority(self, live: JobColumns) -> NDArray[np.int64]:
         """Order by remaining time; live jobs come in order of arrival and the sort is stable."""
         return np.argsort(live.remaining_s, kind="stable")
 
@@ -56,7 +56,7 @@ class Srsf:
         """Serve live jobs by remaining service."""
         return serve_in_order(state, self.priority)
 
-    def priority(self, live: Live) -> NDArray[np.int64]:
+    def priority(self, live: JobColumns) -> NDArray[np.int64]:
         """Order by remaining service [GPU-s]."""
         return np.argsort(live.remaining_s * live.gpus, kind="stable")
 

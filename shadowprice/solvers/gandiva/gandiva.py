@@ -26,10 +26,10 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.gandiva import migration as moves
 from shadowprice.solvers.gandiva import packing
-from shadowprice.solvers.gandiva.measured_rates import Measured
+from shadowprice.solvers.gandiva.measured_rates import MeasuredRates
 from shadowprice.solvers.gandiva.time_slicing import fill, rotate, settle_waiting
-from shadowprice.solvers.gandiva.unit_decision import Shift
-from shadowprice.solvers.gandiva.units import Book, Unit
+from shadowprice.solvers.gandiva.unit_decision import UnitDecision
+from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
 
@@ -78,13 +78,13 @@ class Gandiva:
         """React to who came and went; at the end of a turn rotate; try, measure, keep or revert."""
         if "book" not in state.memory:
             state.memory |= {
-                "book": Book(state),
-                "measured": Measured(),
+                "book": ServerOccupancy(state),
+                "measured": MeasuredRates(),
                 "idle_since_s": state.now_s,
             }
-        book: Book = state.memory["book"]
-        measured: Measured = state.memory["measured"]
-        shift = Shift(state, book, self.quantum_s)
+        book: ServerOccupancy = state.memory["book"]
+        measured: MeasuredRates = state.memory["measured"]
+        shift = UnitDecision(state, book, self.quantum_s)
         self._note(shift, measured)
         if self.measures:
             self._measure(shift, measured)
@@ -106,7 +106,7 @@ class Gandiva:
         self._ask_again(shift)
         return shift.decision
 
-    def _note(self, shift: Shift, measured: Measured) -> None:
+    def _note(self, shift: UnitDecision, measured: MeasuredRates) -> None:
         """Take those who finished out of the book, and those who arrived in."""
         state = shift.state
         for job in state.finished:
@@ -117,7 +117,7 @@ class Gandiva:
             for job in state.arrived:
                 shift.new_unit(job)
 
-    def _measure(self, shift: Shift, measured: Measured) -> None:
+    def _measure(self, shift: UnitDecision, measured: MeasuredRates) -> None:
         """Read the rates, and end the trials that are due."""
         measured.observe(shift.state, shift.book)
         for unit in list(_tried(shift.book)):
@@ -126,7 +126,7 @@ class Gandiva:
                 conclude = packing.conclude if unit.trial.reason is None else moves.conclude
                 conclude(shift, measured, unit)
 
-    def _explore(self, shift: Shift, measured: Measured) -> None:
+    def _explore(self, shift: UnitDecision, measured: MeasuredRates) -> None:
         """Explore while no job waits: unpack, relocate, defragment and grow, each if enabled."""
         if not any(shift.free):
             return
@@ -139,7 +139,7 @@ class Gandiva:
         if self.growth and shift.state.now_s >= self._grow_s(shift):
             moves.grow(shift, measured)
 
-    def _grow_s(self, shift: Shift) -> float:
+    def _grow_s(self, shift: UnitDecision) -> float:
         """Time [s] from which GPUs that no job wanted have idled long enough."""
         since_s: float = shift.state.memory["idle_since_s"]
         return since_s + self.idle_quanta * self.quantum_s
@@ -148,7 +148,7 @@ class Gandiva:
         """The first end of a turn after a time [s]."""
         return (now_s // self.quantum_s + 1) * self.quantum_s
 
-    def _ask_again(self, shift: Shift) -> None:
+    def _ask_again(self, shift: UnitDecision) -> None:
         """Be woken at the end of the turn if anybody waits, and when a trial is due."""
         book, decision, now_s = shift.book, shift.decision, shift.state.now_s
         if book.waiting:
@@ -169,7 +169,7 @@ class Gandiva:
         return due_s if due_s > now_s else now_s + self.quantum_s
 
 
-def _tried(book: Book) -> Iterator[Unit]:
+def _tried(book: ServerOccupancy) -> Iterator[Unit]:
     return (unit for unit in book.running if unit.trial is not None)
 
 

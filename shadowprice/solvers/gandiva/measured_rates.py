@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shadowprice.solvers.gandiva.units import Book, Unit
+from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit
 from shadowprice.solvers.state import State
 
 Kind = tuple[str, int]
@@ -20,13 +20,13 @@ Place = tuple[int, int, int]
 """Pool, servers and GPUs of a run."""
 
 
-def place_of(book: Book, unit: Unit) -> Place:
+def place_of(book: ServerOccupancy, unit: Unit) -> Place:
     """On what kind of GPUs a unit is at home."""
     return book.pool[unit.home[0][0]], len(unit.home), unit.width
 
 
 @dataclass
-class Measured:
+class MeasuredRates:
     """Rates by job and place, and what pairs made of them.
 
     Attributes
@@ -48,7 +48,7 @@ class Measured:
     _kinds: dict[int, Kind] = field(default_factory=dict)
     _shares: dict[Kind, tuple[float, int]] = field(default_factory=dict)
 
-    def observe(self, state: State, book: Book) -> None:
+    def observe(self, state: State, book: ServerOccupancy) -> None:
         """Read the rates of all running jobs; O(running)."""
         jobs = list(state.running)
         self.rate = dict(zip(jobs, state.columns(jobs).rate.tolist(), strict=True))
@@ -72,12 +72,12 @@ class Measured:
         """Kind of a live job."""
         return self._kinds[job]
 
-    def gain(self, book: Book, pair: Unit) -> float:
+    def gain(self, book: ServerOccupancy, pair: Unit) -> float:
         """Gain of a pair on its GPUs now, 1 being that of time slicing: the sum of its shares."""
         place = place_of(book, pair)
         return sum(self.rate[job] / self.alone[job][place] for job in pair.jobs)
 
-    def learn(self, book: Book, pair: Unit) -> None:
+    def learn(self, book: ServerOccupancy, pair: Unit) -> None:
         """Remember what a tried pair made of its GPUs."""
         place = place_of(book, pair)
         for job in pair.jobs:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
-from shadowprice.solvers.gandiva.measured_rates import Measured
+from shadowprice.solvers.gandiva.measured_rates import MeasuredRates
 from shadowprice.solvers.gandiva.time_slicing import fill
-from shadowprice.solvers.gandiva.unit_decision import Shift
+from shadowprice.solvers.gandiva.unit_decision import UnitDecision
 from shadowprice.solvers.gandiva.units import Trial, Unit, fits
 from shadowprice.solvers.placement.protocol import Pieces
 
@@ -35,7 +35,7 @@ FRAGMENTED = 0.75
 """A server with a job is emptied if this share of its GPUs is free (the paper's 3 of 4)."""
 
 
-def conclude(shift: Shift, measured: Measured, unit: Unit) -> None:
+def conclude(shift: UnitDecision, measured: MeasuredRates, unit: Unit) -> None:
     """Measure a move that was tried: keep it, or take it back where that is possible."""
     trial, unit.trial = unit.trial, None
     assert trial is not None
@@ -50,7 +50,7 @@ def conclude(shift: Shift, measured: Measured, unit: Unit) -> None:
         shift.move(unit, trial.back)
 
 
-def relocate(shift: Shift, measured: Measured) -> None:
+def relocate(shift: UnitDecision, measured: MeasuredRates) -> None:
     """Try spread jobs on fewer servers; O(running + spread x nodes)."""
     largest = max(shift.book.size)
     for unit in _movable(shift):
@@ -63,7 +63,7 @@ def relocate(shift: Shift, measured: Measured) -> None:
                 break
 
 
-def defragment(shift: Shift, measured: Measured) -> None:
+def defragment(shift: UnitDecision, measured: MeasuredRates) -> None:
     """Try the jobs of the emptiest server that has any on fuller servers; O(nodes x moves + running)."""
     book, size = shift.book, shift.book.size
     units: dict[int, list[Unit]] = {}
@@ -89,7 +89,7 @@ def defragment(shift: Shift, measured: Measured) -> None:
                 _attempt(shift, measured, unit, home, reason, 1.0 - NEGLIGIBLE_LOSS)
 
 
-def grow(shift: Shift, measured: Measured) -> None:
+def grow(shift: UnitDecision, measured: MeasuredRates) -> None:
     """Try jobs that opted in on all free GPUs of their server, up to their widest; O(running)."""
     conditions = shift.state.conditions
     if conditions is None or conditions.elasticity is None:
@@ -104,7 +104,7 @@ def grow(shift: Shift, measured: Measured) -> None:
             _attempt(shift, measured, unit, ((node, wider),), (Move.GROW, wider), LEAST_GROWTH)
 
 
-def can_grow(shift: Shift) -> bool:
+def can_grow(shift: UnitDecision) -> bool:
     """True if any job has opted in for more GPUs than it holds; O(running)."""
     conditions = shift.state.conditions
     if conditions is None or conditions.elasticity is None:
@@ -113,7 +113,7 @@ def can_grow(shift: Shift) -> bool:
     return any(unit.alone and unit.width < widest[unit.jobs[0]] for unit in shift.book.running)
 
 
-def shrink(shift: Shift) -> None:
+def shrink(shift: UnitDecision) -> None:
     """Take GPUs back from jobs that grew, as long as others wait; O(running + waiting log waiting)."""
     book = shift.book
     for unit in [unit for unit in book.running if unit.width > unit.gang]:
@@ -125,13 +125,13 @@ def shrink(shift: Shift) -> None:
             fill(shift)
 
 
-def _movable(shift: Shift) -> Iterator[Unit]:
+def _movable(shift: UnitDecision) -> Iterator[Unit]:
     for unit in list(shift.book.running):
         if unit.alone and unit.trial is None and shift.untouched(unit):
             yield unit
 
 
-def _closer(shift: Shift, unit: Unit, pool: int) -> Pieces | None:
+def _closer(shift: UnitDecision, unit: Unit, pool: int) -> Pieces | None:
     """Free GPUs for a spread unit on fewer servers of a pool; None if there are none."""
     nodes = sorted(shift.book.nodes_of[pool], key=lambda node: (-shift.free[node], node))
     enough = [node for node in nodes if shift.free[node] >= unit.gang]
@@ -147,7 +147,7 @@ def _closer(shift: Shift, unit: Unit, pool: int) -> Pieces | None:
 
 
 def _attempt(
-    shift: Shift, measured: Measured, unit: Unit, home: Pieces, reason: tuple[int, int], least: float
+    shift: UnitDecision, measured: MeasuredRates, unit: Unit, home: Pieces, reason: tuple[int, int], least: float
 ) -> None:  # fmt: skip
     back = unit.home
     shift.move(unit, home)

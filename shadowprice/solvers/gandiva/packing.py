@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Container
 
-from shadowprice.solvers.gandiva.measured_rates import Kind, Measured, Place, gains, place_of
+from shadowprice.solvers.gandiva.measured_rates import Kind, MeasuredRates, Place, gains, place_of
 from shadowprice.solvers.gandiva.time_slicing import free_home, spread_home
-from shadowprice.solvers.gandiva.unit_decision import Shift
+from shadowprice.solvers.gandiva.unit_decision import UnitDecision
 from shadowprice.solvers.gandiva.units import Unit
 
 Class = tuple[Place, float, Kind]
 """Units that are alike for packing: place, priority and kind."""
 
 
-def pack(shift: Shift, measured: Measured) -> None:
+def pack(shift: UnitDecision, measured: MeasuredRates) -> None:
     """Try waiting jobs on the GPUs of running ones of equal priority; O(kinds^2 log kinds + jobs)."""
     hosts, guests = _hosts(shift, measured), _guests(shift, measured)
     options = sorted(
@@ -36,7 +36,7 @@ def pack(shift: Shift, measured: Measured) -> None:
             _match(shift, guests[one], hosts[other], measured.refused)
 
 
-def conclude(shift: Shift, measured: Measured, pair: Unit) -> None:
+def conclude(shift: UnitDecision, measured: MeasuredRates, pair: Unit) -> None:
     """Measure a packing that was tried: keep it, or take the second job off again."""
     assert pair.trial is not None
     back, pair.trial = pair.trial.back, None
@@ -48,7 +48,7 @@ def conclude(shift: Shift, measured: Measured, pair: Unit) -> None:
         measured.refused.add(_both(guest, pair))
 
 
-def unpack(shift: Shift, measured: Measured) -> None:
+def unpack(shift: UnitDecision, measured: MeasuredRates) -> None:
     """Give jobs of pairs GPUs of their own where there are some, least gain first; O(pairs nodes).
 
     Of the same kind as those they share, so that it is known to be faster.
@@ -65,7 +65,7 @@ def unpack(shift: Shift, measured: Measured) -> None:
             shift.start(shift.part(pair), home)
 
 
-def _hosts(shift: Shift, measured: Measured) -> dict[Class, list[Unit]]:
+def _hosts(shift: UnitDecision, measured: MeasuredRates) -> dict[Class, list[Unit]]:
     """Running jobs with GPUs to themselves, on no more servers than needed."""
     book, largest = shift.book, max(shift.book.size)
     found: dict[Class, list[Unit]] = {}
@@ -79,7 +79,7 @@ def _hosts(shift: Shift, measured: Measured) -> dict[Class, list[Unit]]:
     return found
 
 
-def _guests(shift: Shift, measured: Measured) -> dict[Class, deque[Unit]]:
+def _guests(shift: UnitDecision, measured: MeasuredRates) -> dict[Class, deque[Unit]]:
     """Waiting jobs by where they have run alone, longest waiting first."""
     found: dict[Class, deque[Unit]] = {}
     waiting = sorted(shift.book.waiting, key=lambda unit: (unit.since_s, unit.jobs[0]))
@@ -93,7 +93,7 @@ def _guests(shift: Shift, measured: Measured) -> dict[Class, deque[Unit]]:
 
 
 def _match(
-    shift: Shift, guests: deque[Unit], hosts: list[Unit], refused: Container[tuple[int, int]]
+    shift: UnitDecision, guests: deque[Unit], hosts: list[Unit], refused: Container[tuple[int, int]]
 ) -> None:
     """Join jobs of two classes until one has no more; those that refuse each other are passed."""
     for host in hosts:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shadowprice.solvers.gandiva.unit_decision import Shift
-from shadowprice.solvers.gandiva.units import Book, Unit, fits
+from shadowprice.solvers.gandiva.unit_decision import UnitDecision
+from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit, fits
 from shadowprice.solvers.placement.protocol import Pieces
 
 # getNodes: the server for a job by affinity. Gandiva (OSDI'18), sec. 3.2.1, Algorithm 1.
@@ -25,7 +25,9 @@ from shadowprice.solvers.placement.protocol import Pieces
 # free GPUs of several servers are used before any are over-subscribed.
 
 
-def free_home(book: Book, free: Sequence[int], gang: int, pools: Iterable[int]) -> Pieces | None:
+def free_home(
+    book: ServerOccupancy, free: Sequence[int], gang: int, pools: Iterable[int]
+) -> Pieces | None:
     """Free GPUs for a gang on one server; None if there are none. O(nodes).
 
     The pools are tried in order; in each, first the servers with its affinity, least loaded first,
@@ -38,7 +40,9 @@ def free_home(book: Book, free: Sequence[int], gang: int, pools: Iterable[int]) 
     return None
 
 
-def spread_home(book: Book, free: Sequence[int], gang: int, pools: Iterable[int]) -> Pieces | None:
+def spread_home(
+    book: ServerOccupancy, free: Sequence[int], gang: int, pools: Iterable[int]
+) -> Pieces | None:
     """Free GPUs for a gang on as few servers of a pool as there are; O(nodes log nodes)."""
     for pool in pools:
         nodes = book.nodes_of[pool]
@@ -47,7 +51,7 @@ def spread_home(book: Book, free: Sequence[int], gang: int, pools: Iterable[int]
     return None
 
 
-def one_server(book: Book, free: Sequence[int], gang: int, pool: int) -> int | None:
+def one_server(book: ServerOccupancy, free: Sequence[int], gang: int, pool: int) -> int | None:
     """The server of a pool on which a gang is put without over-subscribing it; O(nodes)."""
     best: tuple[int, ...] | None = None
     for node in book.nodes_of[pool]:
@@ -65,7 +69,7 @@ def one_server(book: Book, free: Sequence[int], gang: int, pool: int) -> int | N
     return None if best is None else best[-1]
 
 
-def shared_home(book: Book, gang: int, pools: Iterable[int]) -> Pieces:
+def shared_home(book: ServerOccupancy, gang: int, pools: Iterable[int]) -> Pieces:
     """GPUs for a gang on servers that are over-subscribed for it; O(nodes log nodes).
 
     The server that will have the lowest height, among equals one with its affinity, then the least
@@ -111,7 +115,7 @@ def _several(nodes: Iterable[int], free: Sequence[int], gang: int) -> Pieces:
 Rank = tuple[float, float, bool, float, int]
 
 
-def rotate(shift: Shift, quantum_s: float) -> None:
+def rotate(shift: UnitDecision, quantum_s: float) -> None:
     """End the turns of those whose GPUs others waited for longer; O(units log units)."""
     book, now_s = shift.book, shift.state.now_s
     for unit in book.running:
@@ -137,7 +141,7 @@ def rotate(shift: Shift, quantum_s: float) -> None:
             shift.start(unit, unit.home)
 
 
-def fill(shift: Shift) -> None:
+def fill(shift: UnitDecision) -> None:
     """Start waiting units on free GPUs, at home or elsewhere, by priority and order of waiting.
 
     The paper's reaction to a departure: a queued job, then a suspended one, which migrates. Who
@@ -159,7 +163,7 @@ def fill(shift: Shift) -> None:
                     left -= unit.width
 
 
-def settle_waiting(shift: Shift) -> None:
+def settle_waiting(shift: UnitDecision) -> None:
     """Give every waiting job a home where it takes turns, and none on more servers than it needs.
 
     Pairs keep theirs: it is where they were seen to run well together.
@@ -171,7 +175,7 @@ def settle_waiting(shift: Shift) -> None:
             book.settle(unit, shared_home(book, unit.gang, shift.pools(unit)))
 
 
-def _together(shift: Shift, unit: Unit) -> Pieces | None:
+def _together(shift: UnitDecision, unit: Unit) -> Pieces | None:
     """Free GPUs on one server, or at home, or on several if no server is large enough."""
     if unit.home and shift.fits(unit.home):
         return unit.home
@@ -181,7 +185,7 @@ def _together(shift: Shift, unit: Unit) -> Pieces | None:
     return home if home is None or shift.suits(unit, home) else None
 
 
-def _spread(shift: Shift, unit: Unit) -> Pieces | None:
+def _spread(shift: UnitDecision, unit: Unit) -> Pieces | None:
     """Free GPUs on any servers."""
     home = spread_home(shift.book, shift.free, unit.gang, shift.pools(unit))
     return home if home is None or shift.suits(unit, home) else None

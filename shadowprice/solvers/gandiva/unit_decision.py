@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shadowprice.errors import PolicyError
-from shadowprice.solvers.gandiva.units import Book, Trial, Unit, fits
+from shadowprice.solvers.gandiva.units import ServerOccupancy, Trial, Unit, fits
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.state import State
 
 
-class Shift:
+class UnitDecision:
     """A decision under construction.
 
     Attributes
@@ -23,7 +23,7 @@ class Shift:
         Jobs that were started, stopped or joined; a job is touched once a decision.
     """
 
-    def __init__(self, state: State, book: Book, quantum_s: float) -> None:
+    def __init__(self, state: State, book: ServerOccupancy, quantum_s: float) -> None:
         self.state = state
         self.book = book
         self.due_s = state.now_s + quantum_s

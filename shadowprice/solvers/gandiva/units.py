@@ -90,7 +90,7 @@ class Unit:
         return len(self.jobs) == 1
 
 
-class Book:
+class ServerOccupancy:
     """All units, and what is at home on every server.
 
     Attributes

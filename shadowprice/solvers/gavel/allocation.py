@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.workspace import Workspace
 
 FEASIBLE = 1e-6
@@ -36,10 +36,10 @@ class Prices:
         Row of ``worker`` prices that settled it, for water filling; otherwise 0.
     """
 
-    worker: Numbers
-    job: Numbers
-    time: Numbers
-    level: Numbers
+    worker: FloatArray
+    job: FloatArray
+    time: FloatArray
+    level: FloatArray
     stage: NDArray[np.int64]
 
 
@@ -70,8 +70,8 @@ class Allocation:
 
     policy: str
     problem: AllocationProblem
-    alone: Numbers
-    shared: Numbers
+    alone: FloatArray
+    shared: FloatArray
     objective: float | None = None
     bound: float | None = None
     prices: Prices | None = None
@@ -80,7 +80,7 @@ class Allocation:
     total_s: float = field(default=0.0)
 
     @property
-    def effective_throughput(self) -> Numbers:
+    def effective_throughput(self) -> FloatArray:
         """Steps per second of each job under the allocation, at its real rates."""
         problem = self.problem
         rates = Rates(
@@ -89,7 +89,7 @@ class Allocation:
         )  # fmt: skip
         return rates.throughput(self.alone, self.shared)
 
-    def rows(self, least: float = 0.0) -> Iterator[tuple[tuple[str, ...], Numbers]]:
+    def rows(self, least: float = 0.0) -> Iterator[tuple[tuple[str, ...], FloatArray]]:
         """Jobs, then pairs with a fraction above ``least``, and their fractions by type."""
         names = self.problem.id
         for name, fractions in zip(names.tolist(), self.alone, strict=True):

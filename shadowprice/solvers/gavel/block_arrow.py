@@ -29,7 +29,7 @@ from shadowprice.solvers.threads import one_blas_thread
 # Newton steps of the block-arrow method; see :mod:`shadowprice.solvers.gavel.block_arrow`.
 
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 _NEIGHBOURHOOD = 1e-4
 """Products of variables and slacks stay above this share of their mean: the wide neighbourhood."""
@@ -46,7 +46,7 @@ _REGULAR = 1e-13
 class Iterate:
     """Strictly feasible primal and dual points; arrays are (types, jobs)."""
 
-    def __init__(self, a: Numbers, load: Numbers, workers: Numbers) -> None:
+    def __init__(self, a: FloatArray, load: FloatArray, workers: FloatArray) -> None:
         self.a, self.load, self.workers = a, load, workers
         types, self.jobs = a.shape
         self.apart = a[:, None] - a[None, :]
@@ -139,10 +139,10 @@ class Iterate:
 class _Products:
     """Wanted changes of the products x zx, f y, u v, w p, t zt."""
 
-    x: Numbers
-    f: Numbers
-    u: Numbers
-    w: Numbers
+    x: FloatArray
+    f: FloatArray
+    u: FloatArray
+    w: FloatArray
     t: float
 
     def corrected(self, guess: _Step, centre: float) -> _Products:
@@ -238,8 +238,8 @@ class _System:
         dp = np.asarray(found[:types], dtype=np.float64)
         dy = ky + self.b22 * dt + dp @ self.into_y
         dv = kv + self.b12 * dt + dp @ self.into_v
-        dzx: Numbers = dv + np.outer(dp, at.load) - at.a * dy
-        dx: Numbers = cx - self.d * dzx
+        dzx: FloatArray = dv + np.outer(dp, at.load) - at.a * dy
+        dx: FloatArray = cx - self.d * dzx
         return _Step(at, dx, dt, dy, dv, dp, dzx)
 
 
@@ -247,7 +247,14 @@ class _Step:
     """A direction of primal (x, t) and dual (y, v, p) with the slacks that follow."""
 
     def __init__(
-        self, at: Iterate, x: Numbers, t: float, y: Numbers, v: Numbers, p: Numbers, zx: Numbers
+        self,
+        at: Iterate,
+        x: FloatArray,
+        t: float,
+        y: FloatArray,
+        v: FloatArray,
+        p: FloatArray,
+        zx: FloatArray,
     ) -> None:
         self.at, self.x, self.t, self.y, self.v, self.p, self.zx = at, x, t, y, v, p, zx
         self.f = (at.a * x).sum(axis=0) - t
@@ -321,14 +328,14 @@ class Point:
 
     value: float
     bound: float
-    x: Numbers
-    job_price: Numbers
-    worker_price: Numbers
+    x: FloatArray
+    job_price: FloatArray
+    worker_price: FloatArray
     iterations: int
 
 
 @one_blas_thread
-def solve(a: Numbers, load: Numbers, workers: Numbers, tolerance: float = 1e-9) -> Point:
+def solve(a: FloatArray, load: FloatArray, workers: FloatArray, tolerance: float = 1e-9) -> Point:
     """Maximise the smallest normalised throughput; O(jobs x types^2) an iteration, 10 to 40 of them.
 
     Parameters
@@ -363,7 +370,11 @@ def solve(a: Numbers, load: Numbers, workers: Numbers, tolerance: float = 1e-9) 
 
 
 def bound(
-    a: Numbers, load: Numbers, workers: Numbers, job_price: Numbers, worker_price: Numbers
+    a: FloatArray,
+    load: FloatArray,
+    workers: FloatArray,
+    job_price: FloatArray,
+    worker_price: FloatArray,
 ) -> float:
     """Value of a dual point, sum_j W_j p_j + sum_m max(0, max_j a_mj y_m - l_m p_j).
 
@@ -373,7 +384,7 @@ def bound(
     return float(workers @ worker_price + np.maximum(surplus.max(axis=1), 0.0).sum())
 
 
-def _cleaned(x: Numbers, load: Numbers, workers: Numbers) -> Numbers:
+def _cleaned(x: FloatArray, load: FloatArray, workers: FloatArray) -> FloatArray:
     """Exactly feasible after rounding: clipped, and scaled to time and workers."""
     x = np.maximum(x, 0.0)
     x = x / np.maximum(x.sum(axis=1), 1.0)[:, None]

@@ -21,7 +21,12 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.gavel.online import Snapshots
-from shadowprice.solvers.gavel.rounds import Combinations, Ledger, Selection, select
+from shadowprice.solvers.gavel.rounds import (
+    Combinations,
+    SelectedCombinations,
+    ServiceLedger,
+    select,
+)
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.registry import allocation as find_allocation
@@ -70,9 +75,9 @@ class Gavel:
 
     def decide(self, state: State) -> Decision:
         """Between rounds only start what waits; at the end of one choose anew."""
-        book: _Book | None = state.memory.get("gavel")
+        book: _GavelNotes | None = state.memory.get("gavel")
         if book is None:
-            book = state.memory["gavel"] = _Book(self, state)
+            book = state.memory["gavel"] = _GavelNotes(self, state)
         book.update(state)
         decision = state.decision()
         if state.now_s >= book.round_ends_s:
@@ -85,7 +90,7 @@ class Gavel:
         return decision
 
 
-class _Book:
+class _GavelNotes:
     """State that the scheduler keeps from decision to decision."""
 
     def __init__(self, policy: Gavel, state: State) -> None:
@@ -93,7 +98,7 @@ class _Book:
         self.policy = find_allocation(policy.allocation)
         self.snapshots = Snapshots(state, steps=self.policy.needs_steps, pairs=self.policy.packed)
         self.workspace = Workspace(spare=True)
-        self.ledger = Ledger.empty(len(state.pools_of_gpus.names))
+        self.ledger = ServiceLedger.empty(len(state.pools_of_gpus.names))
         self.round_ends_s = 0.0
         self.next_reset_s = 0.0
         self.stale = False
@@ -172,7 +177,7 @@ def _running(
     return np.array(keys, dtype=np.int64), np.array(kinds, dtype=np.int64)
 
 
-def _choose(state: State, decision: Decision, book: _Book) -> None:
+def _choose(state: State, decision: Decision, book: _GavelNotes) -> None:
     """Select for the coming round; stop what was not selected, start what does not run yet."""
     ledger = book.ledger
     chosen = select(
@@ -215,7 +220,9 @@ def _stays(state: State, job: int, wanted: dict[int, tuple[int, int | None]]) ->
     return job < partner if same else True
 
 
-def _wanted(ledger: Ledger, chosen: Selection) -> dict[int, tuple[int, int | None]]:
+def _wanted(
+    ledger: ServiceLedger, chosen: SelectedCombinations
+) -> dict[int, tuple[int, int | None]]:
     """Type and partner of every job selected."""
     first = ledger.jobs[ledger.combinations.first[chosen.row]].tolist()
     second = ledger.jobs[ledger.combinations.second[chosen.row]].tolist()
@@ -236,7 +243,7 @@ def _start(state: State, decision: Decision, job: int, kind: int, partner: int |
     decision.start_on(job, kind)
 
 
-def _fill(state: State, decision: Decision, book: _Book) -> None:
+def _fill(state: State, decision: Decision, book: _GavelNotes) -> None:
     """Start jobs that wait on GPUs that are free, those furthest behind first."""
     ledger = book.ledger
     waits = np.zeros(len(ledger.jobs), dtype=bool)

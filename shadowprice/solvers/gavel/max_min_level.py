@@ -15,15 +15,15 @@ from shadowprice.models import gavel
 from shadowprice.solvers.gavel import block_arrow
 from shadowprice.solvers.gavel.merge import merge
 from shadowprice.solvers.gavel.pair_columns import MANY_PAIRS, with_columns
-from shadowprice.solvers.gavel.prices import Level
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.prices import PricedLevel
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.workspace import Workspace
 
 EXACT = 1e-7
 """Relative gap up to which the block-arrow method's answer is taken; HiGHS's tolerance is the same."""
 
 
-def highest_level(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
+def highest_level(rates: Rates, need: FloatArray, workspace: Workspace) -> PricedLevel:
     """Maximise t subject to throughput(m, X) >= need_m t over valid allocations.
 
     Parameters
@@ -42,20 +42,20 @@ def highest_level(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
         level = _solve(together.rates, need[together.sample] * together.rates.count, workspace)
         x, y = together.spread(level.x, level.y)
         kind = together.kind
-        return Level(
+        return PricedLevel(
             level.value, level.bound, x, y,
             level.job_price[kind], level.time_price[kind], level.worker_price, level.method,
         )  # fmt: skip
     return _solve(rates, need * rates.count, workspace)
 
 
-def _solve(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
+def _solve(rates: Rates, need: FloatArray, workspace: Workspace) -> PricedLevel:
     if len(rates.pairs) > MANY_PAIRS:
         return with_columns(rates, lambda some: _solve_all(some, need, workspace))
     return _solve_all(rates, need, workspace)
 
 
-def _solve_all(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
+def _solve_all(rates: Rates, need: FloatArray, workspace: Workspace) -> PricedLevel:
     own = rates.accelerators == tuple(range(len(rates.workers)))
     if (
         workspace.options.method == "auto"
@@ -72,14 +72,14 @@ def _solve_all(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
     return _by_highs(rates, need, workspace)
 
 
-def _by_structure(rates: Rates, need: Numbers) -> Level:
+def _by_structure(rates: Rates, need: FloatArray) -> PricedLevel:
     """Rows in time of one job: x = X / n, load = s n."""
     open_ = rates.workers > 0
     a = (rates.alone * (rates.count / need)[:, None])[:, open_]
     load = rates.gang * rates.count
     if not open_.any() or not (a.max(axis=1) > 0).all():
         nothing = np.zeros(rates.rows)
-        return Level(
+        return PricedLevel(
             0.0, np.inf, 0 * rates.alone, np.zeros((0, 0)), nothing, nothing, rates.workers, ""
         )
     point = block_arrow.solve(a, load, rates.workers[open_])
@@ -91,12 +91,12 @@ def _by_structure(rates: Rates, need: Numbers) -> Level:
     time_price = np.maximum(surplus.max(axis=1), 0.0) / rates.count
     pairs = np.zeros((0, rates.alone.shape[1]))
     job_price = point.job_price / need
-    return Level(
+    return PricedLevel(
         point.value, point.bound, x, pairs, job_price, time_price, worker_price, "block-arrow"
     )
 
 
-def _by_highs(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
+def _by_highs(rates: Rates, need: FloatArray, workspace: Workspace) -> PricedLevel:
     """In units of each job's best rate and of the level no job can exceed alone: tolerances are absolute."""
     best = rates.best
     rate = np.divide(1.0, best, out=np.ones_like(best), where=best > 0)
@@ -117,4 +117,6 @@ def _by_highs(rates: Rates, need: Numbers, workspace: Workspace) -> Level:
     value = unit * solved.solution.objective
     bound = float(rates.workers @ worker_price + rates.count @ time_price)
     job_price = unit * rate * solved.dual("fair")
-    return Level(value, bound, solved.x, solved.y, job_price, time_price, worker_price, "highs")
+    return PricedLevel(
+        value, bound, solved.x, solved.y, job_price, time_price, worker_price, "highs"
+    )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.allocation_problem import Pairs
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.threads import one_blas_thread
 
 
@@ -40,16 +40,16 @@ class Merged:
     kind: NDArray[np.int64]
     sample: NDArray[np.int64]
     group: NDArray[np.int64]
-    size: Numbers
+    size: FloatArray
 
-    def spread(self, x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+    def spread(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Allocation of the jobs and pairs from totals of kinds and merged pairs."""
         alone = (x / self.rates.count[:, None])[self.kind]
         shared = (y / self.size[:, None])[self.group] if len(self.group) else y[:0]
         return alone, shared
 
 
-def merge(rates: Rates, *columns: Numbers) -> Merged | None:
+def merge(rates: Rates, *columns: FloatArray) -> Merged | None:
     """Merge rows with equal rates, gangs and further columns; None if that is not exact or not worth it."""
     keys = np.column_stack([rates.alone, rates.gang, rates.count, *columns])
     sample, kind = _distinct(keys)
@@ -68,7 +68,7 @@ def merge(rates: Rates, *columns: Numbers) -> Merged | None:
 
 
 @one_blas_thread
-def _distinct(keys: Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _distinct(keys: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """A row of each distinct kind, and the kind of each row; by a random projection, then checked."""
     direction = np.random.default_rng(0).uniform(0.5, 1.5, keys.shape[1])
     _, sample, kind = np.unique(keys @ direction, return_index=True, return_inverse=True)
@@ -80,7 +80,7 @@ def _distinct(keys: Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _pairs(
     pairs: Pairs, kind: NDArray[np.int64], members: NDArray[np.int64]
-) -> tuple[Pairs, NDArray[np.int64], Numbers] | None:
+) -> tuple[Pairs, NDArray[np.int64], FloatArray] | None:
     if not len(pairs):
         return pairs, np.zeros(0, dtype=np.int64), np.zeros(0)
     first, second = kind[pairs.first], kind[pairs.second]

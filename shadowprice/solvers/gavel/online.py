@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
-from shadowprice.solvers.gavel.rates import Numbers
+from shadowprice.solvers.gavel.rates import FloatArray
 from shadowprice.solvers.state import State
 
 
@@ -60,7 +60,7 @@ class Snapshots:
             self._rate_then[jobs] = (problem.throughput * isolated_shares(problem)).sum(axis=1)
         return jobs, problem
 
-    def _isolate(self, jobs: NDArray[np.int64], steps: Numbers) -> None:
+    def _isolate(self, jobs: NDArray[np.int64], steps: FloatArray) -> None:
         moved = jobs[self._rate_then[jobs] > 0]
         done = self._steps_then[moved] - steps[self._rate_then[jobs] > 0]
         self._isolated_s[moved] += done / self._rate_then[moved]

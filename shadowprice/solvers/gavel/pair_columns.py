@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.allocation_problem import Pairs
-from shadowprice.solvers.gavel.prices import Level
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.prices import PricedLevel
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 
 MANY_PAIRS = 2000
 """From so many pairs it is faster than the whole programme."""
@@ -28,7 +28,7 @@ _PAYS = 1e-9
 """Relative profit from which a pair is added."""
 
 
-def with_columns(rates: Rates, solve: Callable[[Rates], Level]) -> Level:
+def with_columns(rates: Rates, solve: Callable[[Rates], PricedLevel]) -> PricedLevel:
     """The highest level over all pairs of the rates, solving programmes with some of them."""
     pairs = rates.pairs
     inside = np.zeros(len(pairs), dtype=bool)
@@ -44,7 +44,7 @@ def with_columns(rates: Rates, solve: Callable[[Rates], Level]) -> Level:
         inside[_best(pairs, profit, pays, rates.rows)] = True
 
 
-def _profit(rates: Rates, level: Level) -> Numbers:
+def _profit(rates: Rates, level: PricedLevel) -> FloatArray:
     """Profit of each pair: its worth less its cost, on the type where that is most."""
     pairs = rates.pairs
     on_type = level.worker_price[list(rates.accelerators)]
@@ -57,7 +57,9 @@ def _profit(rates: Rates, level: Level) -> Numbers:
     return np.asarray(worth.max(axis=1) - time[pairs.first] - time[pairs.second])
 
 
-def _best(pairs: Pairs, profit: Numbers, pays: NDArray[np.bool_], rows: int) -> NDArray[np.int64]:
+def _best(
+    pairs: Pairs, profit: FloatArray, pays: NDArray[np.bool_], rows: int
+) -> NDArray[np.int64]:
     """The most profitable pairs of each job, a few for each."""
     candidates = np.flatnonzero(pays)
     order = candidates[np.argsort(-profit[candidates], kind="stable")]
@@ -72,7 +74,7 @@ def _best(pairs: Pairs, profit: Numbers, pays: NDArray[np.bool_], rows: int) -> 
     return np.array(chosen, dtype=np.int64)
 
 
-def _bound(rates: Rates, level: Level, profit: Numbers) -> float:
+def _bound(rates: Rates, level: PricedLevel, profit: FloatArray) -> float:
     """The bound of prices whose time prices cover every pair's profit."""
     missing = np.zeros(rates.rows)
     np.maximum.at(missing, rates.pairs.first, profit)

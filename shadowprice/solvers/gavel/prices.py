@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shadowprice.solvers.gavel.rates import Numbers
+from shadowprice.solvers.gavel.rates import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class PricedLevel:
     """A level, an allocation that reaches it, and prices that prove that none is higher.
 
     Parameters
@@ -29,9 +29,9 @@ class Level:
 
     value: float
     bound: float
-    x: Numbers
-    y: Numbers
-    job_price: Numbers
-    time_price: Numbers
-    worker_price: Numbers
+    x: FloatArray
+    y: FloatArray
+    job_price: FloatArray
+    time_price: FloatArray
+    worker_price: FloatArray
     method: str

@@ -12,7 +12,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.models.gavel import Shape
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +36,10 @@ class Rates:
         equal where a row stands for several jobs.
     """
 
-    alone: Numbers
-    gang: Numbers
-    count: Numbers
-    workers: Numbers
+    alone: FloatArray
+    gang: FloatArray
+    count: FloatArray
+    workers: FloatArray
     accelerators: tuple[int, ...]
     pairs: Pairs
 
@@ -105,9 +105,9 @@ class Rates:
         return len(self.gang)
 
     @property
-    def best(self) -> Numbers:
+    def best(self) -> FloatArray:
         """Highest throughput of each row on any type, alone or shared [steps/s]."""
-        best: Numbers = self.alone.max(axis=1)
+        best: FloatArray = self.alone.max(axis=1)
         if len(self.pairs):
             best = best.copy()
             np.maximum.at(best, self.pairs.first, self.pairs.throughput_first.max(axis=1))
@@ -115,7 +115,7 @@ class Rates:
         return best
 
     @property
-    def proportional(self) -> Numbers:
+    def proportional(self) -> FloatArray:
         """throughput(m, X_equal): all the time, over accelerators in proportion to their GPUs [steps/s].
 
         Where several types draw on one accelerator, the job's fastest of them counts.
@@ -165,7 +165,7 @@ class Rates:
             tuple(self.pairs.second.tolist()),
         )
 
-    def data(self) -> Mapping[str, Numbers]:
+    def data(self) -> Mapping[str, FloatArray]:
         """Values of the Params that all programmes share."""
         given = {"T": self.alone, "s": self.gang, "n": self.count, "W": self.workers}
         if len(self.pairs):
@@ -176,9 +176,9 @@ class Rates:
             }
         return given
 
-    def throughput(self, x: Numbers, y: Numbers) -> Numbers:
+    def throughput(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Steps per second of each row under an allocation."""
-        total: Numbers = (self.alone * x).sum(axis=1)
+        total: FloatArray = (self.alone * x).sum(axis=1)
         pairs = self.pairs
         if len(pairs):
             total = total + np.bincount(
@@ -201,7 +201,7 @@ def reference_type(problem: AllocationProblem) -> int:
     return int(np.lexsort((share.sum(axis=0), (share == 1.0).sum(axis=0)))[-1])
 
 
-def _agnostic(problem: AllocationProblem, pairs: Pairs) -> tuple[Numbers, Pairs]:
+def _agnostic(problem: AllocationProblem, pairs: Pairs) -> tuple[FloatArray, Pairs]:
     """Rates of the reference type on every type; a job's best rate where it cannot run there."""
     j = reference_type(problem)
     types = len(problem.gpu_types)

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.gavel.rates import Numbers
+from shadowprice.solvers.gavel.rates import FloatArray
 
-Table = NDArray[np.float64]
+CombinationTable = NDArray[np.float64]
 """A number for each combination and type, shape (rows, types)."""
 
 _CHUNK = 512
@@ -78,7 +78,7 @@ class Combinations:
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class SelectedCombinations:
     """Combinations that run in a round, in the order in which they were chosen.
 
     Parameters
@@ -96,7 +96,9 @@ class Selection:
         return len(self.row)
 
 
-def fractions(received_s: Table, total_s: NDArray[np.float64] | None = None) -> Table:
+def fractions(
+    received_s: CombinationTable, total_s: NDArray[np.float64] | None = None
+) -> CombinationTable:
     """``f_mj``: share of the time given out on each type that each row received.
 
     Parameters
@@ -113,18 +115,18 @@ def fractions(received_s: Table, total_s: NDArray[np.float64] | None = None) -> 
         0 on types on which nobody received anything.
     """
     total = received_s.sum(axis=0) if total_s is None else total_s
-    shares: Table = np.zeros_like(received_s)
+    shares: CombinationTable = np.zeros_like(received_s)
     np.divide(received_s, total, out=shares, where=total != 0.0)
     return shares
 
 
 def priorities(
-    allocation: Table,
-    fraction: Table,
+    allocation: CombinationTable,
+    fraction: CombinationTable,
     runnable: NDArray[np.bool_],
     *,
     unserved: float = np.inf,
-) -> Table:
+) -> CombinationTable:
     """``X_mj / f_mj``, and ``unserved * X_mj`` where the row has received nothing on the type.
 
     Parameters
@@ -138,7 +140,7 @@ def priorities(
     unserved : float
         Infinity in the paper; a large finite number ranks newcomers by their allocation.
     """
-    rank: Table = np.zeros_like(allocation)
+    rank: CombinationTable = np.zeros_like(allocation)
     wanted = runnable & (allocation != 0.0)
     served = wanted & (fraction > 0.0)
     np.divide(allocation, fraction, out=rank, where=served)
@@ -147,26 +149,30 @@ def priorities(
 
 
 def settle(
-    deficit_s: Table, allocation: Table, received_s: Table, elapsed_s: float, credit_s: float = 0.0
-) -> Table:
+    deficit_s: CombinationTable,
+    allocation: CombinationTable,
+    received_s: CombinationTable,
+    elapsed_s: float,
+    credit_s: float = 0.0,
+) -> CombinationTable:
     """Deficits [s] after a period: what was due, X_mj x elapsed, less what was received.
 
     ``credit_s`` is what every row was credited with at the start of the period without having
     run; it does not count as received.
     """
-    settled: Table = deficit_s + (allocation * elapsed_s - (received_s - credit_s))
+    settled: CombinationTable = deficit_s + (allocation * elapsed_s - (received_s - credit_s))
     return settled
 
 
 def select(
     rows: Combinations,
-    keys: Sequence[Table],
+    keys: Sequence[CombinationTable],
     capacity: NDArray[np.int64],
     type_order: Sequence[int] | None = None,
     *,
     one_queue: bool = False,
     only_positive: bool = False,
-) -> Selection:
+) -> SelectedCombinations:
     """Choose greedily what runs in the next round.
 
     Parameters
@@ -205,11 +211,11 @@ def select(
         row, kind = _queue(able, keys, kinds)
         _serve(rows, row, kind, left, taken, served)
     chosen = np.array(served, dtype=np.int64).reshape(-1, 2)
-    return Selection(chosen[:, 0], chosen[:, 1])
+    return SelectedCombinations(chosen[:, 0], chosen[:, 1])
 
 
 def _queue(
-    able: NDArray[np.bool_], keys: Sequence[Table], kinds: Sequence[int]
+    able: NDArray[np.bool_], keys: Sequence[CombinationTable], kinds: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Entries of some types as (row, type), best first, ties by type as listed, then by row."""
     found = [np.flatnonzero(able[:, kind]) for kind in kinds]
@@ -259,7 +265,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(eq=False)
-class Ledger:
+class ServiceLedger:
     """Accounts of the combinations of one problem.
 
     Parameters
@@ -277,13 +283,13 @@ class Ledger:
 
     jobs: Rows
     combinations: Combinations
-    fraction: Numbers
-    due_s: Numbers
-    received_s: Numbers
+    fraction: FloatArray
+    due_s: FloatArray
+    received_s: FloatArray
     since_s: float
 
     @classmethod
-    def empty(cls, types: int) -> Ledger:
+    def empty(cls, types: int) -> ServiceLedger:
         """Without jobs."""
         rows, table = np.zeros(0, dtype=np.int64), np.zeros((0, types))
         able = np.zeros((0, types), dtype=bool)
@@ -327,18 +333,20 @@ class Ledger:
             return at - 1
         return np.where(mine[at] == keys, at, -1)
 
-    def moved_to(self, jobs: Rows, problem: AllocationProblem, fraction: Numbers) -> Ledger:
+    def moved_to(
+        self, jobs: Rows, problem: AllocationProblem, fraction: FloatArray
+    ) -> ServiceLedger:
         """The accounts under a new allocation of other jobs; those of jobs that left are closed."""
         rows = Combinations.of(problem)
         table = np.zeros_like(fraction)
-        ledger = Ledger(jobs, rows, fraction, table, table.copy(), self.since_s)
+        ledger = ServiceLedger(jobs, rows, fraction, table, table.copy(), self.since_s)
         where = self.find(ledger.keys)
         known = where >= 0
         ledger.due_s[known] = self.due_s[where[known]]
         ledger.received_s[known] = self.received_s[where[known]]
         return ledger
 
-    def ranking(self, ahead_s: float) -> tuple[Numbers, Numbers, Numbers]:
+    def ranking(self, ahead_s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Sort keys, larger first: due over received, due less received, fraction.
 
         Parameters

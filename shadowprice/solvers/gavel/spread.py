@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 
 
 def spread(
-    problem: AllocationProblem, rates: Rates, x: Numbers, y: Numbers
-) -> tuple[Numbers, Numbers]:
+    problem: AllocationProblem, rates: Rates, x: FloatArray, y: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Fractions of jobs and of all pairs of the problem, from a programme's.
 
     A programme may have left out pairs, which get nothing, and may have seen all types as one:

@@ -8,7 +8,7 @@ import numpy as np
 
 from shadowprice.models import gavel
 from shadowprice.solvers.gavel.merge import Merged, merge
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.workspace import Solved, Workspace
 from shadowprice.solvers.programs.compile import SolverOptions
 
@@ -25,11 +25,11 @@ class Values:
         Of each pair.
     """
 
-    job: Numbers
-    pair: Numbers
+    job: FloatArray
+    pair: FloatArray
 
     @classmethod
-    def of_throughput(cls, rates: Rates, weight: Numbers) -> Values:
+    def of_throughput(cls, rates: Rates, weight: FloatArray) -> Values:
         """A value for every step: weight, shape (rows, types), times the throughput."""
         pairs = rates.pairs
         both = (
@@ -39,7 +39,7 @@ class Values:
         return cls(weight * rates.alone, both)
 
     @classmethod
-    def of_gpus(cls, rates: Rates, price: Numbers) -> Values:
+    def of_gpus(cls, rates: Rates, price: FloatArray) -> Values:
         """A price of each type for every GPU held; a pair pays once."""
         gang = rates.gang[:, None]
         return cls(gang * price, gang[rates.pairs.first] * price)
@@ -49,12 +49,12 @@ class Values:
 class Total:
     """Fractions of time, the value of the objective and solved duals."""
 
-    x: Numbers
-    y: Numbers
+    x: FloatArray
+    y: FloatArray
     objective: float
 
 
-def highest_total(rates: Rates, values: Values, least: Numbers, workspace: Workspace) -> Total:
+def highest_total(rates: Rates, values: Values, least: FloatArray, workspace: Workspace) -> Total:
     """Maximise the total value with at least these throughputs [steps/s]."""
     together = merge(rates, values.job, least) if not len(rates.pairs) else None
     if together is not None:
@@ -67,7 +67,7 @@ def highest_total(rates: Rates, values: Values, least: Numbers, workspace: Works
 
 
 def highest_ratio(
-    rates: Rates, values: Values, costs: Values, least: Numbers, workspace: Workspace
+    rates: Rates, values: Values, costs: Values, least: FloatArray, workspace: Workspace
 ) -> Total:
     """Maximise total value over total cost with at least these throughputs [steps/s]."""
     params = _params(values) | _params(costs, "c")
@@ -76,7 +76,7 @@ def highest_ratio(
     return Total(solved.x / scale, solved.y / scale, solved.solution.objective)
 
 
-def kept_slos(rates: Rates, least: Numbers, workspace: Workspace) -> Numbers:
+def kept_slos(rates: Rates, least: FloatArray, workspace: Workspace) -> FloatArray:
     """The least throughputs that are kept: as many as can hold together; 0 for the others."""
     alone_impossible = least > rates.best * (1.0 + 1e-9)
     possible = np.where(alone_impossible, 0.0, least)
@@ -87,11 +87,13 @@ def kept_slos(rates: Rates, least: Numbers, workspace: Workspace) -> Numbers:
     return np.where(kept, possible, 0.0)
 
 
-def _params(values: Values, letter: str = "v") -> dict[str, Numbers]:
+def _params(values: Values, letter: str = "v") -> dict[str, FloatArray]:
     given = {letter: values.job}
     return given | {letter + "2": values.pair} if len(values.pair) else given
 
 
-def _of_kinds(together: Merged, values: Values, least: Numbers) -> tuple[Rates, Values, Numbers]:
+def _of_kinds(
+    together: Merged, values: Values, least: FloatArray
+) -> tuple[Rates, Values, FloatArray]:
     sample, rates = together.sample, together.rates
     return rates, Values(values.job[sample], values.pair), least[sample] * rates.count

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.models.gavel import Shape
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.programs.compile import (
     CompiledModel,
     Solution,
@@ -37,20 +37,20 @@ class Solved:
     """
 
     solution: Solution
-    x: Numbers
-    y: Numbers
+    x: FloatArray
+    y: FloatArray
     _compiled: CompiledModel
     _model: Any
     _rows: int
 
-    def dual(self, name: str) -> Numbers:
+    def dual(self, name: str) -> FloatArray:
         """Duals of a constraint, by name."""
         component = getattr(self._model, name)
         duals = self._compiled.dual(self.solution, component)
         per_row = component.is_indexed() and component.index_set() is self._model.M
         return duals[: self._rows] if per_row else duals
 
-    def value(self, name: str) -> Numbers:
+    def value(self, name: str) -> FloatArray:
         """Values of a variable, by name."""
         component = getattr(self._model, name)
         values = self._compiled.value(self.solution, component)
@@ -91,14 +91,14 @@ class Workspace:
         build: Callable[[Shape], pyo.ConcreteModel],
         rates: Rates,
         options: SolverOptions | None = None,
-        **data: Numbers,
+        **data: FloatArray,
     ) -> Solved:
         """Solve a programme of :mod:`shadowprice.models.gavel` for these rates and further Params."""
         shape, rows = rates.shape(), rates.rows
         if self.spare and not shape.pairs:
             padded = max(_FEWEST_ROWS, 1 << (rows - 1).bit_length())
             shape = replace(shape, jobs=padded)
-        values: Mapping[str, Numbers] = {
+        values: Mapping[str, FloatArray] = {
             name: _padded(array, rows, shape.jobs) if name in _BY_ROW else array
             for name, array in {**rates.data(), **data}.items()
         }
@@ -129,7 +129,7 @@ _BY_ROW = frozenset({"T", "s", "n", "r", "v", "c", "f"})
 """Params of the models with one entry, or one row, a job."""
 
 
-def _padded(array: Numbers, rows: int, size: int) -> NDArray[np.float64]:
+def _padded(array: FloatArray, rows: int, size: int) -> NDArray[np.float64]:
     if size == rows:
         return array
     whole = np.zeros((size, *array.shape[1:]))

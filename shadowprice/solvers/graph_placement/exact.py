@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.graphs.iteration_time import Network, iteration_s, shortest_iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
-from shadowprice.models.asrpt import Given, cut_bytes, least_cut, least_time
+from shadowprice.models.asrpt import PlacementData, cut_bytes, least_cut, least_time
 from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
@@ -75,7 +75,7 @@ class Exact:
         if value <= bound * (1 + _CLOSE):
             return start
         nodes = _distinct(room, graph.gpus)
-        given = Given(graph, tuple(int(room[node]) for node in nodes), network)
+        given = PlacementData(graph, tuple(int(room[node]) for node in nodes), network)
         found = self._solved(given, nodes)
         return min(found, start, key=lambda mapping: self._value(graph, mapping, network))
 
@@ -84,7 +84,7 @@ class Exact:
             return cut_bytes(graph, mapping)
         return iteration_s(graph, mapping, network)
 
-    def _solved(self, given: Given, nodes: list[int]) -> StageMapping:
+    def _solved(self, given: PlacementData, nodes: list[int]) -> StageMapping:
         # No starting point: with one, HiGHS 1.14 has called placements optimal that are not.
         model: Any = least_time(given) if self.objective == "time" else least_cut(given)
         compiled = compile_model(model)

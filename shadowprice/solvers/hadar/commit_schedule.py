@@ -23,18 +23,18 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import UtilityTable
-from shadowprice.solvers.hadar.node_classes import Tally, Wanted
+from shadowprice.solvers.hadar.node_classes import GangCostCache, GangRequest
 from shadowprice.solvers.hadar.prices import ExponentialPrices
 from shadowprice.solvers.placement.protocol import Pieces
 
 # What a gang costs in each round: the choices of which a job's schedule is made.
 
 
-Chosen = dict[int, list[int]]
+RoundsByLevel = dict[int, list[int]]
 """Rounds by position of level."""
 
 
-class Menu:
+class RoundCosts:
     """Cheapest gangs of one task by round and level.
 
     Attributes
@@ -50,7 +50,9 @@ class Menu:
         utility is at most what it costs, or it waits for rounds that are no emptier.
     """
 
-    def __init__(self, task: Task, book: Book, prices: ExponentialPrices, fits: bool) -> None:
+    def __init__(
+        self, task: CommittableJob, book: CommittedLoad, prices: ExponentialPrices, fits: bool
+    ) -> None:
         self.task, self.book, self.prices, self.fits = task, book, prices, fits
         self.levels = task.levels()
         self.needed = [-(-task.work // task.units[level]) for level in self.levels]
@@ -70,7 +72,7 @@ class Menu:
         short = bisect_left(rounds, True, key=lambda number: value(number) - least <= payoff)
         return self.task.first_round + short
 
-    def gangs(self, chosen: Chosen) -> dict[int, Pieces]:
+    def gangs(self, chosen: RoundsByLevel) -> dict[int, Pieces]:
         """The cheapest gangs themselves, by round."""
         found: dict[int, Pieces] = {}
         for position, numbers in chosen.items():
@@ -79,10 +81,10 @@ class Menu:
             found.update(zip(rounds, pieces, strict=True))
         return found
 
-    def _wanted(self, position: int) -> Wanted:
+    def _wanted(self, position: int) -> GangRequest:
         units = self.task.units
         slowest = units[self.levels[position]]
-        return Wanted(self.task.gpus, tuple(each >= slowest for each in units), self.fits)
+        return GangRequest(self.task.gpus, tuple(each >= slowest for each in units), self.fits)
 
     def _costs(self) -> NDArray[np.float64]:
         """Costs from the first round to the end, infinite where no gang fits; shape (rounds, levels)."""
@@ -118,7 +120,7 @@ _Label = tuple[int, float, int, object]
 _WORK = itemgetter(0)
 _CHUNK = 32
 """Rounds that are looked through together at first; as many again each time."""
-Found = tuple[float, float, Chosen]
+ScheduleCandidate = tuple[float, float, RoundsByLevel]
 """Payoff, utility, rounds and levels."""
 
 
@@ -126,7 +128,7 @@ _Best = tuple[float, float, _Label]
 """Payoff, utility and last label of the best schedule so far."""
 
 
-def by_labels(task: Task, menu: Menu, limit: int) -> Found | None:
+def by_labels(task: CommittableJob, menu: RoundCosts, limit: int) -> ScheduleCandidate | None:
     """Best of all schedules; None where there are more labels than the limit."""
     labels: list[_Label] = [(0, 0.0, -1, None)]
     best: _Best = (0.0, 0.0, labels[0])
@@ -237,9 +239,9 @@ def _pareto(labels: list[_Label]) -> list[_Label]:
     return [label for label in labels if label[1] < least and (least := label[1]) is not None]
 
 
-def _path(label: _Label, first: int, levels: int) -> Chosen:
+def _path(label: _Label, first: int, levels: int) -> RoundsByLevel:
     """Rounds and levels of a label."""
-    chosen: Chosen = {}
+    chosen: RoundsByLevel = {}
     link: object = label
     while isinstance(link, tuple):
         _, _, order, link = link
@@ -249,7 +251,7 @@ def _path(label: _Label, first: int, levels: int) -> Chosen:
     return chosen
 
 
-def by_level(task: Task, menu: Menu) -> Found:
+def by_level(task: CommittableJob, menu: RoundCosts) -> ScheduleCandidate:
     """Best schedule that runs at the same level throughout: the cheapest rounds before each end."""
     payoff, utility, last, best_level = 0.0, 0.0, -1, 0
     for level in range(len(menu.levels)):
@@ -294,7 +296,9 @@ def _prefixes(
         later = later[costs[later] < held[-1]]
 
 
-def _cheapest_rounds(task: Task, menu: Menu, last: int, level: int) -> Chosen:
+def _cheapest_rounds(
+    task: CommittableJob, menu: RoundCosts, last: int, level: int
+) -> RoundsByLevel:
     """As many rounds up to ``last`` as the work needs at a level, later ones of equal cost first."""
     costs, needed = menu.costs[: last + 1, level], menu.needed[level]
     dearest = np.partition(costs, needed - 1)[needed - 1]
@@ -318,7 +322,7 @@ class Sampled(Protocol):
 
 
 @dataclass(frozen=True)
-class Task:
+class CommittableJob:
     """A job as the commit-once algorithm sees it.
 
     Parameters
@@ -352,7 +356,7 @@ class Task:
         round_s: float,
         value: Callable[[int], float],
         last_round: int,
-    ) -> Task:
+    ) -> CommittableJob:
         """Task with exact units: with times p_r and a round of L, L / p_r of the job a round."""
         ticks = [int(time * TICKS_PER_S) if time < math.inf else 0 for time in processing_s]
         work = math.lcm(*(time for time in ticks if time))
@@ -391,7 +395,7 @@ class Commitment:
     payoff: float
 
 
-class Book:
+class CommittedLoad:
     """GPUs committed by round and node, growing with the horizon.
 
     Parameters
@@ -403,7 +407,7 @@ class Book:
         self.capacity, self.type_of_node = capacity, type_of_node
         self.rounds = 0
         self._load = np.zeros((_FIRST_ROUNDS, len(capacity)), dtype=np.int64)
-        self._tally = Tally(capacity, type_of_node)
+        self._tally = GangCostCache(capacity, type_of_node)
 
     def load(self, first: int, last: int) -> NDArray[np.int64]:
         """GPUs committed in the rounds first to last - 1, shape (rounds, nodes), to read or to change.
@@ -414,12 +418,12 @@ class Book:
         self._tally.touched(first, last)
         return self._load[first:last]
 
-    def costs(self, wanted: Wanted, prices: ExponentialPrices) -> NDArray[np.float64]:
+    def costs(self, wanted: GangRequest, prices: ExponentialPrices) -> NDArray[np.float64]:
         """Cost of the cheapest gang in the rounds from 0 to the first that is not sold, all empty then."""
         return self._tally.costs(wanted, prices, self._load[: self.rounds])
 
     def cheapest(
-        self, wanted: Wanted, prices: ExponentialPrices, rounds: NDArray[np.int64]
+        self, wanted: GangRequest, prices: ExponentialPrices, rounds: NDArray[np.int64]
     ) -> list[Pieces]:
         """The cheapest gangs in some rounds in which one fits, cheapest GPUs first.
 
@@ -452,7 +456,12 @@ class Book:
 
 
 def best_schedule(
-    task: Task, book: Book, prices: ExponentialPrices, *, labels: int = 10_000, fits: bool = True
+    task: CommittableJob,
+    book: CommittedLoad,
+    prices: ExponentialPrices,
+    *,
+    labels: int = 10_000,
+    fits: bool = True,
 ) -> Commitment | None:
     """Schedule of largest payoff that fits, or None where no payoff is positive.
 
@@ -466,15 +475,15 @@ def best_schedule(
 
 
 def best_of(
-    choices: Sequence[Task],
-    book: Book,
+    choices: Sequence[CommittableJob],
+    book: CommittedLoad,
     prices: ExponentialPrices,
     *,
     labels: int = 10_000,
     fits: bool = True,
 ) -> Commitment | None:
     """Best schedule of any of some tasks, of which only one is to be done; see :func:`best_schedule`."""
-    menus = [Menu(task, book, prices, fits) for task in choices]
+    menus = [RoundCosts(task, book, prices, fits) for task in choices]
     found = [_search(menu, labels) for menu in menus]
     place = max(range(len(found)), key=lambda each: found[each][0], default=-1)
     if place < 0 or found[place][0] <= 0:
@@ -485,13 +494,17 @@ def best_of(
     return Commitment(rounds, utility, payoff)
 
 
-def _search(menu: Menu, labels: int) -> Found:
+def _search(menu: RoundCosts, labels: int) -> ScheduleCandidate:
     found = by_labels(menu.task, menu, labels) if labels else None
     return by_level(menu.task, menu) if found is None else found
 
 
 def commit(
-    tasks: Sequence[Task], book: Book, prices: ExponentialPrices, *, labels: int = 10_000
+    tasks: Sequence[CommittableJob],
+    book: CommittedLoad,
+    prices: ExponentialPrices,
+    *,
+    labels: int = 10_000,
 ) -> list[Commitment | None]:
     """Take the tasks in order; the commitments, None where a task is refused."""
     made: list[Commitment | None] = []
@@ -503,12 +516,12 @@ def commit(
     return made
 
 
-def tasks_of(instance: Instance, utility: UtilityTable) -> list[Task]:
+def tasks_of(instance: Instance, utility: UtilityTable) -> list[CommittableJob]:
     """Tasks of an instance's jobs in order of arrival, with the table's rounds as the horizon."""
 
-    def task(job: int) -> Task:
+    def task(job: int) -> CommittableJob:
         values = utility.values[job].tolist()
-        return Task.of(
+        return CommittableJob.of(
             int(instance.workload.gpus[job]),
             math.ceil(float(instance.workload.arrival_s[job]) / utility.round_s),
             instance.processing_s[job].tolist(),

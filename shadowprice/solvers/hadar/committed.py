@@ -28,7 +28,12 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.hadar.commit_schedule import Book, Commitment, Task, best_of
+from shadowprice.solvers.hadar.commit_schedule import (
+    Commitment,
+    CommittableJob,
+    CommittedLoad,
+    best_of,
+)
 from shadowprice.solvers.hadar.prices import (
     SCALES,
     ExponentialPrices,
@@ -43,7 +48,7 @@ from shadowprice.solvers.hadar.prices import (
     round_at,
     start_exactly,
 )
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
@@ -142,7 +147,7 @@ class _Ledger:
     def begin(self, origin_s: float) -> None:
         """Count rounds from here; nothing has been sold."""
         self.origin_s = origin_s
-        self.book = Book(self.hardware.capacity, self.hardware.pool)
+        self.book = CommittedLoad(self.hardware.capacity, self.hardware.pool)
         self.slots: dict[int, dict[int, Pieces]] = {}
         # Jobs by rounds that they have bought, in order of sale, and by the last of these.
         self._due: defaultdict[int, list[int]] = defaultdict(list)
@@ -189,7 +194,9 @@ class _Ledger:
             one = np.eye(len(alone_s), dtype=bool)
             choices = [np.where(row, alone_s, np.inf) for row in one if np.isfinite(alone_s[row])]
         length, last = self.productive_s, first + _HORIZON
-        tasks = [Task.of(gpus, first, each.tolist(), length, value, last) for each in choices]
+        tasks = [
+            CommittableJob.of(gpus, first, each.tolist(), length, value, last) for each in choices
+        ]
         return best_of(tasks, self.book, prices, labels=self.policy.labels)
 
     def _full_at(self) -> NDArray[np.int64]:
@@ -198,7 +205,7 @@ class _Ledger:
 
     def _bounds(
         self,
-        live: Live,
+        live: JobColumns,
         row: int,
         alone_s: NDArray[np.float64],
         scale: float,

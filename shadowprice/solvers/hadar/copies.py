@@ -3,7 +3,7 @@ r"""HadarE: which job gets which nodes in a round.
 Source: Sultana et al., HadarE (arXiv 2503.10918). Forking a job into up to k copies, one a node,
 and splitting its steps by throughput are recalled; everything precise here is derived by us.
 
-Order of jobs. An :class:`Order` scores every (job, node class); the best pair is served first. The
+Order of jobs. An :class:`CopyOrder` scores every (job, node class); the best pair is served first. The
 default is Hadar's payoff per unit of price: with value :math:`v_j` at completion f and remaining
 time :math:`\rho_{jc}` of a copy alone on a node of class c,
 
@@ -72,7 +72,7 @@ class ForkView:
         return needed
 
 
-class Order(Protocol):
+class CopyOrder(Protocol):
     """Scores of (job, node class), larger is served earlier; ties go to the earlier job."""
 
     def __call__(self, view: ForkView) -> NDArray[np.float64]:
@@ -142,7 +142,7 @@ class ShortestFirst:
 
 
 @dataclass(frozen=True)
-class FirstCome:
+class ByArrival:
     """Order of arrival, on the class where the job is fastest."""
 
     def __call__(self, view: ForkView) -> NDArray[np.float64]:
@@ -155,7 +155,7 @@ class FirstCome:
 
 
 @dataclass(frozen=True)
-class Grant:
+class NodeGrant:
     """Nodes of one job in a round: position in the view, and nodes in the order of its choice.
 
     The first ``needed`` are those it was served with; others were left over, and are for its copies
@@ -173,12 +173,12 @@ Room = Callable[[int, int, bool], int]
 
 def assign(
     view: ForkView,
-    order: Order,
+    order: CopyOrder,
     class_of_node: NDArray[np.int64],
     prefer: Callable[[int], Sequence[int]],
     room: Room,
     max_copies: Callable[[int], int],
-) -> list[Grant]:
+) -> list[NodeGrant]:
     """Give the nodes of a round to jobs, in the order in which they are served.
 
     Parameters
@@ -198,13 +198,13 @@ def assign(
         If the order returns scores of another shape, or that are not numbers.
     """
     free = set(range(len(class_of_node)))
-    grants: list[Grant] = []
+    grants: list[NodeGrant] = []
     wishes: list[list[int]] = []
     for position, wished in _served(view, order, class_of_node, prefer, free):
         nodes = [node for node in wished if node in free][: max_copies(position)]
         nodes = _enough(int(view.remaining_steps[position]), nodes, position, room)
         free -= set(nodes)
-        grants.append(Grant(position, nodes, len(nodes)))
+        grants.append(NodeGrant(position, nodes, len(nodes)))
         wishes.append(wished)
     for grant, wished in zip(grants, wishes, strict=True):
         room_left = max_copies(grant.position) - len(grant.nodes)
@@ -216,7 +216,7 @@ def assign(
 
 def _served(
     view: ForkView,
-    order: Order,
+    order: CopyOrder,
     class_of_node: NDArray[np.int64],
     prefer: Callable[[int], Sequence[int]],
     free: set[int],
@@ -254,7 +254,7 @@ def _wished(
     return [node for same in nodes.values() for node in same]
 
 
-def _scores(order: Order, view: ForkView, load: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scores(order: CopyOrder, view: ForkView, load: NDArray[np.float64]) -> NDArray[np.float64]:
     scores = np.asarray(order(replace(view, load=load)), dtype=np.float64)
     if scores.shape != view.rates.shape or not np.isfinite(scores[view.rates > 0]).all():
         raise PolicyError(
@@ -287,10 +287,10 @@ def _enough(remaining: int, nodes: list[int], position: int, room: Room) -> list
     return kept[::-1]
 
 
-ORDERS: Mapping[str, Callable[[], Order]] = {
+ORDERS: Mapping[str, Callable[[], CopyOrder]] = {
     "payoff": Payoff,
     "shortest": ShortestFirst,
-    "first-come": FirstCome,
+    "first-come": ByArrival,
 }
 """Which job is served first: Hadar's payoff over price, least remaining time, arrival."""
 

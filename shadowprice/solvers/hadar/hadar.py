@@ -37,8 +37,8 @@ from shadowprice.solvers.hadar.prices import (
     round_at,
     start_exactly,
 )
-from shadowprice.solvers.hadar.round_selection import Request, Shelves, place, select
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.hadar.round_selection import NodeClasses, Request, place, select
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
@@ -106,12 +106,14 @@ class Hadar:
             decision.wake_at(state.now_s + self.round_s)
         return decision
 
-    def _choose(self, state: State, decision: Decision, live: Live, hardware: Hardware) -> bool:
+    def _choose(
+        self, state: State, decision: Decision, live: JobColumns, hardware: Hardware
+    ) -> bool:
         """Start and stop jobs; whether all run as fast as they can, so that no round can change it."""
         columns = _Columns.of(self, state, live, hardware)
         lowest, highest = columns.bounds.lowest, columns.bounds.highest
         nodes = list(zip(hardware.pool.tolist(), hardware.capacity.tolist(), strict=True))
-        shelves = Shelves.of(sorted(set(nodes)), lowest, highest)
+        shelves = NodeClasses.of(sorted(set(nodes)), lowest, highest)
         state_now = shelves.count([(pool, gpus, gpus) for pool, gpus in nodes])
         order = columns.by_density()
         requests = [columns.request(row) for row in order.tolist()]
@@ -164,7 +166,7 @@ class _Columns:
     bounds: UtilityBounds
 
     @classmethod
-    def of(cls, policy: Hadar, state: State, live: Live, hardware: Hardware) -> _Columns:
+    def of(cls, policy: Hadar, state: State, live: JobColumns, hardware: Hardware) -> _Columns:
         rate, scale = live.throughput, SCALES[policy.utility](live)
         since_s = state.now_s - live.arrival_s
         with np.errstate(divide="ignore"):
@@ -202,7 +204,7 @@ class _Columns:
 
 
 def _charges_s(
-    state: State, live: Live, hardware: Hardware, rate: NDArray[np.float64]
+    state: State, live: JobColumns, hardware: Hardware, rate: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Overhead [s] before progress on each type, shape (jobs, types).
 

@@ -23,7 +23,7 @@ _FIRST_ROUNDS = 32
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GangRequest:
     """Gangs that are asked for.
 
     Parameters
@@ -41,7 +41,7 @@ class Wanted:
     fits: bool
 
 
-class Buckets:
+class LoadClasses:
     """Kinds of nodes by load.
 
     Parameters
@@ -83,7 +83,7 @@ class Buckets:
     def __len__(self) -> int:
         return len(self.load)
 
-    def costs(self, nodes: NDArray[np.int64], wanted: Wanted) -> NDArray[np.float64]:
+    def costs(self, nodes: NDArray[np.int64], wanted: GangRequest) -> NDArray[np.float64]:
         """Cost of the cheapest gang, infinite where none fits, shape (rounds,).
 
         Parameters
@@ -103,7 +103,7 @@ class Buckets:
         taken = np.diff(given, axis=1, prepend=0)
         return np.where(given[:, -1] < wanted.gpus, np.inf, (taken * price).sum(axis=1))
 
-    def cheapest(self, load: NDArray[np.int64], wanted: Wanted) -> list[Pieces]:
+    def cheapest(self, load: NDArray[np.int64], wanted: GangRequest) -> list[Pieces]:
         """Nodes and GPUs of the cheapest gang, in order of price and number; one fits.
 
         O(rounds x nodes).
@@ -129,14 +129,14 @@ class Buckets:
 
 
 @dataclass
-class _Kept:
+class _CachedCosts:
     """Costs by round, as they were at some change."""
 
     as_of: int = 0
     cost: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
-class Tally:
+class GangCostCache:
     """Nodes by bucket and round, and what gangs cost there; it follows the load of a book.
 
     Parameters
@@ -147,12 +147,12 @@ class Tally:
     def __init__(self, capacity: NDArray[np.int64], type_of_node: NDArray[np.int64]) -> None:
         self._capacity, self._type_of_node = capacity, type_of_node
         self._prices: ExponentialPrices | None = None
-        self._buckets: Buckets | None = None
+        self._buckets: LoadClasses | None = None
         self._nodes = np.zeros((0, 0), dtype=np.int64)
         self._counted = np.zeros(0, dtype=np.bool_)
         self._changed = np.zeros(0, dtype=np.int64)
         self._now = 1
-        self._kept: dict[Wanted, _Kept] = {}
+        self._kept: dict[GangRequest, _CachedCosts] = {}
 
     def touched(self, first: int, last: int) -> None:
         """The load of the rounds first to last - 1 may have changed in any way."""
@@ -179,7 +179,7 @@ class Tally:
             np.add.at(self._nodes, (rounds, bucket + gpus), 1)
 
     def costs(
-        self, wanted: Wanted, prices: ExponentialPrices, load: NDArray[np.int64]
+        self, wanted: GangRequest, prices: ExponentialPrices, load: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Cost of the cheapest gang by round, infinite where none fits; the last is of an empty round.
 
@@ -196,7 +196,7 @@ class Tally:
         # One row more than was sold: it is empty.
         rounds = len(load) + 1
         self._reserve(rounds)
-        kept = self._kept.setdefault(wanted, _Kept())
+        kept = self._kept.setdefault(wanted, _CachedCosts())
         if len(kept.cost) < rounds:
             grown = np.empty(max(rounds, 2 * len(kept.cost)))
             grown[: len(kept.cost)] = kept.cost
@@ -210,17 +210,17 @@ class Tally:
         return kept.cost[:rounds]
 
     def cheapest(
-        self, wanted: Wanted, prices: ExponentialPrices, load: NDArray[np.int64]
+        self, wanted: GangRequest, prices: ExponentialPrices, load: NDArray[np.int64]
     ) -> list[Pieces]:
-        """The cheapest gangs at some loads, shape (rounds, nodes), where one fits; see :class:`Buckets`."""
+        """The cheapest gangs at some loads, shape (rounds, nodes), where one fits; see :class:`LoadClasses`."""
         return self._at(prices).cheapest(load, wanted)
 
-    def _at(self, prices: ExponentialPrices) -> Buckets:
+    def _at(self, prices: ExponentialPrices) -> LoadClasses:
         """Buckets at these prices; where they are new, nothing that was kept holds."""
         old, held = self._prices, self._buckets
         if old is not None and held is not None and _same(old, prices):
             return held
-        buckets = Buckets(self._capacity, self._type_of_node, prices)
+        buckets = LoadClasses(self._capacity, self._type_of_node, prices)
         if held is None or not np.array_equal(held.first, buckets.first):
             self._nodes = np.tile(self._empty(buckets), (len(self._changed), 1))
             self._counted[:] = False
@@ -228,11 +228,13 @@ class Tally:
         self._prices, self._buckets = prices, buckets
         return buckets
 
-    def _empty(self, buckets: Buckets) -> NDArray[np.int64]:
+    def _empty(self, buckets: LoadClasses) -> NDArray[np.int64]:
         """Nodes by bucket in an empty round, shape (1, buckets)."""
         return np.bincount(buckets.first, minlength=len(buckets))[None, :]
 
-    def _count(self, buckets: Buckets, rounds: NDArray[np.int64], load: NDArray[np.int64]) -> None:
+    def _count(
+        self, buckets: LoadClasses, rounds: NDArray[np.int64], load: NDArray[np.int64]
+    ) -> None:
         """Count the nodes of rounds that have not been counted."""
         rows = rounds[~self._counted[rounds]]
         if len(rows):

@@ -22,7 +22,7 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Overheads
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.state import State
 
@@ -159,20 +159,20 @@ def guaranteed_bounds(
 # What Hadar's policies share: rounds, utilities of live jobs, the cluster, and the prices they leave.
 
 
-def _effective_throughput(live: Live) -> NDArray[np.float64]:
+def _effective_throughput(live: JobColumns) -> NDArray[np.float64]:
     fastest = live.throughput.max(axis=1)
     return np.asarray(live.processing_s * fastest)
 
 
-def _completion_time(live: Live) -> NDArray[np.float64]:
+def _completion_time(live: JobColumns) -> NDArray[np.float64]:
     return live.weight
 
 
-def _fairness(live: Live) -> NDArray[np.float64]:
+def _fairness(live: JobColumns) -> NDArray[np.float64]:
     return live.processing_s
 
 
-SCALES: dict[str, Callable[[Live], NDArray[np.float64]]] = {
+SCALES: dict[str, Callable[[JobColumns], NDArray[np.float64]]] = {
     "effective_throughput": _effective_throughput,
     "completion_time": _completion_time,
     "fairness": _fairness,

@@ -22,7 +22,7 @@ Shape = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
-class Shelves:
+class NodeClasses:
     """Classes of interchangeable nodes, cheapest first, larger ones first at equal prices.
 
     Parameters
@@ -47,7 +47,7 @@ class Shelves:
         kinds: Sequence[tuple[int, int]],
         lowest: NDArray[np.float64],
         highest: NDArray[np.float64],
-    ) -> Shelves:
+    ) -> NodeClasses:
         """Classes of nodes of some kinds (GPU type, GPUs), priced by the types' bounds."""
         rows = [(kind, size, free) for kind, size in kinds for free in range(size + 1)]
         gpu_type, capacity, free = np.array(rows, dtype=np.int64).T
@@ -99,7 +99,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Found:
+class GangAllocations:
     """The best allocation in each of several states.
 
     Parameters
@@ -115,8 +115,8 @@ class Found:
 
 
 def find_alloc(
-    shelves: Shelves, states: NDArray[np.int64], request: Request, communication: float
-) -> Found:
+    shelves: NodeClasses, states: NDArray[np.int64], request: Request, communication: float
+) -> GangAllocations:
     """Candidate with the largest payoff in each state.
 
     Consolidated: one node of each type, the cheapest with room. Mixed: for each slowest type
@@ -140,11 +140,11 @@ def find_alloc(
     payoff[taken.sum(axis=2) < request.gpus] = -np.inf
     best = payoff.argmax(axis=1)
     rows = np.arange(len(states))
-    return Found(payoff[rows, best], taken[rows, best])
+    return GangAllocations(payoff[rows, best], taken[rows, best])
 
 
 def take(
-    shelves: Shelves, states: NDArray[np.int64], taken: NDArray[np.int64]
+    shelves: NodeClasses, states: NDArray[np.int64], taken: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """States after GPUs have been taken; shapes (states, classes)."""
     after = states.copy()
@@ -158,7 +158,7 @@ def take(
 
 
 def _consolidated(
-    shelves: Shelves, states: NDArray[np.int64], gpus: int, types: NDArray[np.int64]
+    shelves: NodeClasses, states: NDArray[np.int64], gpus: int, types: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """GPUs taken on one node of each type, shape (states, types, classes)."""
     roomy = shelves.free >= gpus
@@ -168,7 +168,7 @@ def _consolidated(
 
 
 def _mixed(
-    shelves: Shelves, states: NDArray[np.int64], request: Request, types: NDArray[np.int64]
+    shelves: NodeClasses, states: NDArray[np.int64], request: Request, types: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """The cheapest GPUs of each type and all faster ones, then of each type alone."""
     rate = request.rate[shelves.gpu_type]
@@ -192,7 +192,7 @@ EXACT_JOBS = 12
 
 
 @dataclass(frozen=True)
-class Selection:
+class RoundSelection:
     """Jobs that run in the round.
 
     Parameters
@@ -220,12 +220,12 @@ class _Step:
 
 
 def select(
-    shelves: Shelves,
+    shelves: NodeClasses,
     state: NDArray[np.int64],
     requests: Sequence[Request],
     width: int = 64,
     communication: float = 0.0,
-) -> Selection:
+) -> RoundSelection:
     """Jobs and gangs of (nearly) the largest total payoff, in the order of ``requests``."""
     width = 2 ** len(requests) if len(requests) <= EXACT_JOBS else width
     states, values = state[None, :].copy(), np.zeros(1)
@@ -256,7 +256,7 @@ def select(
     return _trace(shelves, steps, states, values)
 
 
-def _best_ahead(shelves: Shelves, requests: Sequence[Request]) -> NDArray[np.float64]:
+def _best_ahead(shelves: NodeClasses, requests: Sequence[Request]) -> NDArray[np.float64]:
     """Largest payoff for a GPU of any later job, on an empty cluster: no later one can have more."""
     price = shelves.price.min()  # the slowest type's value may come with GPUs of a cheaper one
     ahead = np.zeros(len(requests) + 1)
@@ -277,11 +277,11 @@ def _best(states: NDArray[np.int64], values: NDArray[np.float64], width: int) ->
 
 
 def _trace(
-    shelves: Shelves,
+    shelves: NodeClasses,
     steps: Sequence[_Step],
     states: NDArray[np.int64],
     values: NDArray[np.float64],
-) -> Selection:
+) -> RoundSelection:
     best = row = int(values.argmax())
     gangs: list[tuple[int, Shape]] = []
     for step in reversed(steps):
@@ -289,7 +289,7 @@ def _trace(
         if taken.any():
             gangs.append((step.position, shelves.shape(taken)))
         row = int(step.parent[row])
-    return Selection(float(values[best]), tuple(reversed(gangs)), states[best])
+    return RoundSelection(float(values[best]), tuple(reversed(gangs)), states[best])
 
 
 # From the parts of gangs to nodes: who keeps its GPUs, and where the others go.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.programs.gate import ask_whole
-from shadowprice.solvers.programs.whole import Cumulative, Effort, Said, WholeProgram
+from shadowprice.solvers.programs.whole import Cumulative, Said, SearchEffort, WholeProgram
 
 _LARGEST = 2**60
 """Largest cost that CP-SAT is asked about, in its whole numbers."""
@@ -55,7 +55,7 @@ def solve(
     if program is None:
         return Proof(None, 0.0, False)
     program.hint = dict(enumerate(hint.tolist()))
-    answer = ask_whole(program, Effort(budget_s, seed=seed))
+    answer = ask_whole(program, SearchEffort(budget_s, seed=seed))
     starts = None
     if answer.values is not None:
         starts = np.array(answer.values[: jobs.jobs], dtype=np.int64)

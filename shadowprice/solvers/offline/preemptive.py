@@ -33,7 +33,7 @@ from shadowprice.solvers.offline.non_preemptive import (
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 from shadowprice.solvers.programs.compile import SolverOptions, Standing, compile_model
 from shadowprice.solvers.programs.gate import ask_whole
-from shadowprice.solvers.programs.whole import Effort, Said, WholeAnswer, WholeProgram
+from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeAnswer, WholeProgram
 
 _LARGEST = 2**60
 """Largest cost that CP-SAT is asked about, in its whole numbers."""
@@ -230,7 +230,7 @@ def _ask(
     if below is not None:
         program.row(program.cost, high=math.ceil(below * scale) - 1)
         program.cost, program.hint = {}, {}
-    return ask_whole(program, Effort(budget_s))
+    return ask_whole(program, SearchEffort(budget_s))
 
 
 def _runs(

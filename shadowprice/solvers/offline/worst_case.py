@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.models import bilevel
-from shadowprice.models.bilevel import RULES, Limits
+from shadowprice.models.bilevel import RULES, InstanceLimits
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
 
 MAX_STARTS = 6_000
@@ -45,7 +45,7 @@ class WorstList:
 
 
 def worst_list(
-    policy: str, limits: Limits, *, flow: bool = False, budget_s: float = 600.0
+    policy: str, limits: InstanceLimits, *, flow: bool = False, budget_s: float = 600.0
 ) -> WorstList:
     """The instance with the largest ratio for ``fifo``, ``fifo-skip`` or ``sjf``.
 
@@ -87,7 +87,7 @@ def worst_list(
 
 
 def _step(
-    policy: str, limits: Limits, best: WorstList, *, flow: bool, left_s: float
+    policy: str, limits: InstanceLimits, best: WorstList, *, flow: bool, left_s: float
 ) -> WorstList | None:
     """A worse instance; the same again, proven, if there is none; None if time is up."""
     if left_s <= 0:

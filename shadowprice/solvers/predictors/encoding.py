@@ -35,7 +35,7 @@ UNKNOWN_SPREAD = 1.0
 PRIOR_VARIANCE = 0.1
 """Variance of log n that a group with completed jobs is expected to have."""
 
-Job = tuple[str, str, str, str, int]
+CategoryKey = tuple[str, str, str, str, int]
 """User, group, name, model, gang."""
 
 
@@ -79,7 +79,7 @@ class Encoding:
     _names: dict[tuple[str, str], _Sums] = field(default_factory=dict)
     _models: dict[str, _Sums] = field(default_factory=dict)
 
-    def row(self, job: Job) -> list[float]:
+    def row(self, job: CategoryKey) -> list[float]:
         """Features of a job, as many as :data:`COLUMNS`; logarithms of iterations and of numbers."""
         user, group, name, model, gang = job
         overall = self._all.total / self._all.jobs if self._all.jobs else 0.0
@@ -102,7 +102,7 @@ class Encoding:
             self._models.get(model, _NONE).mean(overall) - base,
         ]
 
-    def add(self, job: Job, log_iterations: float) -> None:
+    def add(self, job: CategoryKey, log_iterations: float) -> None:
         """Take in a completed job. A job of no group is no recurrence of another."""
         user, group, name, model, _ = job
         self._all.add(log_iterations)
@@ -113,7 +113,7 @@ class Encoding:
             self._groups.setdefault(group, _Sums()).add(log_iterations)
 
 
-def jobs_of(features: Features) -> Iterator[Job]:
+def jobs_of(features: Features) -> Iterator[CategoryKey]:
     """Rows of features one by one."""
     return zip(
         features.user.tolist(),

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.predictors.encoding import BASE, SPREAD, Encoding, Job, jobs_of
+from shadowprice.solvers.predictors.encoding import BASE, SPREAD, CategoryKey, Encoding, jobs_of
 from shadowprice.solvers.predictors.flat_forest import FlatForest
 from shadowprice.solvers.predictors.history import Medians, completed_iterations
 from shadowprice.solvers.predictors.predictor import Features, Predictor
@@ -113,7 +113,7 @@ class Forest:
             if self._medians.completed >= self._next_training():
                 self._train()
 
-    def _add(self, job: Job, iterations: float) -> None:
+    def _add(self, job: CategoryKey, iterations: float) -> None:
         log_iterations = math.log(iterations)
         row = self._encoding.row(job)
         self._rows.append((row, log_iterations - row[BASE]))

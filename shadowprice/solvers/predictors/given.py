@@ -21,7 +21,7 @@ from shadowprice.solvers.predictors.truth import require_truth
 
 
 @dataclass(frozen=True)
-class Given:
+class FixedPredictor:
     """The true iterations times a factor written down for each job.
 
     Parameters
@@ -68,7 +68,7 @@ def _given(settings: str, seed: int) -> Predictor:
                 f"from {1 / MAX_FACTOR:g} to {MAX_FACTOR:g}, as in given:a=0.5/b=2"
             )
         factors[job] = factor
-    return Given(factors, f"given:{settings}")
+    return FixedPredictor(factors, f"given:{settings}")
 
 
 PREDICTORS = {"given": _given}

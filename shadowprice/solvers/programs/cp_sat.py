@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from shadowprice.solvers.programs.whole import Effort, Said, WholeAnswer, WholeProgram
+from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeAnswer, WholeProgram
 
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {},
@@ -32,7 +32,7 @@ def _library() -> Any:
     return cp_model
 
 
-def ask(program: WholeProgram, effort: Effort) -> WholeAnswer:
+def ask(program: WholeProgram, effort: SearchEffort) -> WholeAnswer:
     """CP-SAT's answer; ``UNKNOWN`` if it fails however it is asked."""
     for number, parameters in enumerate(_ATTEMPTS):
         try:
@@ -45,7 +45,7 @@ def ask(program: WholeProgram, effort: Effort) -> WholeAnswer:
 
 
 def _ask(
-    program: WholeProgram, effort: Effort, parameters: dict[str, Any], *, hint: bool
+    program: WholeProgram, effort: SearchEffort, parameters: dict[str, Any], *, hint: bool
 ) -> WholeAnswer:
     library = _library()
     model, variables = _model(program, hint=hint)

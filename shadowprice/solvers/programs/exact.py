@@ -27,7 +27,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.programs.linear_program import LinearProgram, Numbers
+from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
 
 FEASIBLE = 1e-6
 """Largest violation of a row with continuous columns, and of their bounds, beside its rounding."""
@@ -65,7 +65,7 @@ class Least:
     """
 
     program: LinearProgram
-    cost: Numbers
+    cost: FloatArray
     row: NDArray[np.int64]
     step: Fraction | None
     whole: NDArray[np.bool_]
@@ -78,7 +78,7 @@ class Least:
         loose = np.bincount(row, ~program.integer[program.index], program.rows) > 0
         return cls(program, cost, row, _step(cost, program.integer), ~loose)
 
-    def value(self, point: Numbers) -> Fraction:
+    def value(self, point: FloatArray) -> Fraction:
         """Cost of a point, exactly."""
         used = np.flatnonzero((self.cost != 0) & (point != 0))
         cost, at = self.cost[used], point[used]
@@ -102,7 +102,7 @@ def rows_of_entries(program: LinearProgram) -> NDArray[np.int64]:
     return np.repeat(np.arange(program.rows), np.diff(program.start))
 
 
-def _step(cost: Numbers, integer: NDArray[np.bool_]) -> Fraction | None:
+def _step(cost: FloatArray, integer: NDArray[np.bool_]) -> Fraction | None:
     used = cost[cost != 0]
     if not np.all(integer[cost != 0]):
         return None
@@ -117,7 +117,7 @@ def _gamma(terms: int) -> float:
     return 1.01 * (terms + 2) * _UNIT
 
 
-def _activity(least: Least, point: Numbers) -> tuple[Numbers, Numbers]:
+def _activity(least: Least, point: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Sums of the rows at a point, and bounds of their errors; 0 where whole numbers make them exact."""
     p = least.program
     terms = p.value * point[p.index]
@@ -130,7 +130,7 @@ def _activity(least: Least, point: Numbers) -> tuple[Numbers, Numbers]:
     return np.asarray(total, dtype=np.float64), np.where(exact, 0.0, error)
 
 
-def violation(least: Least, point: Numbers) -> float:
+def violation(least: Least, point: FloatArray) -> float:
     """Largest violation of a bound, a row or integrality, relative to what is allowed; <= 1 is a point.
 
     Parameters
@@ -159,7 +159,7 @@ def violation(least: Least, point: Numbers) -> float:
     return max(worst, _worst(beyond, allowed))
 
 
-def _worst(beyond: Numbers, allowed: Numbers) -> float:
+def _worst(beyond: FloatArray, allowed: FloatArray) -> float:
     late = beyond > 0
     if not late.any():
         return 0.0
@@ -167,7 +167,7 @@ def _worst(beyond: Numbers, allowed: Numbers) -> float:
         return float((beyond[late] / allowed[late]).max())
 
 
-def _beyond(p: LinearProgram, row: int, point: Numbers) -> float:
+def _beyond(p: LinearProgram, row: int, point: FloatArray) -> float:
     """Violation of the sides of a row, in rationals, rounded once."""
     entries = slice(int(p.start[row]), int(p.start[row + 1]))
     pairs = zip(p.value[entries].tolist(), point[p.index[entries]].tolist(), strict=True)
@@ -180,7 +180,7 @@ def _beyond(p: LinearProgram, row: int, point: Numbers) -> float:
     return float(max(sides))
 
 
-def whole_point(program: LinearProgram, primal: Numbers) -> Numbers | None:
+def whole_point(program: LinearProgram, primal: FloatArray) -> FloatArray | None:
     """A solver's point with its integer columns rounded; None if one is far from whole."""
     near = np.round(primal)
     if np.any(np.abs(primal - near)[program.integer] > INTEGRAL):
@@ -193,7 +193,7 @@ def whole_point(program: LinearProgram, primal: Numbers) -> Numbers | None:
 
 
 def safe_bound(
-    least: Least, duals: Numbers, lower: Numbers, upper: Numbers, *, farkas: bool = False
+    least: Least, duals: FloatArray, lower: FloatArray, upper: FloatArray, *, farkas: bool = False
 ) -> float:
     """A rigorous lower bound of the cost of every point within bounds of the columns; -inf if there is none.
 
@@ -229,7 +229,7 @@ def safe_bound(
     return float(np.nextafter(math.fsum(parts) - slack, -math.inf))
 
 
-def blocked(least: Least, lower: Numbers, upper: Numbers) -> bool:
+def blocked(least: Least, lower: FloatArray, upper: FloatArray) -> bool:
     """True if one row by itself shows that no point is within bounds of the columns."""
     p = least.program
     with np.errstate(invalid="ignore"):
@@ -251,7 +251,7 @@ def lifted(least: Least, bound: float) -> Fraction | float:
     return math.ceil(Fraction(bound) / least.step) * least.step
 
 
-def implied(least: Least, cutoff: float) -> tuple[Numbers, Numbers]:
+def implied(least: Least, cutoff: float) -> tuple[FloatArray, FloatArray]:
     """Bounds of columns that rows, and costing no more than a cutoff, imply where there were none.
 
     Every point of the programme that costs at most the cutoff keeps them: sums are widened by more
@@ -281,8 +281,8 @@ def implied(least: Least, cutoff: float) -> tuple[Numbers, Numbers]:
 
 
 def _derive(
-    value: Numbers, row: NDArray[np.int64], column: NDArray[np.int64], side: Numbers,
-    lower: Numbers, upper: Numbers,
+    value: FloatArray, row: NDArray[np.int64], column: NDArray[np.int64], side: FloatArray,
+    lower: FloatArray, upper: FloatArray,
 ) -> None:  # fmt: skip
     """Tighten infinite bounds by rows sum(value x) <= side, in place."""
     rows = len(side)

@@ -45,7 +45,7 @@ from shadowprice.solvers.programs.exact import (
     whole_point,
 )
 from shadowprice.solvers.programs.highs import Highs
-from shadowprice.solvers.programs.linear_program import LinearProgram, Numbers
+from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
 from shadowprice.solvers.programs.proof_tree import Tree, prove
 from shadowprice.solvers.programs.solution import (
     Infeasible,
@@ -55,7 +55,7 @@ from shadowprice.solvers.programs.solution import (
     Status,
     Unbounded,
 )
-from shadowprice.solvers.programs.whole import Effort, Said, WholeAnswer, WholeProgram
+from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeAnswer, WholeProgram
 
 CLOSE = 1e-5
 """Largest violation and gap of a linear programme's answer, relative to 1 + its size."""
@@ -166,7 +166,7 @@ def solve(program: LinearProgram, options: SolverOptions | None = None) -> Solut
     return Gate().solve(program, options)
 
 
-def ask_whole(program: WholeProgram, effort: Effort) -> WholeAnswer:
+def ask_whole(program: WholeProgram, effort: SearchEffort) -> WholeAnswer:
     """CP-SAT's answer to a programme in whole numbers: values that hold, and its word for the rest."""
     return cp_sat.ask(program, effort)
 
@@ -189,7 +189,7 @@ def meets(program: LinearProgram, solution: Solution, row: NDArray[np.int64] | N
     if len(x) != p.columns or len(solution.duals) != p.rows:
         return p.rows == 0 and len(x) == p.columns
     row = rows_of_entries(p) if row is None else row
-    total: Numbers = np.asarray(np.bincount(row, p.value * x[p.index], p.rows), dtype=np.float64)
+    total: FloatArray = np.asarray(np.bincount(row, p.value * x[p.index], p.rows), dtype=np.float64)
     if not (_within(total, p.row_lower, p.row_upper) and _within(x, p.lower, p.upper)):
         return False
     sign = -1.0 if p.maximise else 1.0
@@ -206,7 +206,7 @@ def meets(program: LinearProgram, solution: Solution, row: NDArray[np.int64] | N
     return abs(objective - (of_rows + of_columns)) <= CLOSE * (size + abs(objective))
 
 
-def _within(values: Numbers, lower: Numbers, upper: Numbers) -> bool:
+def _within(values: FloatArray, lower: FloatArray, upper: FloatArray) -> bool:
     """True if values are between their sides, to :data:`CLOSE` of 1 + their size."""
     beyond = np.maximum(lower - values, values - upper)
     worst = beyond.max(initial=0.0)
@@ -214,7 +214,7 @@ def _within(values: Numbers, lower: Numbers, upper: Numbers) -> bool:
     return bool(worst <= CLOSE or np.all(beyond <= CLOSE * (1.0 + np.abs(values))))
 
 
-def _least(prices: Numbers, lower: Numbers, upper: Numbers, allowed: float) -> float:
+def _least(prices: FloatArray, lower: FloatArray, upper: FloatArray, allowed: float) -> float:
     """Sum of prices times the side that each asks for; -inf if such a side is not there."""
     side = np.where(prices > 0, lower, upper)
     missing = np.isinf(side)
@@ -260,7 +260,7 @@ class _Mixed:
             )
         return self.examined(first, point)
 
-    def _elsewhere(self, start: Mapping[int, float] | None) -> Numbers | None:
+    def _elsewhere(self, start: Mapping[int, float] | None) -> FloatArray | None:
         """A point that holds where HiGHS's did not: without its presolve, or of a tree."""
         again = self._without_presolve(start)
         point = None if again is None else self._point(again.primal)
@@ -274,7 +274,7 @@ class _Mixed:
         except Exception:  # What HiGHS threw says nothing.
             return Tree(-math.inf, None, 0)
 
-    def examined(self, first: Solution, point: Numbers) -> Solution:
+    def examined(self, first: Solution, point: FloatArray) -> Solution:
         """Solution at a point that holds, or a better one found on the way, with its standing."""
         standing, bound = Standing.FOUND, first.bound
         for _ in range(_BETTER):
@@ -301,7 +301,7 @@ class _Mixed:
             bound=no_better(bound, objective),
         )
 
-    def _standing(self, value: Fraction) -> tuple[Standing, float | None, Numbers | None]:
+    def _standing(self, value: Fraction) -> tuple[Standing, float | None, FloatArray | None]:
         """Standing of the point, the bound that supports it, and a better point if there is one."""
         gap = max(self.options.absolute_gap, self.options.relative_gap * abs(float(value)))
         tree = self._tree(value, gap)
@@ -327,21 +327,21 @@ class _Mixed:
             return Standing.FOUND, None, point
         return Standing.CONFIRMED if other <= value + Fraction(gap) else Standing.FOUND, None, None
 
-    def _in_whole_numbers(self, value: Fraction) -> tuple[Standing, Numbers | None]:
+    def _in_whole_numbers(self, value: Fraction) -> tuple[Standing, FloatArray | None]:
         asked = in_whole_numbers(self.least, float(value))
         left = self.until - time.monotonic()
         if asked is None or left <= 0:
             return Standing.FOUND, None
         whole, scale = asked
         whole.row(whole.cost, high=math.ceil(value * scale) - 1)
-        answer = ask_whole(whole, Effort(left, _COUNTED_S))
+        answer = ask_whole(whole, SearchEffort(left, _COUNTED_S))
         if answer.said is Said.INFEASIBLE:
             return Standing.CONFIRMED, None
         if answer.values is None:
             return Standing.FOUND, None
         return Standing.FOUND, np.array(answer.values, dtype=np.float64)
 
-    def _point(self, primal: Numbers) -> Numbers | None:
+    def _point(self, primal: FloatArray) -> FloatArray | None:
         """A point that holds, from a solver's; continuous columns are solved for again if need be."""
         if len(primal) != self.program.columns:
             return None
@@ -408,7 +408,7 @@ class _Mixed:
         asked = in_whole_numbers(self.least, math.inf)
         if asked is not None:
             left = max(self.until - time.monotonic(), 0.1)
-            if ask_whole(asked[0], Effort(left, _COUNTED_S)).said is Said.INFEASIBLE:
+            if ask_whole(asked[0], SearchEffort(left, _COUNTED_S)).said is Said.INFEASIBLE:
                 raise error
 
 
@@ -450,7 +450,7 @@ def in_whole_numbers(least: Least, cutoff: float) -> tuple[WholeProgram, int] | 
     return whole, scaled[1]
 
 
-def _scaled(values: Numbers, largest: Numbers) -> tuple[list[int], int] | None:
+def _scaled(values: FloatArray, largest: FloatArray) -> tuple[list[int], int] | None:
     """Whole multiples of values, and by how much they were multiplied; None if they get too large."""
     exact = [Fraction(v) for v in values.tolist()]
     scale = max((v.denominator for v in exact), default=1)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.solvers.programs.linear_program import LinearProgram, Numbers
+from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
 from shadowprice.solvers.programs.solution import (
     Infeasible,
     Solution,
@@ -168,7 +168,7 @@ class Highs:
         )  # fmt: skip
 
 
-class Outcome(StrEnum):
+class HighsEnding(StrEnum):
     """Ending of a linear programme, as HiGHS reports it."""
 
     OPTIMAL = "optimal"
@@ -192,10 +192,10 @@ class Vertex:
     iterations : int
     """
 
-    outcome: Outcome
+    outcome: HighsEnding
     value: float
-    primal: Numbers = field(repr=False)
-    duals: Numbers = field(repr=False)
+    primal: FloatArray = field(repr=False)
+    duals: FloatArray = field(repr=False)
     iterations: int
 
 
@@ -230,18 +230,20 @@ class Series:
         _pass(series._highs, relaxed)
         return series
 
-    def rows(self, lower: Numbers, upper: Numbers) -> None:
+    def rows(self, lower: FloatArray, upper: FloatArray) -> None:
         """Add rows without entries."""
         empty, none = np.zeros(len(lower), dtype=np.int32), np.zeros(0, dtype=np.int32)
         self._highs.addRows(len(lower), lower, upper, 0, empty, none, np.zeros(0))
 
-    def row(self, lower: float, upper: float, columns: NDArray[np.int32], values: Numbers) -> None:
+    def row(
+        self, lower: float, upper: float, columns: NDArray[np.int32], values: FloatArray
+    ) -> None:
         """Add a row."""
         self._highs.addRow(lower, upper, len(columns), columns, values)
 
     def columns(
-        self, costs: Numbers, upper: Numbers, rows: Sequence[NDArray[np.int64]],
-        entries: Sequence[Numbers],
+        self, costs: FloatArray, upper: FloatArray, rows: Sequence[NDArray[np.int64]],
+        entries: Sequence[FloatArray],
     ) -> None:  # fmt: skip
         """Add columns from 0 to some bounds, with entries in rows that are there."""
         lengths = np.array([len(part) for part in rows], dtype=np.int64)
@@ -252,11 +254,11 @@ class Series:
             np.concatenate([*entries, np.zeros(0)]),
         )  # fmt: skip
 
-    def bounds(self, columns: NDArray[np.int32], lower: Numbers, upper: Numbers) -> None:
+    def bounds(self, columns: NDArray[np.int32], lower: FloatArray, upper: FloatArray) -> None:
         """Change bounds of columns."""
         self._highs.changeColsBounds(len(columns), columns, lower, upper)
 
-    def costs(self, columns: NDArray[np.int32], costs: Numbers) -> None:
+    def costs(self, columns: NDArray[np.int32], costs: FloatArray) -> None:
         """Change costs of columns."""
         self._highs.changeColsCost(len(columns), columns, costs)
 
@@ -283,7 +285,7 @@ class Series:
         steps = max(int(info.simplex_iteration_count), 0)
         if status == kinds.kOptimal:
             return Vertex(
-                Outcome.OPTIMAL,
+                HighsEnding.OPTIMAL,
                 float(info.objective_function_value),
                 np.array(found.col_value),
                 np.array(found.row_dual),
@@ -293,7 +295,7 @@ class Series:
         if status == kinds.kInfeasible:
             _, there, values = highs.getDualRay()
             ray = np.array(values) if there else ray
-        outcome = Outcome.INFEASIBLE if status == kinds.kInfeasible else Outcome.UNKNOWN
+        outcome = HighsEnding.INFEASIBLE if status == kinds.kInfeasible else HighsEnding.UNKNOWN
         return Vertex(outcome, float("nan"), np.zeros(0), ray, steps)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass
@@ -28,22 +28,22 @@ class LinearProgram:
     integer : ndarray of bool, shape (columns,)
     """
 
-    cost: Numbers
+    cost: FloatArray
     offset: float
     maximise: bool
-    lower: Numbers
-    upper: Numbers
-    row_lower: Numbers
-    row_upper: Numbers
+    lower: FloatArray
+    upper: FloatArray
+    row_lower: FloatArray
+    row_upper: FloatArray
     start: NDArray[np.int32] = field(repr=False)
     index: NDArray[np.int32] = field(repr=False)
-    value: Numbers = field(repr=False)
+    value: FloatArray = field(repr=False)
     integer: NDArray[np.bool_] = field(repr=False)
 
     @classmethod
     def of(
-        cls, cost: Numbers, lower: Numbers, upper: Numbers, table: Numbers, row_lower: Numbers,
-        row_upper: Numbers, *, maximise: bool = False, whole: bool = False,
+        cls, cost: FloatArray, lower: FloatArray, upper: FloatArray, table: FloatArray, row_lower: FloatArray,
+        row_upper: FloatArray, *, maximise: bool = False, whole: bool = False,
     ) -> LinearProgram:  # fmt: skip
         """A programme from a dense table of coefficients, shape (rows, columns).
 

@@ -27,8 +27,8 @@ from shadowprice.solvers.programs.exact import (
     violation,
     whole_point,
 )
-from shadowprice.solvers.programs.highs import Outcome, Series
-from shadowprice.solvers.programs.linear_program import Numbers
+from shadowprice.solvers.programs.highs import HighsEnding, Series
+from shadowprice.solvers.programs.linear_program import FloatArray
 
 PER_NODE = 20
 """Simplex iterations that the rest of the work of a node counts for."""
@@ -49,7 +49,7 @@ class Tree:
     """
 
     bound: Fraction | float
-    better: Numbers | None
+    better: FloatArray | None
     nodes: int
 
 
@@ -92,9 +92,9 @@ def prove(least: Least, known: Fraction | None, gap: float, *, work: float, unti
         vertex = series.solve(time_limit_s=until - time.monotonic())
         count += 1
         done += (vertex.iterations + PER_NODE) * size
-        if vertex.outcome is Outcome.INFEASIBLE and _empty(least, vertex.duals, lower, upper):
+        if vertex.outcome is HighsEnding.INFEASIBLE and _empty(least, vertex.duals, lower, upper):
             continue
-        if vertex.outcome is Outcome.OPTIMAL:
+        if vertex.outcome is HighsEnding.OPTIMAL:
             bound = lifted(least, safe_bound(least, sign * vertex.duals, lower, upper))
             if bound >= enough:
                 shown = min(shown, bound)
@@ -109,14 +109,16 @@ def prove(least: Least, known: Fraction | None, gap: float, *, work: float, unti
     return Tree(shown, None, count)
 
 
-def _empty(least: Least, ray: Numbers, lower: Numbers, upper: Numbers) -> bool:
+def _empty(least: Least, ray: FloatArray, lower: FloatArray, upper: FloatArray) -> bool:
     """True if multipliers show that a box holds no point."""
     if len(ray) != least.program.rows:
         return blocked(least, lower, upper)
     return any(safe_bound(least, y, lower, upper, farkas=True) > 0 for y in (ray, -ray))
 
 
-def _better(least: Least, primal: Numbers, known: Fraction | None, gap: float) -> Numbers | None:
+def _better(
+    least: Least, primal: FloatArray, known: Fraction | None, gap: float
+) -> FloatArray | None:
     point = whole_point(least.program, primal)
     if point is None or violation(least, point) > 1.0:
         return None
@@ -124,8 +126,8 @@ def _better(least: Least, primal: Numbers, known: Fraction | None, gap: float) -
 
 
 def _split(
-    least: Least, primal: Numbers, lower: Numbers, upper: Numbers
-) -> list[tuple[Numbers, Numbers]] | None:
+    least: Least, primal: FloatArray, lower: FloatArray, upper: FloatArray
+) -> list[tuple[FloatArray, FloatArray]] | None:
     """Two boxes, the more promising one last; None if no integer column can be split."""
     open_ = np.flatnonzero(least.program.integer & (lower < upper))
     if not len(open_):

@@ -11,7 +11,7 @@ Terms = Mapping[int, int]
 
 
 @dataclass(frozen=True)
-class Row:
+class WholeRow:
     """A linear row.
 
     Parameters
@@ -69,7 +69,7 @@ class WholeProgram:
 
     lower: list[int] = field(default_factory=list)
     upper: list[int] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[WholeRow] = field(default_factory=list)
     cumulatives: list[Cumulative] = field(default_factory=list)
     single: list[list[int]] = field(default_factory=list)
     cost: dict[int, int] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class WholeProgram:
         only_if: int | None = None,
     ) -> None:  # fmt: skip
         """Add a row low <= terms <= high, where a variable is 1 if one is given."""
-        self.rows.append(Row(terms, low, high, only_if))
+        self.rows.append(WholeRow(terms, low, high, only_if))
 
     def value(self, values: Sequence[int]) -> int:
         """Cost of values."""
@@ -111,7 +111,7 @@ class WholeProgram:
         )
 
 
-def _keeps(row: Row, values: Sequence[int]) -> bool:
+def _keeps(row: WholeRow, values: Sequence[int]) -> bool:
     if row.only_if is not None and not values[row.only_if]:
         return True
     total = sum(c * values[k] for k, c in row.terms.items())
@@ -162,7 +162,7 @@ class WholeAnswer:
 
 
 @dataclass(frozen=True)
-class Effort:
+class SearchEffort:
     """Time limits and settings of a search of whole numbers.
 
     Parameters

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.speeds.profile import Profile
 from shadowprice.instances.speeds.sensitivity import Sensitivity
-from shadowprice.solvers.synergy.servers import ROUNDING, Ask
+from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest
 
 
 class Demands:
@@ -34,7 +34,7 @@ class Demands:
         self._sensitivity, self.size, self.share = sensitivity, size, share
         self._found: dict[tuple[int, int], tuple[float, float]] = {}
 
-    def ask(self, job: int, gpus: int) -> Ask:
+    def ask(self, job: int, gpus: int) -> ResourceRequest:
         """Best-case demand of a job.
 
         Raises
@@ -45,12 +45,12 @@ class Demands:
         key = (int(self._sensitivity.of[job]), gpus)
         if key not in self._found:
             self._found[key] = self._best(self._sensitivity.profiles[key[0]], gpus)
-        return Ask(job, gpus, *self._found[key])
+        return ResourceRequest(job, gpus, *self._found[key])
 
-    def proportional(self, job: int, gpus: int) -> Ask:
+    def proportional(self, job: int, gpus: int) -> ResourceRequest:
         """The GPU-proportional share; checks the profile as :meth:`ask` does."""
         self.floor(job)
-        return Ask(job, gpus, *self.share)
+        return ResourceRequest(job, gpus, *self.share)
 
     def profile_of(self, job: int) -> int:
         """Number of a job's profile."""

@@ -11,7 +11,12 @@ from typing import Protocol
 
 from shadowprice.errors import PolicyError
 from shadowprice.solvers.synergy.demands import Demands
-from shadowprice.solvers.synergy.servers import Ask, Servers, place_best_fit, place_first_fit
+from shadowprice.solvers.synergy.servers import (
+    ResourceRequest,
+    Servers,
+    place_best_fit,
+    place_first_fit,
+)
 
 
 class Mechanism(Protocol):
@@ -25,18 +30,18 @@ class Mechanism(Protocol):
     def skips(self) -> bool:
         """True if it may skip a job although there are enough GPUs; it is then given all jobs."""
 
-    def place(self, asks: Sequence[Ask], servers: Servers, demands: Demands) -> None:
+    def place(self, asks: Sequence[ResourceRequest], servers: Servers, demands: Demands) -> None:
         """Place jobs, in order of priority, beside those that hold servers already."""
 
 
 @dataclass(frozen=True)
-class Proportional:
+class ProportionalMechanism:
     """CPUs and memory in proportion to GPUs; packed by fewest free GPUs. Places every job; O(n s)."""
 
     fair: bool = field(default=True, init=False)
     skips: bool = field(default=False, init=False)
 
-    def place(self, asks: Sequence[Ask], servers: Servers, demands: Demands) -> None:
+    def place(self, asks: Sequence[ResourceRequest], servers: Servers, demands: Demands) -> None:
         """Place all jobs.
 
         Raises
@@ -62,7 +67,7 @@ class Greedy:
     fair: bool = field(default=False, init=False)
     skips: bool = field(default=True, init=False)
 
-    def place(self, asks: Sequence[Ask], servers: Servers, demands: Demands) -> None:
+    def place(self, asks: Sequence[ResourceRequest], servers: Servers, demands: Demands) -> None:
         """Place whom it can."""
         for ask in asks:
             place_first_fit(servers, ask)

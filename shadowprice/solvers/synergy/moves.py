@@ -12,22 +12,22 @@ from shadowprice.errors import PolicyError
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.state import State
-from shadowprice.solvers.synergy.servers import Grant
+from shadowprice.solvers.synergy.servers import ServerGrant
 
 
-def grants_of(state: State) -> dict[int, Grant]:
+def grants_of(state: State) -> dict[int, ServerGrant]:
     """Grants of running jobs; jobs of Synergy have as much on each server for each GPU."""
     grants = {}
     for job, pieces in state.running.items():
         cpus, memory_gb = state.amounts[job][0]
         gpus = pieces[0][1]
-        grants[job] = Grant(pieces, cpus / gpus, memory_gb / gpus)
+        grants[job] = ServerGrant(pieces, cpus / gpus, memory_gb / gpus)
     return grants
 
 
 def kept_in_place(
-    plan: Mapping[int, Grant], running: Mapping[int, Pieces], size: NDArray[np.int64]
-) -> dict[int, Grant]:
+    plan: Mapping[int, ServerGrant], running: Mapping[int, Pieces], size: NDArray[np.int64]
+) -> dict[int, ServerGrant]:
     """The plan with servers of equal size exchanged so that most GPUs stay with their jobs.
 
     A maximum-weight assignment of the plan's servers to those there are; O(s^3 + pieces).
@@ -45,7 +45,7 @@ def kept_in_place(
         where[alike] = alike[columns]
     to: list[int] = where.tolist()
     return {
-        job: Grant(
+        job: ServerGrant(
             tuple(sorted((to[server], gpus) for server, gpus in grant.pieces)),
             grant.cpus,
             grant.memory_gb,
@@ -54,7 +54,7 @@ def kept_in_place(
     }
 
 
-def carry_out(state: State, decision: Decision, plan: Mapping[int, Grant]) -> None:
+def carry_out(state: State, decision: Decision, plan: Mapping[int, ServerGrant]) -> None:
     """Stop who is not in the plan or moves, adjust who stays, start the others.
 
     Raises
@@ -67,7 +67,7 @@ def carry_out(state: State, decision: Decision, plan: Mapping[int, Grant]) -> No
         if grant is None or sorted(grant.pieces) != sorted(pieces):
             decision.stop(job)
             continue
-        amounts = Grant(pieces, grant.cpus, grant.memory_gb).amounts
+        amounts = ServerGrant(pieces, grant.cpus, grant.memory_gb).amounts
         if amounts != state.amounts[job]:
             decision.adjust(job, amounts)
     stopped = set(decision.stops)

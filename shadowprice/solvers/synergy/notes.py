@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
 from shadowprice.instances.speeds.sensitivity import proportional_share
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.state import State
 from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.orders import STARVED_S
 
 
 @dataclass
-class Book:
+class SynergyNotes:
     """Notes of one run.
 
     Attributes
@@ -35,7 +35,7 @@ class Book:
     _starved: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, state: State, policy: str) -> Book:
+    def of(cls, state: State, policy: str) -> SynergyNotes:
         """The notes of a run, made at its first decision.
 
         Raises
@@ -43,12 +43,12 @@ class Book:
         PolicyError
             If jobs have profiles and GPUs are of several types.
         """
-        found: Book | None = state.memory.get("synergy")
+        found: SynergyNotes | None = state.memory.get("synergy")
         if found is None:
             found = state.memory["synergy"] = cls(_demands(state, policy))
         return found
 
-    def starved(self, state: State, live: Live) -> NDArray[np.bool_]:
+    def starved(self, state: State, live: JobColumns) -> NDArray[np.bool_]:
         """Mask of the live jobs that have ever waited for longer than :data:`STARVED_S`."""
         self._starved.difference_update(state.finished)
         self._starved.update(live.jobs[live.waited_s > STARVED_S].tolist())

@@ -33,7 +33,7 @@ from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.programs.solution import SolverOptions
 from shadowprice.solvers.synergy.demands import Demands, share_speed
-from shadowprice.solvers.synergy.servers import ROUNDING, Ask, Grant, Servers
+from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, ServerGrant, Servers
 from shadowprice.solvers.synergy.tune import Tune
 
 INTEGRAL = 1e-6
@@ -41,7 +41,7 @@ INTEGRAL = 1e-6
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenAmounts:
     """Result of stage 1: the chosen amounts, and their value and bound.
 
     Parameters
@@ -54,7 +54,7 @@ class Chosen:
         Points of all jobs' profiles, and those left after dropping.
     """
 
-    asks: tuple[Ask, ...]
+    asks: tuple[ResourceRequest, ...]
     value: float
     bound: float
     points: int
@@ -85,7 +85,7 @@ class Opt:
     fair: bool = field(default=False, init=False)
     skips: bool = field(default=False, init=False)
 
-    def place(self, asks: Sequence[Ask], servers: Servers, demands: Demands) -> None:
+    def place(self, asks: Sequence[ResourceRequest], servers: Servers, demands: Demands) -> None:
         """Place all of some jobs; beside those that hold servers already, if there are any."""
         if servers.held or not asks:
             Tune().place(asks, servers, demands)
@@ -97,8 +97,11 @@ class Opt:
 
 
 def choose(
-    asks: Iterable[Ask], servers: Servers, demands: Demands, options: SolverOptions | None = None
-) -> Chosen:
+    asks: Iterable[ResourceRequest],
+    servers: Servers,
+    demands: Demands,
+    options: SolverOptions | None = None,
+) -> ChosenAmounts:
     """Stage 1 for these jobs on all servers.
 
     Raises
@@ -120,14 +123,14 @@ def choose(
     if not len(found.primal):
         raise SolverError("Synergy-OPT: stage 1 found no choice in time")
     counts = np.rint(found.primal).astype(np.int64)
-    asked: list[Ask] = []
+    asked: list[ResourceRequest] = []
     for number, (_, gpus) in enumerate(kinds):
         rows = np.repeat(np.flatnonzero(kind == number), counts[kind == number])
         for job, row in zip(members[kinds[number]], rows.tolist(), strict=True):
-            asked.append(Ask(job, gpus, float(points[row, 0]), float(points[row, 1])))
+            asked.append(ResourceRequest(job, gpus, float(points[row, 0]), float(points[row, 1])))
     sizes = [demands.profile(p).speed.size * len(members[p, g]) for p, g in kinds]
     kept = sum(length * len(members[each]) for length, each in zip(lengths, kinds, strict=True))
-    return Chosen(tuple(asked), found.objective, found.bound, sum(sizes), kept)
+    return ChosenAmounts(tuple(asked), found.objective, found.bound, sum(sizes), kept)
 
 
 def _choices(
@@ -175,7 +178,9 @@ def undominated(profile: Profile, share: tuple[float, float], gpus: int) -> NDAr
     return np.stack([cpus[kept], memory[kept], speed[kept]], axis=1)
 
 
-def place_chosen(asks: Sequence[Ask], servers: Servers, time_limit_s: float = 60.0) -> list[Ask]:
+def place_chosen(
+    asks: Sequence[ResourceRequest], servers: Servers, time_limit_s: float = 60.0
+) -> list[ResourceRequest]:
     """Stage 2: hold what its vertex places whole; returns the at most 3 s jobs that it does not.
 
     Raises
@@ -183,12 +188,12 @@ def place_chosen(asks: Sequence[Ask], servers: Servers, time_limit_s: float = 60
     SolverError
         If no vertex was found in time.
     """
-    members: dict[tuple[int, float, float], list[Ask]] = defaultdict(list)
+    members: dict[tuple[int, float, float], list[ResourceRequest]] = defaultdict(list)
     for ask in asks:
         members[ask.gpus, ask.cpus, ask.memory_gb].append(ask)
     kinds = list(members)
     x = _vertex(kinds, [len(members[each]) for each in kinds], servers, time_limit_s)
-    left: list[Ask] = []
+    left: list[ResourceRequest] = []
     for number, key in enumerate(kinds):
         left += _deal(members[key], x[:, number], servers)
     return left
@@ -218,7 +223,9 @@ def _vertex(
     return np.clip(compiled.value(found, model.x), 0.0, None)
 
 
-def _deal(asks: list[Ask], x: NDArray[np.float64], servers: Servers) -> list[Ask]:
+def _deal(
+    asks: list[ResourceRequest], x: NDArray[np.float64], servers: Servers
+) -> list[ResourceRequest]:
     """Hold jobs of one kind as x says where that is whole jobs or whole GPUs; returns the others.
 
     x is right to the solver's tolerance only: what would overstep a server by it is left out.
@@ -229,7 +236,7 @@ def _deal(asks: list[Ask], x: NDArray[np.float64], servers: Servers) -> list[Ask
         for _ in range(int(whole[server])):
             if waiting and _all_fit(servers, waiting[-1], ((server, waiting[-1].gpus),)):
                 ask = waiting.pop()
-                servers.hold(ask.job, Grant(((server, ask.gpus),), ask.cpus, ask.memory_gb))
+                servers.hold(ask.job, ServerGrant(((server, ask.gpus),), ask.cpus, ask.memory_gb))
     if not waiting:
         return []
     slots = (x - whole) * waiting[0].gpus
@@ -241,7 +248,7 @@ def _deal(asks: list[Ask], x: NDArray[np.float64], servers: Servers) -> list[Ask
     for ask in waiting:
         pieces = _from_spare(spare, ask.gpus)
         if _all_fit(servers, ask, pieces):
-            servers.hold(ask.job, Grant(pieces, ask.cpus, ask.memory_gb))
+            servers.hold(ask.job, ServerGrant(pieces, ask.cpus, ask.memory_gb))
         else:
             left.append(ask)
     return left
@@ -259,5 +266,5 @@ def _from_spare(spare: dict[int, int], gpus: int) -> Pieces:
     return tuple(pieces)
 
 
-def _all_fit(servers: Servers, ask: Ask, pieces: Pieces) -> bool:
+def _all_fit(servers: Servers, ask: ResourceRequest, pieces: Pieces) -> bool:
     return all(servers.slots(server, ask.cpus, ask.memory_gb) >= gpus for server, gpus in pieces)

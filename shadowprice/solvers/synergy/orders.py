@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.policy import Knowledge
 
 STARVED_S = 1000 * 3600.0
@@ -41,7 +41,7 @@ class Columns:
         Best-case demand of every resource that is counted, as a share of the cluster.
     """
 
-    live: Live
+    live: JobColumns
     now_s: float
     gain: NDArray[np.float64]
     fair: bool
@@ -86,7 +86,7 @@ def _tetris(columns: Columns) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Order:
+class JobOrder:
     """An order.
 
     Parameters
@@ -110,12 +110,12 @@ class Order:
 
 
 ORDERS = {
-    "fifo": Order(_fifo, told=False, boosts=False),
-    "srtf": Order(_srtf, told=True),
-    "srtf-share": Order(_srtf_share, told=True),
-    "las": Order(_las, told=False),
-    "ftf": Order(_ftf, told=True),
-    "drf": Order(_drf, told=False),
-    "tetris": Order(_tetris, told=True),
+    "fifo": JobOrder(_fifo, told=False, boosts=False),
+    "srtf": JobOrder(_srtf, told=True),
+    "srtf-share": JobOrder(_srtf_share, told=True),
+    "las": JobOrder(_las, told=False),
+    "ftf": JobOrder(_ftf, told=True),
+    "drf": JobOrder(_drf, told=False),
+    "tetris": JobOrder(_tetris, told=True),
 }
 """By name; each of the same meaning on jobs without profiles, by their GPUs alone."""

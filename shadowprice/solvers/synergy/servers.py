@@ -16,7 +16,7 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ResourceRequest:
     """Request of a job: GPUs, and CPUs and memory [GB] for each of them.
 
     Parameters
@@ -33,13 +33,13 @@ class Ask:
     cpus: float
     memory_gb: float
 
-    def with_amounts(self, cpus: float, memory_gb: float) -> Ask:
+    def with_amounts(self, cpus: float, memory_gb: float) -> ResourceRequest:
         """The same gang with other CPUs and memory for each GPU."""
-        return Ask(self.job, self.gpus, cpus, memory_gb)
+        return ResourceRequest(self.job, self.gpus, cpus, memory_gb)
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class ServerGrant:
     """Grant of a job: GPUs by server, and CPUs and memory [GB] for each of them."""
 
     pieces: Pieces
@@ -74,12 +74,12 @@ class Servers:
         self.gpus = size.copy()
         self.cpus = size * share[0]
         self.memory_gb = size * share[1]
-        self.held: dict[int, Grant] = {}
+        self.held: dict[int, ServerGrant] = {}
         self._on: list[set[int]] = [set() for _ in range(len(size))]
 
     @classmethod
     def holding(
-        cls, size: NDArray[np.int64], share: tuple[float, float], held: Mapping[int, Grant]
+        cls, size: NDArray[np.int64], share: tuple[float, float], held: Mapping[int, ServerGrant]
     ) -> Servers:
         """Servers on which jobs hold something already; O(servers + pieces)."""
         servers = cls(size, share)
@@ -87,7 +87,7 @@ class Servers:
             servers.hold(job, grant)
         return servers
 
-    def hold(self, job: int, grant: Grant) -> None:
+    def hold(self, job: int, grant: ServerGrant) -> None:
         """Take what a grant says, free or not."""
         self._change(grant, -1)
         self.held[job] = grant
@@ -98,7 +98,7 @@ class Servers:
         """Give a job other CPUs and memory for each of its GPUs, free or not."""
         before = self.held[job]
         self._change(before, 1)
-        self.held[job] = Grant(before.pieces, cpus, memory_gb)
+        self.held[job] = ServerGrant(before.pieces, cpus, memory_gb)
         self._change(self.held[job], -1)
 
     def jobs_on(self, server: int) -> Iterable[int]:
@@ -113,7 +113,7 @@ class Servers:
                 room = min(room, (float(free) + ROUNDING) // need)
         return max(int(room), 0)
 
-    def fits(self, ask: Ask) -> NDArray[np.bool_]:
+    def fits(self, ask: ResourceRequest) -> NDArray[np.bool_]:
         """On which servers all of an ask fits, shape (servers,)."""
         fits: NDArray[np.bool_] = (
             (self.gpus >= ask.gpus)
@@ -122,7 +122,7 @@ class Servers:
         )
         return fits
 
-    def _change(self, grant: Grant, sign: int) -> None:
+    def _change(self, grant: ServerGrant, sign: int) -> None:
         for server, gpus in grant.pieces:
             self.gpus[server] += sign * gpus
             self.cpus[server] += sign * gpus * grant.cpus
@@ -142,7 +142,7 @@ def first_first(servers: Servers) -> list[int]:
     return found
 
 
-def split(servers: Servers, ask: Ask, order: list[int]) -> Pieces | None:
+def split(servers: Servers, ask: ResourceRequest, order: list[int]) -> Pieces | None:
     """Give a gang GPU by GPU, as many on each server in turn as fit; None if they do not all fit."""
     left, pieces = ask.gpus, []
     for server in order:
@@ -155,7 +155,7 @@ def split(servers: Servers, ask: Ask, order: list[int]) -> Pieces | None:
     return None
 
 
-def place_best_fit(servers: Servers, ask: Ask) -> bool:
+def place_best_fit(servers: Servers, ask: ResourceRequest) -> bool:
     """PLACE: the server with the fewest free GPUs on which all fits, else split over several.
 
     Servers with the fewest free GPUs are split over first; a gang of one GPU is never split.
@@ -170,7 +170,7 @@ def place_best_fit(servers: Servers, ask: Ask) -> bool:
     return _held(servers, ask, pieces)
 
 
-def place_first_fit(servers: Servers, ask: Ask) -> bool:
+def place_first_fit(servers: Servers, ask: ResourceRequest) -> bool:
     """The first server on which all fits, else, for several GPUs, split in order of servers."""
     fits = servers.fits(ask)
     if fits.any():
@@ -180,13 +180,13 @@ def place_first_fit(servers: Servers, ask: Ask) -> bool:
     return _held(servers, ask, pieces)
 
 
-def place_by_gpu(servers: Servers, ask: Ask) -> bool:
+def place_by_gpu(servers: Servers, ask: ResourceRequest) -> bool:
     """GPU by GPU on the first servers where one fits, whether one server could take all or not."""
     return _held(servers, ask, split(servers, ask, first_first(servers)))
 
 
-def _held(servers: Servers, ask: Ask, pieces: Pieces | None) -> bool:
+def _held(servers: Servers, ask: ResourceRequest, pieces: Pieces | None) -> bool:
     if pieces is None:
         return False
-    servers.hold(ask.job, Grant(pieces, ask.cpus, ask.memory_gb))
+    servers.hold(ask.job, ServerGrant(pieces, ask.cpus, ask.memory_gb))
     return True

@@ -36,20 +36,20 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import choose_by_count, run_exactly
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
-from shadowprice.solvers.synergy.mechanisms import Greedy, Mechanism, Proportional
+from shadowprice.solvers.synergy.mechanisms import Greedy, Mechanism, ProportionalMechanism
 from shadowprice.solvers.synergy.moves import carry_out, grants_of, kept_in_place
-from shadowprice.solvers.synergy.notes import Book
+from shadowprice.solvers.synergy.notes import SynergyNotes
 from shadowprice.solvers.synergy.opt import Opt
-from shadowprice.solvers.synergy.orders import ORDERS, Columns, Order
-from shadowprice.solvers.synergy.servers import Ask, Servers
+from shadowprice.solvers.synergy.orders import ORDERS, Columns, JobOrder
+from shadowprice.solvers.synergy.servers import ResourceRequest, Servers
 from shadowprice.solvers.synergy.tune import Tune
 
 MECHANISMS: dict[str, Mechanism] = {
-    "proportional": Proportional(),
+    "proportional": ProportionalMechanism(),
     "greedy": Greedy(),
     "tune": Tune(),
     "opt": Opt(),
@@ -144,10 +144,10 @@ class InRounds(Protocol):
 
 
 def decide_in_rounds(
-    state: State, policy: InRounds, order: Order, mechanism: Mechanism
+    state: State, policy: InRounds, order: JobOrder, mechanism: Mechanism
 ) -> Decision:
     """A decision of Synergy's rounds; O(L log L) for L live jobs, and the mechanism's cost."""
-    book = Book.of(state, policy.name)
+    book = SynergyNotes.of(state, policy.name)
     book.stale |= bool(state.finished or state.arrived)
     decision = state.decision()
     if not state.running and not state.waiting:
@@ -164,7 +164,7 @@ def decide_in_rounds(
     return decision
 
 
-def _new_round(state: State, book: Book, order: Order, mechanism: Mechanism) -> Decision:
+def _new_round(state: State, book: SynergyNotes, order: JobOrder, mechanism: Mechanism) -> Decision:
     live = state.live()
     ranked = _ranked(state, book, live, order, fair=mechanism.fair)
     if book.demands is None:
@@ -179,7 +179,9 @@ def _new_round(state: State, book: Book, order: Order, mechanism: Mechanism) -> 
     return decision
 
 
-def _fill(state: State, book: Book, order: Order, mechanism: Mechanism, decision: Decision) -> None:
+def _fill(
+    state: State, book: SynergyNotes, order: JobOrder, mechanism: Mechanism, decision: Decision
+) -> None:
     """Start jobs that wait on GPUs that are free."""
     live = state.columns(state.waiting)
     ranked = _ranked(state, book, live, order, fair=mechanism.fair)
@@ -196,13 +198,17 @@ def _fill(state: State, book: Book, order: Order, mechanism: Mechanism, decision
         carry_out(state, decision, servers.held)
 
 
-def _asks(state: State, book: Book, jobs: NDArray[np.int64], *, fair: bool) -> list[Ask]:
+def _asks(
+    state: State, book: SynergyNotes, jobs: NDArray[np.int64], *, fair: bool
+) -> list[ResourceRequest]:
     assert book.demands is not None
     ask = book.demands.proportional if fair else book.demands.ask
     return [ask(job, state.gang[job]) for job in jobs.tolist()]
 
 
-def _ranked(state: State, book: Book, live: Live, order: Order, *, fair: bool) -> NDArray[np.int64]:
+def _ranked(
+    state: State, book: SynergyNotes, live: JobColumns, order: JobOrder, *, fair: bool
+) -> NDArray[np.int64]:
     """Positions in the live columns, highest priority first."""
     shares = (live.gpus / state.total_gpus)[:, None]
     gain = np.ones(len(live))
@@ -231,7 +237,7 @@ def _check_round(name: str, round_s: float) -> None:
 
 
 POLICIES = (
-    Synergy(name="synergy-proportional", mechanism=Proportional()),
+    Synergy(name="synergy-proportional", mechanism=ProportionalMechanism()),
     Synergy(name="synergy-greedy", mechanism=Greedy()),
     Synergy(name="synergy-tune", mechanism=Tune()),
     Synergy(name="synergy-opt", mechanism=Opt()),

@@ -23,7 +23,7 @@ from shadowprice.errors import PolicyError
 from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.servers import (
     ROUNDING,
-    Ask,
+    ResourceRequest,
     Servers,
     fewest_free_first,
     place_best_fit,
@@ -37,7 +37,7 @@ class Tune:
     fair: bool = field(default=False, init=False)
     skips: bool = field(default=False, init=False)
 
-    def place(self, asks: Iterable[Ask], servers: Servers, demands: Demands) -> None:
+    def place(self, asks: Iterable[ResourceRequest], servers: Servers, demands: Demands) -> None:
         """Place all of some jobs beside those that hold servers already.
 
         Raises
@@ -53,7 +53,7 @@ class Tune:
                 _place_cut_down(servers, ask)
 
 
-def _place_cut_down(servers: Servers, ask: Ask) -> None:
+def _place_cut_down(servers: Servers, ask: ResourceRequest) -> None:
     cpus, memory_gb = servers.share
     if ask.cpus > cpus + ROUNDING or ask.memory_gb > memory_gb + ROUNDING:
         ask = ask.with_amounts(cpus, memory_gb)
@@ -66,7 +66,7 @@ def _place_cut_down(servers: Servers, ask: Ask) -> None:
         )
 
 
-def make_room(servers: Servers, ask: Ask) -> None:
+def make_room(servers: Servers, ask: ResourceRequest) -> None:
     """Cut jobs down to their shares until an ask within its own share fits.
 
     Its GPUs are those of the first server with enough, else of those with the fewest free first.

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
 from shadowprice.solvers.tiresias.gittins_index import (
@@ -99,7 +99,11 @@ class Gittins2d(Las2d):
         return super().decide(state)
 
     def order(
-        self, state: State, live: Live, queue: NDArray[np.int64], service_s: NDArray[np.float64]
+        self,
+        state: State,
+        live: JobColumns,
+        queue: NDArray[np.int64],
+        service_s: NDArray[np.float64],
     ) -> NDArray[np.int64]:
         """Queue, then index (highest first), then first start and arrival; last queue without index."""
         attained = service_s * live.gpus

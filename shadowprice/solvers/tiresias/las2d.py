@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICK_S, up_to_grid
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
@@ -104,12 +104,16 @@ class Las2d:
         return decision
 
     def order(
-        self, state: State, live: Live, queue: NDArray[np.int64], service_s: NDArray[np.float64]
+        self,
+        state: State,
+        live: JobColumns,
+        queue: NDArray[np.int64],
+        service_s: NDArray[np.float64],
     ) -> NDArray[np.int64]:
         """Queue, then first start, then arrival."""
         return np.lexsort((live.jobs, live.first_start_s, queue))
 
-    def service_s(self, state: State, live: Live) -> NDArray[np.float64]:
+    def service_s(self, state: State, live: JobColumns) -> NDArray[np.float64]:
         """Executed time since the job last entered the first queue, after promotions [s]."""
         attained = live.attained_s
         if self.promote_knob == np.inf:
@@ -128,7 +132,7 @@ class Las2d:
     def _wake(
         self,
         state: State,
-        live: Live,
+        live: JobColumns,
         queue: NDArray[np.int64],
         service_s: NDArray[np.float64],
         decision: Decision,

@@ -18,7 +18,7 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.cli import app
 from shadowprice.errors import InputError
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measured_run import (
     LeaseTime,
     RealJob,
@@ -56,9 +56,9 @@ def jobs_of(rates: list[float], iterations: list[int]) -> Workload:
     )
 
 
-def as_if_real(outcome: Outcome, path: Path, policy: str, round_s: float) -> Ledger:
+def as_if_real(outcome: Outcome, path: Path, policy: str, round_s: float) -> RunLedger:
     """The ledger of a real run that went just as simulated."""
-    ledger = Ledger.create(path)
+    ledger = RunLedger.create(path)
     for key, value in {"nodes": NODES, "policy": policy, "round_s": round_s, "ended": True}.items():
         ledger.set(key, value)
     workload, schedule = outcome.instance.workload, outcome.schedule
@@ -207,13 +207,13 @@ def test_only_plain_leases_are_timed() -> None:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path: Path) -> RunLedger:
     workload = jobs_of([8.0, 16.0, 8.0], [800, 1600, 400])
     outcome = simulate_policy(workload, CLUSTER, "fifo", Semantics(round_s=10.0))
     return as_if_real(outcome, tmp_path / "run.db", "fifo", 10.0)
 
 
-def test_what_was_measured_is_simulated_by_one_command(ledger: Ledger, tmp_path: Path) -> None:
+def test_what_was_measured_is_simulated_by_one_command(ledger: RunLedger, tmp_path: Path) -> None:
     run = measured_run(ledger)
     directory = tmp_path / "measured"
     words = shlex.split(write_measured(run, directory))
@@ -229,7 +229,7 @@ def test_what_was_measured_is_simulated_by_one_command(ledger: Ledger, tmp_path:
     assert json.loads(result.stdout)["avg_jct_s"] == pytest.approx(replay(run).simulated_mean_s)
 
 
-def test_spread_runs_are_simulated_as_slow_as_they_were(ledger: Ledger, tmp_path: Path) -> None:
+def test_spread_runs_are_simulated_as_slow_as_they_were(ledger: RunLedger, tmp_path: Path) -> None:
     key = {
         "job": "j1",
         "model": "job:j1",
@@ -247,7 +247,7 @@ def test_spread_runs_are_simulated_as_slow_as_they_were(ledger: Ledger, tmp_path
     assert len(replay(run).frame) == 3
 
 
-def test_jobs_that_are_not_measured_are_told(ledger: Ledger) -> None:
+def test_jobs_that_are_not_measured_are_told(ledger: RunLedger) -> None:
     common = {"gpus": 1, "arrival_s": 0.0, "iterations": 100}
     ledger.add_job("blind", position=3, state="finished", step=100, finish_s=20.0, **common)
     ledger.event(99.0, "granted", "blind", 1, devices=["n0-0"], from_step=0, partner=None)
@@ -270,7 +270,7 @@ def test_jobs_that_are_not_measured_are_told(ledger: Ledger) -> None:
 
 
 def test_a_run_without_any_timed_step_can_be_simulated(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "run.db")
+    ledger = RunLedger.create(tmp_path / "run.db")
     for key, value in {"nodes": NODES, "policy": "fifo", "round_s": 0.0}.items():
         ledger.set(key, value)
     with pytest.raises(InputError, match="no job has done a step"):

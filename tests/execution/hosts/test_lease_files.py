@@ -31,7 +31,7 @@ from shadowprice.execution.hosts.lease_files import (
     void,
     write_order,
 )
-from shadowprice.execution.hosts.protocol import Device, Exit, LeaseKey, Order, Phase
+from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.supervision.files import read_json, take_lock, write_json, write_text
 from shadowprice.execution.supervision.processes import machine, process
 from support.host_conformance import living
@@ -42,11 +42,11 @@ ANY_FILE = settings(
 )
 
 
-def order(state: Path, **env: str) -> Order:
+def order(state: Path, **env: str) -> LaunchSpec:
     key = LeaseKey("job", 7, 1)
     directory = state / "jobs" / "job" / "leases" / key.folder
     device = (Device("localhost", 0, "localhost/cpu:0"),)
-    return Order(key, device, False, ("true",), env, directory, state, 30.0, 10.0)
+    return LaunchSpec(key, device, False, ("true",), env, directory, state, 30.0, 10.0)
 
 
 @pytest.fixture

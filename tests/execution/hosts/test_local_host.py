@@ -14,10 +14,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from shadowprice.errors import HostError, InputError
-from shadowprice.execution.hosts.local.claims import Claims, claims_folder
+from shadowprice.execution.hosts.local.claims import DeviceClaims, claims_folder
 from shadowprice.execution.hosts.local.discovery import find_gpus, normalised
 from shadowprice.execution.hosts.local.host import LocalHost
-from shadowprice.execution.hosts.protocol import Device, Host, LeaseKey, Order, Phase
+from shadowprice.execution.hosts.protocol import Device, Host, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.hosts.registry import host_names, open_host
 from support.host_conformance import HostCase, HostConformance, living
 
@@ -253,7 +253,7 @@ def test_a_gpu_stays_claimed_while_a_supervisor_lives(tmp_path: Path, claims: Pa
     key = LeaseKey("job", 1)
     directory = tmp_path / "one" / "jobs" / "job" / "leases" / key.folder
     argv = ("/bin/sh", "-c", "ls -l /proc/self/fd; exec sleep 600")
-    order = Order(key, node.devices, False, argv, {}, directory, tmp_path, 60.0, 5.0)
+    order = LaunchSpec(key, node.devices, False, argv, {}, directory, tmp_path, 60.0, 5.0)
     host.start([order])
     wait(host, key, Phase.RUNNING)
     running.pids = [1234]  # its own process
@@ -269,7 +269,7 @@ def test_a_gpu_stays_claimed_while_a_supervisor_lives(tmp_path: Path, claims: Pa
     wait(again, key, Phase.ENDED)
     assert str(claims) not in (directory / "output.log").read_text(), "the command has the claim"
     running.pids = []
-    later = Order(
+    later = LaunchSpec(
         LeaseKey("job", 2), node.devices, False, ("true",), {}, directory.parent / "e2-r0",
         tmp_path, 60.0, 5.0,
     )  # fmt: skip
@@ -319,7 +319,7 @@ def test_a_claim_dies_with_its_holder(claims: Path) -> None:
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        mine = Claims(claims, "mine")
+        mine = DeviceClaims(claims, "mine")
         assert mine.claim("GPU/0") is None
         assert mine.holder("GPU/0") == "other"
         holder.kill()

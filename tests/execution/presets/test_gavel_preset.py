@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.execution.presets.gavel.fifo import Fifo
+from shadowprice.execution.presets.gavel.fifo import PublishedFifo
 from shadowprice.execution.presets.gavel.policies import (
     POLICIES,
     PeerPolicy,
@@ -24,7 +24,7 @@ from shadowprice.execution.presets.gavel.policies import (
     isolated,
     replay,
 )
-from shadowprice.execution.presets.gavel.record import PeerRun
+from shadowprice.execution.presets.gavel.record import GavelSimulation
 from shadowprice.execution.presets.gavel.simulator import TYPE_ORDER, simulate_gavel
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.cluster import Cluster
@@ -35,7 +35,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.gavel.rounds import (
     Combinations,
-    Selection,
+    SelectedCombinations,
     fractions,
     priorities,
     select,
@@ -78,12 +78,12 @@ def instance_of(run: dict[str, Any]) -> Instance:
 
 
 @cache
-def executed(k: int) -> tuple[Instance, PeerRun]:
+def executed(k: int) -> tuple[Instance, GavelSimulation]:
     instance = instance_of(RUNS[k])
     return instance, simulate_gavel(instance, RUNS[k]["policy"], seed=RUNS[k]["seed"])
 
 
-def log_of(instance: Instance, run: PeerRun) -> list[Any]:
+def log_of(instance: Instance, run: GavelSimulation) -> list[Any]:
     """The rounds as the peer's log has them."""
     types = sorted(instance.cluster.gpu_types)
     return [
@@ -276,7 +276,7 @@ def small(
     return Instance(Cluster.parse(cluster), workload)
 
 
-def starts(run: PeerRun, job: int) -> float:
+def starts(run: GavelSimulation, job: int) -> float:
     return min(each.start_s for each in run.rounds for task in each.tasks if job in task.key)
 
 
@@ -367,7 +367,7 @@ def test_fifo_hands_types_on_in_order_of_arrival() -> None:
             gpu_types=("a", "b"), capacity=[1, 1], throughput=rates, id=ids
         )
 
-    fifo = Fifo(seed=0)
+    fifo = PublishedFifo(seed=0)
     two = problem(["0", "1"], [[1, 0], [1, 1]])
     # The first cannot run on the last type, is passed over, and comes second.
     assert fifo(two).tolist() == [[0, 0], [0, 1]]
@@ -472,7 +472,7 @@ def selections(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def chosen(case: dict[str, Any]) -> Selection:
+def chosen(case: dict[str, Any]) -> SelectedCombinations:
     return select(
         case["rows"],
         case["keys"],

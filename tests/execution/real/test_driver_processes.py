@@ -19,7 +19,7 @@ from shadowprice.execution.hosts.lease_files import read_supervisor
 from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.checkpoints import adopted
 from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
 from shadowprice.proofs.execution_log import verify_ledger
@@ -89,11 +89,11 @@ class Case:
             self.jobs, policy, "local:2", self.state, round_s=0.0, limits=LIMITS
         )
 
-    def execute(self, on_tick: Callable[[Ledger], None] | None = None) -> Any:
+    def execute(self, on_tick: Callable[[RunLedger], None] | None = None) -> Any:
         return execute(self.settings, on_tick)
 
     def events(self, kind: str, name: str | None = None) -> list[dict[str, Any]]:
-        ledger = Ledger.open(self.state / "run.db", readonly=True)
+        ledger = RunLedger.open(self.state / "run.db", readonly=True)
         events = [each for each in ledger.events() if each["kind"] == kind]
         ledger.close()
         return [each for each in events if name in (None, each["job"])]
@@ -121,11 +121,11 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Case]]:
         kill_left_over(each.state)
 
 
-def once(condition: Callable[[], bool], what: Callable[[], object]) -> Callable[[Ledger], None]:
+def once(condition: Callable[[], bool], what: Callable[[], object]) -> Callable[[RunLedger], None]:
     """Do something at the first look at the leases after which a condition holds."""
     done: list[object] = []
 
-    def tick(ledger: Ledger) -> None:
+    def tick(ledger: RunLedger) -> None:
         if not done and condition():
             done.append(what())
 
@@ -285,7 +285,7 @@ def motley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
         case.settings, policy="fifo-skip", limits=replace(LIMITS, grace_s=0.3, hang_s=30.0)
     )
 
-    def cancel(ledger: Ledger) -> None:
+    def cancel(ledger: RunLedger) -> None:
         said = case.lease("deaf") / "output.log"
         if not ledger.cancelled() and said.exists() and said.read_bytes() == b"up\n":
             ledger.update_job("deaf", cancel=1)
@@ -377,7 +377,7 @@ def test_rounds_without_a_change_restart_nothing(make: Callable[..., Case]) -> N
     pids: dict[str, set[tuple[int, int]]] = {"one": set(), "two": set()}
     serials: dict[str, set[int]] = {"one": set(), "two": set()}
 
-    def tick(ledger: Ledger) -> None:
+    def tick(ledger: RunLedger) -> None:
         for name in pids:
             found = read_supervisor(case.lease(name))
             if found is not None:
@@ -386,7 +386,7 @@ def test_rounds_without_a_change_restart_nothing(make: Callable[..., Case]) -> N
                 serials[name].add(lease["serial"])
 
     assert case.execute(tick).all_finished
-    ledger = Ledger.open(case.state / "run.db", readonly=True)
+    ledger = RunLedger.open(case.state / "run.db", readonly=True)
     turns = [call for call, _ in ledger.answers()].count("turn")
     ledger.close()
     assert turns >= 8  # 2.5 s of rounds of 0.25 s

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.errors import HostError, InputError, PolicyError
-from shadowprice.execution.hosts.protocol import Order
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.hosts.protocol import LaunchSpec
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.proofs.execution_log import verify_ledger
 from shadowprice.solvers.registry import policies
 from support.fake_host import two_nodes
@@ -65,7 +65,7 @@ def heal(run: FakeRun) -> None:
 
 def cancel(r: random.Random) -> Callable[[FakeRun], None]:
     def act(run: FakeRun) -> None:
-        ledger = Ledger.open(run.state / "run.db")
+        ledger = RunLedger.open(run.state / "run.db")
         row = r.choice(ledger.jobs())
         if row["state"] not in OVER:
             ledger.update_job(row["name"], cancel=1)
@@ -89,7 +89,7 @@ def scenario(path: Path, seed: int, policy: str) -> FakeRun:
     )  # fmt: skip
 
 
-def check(run: FakeRun, ledger: Ledger) -> None:
+def check(run: FakeRun, ledger: RunLedger) -> None:
     verify_ledger(run.state / "run.db")
     for row in ledger.jobs():
         assert row["state"] in OVER, log(ledger)
@@ -166,7 +166,7 @@ def test_killed_drivers_change_nothing_in_what_a_policy_decides(tmp_path: Path) 
 def test_an_unchanged_round_restarts_nothing(tmp_path: Path) -> None:
     run = FakeRun(tmp_path / "run", [job("a", 2000), job("b", 2000, 2)], "gavel")
     check(run, ledger := run.execute())
-    ledger = Ledger.open(run.state / "run.db", readonly=True)
+    ledger = RunLedger.open(run.state / "run.db", readonly=True)
     assert len(events(ledger, "granted")) == 2
     assert max(row["time_s"] for row in ledger.events()) > 20 * 4.0
 
@@ -176,13 +176,13 @@ def test_starts_that_take_longer_than_a_renewal(tmp_path: Path) -> None:
     run = FakeRun(tmp_path / "run", [job(name, 60) for name in "abc"])
     start = run.host.start
 
-    def slowly(orders: Sequence[Order]) -> None:
+    def slowly(orders: Sequence[LaunchSpec]) -> None:
         run.clock.time_s += 3.0
         start(orders)
 
     run.host.start = slowly  # type: ignore[method-assign]
     check(run, run.execute())
-    ledger = Ledger.open(run.state / "run.db", readonly=True)
+    ledger = RunLedger.open(run.state / "run.db", readonly=True)
     assert set(run.states(ledger).values()) == {"finished"}
 
 
@@ -238,7 +238,7 @@ def test_a_process_that_cannot_be_stopped_keeps_its_device(tmp_path: Path) -> No
     )  # fmt: skip
     with pytest.raises(HostError, match=r"jobs wait for devices that are kept aside since 600 s"):
         run.execute()
-    ledger = Ledger.open(run.state / "run.db", readonly=True)
+    ledger = RunLedger.open(run.state / "run.db", readonly=True)
     assert [row["data"]["device"] for row in events(ledger, "quarantined")] == ["n0/0"]
     assert len(events(ledger, "granted")) == 1
     verify_ledger(run.state / "run.db")
@@ -289,7 +289,7 @@ def test_another_job_file_does_not_resume_a_run(tmp_path: Path) -> None:
 
 def test_a_cancelled_job_is_over_wherever_it_is(tmp_path: Path) -> None:
     def cancel_both(run: FakeRun) -> None:
-        ledger = Ledger.open(run.state / "run.db")
+        ledger = RunLedger.open(run.state / "run.db")
         for name in ("runs", "waits", "later"):
             ledger.update_job(name, cancel=1)
         ledger.close()

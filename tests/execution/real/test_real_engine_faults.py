@@ -15,9 +15,9 @@ import pytest
 from shadowprice.errors import HostError, InputError, PolicyError
 from shadowprice.execution.hosts.protocol import LeaseKey
 from shadowprice.execution.real.driver import _wind_down
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.real_hosts import RealHosts
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.run import RealRun
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
 from shadowprice.proofs.execution_log import verify_ledger
@@ -227,7 +227,7 @@ def test_a_job_that_cannot_join_is_not_tried_without_pause(tmp_path: Path) -> No
     )  # fmt: skip
     with pytest.raises(HostError, match="kept aside"):
         run.execute()
-    ledger = Ledger.open(run.state / "run.db", readonly=True)
+    ledger = RunLedger.open(run.state / "run.db", readonly=True)
     joins = [row for row in events(ledger, "decided") if row["data"]["starts"]]
     assert len(joins) < 200, len(joins)
     assert run.states(ledger)["a"] == "finished"
@@ -256,9 +256,9 @@ def test_a_checkpoint_folder_that_cannot_be_copied_fails_the_job_only(tmp_path: 
 def test_the_end_of_a_driver_leaves_finished_jobs_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Run] = []
+    made: list[RealRun] = []
 
-    def noted(run: Run) -> RealHosts:
+    def noted(run: RealRun) -> RealHosts:
         made.append(run)
         return RealHosts(run)
 
@@ -271,7 +271,7 @@ def test_the_end_of_a_driver_leaves_finished_jobs_finished(
     run.faults.append((39.0, wind_down))
     with pytest.raises(KilledDriver):
         run.drive()
-    ledger = Ledger.open(run.state / "run.db", readonly=True)
+    ledger = RunLedger.open(run.state / "run.db", readonly=True)
     assert run.states(ledger)["a"] == "finished", log(ledger)
 
 
@@ -283,7 +283,7 @@ def test_a_ledger_that_was_not_even_made_is_made_again(
 
     for name in ("_settle", "set"):
         with monkeypatch.context() as patch:
-            patch.setattr(Ledger, name, killed)
+            patch.setattr(RunLedger, name, killed)
             with pytest.raises(KilledDriver):
                 open_ledger(tmp_path, {"policy": "fifo"})
     for suffix in ("", "-journal"):
@@ -332,7 +332,7 @@ def test_a_job_that_waited_and_was_cancelled_had_no_service(tmp_path: Path) -> N
         attained.update((row, state._attained_s[row]) for row in state.finished)
 
     def cancel(run: FakeRun) -> None:
-        ledger = Ledger.open(run.state / "run.db")
+        ledger = RunLedger.open(run.state / "run.db")
         ledger.update_job("b", cancel=1)
         ledger.close()
 
@@ -345,7 +345,7 @@ def test_a_job_that_waited_and_was_cancelled_had_no_service(tmp_path: Path) -> N
 
 
 def test_time_goes_on_from_whatever_was_written_down_last(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "run.db")
+    ledger = RunLedger.create(tmp_path / "run.db")
     ledger.event(3.0, "note")
     assert ledger.last_s() == 3.0
     ledger.sample(
@@ -393,7 +393,7 @@ def test_a_run_goes_on_when_the_disk_is_no_longer_full(tmp_path: Path) -> None:
     )
     watch = run._watch_writes
 
-    def watched(ledger: Ledger) -> None:
+    def watched(ledger: RunLedger) -> None:
         event = ledger.event
 
         def write(*about: Any, **data: Any) -> None:

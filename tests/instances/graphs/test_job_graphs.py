@@ -30,7 +30,7 @@ from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageM
 from shadowprice.instances.graphs.model_layers import Layer, LayeredModel
 from shadowprice.instances.graphs.published_models import (
     MODEL_NAMES,
-    Device,
+    ComputeDevice,
     Parallelism,
     balanced_groups,
     layered_model,
@@ -408,7 +408,7 @@ def test_graphs_that_are_none() -> None:
 
 # --- models by name -----------------------------------------------------------------------------
 
-V100 = Device(125e12, 0.4)
+V100 = ComputeDevice(125e12, 0.4)
 
 # Of the released models, heads for other tasks left out; GPT-3 as printed, in billions.
 PARAMETERS = {
@@ -569,7 +569,7 @@ def test_models_that_are_none() -> None:
     with pytest.raises(InputError, match="tensor is 0"):
         Parallelism(tensor=0)
     with pytest.raises(InputError, match=r"efficiency is 1\.5"):
-        Device(1e12, 1.5)
+        ComputeDevice(1e12, 1.5)
     with pytest.raises(InputError, match="batch is 0"):
         model_job_graph("resnet-18", Parallelism(), 0, V100)
     with pytest.raises(InputError, match="bytes_per_number is nan"):

@@ -19,7 +19,7 @@ from shadowprice.instances.generators.synergy import LONGEST_S, SHORTEST_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.profile_families import DEMANDS, Family, models_of
+from shadowprice.instances.speeds.profile_families import DEMANDS, ModelFamily, models_of
 from shadowprice.instances.speeds.profile_files import ANY_GANG, table_entry
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.workload import Workload
@@ -243,7 +243,7 @@ def test_the_generator_draws_its_law() -> None:
     jobs = generate("synergy", jobs=40_000, seed=1, jobs_per_hour=9.0)
     family = np.array([DEMANDS[model].family for model in jobs.model])
     for each, share in zip(
-        (Family.IMAGE, Family.LANGUAGE, Family.SPEECH), (0.2, 0.7, 0.1), strict=True
+        (ModelFamily.IMAGE, ModelFamily.LANGUAGE, ModelFamily.SPEECH), (0.2, 0.7, 0.1), strict=True
     ):
         assert np.mean(family == each) == pytest.approx(share, abs=0.012)
         for model in models_of(each):

@@ -13,7 +13,7 @@ from shadowprice.instances.speeds.locality import Locality
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.proofs.gandiva.matching import check_introspection, spells
 from shadowprice.solvers.gandiva.gandiva import Gandiva
-from shadowprice.solvers.gandiva.measured_rates import Measured
+from shadowprice.solvers.gandiva.measured_rates import MeasuredRates
 from shadowprice.solvers.gandiva.units import Unit
 from support.gandiva_runs import (
     QUANTUM_S,
@@ -96,7 +96,7 @@ def test_what_unknown_pairs_promise_is_judged_by_what_others_kept() -> None:
         ),
     )
     place = (0, 1, 1)
-    measured = Measured({0: 0.9, 1: 0.3}, {0: {place: 1.0}, 1: {place: 1.0}})
+    measured = MeasuredRates({0: 0.9, 1: 0.3}, {0: {place: 1.0}, 1: {place: 1.0}})
     measured.admit(state, [0, 1, 2])  # type: ignore[arg-type]
     assert measured.promise(place, ("a", 1), ("c", 1)) == 2.0
     pair = Unit([0, 1], 1, [1.0, 1.0], 0.0, ((0, 1),))

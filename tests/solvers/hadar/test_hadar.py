@@ -25,9 +25,9 @@ from shadowprice.proofs.hadar import competitive as hadar_competitive
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.hadar.commit_schedule import (
-    Book,
     Commitment,
-    Task,
+    CommittableJob,
+    CommittedLoad,
     best_schedule,
     commit,
     tasks_of,
@@ -43,8 +43,8 @@ from shadowprice.solvers.hadar.prices import (
     reserved_full_at,
 )
 from shadowprice.solvers.hadar.round_selection import (
+    NodeClasses,
     Request,
-    Shelves,
     find_alloc,
     place,
     select,
@@ -116,9 +116,9 @@ def request(gpus: int, rate: tuple[float, float], worth: float) -> Request:
     return Request(gpus, rates, worth * rates)
 
 
-def shelves_of(nodes: list[tuple[int, int]]) -> tuple[Shelves, NDArray[np.int64]]:
+def shelves_of(nodes: list[tuple[int, int]]) -> tuple[NodeClasses, NDArray[np.int64]]:
     lowest, highest = np.array([0.01, 0.02]), np.array([2.0, 1.0])
-    shelves = Shelves.of(sorted(set(nodes)), lowest, highest)
+    shelves = NodeClasses.of(sorted(set(nodes)), lowest, highest)
     return shelves, shelves.count([(kind, gpus, gpus) for kind, gpus in nodes])
 
 
@@ -160,7 +160,7 @@ def test_a_gang_prefers_one_node_where_communication_costs() -> None:
     assert spread.sum() == together.sum() == 4
 
 
-def recursion(shelves: Shelves, state: NDArray[np.int64], rest: list[Request]) -> float:
+def recursion(shelves: NodeClasses, state: NDArray[np.int64], rest: list[Request]) -> float:
     """The skip / take recursion of the paper."""
     if not rest:
         return 0.0
@@ -207,7 +207,7 @@ def test_gangs_keep_their_gpus_or_fit_by_type() -> None:
 @st.composite
 def markets(
     draw: st.DrawFn, most_jobs: int = 3, rounds: int = 3
-) -> tuple[list[Task], NDArray[np.int64], NDArray[np.int64], int]:
+) -> tuple[list[CommittableJob], NDArray[np.int64], NDArray[np.int64], int]:
     """A few tasks on two or three nodes of two types."""
     capacity = np.array(draw(st.lists(st.integers(1, 2), min_size=2, max_size=3)))
     kinds = np.array([0, 1, 0][: len(capacity)])
@@ -221,7 +221,7 @@ def markets(
         )
         worth, decay = draw(st.floats(0.1, 100.0)), draw(st.floats(0.3, 1.0))
         values = [worth * decay**number for number in range(rounds)]
-        tasks.append(Task.of(gpus, first, times, 1.0, values.__getitem__, rounds - 1))
+        tasks.append(CommittableJob.of(gpus, first, times, 1.0, values.__getitem__, rounds - 1))
     return tasks, capacity, kinds, rounds
 
 
@@ -229,7 +229,7 @@ Move = tuple[int, ...]
 
 
 def schedules(
-    task: Task, capacity: NDArray[np.int64], kinds: NDArray[np.int64]
+    task: CommittableJob, capacity: NDArray[np.int64], kinds: NDArray[np.int64]
 ) -> list[tuple[float, dict[int, Move]]]:
     """Every schedule of a task: utility, and GPUs by node for its rounds."""
     moves: list[tuple[int, Move]] = []
@@ -255,7 +255,7 @@ def schedules(
 
 
 def brute_force(
-    tasks: list[Task], capacity: NDArray[np.int64], kinds: NDArray[np.int64], rounds: int
+    tasks: list[CommittableJob], capacity: NDArray[np.int64], kinds: NDArray[np.int64], rounds: int
 ) -> Fraction:
     """The largest total utility, by trying all schedules of all tasks."""
     choices = [sorted(schedules(t, capacity, kinds), key=lambda s: -s[0]) for t in tasks]
@@ -287,10 +287,10 @@ def cost_of(held: dict[int, Move], prices: NDArray[np.float64]) -> float:
 
 @given(market=markets(), seed=st.integers(0, 99))
 def test_the_schedule_found_has_the_largest_payoff_of_all_that_fit(
-    market: tuple[list[Task], NDArray[np.int64], NDArray[np.int64], int], seed: int
+    market: tuple[list[CommittableJob], NDArray[np.int64], NDArray[np.int64], int], seed: int
 ) -> None:
     tasks, capacity, kinds, rounds = market
-    book = Book(capacity, kinds)
+    book = CommittedLoad(capacity, kinds)
     load = book.load(0, rounds)
     load += np.random.default_rng(seed).integers(0, capacity + 1, size=load.shape)
     bounds = UtilityBounds(np.array([0.1, 0.2]), np.array([10.0, 5.0]), known=True)
@@ -312,7 +312,7 @@ def test_the_schedule_found_has_the_largest_payoff_of_all_that_fit(
 
 
 def assert_is_a_schedule(
-    task: Task, made: Commitment, free: NDArray[np.int64], kinds: NDArray[np.int64]
+    task: CommittableJob, made: Commitment, free: NDArray[np.int64], kinds: NDArray[np.int64]
 ) -> None:
     done = 0
     for number, pieces in made.rounds:
@@ -325,7 +325,7 @@ def assert_is_a_schedule(
 
 
 def assert_theorem(
-    market: tuple[list[Task], NDArray[np.int64], NDArray[np.int64], int], reserved: bool
+    market: tuple[list[CommittableJob], NDArray[np.int64], NDArray[np.int64], int], reserved: bool
 ) -> None:
     tasks, capacity, kinds, rounds = market
     if not any(schedules(task, capacity, kinds) for task in tasks):
@@ -345,7 +345,7 @@ def assert_theorem(
 
 def assert_dual_feasible(
     found: hadar_certificate.Certificate,
-    tasks: list[Task],
+    tasks: list[CommittableJob],
     capacity: NDArray[np.int64],
     kinds: NDArray[np.int64],
 ) -> None:
@@ -361,7 +361,7 @@ def assert_dual_feasible(
 
 @given(market=markets(), reserved=st.booleans())
 def test_committing_once_earns_what_the_theorem_says(
-    market: tuple[list[Task], NDArray[np.int64], NDArray[np.int64], int], reserved: bool
+    market: tuple[list[CommittableJob], NDArray[np.int64], NDArray[np.int64], int], reserved: bool
 ) -> None:
     assert_theorem(market, reserved)
 
@@ -370,15 +370,15 @@ def test_committing_once_earns_what_the_theorem_says(
 @settings(max_examples=5_000)
 @given(market=markets(4), reserved=st.booleans())
 def test_committing_once_earns_what_the_theorem_says_on_thousands(
-    market: tuple[list[Task], NDArray[np.int64], NDArray[np.int64], int], reserved: bool
+    market: tuple[list[CommittableJob], NDArray[np.int64], NDArray[np.int64], int], reserved: bool
 ) -> None:
     assert_theorem(market, reserved)
 
 
 def test_published_prices_admit_what_does_not_fit() -> None:
     """One GPU of two is sold; a gang of two worth a thousand times more is refused by capacity."""
-    small = Task.of(1, 0, (1.0,), 1.0, [1.0].__getitem__, 0)
-    large = Task.of(2, 0, (1.0,), 1.0, [1000.0].__getitem__, 0)
+    small = CommittableJob.of(1, 0, (1.0,), 1.0, [1.0].__getitem__, 0)
+    large = CommittableJob.of(2, 0, (1.0,), 1.0, [1000.0].__getitem__, 0)
     capacity, kinds = np.array([2]), np.array([0])
     ran = hadar_competitive.commit_once([small, large], capacity, kinds, 1, reserved=False)
     assert ran.earned == 1
@@ -403,7 +403,7 @@ def test_the_finite_demand_factor() -> None:
 
 
 def test_a_certificate_refuses_wrong_prices_and_impossible_earnings() -> None:
-    task = Task.of(1, 0, (1.0,), 1.0, [1.0].__getitem__, 0)
+    task = CommittableJob.of(1, 0, (1.0,), 1.0, [1.0].__getitem__, 0)
     one, kinds = np.array([1]), np.array([0])
     with pytest.raises(VerificationError, match="negative"):
         hadar_certificate.certify([task], one, kinds, np.array([[-1.0]]), Fraction(1))
@@ -415,7 +415,7 @@ def test_a_certificate_refuses_wrong_prices_and_impossible_earnings() -> None:
 
 @given(market=markets(2))
 def test_the_relaxed_payoff_is_an_upper_bound(
-    market: tuple[list[Task], NDArray[np.int64], NDArray[np.int64], int],
+    market: tuple[list[CommittableJob], NDArray[np.int64], NDArray[np.int64], int],
 ) -> None:
     tasks, capacity, kinds, rounds = market
     prices = np.random.default_rng(rounds).uniform(0, 5, (rounds, len(capacity)))
@@ -550,7 +550,7 @@ def test_committed_jobs_never_lose_their_slots(seed: int, u_max: float) -> None:
 def test_commitments_never_exceed_the_capacity() -> None:
     instance = random_instance(1, 30, SMALL)
     utility = effective_throughput(instance, 360.0, 400)
-    book = Book(instance.cluster.gpus_per_node, instance.cluster.type_of_node)
+    book = CommittedLoad(instance.cluster.gpus_per_node, instance.cluster.type_of_node)
     bounds = UtilityBounds(np.full(3, 1e-3), np.full(3, 10.0), known=True)
     prices = ExponentialPrices.of(bounds, book.type_of_node, book.capacity)
     made = commit(tasks_of(instance, utility), book, prices, labels=64)

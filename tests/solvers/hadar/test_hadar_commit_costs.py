@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 import shadowprice as sp
 from shadowprice.analysis.decision_time import first_decisions_s
 from shadowprice.solvers.hadar.commit_schedule import (
-    Book,
-    Menu,
-    Task,
+    CommittableJob,
+    CommittedLoad,
+    RoundCosts,
     best_schedule,
     by_labels,
     by_level,
     commit,
 )
 from shadowprice.solvers.hadar.committed import HadarCommitted
-from shadowprice.solvers.hadar.node_classes import Wanted
+from shadowprice.solvers.hadar.node_classes import GangRequest
 from shadowprice.solvers.hadar.prices import ExponentialPrices, UtilityBounds
 
 TYPES = 3
@@ -39,29 +39,29 @@ class Falling:
         return self.scale / (number + 1 - self.first)
 
 
-def random_task(rng: np.random.Generator, first: int, *, types: int = TYPES) -> Task:
+def random_task(rng: np.random.Generator, first: int, *, types: int = TYPES) -> CommittableJob:
     base = float(rng.lognormal(7.5, 1.0))
     times = base * rng.choice([1.0, 1.7, 2.0, 5.0, math.inf], types)
     times[int(rng.integers(types))] = base
     value = Falling(float(rng.lognormal(4, 2)), first)
     gang = int(rng.choice([1, 2, 4]))
-    return Task.of(gang, first, times.tolist(), 360.0, value, first + 10_000)
+    return CommittableJob.of(gang, first, times.tolist(), 360.0, value, first + 10_000)
 
 
-def random_prices(rng: np.random.Generator, book: Book) -> ExponentialPrices:
+def random_prices(rng: np.random.Generator, book: CommittedLoad) -> ExponentialPrices:
     """Whole multiples of 1/16 where a node is empty, so that many costs are equal."""
     lowest = rng.integers(1, 4, TYPES) / 16
     bounds = UtilityBounds(lowest, lowest * rng.choice([1.0, 16.0, 256.0], TYPES), known=True)
     return ExponentialPrices.of(bounds, book.type_of_node, book.capacity)
 
 
-def random_book(rng: np.random.Generator) -> Book:
+def random_book(rng: np.random.Generator) -> CommittedLoad:
     nodes = int(rng.integers(1, 7))
-    return Book(rng.choice([1, 2, 4, 8], nodes), rng.integers(0, TYPES, nodes))
+    return CommittedLoad(rng.choice([1, 2, 4, 8], nodes), rng.integers(0, TYPES, nodes))
 
 
 def cheapest(
-    load: NDArray[np.int64], book: Book, prices: ExponentialPrices, wanted: Wanted
+    load: NDArray[np.int64], book: CommittedLoad, prices: ExponentialPrices, wanted: GangRequest
 ) -> float:
     """Cost of the cheapest gang in a round, GPU by GPU."""
     price = prices.at(load)
@@ -81,7 +81,9 @@ def test_costs_that_are_kept_are_those_of_the_present_load_and_prices(seed: int)
     book = random_book(rng)
     prices = random_prices(rng, book)
     asked = [
-        Wanted(int(rng.choice([1, 2, 4])), tuple(rng.random(TYPES) < 0.7), bool(rng.random() < 0.8))
+        GangRequest(
+            int(rng.choice([1, 2, 4])), tuple(rng.random(TYPES) < 0.7), bool(rng.random() < 0.8)
+        )
         for _ in range(3)
     ]
     for step in range(8):
@@ -101,13 +103,13 @@ def test_costs_that_are_kept_are_those_of_the_present_load_and_prices(seed: int)
         assert found[-1] == pytest.approx(cheapest(0 * load[0], book, prices, wanted), rel=1e-12)
 
 
-def loaded_menu(rng: np.random.Generator) -> tuple[Task, Menu]:
+def loaded_menu(rng: np.random.Generator) -> tuple[CommittableJob, RoundCosts]:
     """A task after some others were served, or before rounds of costs in no order."""
     book = random_book(rng)
     prices = random_prices(rng, book)
     commit([random_task(rng, 0) for _ in range(6)], book, prices, labels=0)
     task = random_task(rng, int(rng.integers(0, 3)))
-    menu = Menu(task, book, prices, fits=True)
+    menu = RoundCosts(task, book, prices, fits=True)
     if rng.random() < 0.5:
         least = task.gpus * prices.lowest.min()
         menu.costs = least * rng.choice([1, 2, 3, 5, 8, math.inf], (60, len(menu.levels)))
@@ -154,10 +156,10 @@ def test_rounds_that_are_passed_over_would_not_have_paid(seed: int) -> None:
 
 def test_rounds_far_ahead_are_not_looked_at() -> None:
     """What is free of load and no better than the first of its kind is not in the menu."""
-    book = Book(np.array([4]), np.array([0]))
+    book = CommittedLoad(np.array([4]), np.array([0]))
     prices = ExponentialPrices(np.array([1.0]), np.array([10.0]), book.capacity)
-    task = Task.of(4, 3, (720.0,), 360.0, lambda _: 100.0, 100_000)
-    assert len(Menu(task, book, prices, fits=True).costs) == 2
+    task = CommittableJob.of(4, 3, (720.0,), 360.0, lambda _: 100.0, 100_000)
+    assert len(RoundCosts(task, book, prices, fits=True).costs) == 2
     made = best_schedule(task, book, prices)
     assert made is not None
     assert [number for number, _ in made.rounds] == [3, 4]

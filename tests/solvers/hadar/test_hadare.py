@@ -29,9 +29,9 @@ from shadowprice.proofs.hadar.copies_work import verify_forks
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.srtf import Srtf
 from shadowprice.solvers.hadar.copies import (
-    FirstCome,
+    ByArrival,
+    CopyOrder,
     ForkView,
-    Order,
     Payoff,
     ShortestFirst,
     assign,
@@ -40,7 +40,7 @@ from shadowprice.solvers.hadar.copies import (
 )
 
 TYPES = ("v100", "p100", "k80")
-ORDERS: list[Order] = [Payoff(), ShortestFirst(), FirstCome()]
+ORDERS: list[CopyOrder] = [Payoff(), ShortestFirst(), ByArrival()]
 
 
 @st.composite
@@ -88,7 +88,7 @@ def small(**changes: object) -> tuple[Instance, Forks]:
         gpu_types=("v100", "k80"),
     )
     instance = Instance(Cluster.parse("1x1:v100,1x1:k80"), workload)
-    options = HadarE(order=FirstCome(), round_s=10.0, restart_s=1.0, aggregation_s=0.5)
+    options = HadarE(order=ByArrival(), round_s=10.0, restart_s=1.0, aggregation_s=0.5)
     return instance, simulate_hadare(instance, replace(options, **changes)).record
 
 
@@ -145,12 +145,12 @@ def test_fewer_copies_than_nodes_leave_nodes_idle() -> None:
 
 @given(
     instance=instances(max_nodes=1),
-    policy=st.sampled_from([(Srtf(), ShortestFirst()), (Fifo(), FirstCome())]),
+    policy=st.sampled_from([(Srtf(), ShortestFirst()), (Fifo(), ByArrival())]),
     round_s=st.sampled_from([7.0, 16.0]),
 )
 def test_on_one_node_it_is_the_run_without_forks(
     instance: Instance,
-    policy: tuple[Srtf | Fifo, Order],
+    policy: tuple[Srtf | Fifo, CopyOrder],
     round_s: float,
 ) -> None:
     """The engine on gangs of the whole node, served in the same order round by round."""
@@ -323,7 +323,7 @@ def test_a_node_that_a_job_could_do_without_goes_to_the_next() -> None:
     rooms = {(0, 0): 2, (0, 1): 100, (1, 0): 5, (1, 1): 5}
     grants = assign(
         two_jobs(),
-        FirstCome(),
+        ByArrival(),
         np.array([0, 1]),
         lambda position: range(2),
         lambda position, node, several: rooms[position, node],
@@ -479,7 +479,7 @@ def test_local_sgd_is_a_function_of_its_seed_and_learns() -> None:
     assert one.steps.tolist() == [40, 70]
     assert (one.averages > 0).all()
     by_switch = simulate_hadare(
-        instance, HadarE(order=FirstCome(), round_s=10.0, restart_s=1.0, local_sgd=True, seed=3)
+        instance, HadarE(order=ByArrival(), round_s=10.0, restart_s=1.0, local_sgd=True, seed=3)
     ).losses
     assert by_switch is not None
     assert by_switch.steps.tolist() == [40, 70]
@@ -532,7 +532,7 @@ def test_metrics_of_forks_by_hand() -> None:
         gpu_types=("k80", "v100"),
     )
     instance = Instance(Cluster.parse("1x1:k80,1x1:v100"), workload)
-    options = HadarE(order=FirstCome(), round_s=10.0, restart_s=0.0)
+    options = HadarE(order=ByArrival(), round_s=10.0, restart_s=0.0)
     record = simulate_hadare(instance, options).record
     found = hadar_metrics.of_forks(instance, record)
     # The first runs from 0 to 20, the second from 20 to 25 with 5 and 10 steps.

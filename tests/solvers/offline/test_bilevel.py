@@ -11,39 +11,43 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shadowprice.analysis.adversary.family import Case, Family, Job
-from shadowprice.analysis.adversary.judge import Effort, Judge
+from shadowprice.analysis.adversary.family import FamilyInstance, FamilyJob, InstanceFamily
+from shadowprice.analysis.adversary.judge import Judge, JudgeEffort
 from shadowprice.analysis.adversary.search import adversary
 from shadowprice.analysis.simulate import simulate_policy
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.workload import Workload
-from shadowprice.models.bilevel import RULES, Limits, build
+from shadowprice.models.bilevel import RULES, InstanceLimits, build
 from shadowprice.solvers import registry
 from shadowprice.solvers.offline.worst_case import worst_list
 from shadowprice.solvers.programs.compile import compile_model
 
 
-def all_cases(limits: Limits) -> Iterator[Case]:
+def all_cases(limits: InstanceLimits) -> Iterator[FamilyInstance]:
     """Every instance within the limits whose first job arrives at 0."""
     kinds = list(product(range(1, limits.max_work + 1), range(1, limits.widest + 1)))
     later = combinations_with_replacement(range(limits.max_arrival + 1), limits.jobs - 1)
     for arrivals in later:
         for jobs in product(kinds, repeat=limits.jobs):
             rows = zip((0, *arrivals), jobs, strict=True)
-            yield Case(tuple(Job(arrival, work, gpus) for arrival, (work, gpus) in rows))
+            yield FamilyInstance(
+                tuple(FamilyJob(arrival, work, gpus) for arrival, (work, gpus) in rows)
+            )
 
 
-def by_force(policy: str, limits: Limits, goal: Objective) -> Fraction:
-    family = Family(limits.jobs, limits.gpus, limits.max_arrival, limits.max_work, limits.widest)
+def by_force(policy: str, limits: InstanceLimits, goal: Objective) -> Fraction:
+    family = InstanceFamily(
+        limits.jobs, limits.gpus, limits.max_arrival, limits.max_work, limits.widest
+    )
     judge = Judge(policy, goal, family)
     return max(judge.ratio(case) for case in all_cases(limits))
 
 
-SMALL = Limits(jobs=3, gpus=2, max_arrival=1, max_work=3, widest=2)
-SMALLER = Limits(jobs=3, gpus=2, max_arrival=1, max_work=2, widest=2)
-TINY = Limits(jobs=3, gpus=2, max_arrival=0, max_work=2, widest=2)
-THREE_GPUS = Limits(jobs=3, gpus=3, max_arrival=2, max_work=2, widest=3)
+SMALL = InstanceLimits(jobs=3, gpus=2, max_arrival=1, max_work=3, widest=2)
+SMALLER = InstanceLimits(jobs=3, gpus=2, max_arrival=1, max_work=2, widest=2)
+TINY = InstanceLimits(jobs=3, gpus=2, max_arrival=0, max_work=2, widest=2)
+THREE_GPUS = InstanceLimits(jobs=3, gpus=3, max_arrival=2, max_work=2, widest=3)
 
 
 @pytest.mark.parametrize("flow", [False, True])
@@ -60,15 +64,20 @@ THREE_GPUS = Limits(jobs=3, gpus=3, max_arrival=2, max_work=2, widest=3)
         pytest.param("sjf", THREE_GPUS, marks=pytest.mark.slow),
     ],
 )
-def test_three_jobs_by_force(policy: str, limits: Limits, flow: bool) -> None:
+def test_three_jobs_by_force(policy: str, limits: InstanceLimits, flow: bool) -> None:
     found = worst_list(policy, limits, flow=flow)
     goal = Objective.FLOW if flow else Objective.COMPLETION
     assert found.proven
     assert found.ratio == by_force(policy, limits, goal)
     # The instance that it names has that ratio, by the engine and by enumeration.
-    family = Family(limits.jobs, limits.gpus, limits.max_arrival, limits.max_work, limits.widest)
+    family = InstanceFamily(
+        limits.jobs, limits.gpus, limits.max_arrival, limits.max_work, limits.widest
+    )
     rows = zip(found.arrival, found.work, found.gpus, strict=True)
-    assert Judge(policy, goal, family).ratio(Case(tuple(Job(*row) for row in rows))) == found.ratio
+    assert (
+        Judge(policy, goal, family).ratio(FamilyInstance(tuple(FamilyJob(*row) for row in rows)))
+        == found.ratio
+    )
 
 
 kinds = st.tuples(st.integers(0, 1), st.integers(1, 2), st.integers(1, 2))
@@ -105,26 +114,26 @@ def test_the_rules_leave_the_policy_no_choice(
 
 def test_a_single_gpu_and_all_at_once_leave_nothing_to_gain_for_shortest_first() -> None:
     # Smith 1956: SPT is optimal.
-    found = worst_list("sjf", Limits(jobs=3, gpus=1, max_arrival=0, max_work=3, widest=1))
+    found = worst_list("sjf", InstanceLimits(jobs=3, gpus=1, max_arrival=0, max_work=3, widest=1))
     assert found.proven
     assert found.ratio == 1
 
 
 def test_the_adversary_uses_it_and_says_that_it_is_proven() -> None:
-    family = Family(jobs=3, gpus=2, max_arrival=1, max_work=3)
-    found = adversary("fifo", family, method="bilevel", effort=Effort(budget_s=60))
+    family = InstanceFamily(jobs=3, gpus=2, max_arrival=1, max_work=3)
+    found = adversary("fifo", family, method="bilevel", effort=JudgeEffort(budget_s=60))
     assert found.ratio == Fraction(11, 6)
     assert found.hard.provenance["worst_of_family"] is True
 
 
 def test_what_is_not_covered_is_refused_by_name() -> None:
-    limits = Limits(jobs=3, gpus=2, max_arrival=1, max_work=3, widest=2)
+    limits = InstanceLimits(jobs=3, gpus=2, max_arrival=1, max_work=3, widest=2)
     with pytest.raises(InputError, match="'srtf' is not covered, expected one of fifo"):
         worst_list("srtf", limits)
     with pytest.raises(InputError, match="expected at most 6000"):
-        worst_list("fifo", Limits(jobs=8, gpus=8, max_arrival=50, max_work=20, widest=8))
+        worst_list("fifo", InstanceLimits(jobs=8, gpus=8, max_arrival=50, max_work=20, widest=8))
     with pytest.raises(InputError, match="makespan"):
-        adversary("fifo", Family(jobs=2), "makespan", method="bilevel")
+        adversary("fifo", InstanceFamily(jobs=2), "makespan", method="bilevel")
     with pytest.raises(SolverError, match="no instance found"):
         worst_list("fifo", limits, budget_s=0.0)
 

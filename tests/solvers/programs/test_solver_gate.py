@@ -41,7 +41,7 @@ from shadowprice.solvers.programs.solution import (
     Standing,
     Status,
 )
-from shadowprice.solvers.programs.whole import Cumulative, Effort, Said, WholeProgram
+from shadowprice.solvers.programs.whole import Cumulative, Said, SearchEffort, WholeProgram
 from support.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "solvers" / "programs" / "solver_corpus"))
@@ -468,7 +468,7 @@ def test_cp_sat_is_asked_again_with_other_parameters(monkeypatch: pytest.MonkeyP
         return honest(program, effort, parameters, hint=hint)
 
     monkeypatch.setattr(cp_sat, "_ask", fails_at_first)
-    answer = gate.ask_whole(three_runs(), Effort(10.0))
+    answer = gate.ask_whole(three_runs(), SearchEffort(10.0))
     assert (answer.said, answer.bound) == (Said.OPTIMAL, 2.0)
     assert asked[0][1]
     assert not asked[2][1]
@@ -481,9 +481,9 @@ def test_cp_sat_that_always_fails_or_lies_gives_no_answer(monkeypatch: pytest.Mo
         return replace(honest(*rest, **how), values=[0, 0, 0])
 
     monkeypatch.setattr(cp_sat, "_ask", lies)
-    assert gate.ask_whole(three_runs(), Effort(10.0)).said is Said.UNKNOWN
+    assert gate.ask_whole(three_runs(), SearchEffort(10.0)).said is Said.UNKNOWN
     monkeypatch.setattr(cp_sat, "_ask", None)
-    answer = gate.ask_whole(three_runs(), Effort(10.0))
+    answer = gate.ask_whole(three_runs(), SearchEffort(10.0))
     assert (answer.said, answer.values) == (Said.UNKNOWN, None)
 
 

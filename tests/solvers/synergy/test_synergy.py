@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.execution.presets.registry import preset
-from shadowprice.execution.presets.synergy.packing import Packing
+from shadowprice.execution.presets.synergy.packing import PublishedPacking
 from shadowprice.execution.presets.synergy.rounds import PeerJob
 from shadowprice.execution.presets.synergy.tuned import peer_jobs
 from shadowprice.instances.cluster import Cluster, Node
@@ -33,7 +33,7 @@ from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.moves import kept_in_place
 from shadowprice.solvers.synergy.opt import choose, place_chosen, undominated
 from shadowprice.solvers.synergy.orders import ORDERS, STARVED_S, Columns
-from shadowprice.solvers.synergy.servers import Ask, Grant, Servers
+from shadowprice.solvers.synergy.servers import ResourceRequest, ServerGrant, Servers
 from shadowprice.solvers.synergy.synergy import MECHANISMS
 from shadowprice.solvers.synergy.tune import Tune, make_room
 from support.paths import ROOT
@@ -56,7 +56,9 @@ def random_profile(rng: np.random.Generator) -> Profile:
     return Profile(axes[0], axes[1], speed)
 
 
-def random_case(seed: int, servers: int = 4, jobs: int = 24) -> tuple[list[Ask], Demands]:
+def random_case(
+    seed: int, servers: int = 4, jobs: int = 24
+) -> tuple[list[ResourceRequest], Demands]:
     """Jobs whose gangs together fit the GPUs of some servers, of one size or of several."""
     rng = np.random.default_rng(seed)
     size = rng.choice([8, 4, 3], rng.integers(1, servers + 1))
@@ -77,7 +79,7 @@ def random_case(seed: int, servers: int = 4, jobs: int = 24) -> tuple[list[Ask],
 # The floor.
 
 
-def tune_keeps_the_floor(asks: list[Ask], demands: Demands) -> bool:
+def tune_keeps_the_floor(asks: list[ResourceRequest], demands: Demands) -> bool:
     servers = Servers(demands.size, demands.share)
     Tune().place(asks, servers, demands)
     return synergy_floor.check(servers, asks, demands)
@@ -110,7 +112,7 @@ def test_jobs_that_come_later_are_placed_beside_the_others(seed: int, name: str)
     assert synergy_floor.check(servers, asks, demands)
 
 
-def eight_gpus(asks: list[Ask]) -> Demands:
+def eight_gpus(asks: list[ResourceRequest]) -> Demands:
     """A server of 8 GPUs; speeds are 2 with the ask, 1 with the share, 0.5 with less of anything."""
     profiles = []
     for ask in asks:
@@ -148,7 +150,7 @@ ORDERED = [
 def test_the_published_rule_takes_the_largest_first(
     by: str, jobs: list[tuple[int, float, float]], places: bool
 ) -> None:
-    asks = [Ask(k, *job) for k, job in enumerate(jobs)]
+    asks = [ResourceRequest(k, *job) for k, job in enumerate(jobs)]
     demands = eight_gpus(asks)
     assert synergy_floor.published_places(asks, demands) == places
     keys = [(ask.gpus, ask.gpus * ask.cpus, ask.gpus * ask.memory_gb) for ask in asks]
@@ -156,7 +158,7 @@ def test_the_published_rule_takes_the_largest_first(
     signs = [1 if k == turned else -1 for k in range(3)]
     order = sorted(asks, key=lambda ask: [s * x for s, x in zip(signs, keys[ask.job], strict=True)])
     peers = [PeerJob(ask.job, ask.gpus, 0.0, 1.0, 1, ask, 1.0) for ask in order]
-    packing = Packing(demands.size, demands.share)
+    packing = PublishedPacking(demands.size, demands.share)
     if places:
         with pytest.raises(PolicyError, match="the published simulator stops here"):
             packing.plan(peers, fair=False)
@@ -174,14 +176,14 @@ def test_the_published_rule_holds_for_comparable_demands(seed: int) -> None:
 
 def test_cutting_a_spread_job_makes_room_on_its_other_server_too() -> None:
     servers = Servers(np.array([8, 8]), SHARE)
-    servers.hold(0, Grant(((0, 1), (1, 1)), 12.0, 20.0))
+    servers.hold(0, ServerGrant(((0, 1), (1, 1)), 12.0, 20.0))
     for job in range(1, 5):
-        servers.hold(job, Grant(((0, 1),), 3.0, 20.0))
+        servers.hold(job, ServerGrant(((0, 1),), 3.0, 20.0))
     for job in (5, 6):
-        servers.hold(job, Grant(((1, 1),), 3.0, 240.0))
-    make_room(servers, Ask(7, 1, 3.0, 20.0))
+        servers.hold(job, ServerGrant(((1, 1),), 3.0, 240.0))
+    make_room(servers, ResourceRequest(7, 1, 3.0, 20.0))
     # The spread job has CPUs to give on server 0, and takes 42.5 GB more on server 1, which is full.
-    assert servers.held[0] == Grant(((0, 1), (1, 1)), *SHARE)
+    assert servers.held[0] == ServerGrant(((0, 1), (1, 1)), *SHARE)
     assert [servers.held[job].memory_gb for job in (5, 6)] == [62.5, 240.0]
     assert servers.cpus.tolist() == [9.0, 15.0]
     assert servers.memory_gb.tolist() == [357.5, 135.0]
@@ -189,7 +191,7 @@ def test_cutting_a_spread_job_makes_room_on_its_other_server_too() -> None:
 
 def test_too_many_gpus_are_refused() -> None:
     asks, demands = random_case(1)
-    more = [*asks, *(Ask(0, 8, 1.0, 10.0) for _ in range(5))]
+    more = [*asks, *(ResourceRequest(0, 8, 1.0, 10.0) for _ in range(5))]
     with pytest.raises(PolicyError, match="needs 8 GPUs"):
         Tune().place(more, Servers(demands.size, demands.share), demands)
 
@@ -276,10 +278,10 @@ SENSITIVITY = Sensitivity((SLOW, HUNGRY), np.array([1, 1, 1, 0, 0, 0]))
 def test_demands_are_cut_to_as_few_servers_as_the_gang_needs() -> None:
     demands = Demands(SENSITIVITY, np.array([8, 8]), SHARE)
     assert [demands.ask(0, gpus).cpus for gpus in (1, 2, 3, 4, 8, 9, 16)] == [12, 12, 6, 6, 3, 3, 3]
-    assert demands.ask(3, 1) == Ask(3, 1, 1.0, 20.0)
+    assert demands.ask(3, 1) == ResourceRequest(3, 1, 1.0, 20.0)
 
 
-def held(name: str, asks: list[Ask], servers: int = 1) -> dict[int, Grant]:
+def held(name: str, asks: list[ResourceRequest], servers: int = 1) -> dict[int, ServerGrant]:
     demands = Demands(SENSITIVITY, np.full(servers, 8), SHARE)
     where = Servers(demands.size, demands.share)
     MECHANISMS[name].place(asks, where, demands)
@@ -287,9 +289,14 @@ def held(name: str, asks: list[Ask], servers: int = 1) -> dict[int, Grant]:
 
 
 def test_greedy_skips_and_tune_shares() -> None:
-    hungry = [Ask(job, 1, 12.0, 62.5) for job in range(3)]
+    hungry = [ResourceRequest(job, 1, 12.0, 62.5) for job in range(3)]
     assert sorted(held("greedy", hungry)) == [0, 1]
-    assert sorted(held("greedy", [hungry[0], Ask(1, 1, 13.0, 62.5), Ask(3, 1, 1.0, 20.0)])) == [
+    assert sorted(
+        held(
+            "greedy",
+            [hungry[0], ResourceRequest(1, 1, 13.0, 62.5), ResourceRequest(3, 1, 1.0, 20.0)],
+        )
+    ) == [
         0,
         3,
     ]
@@ -299,7 +306,10 @@ def test_greedy_skips_and_tune_shares() -> None:
 
 
 def test_tune_lets_who_needs_little_lend_to_who_needs_much() -> None:
-    asks = [Ask(0, 1, 12.0, 62.5), *(Ask(job, 1, 1.0, 20.0) for job in (3, 4, 5))]
+    asks = [
+        ResourceRequest(0, 1, 12.0, 62.5),
+        *(ResourceRequest(job, 1, 1.0, 20.0) for job in (3, 4, 5)),
+    ]
     assert {job: grant.cpus for job, grant in held("tune", asks).items()} == {
         0: 12,
         3: 1,
@@ -312,8 +322,10 @@ def test_place_takes_the_fullest_server_and_splits_from_there() -> None:
     demands = Demands(SENSITIVITY, np.array([8, 8, 8]), SHARE)
     servers = Servers(demands.size, demands.share)
     for job, pieces in enumerate([((1, 6),), ((2, 3),), ((0, 4),)]):
-        servers.hold(job, Grant(pieces, 3.0, 62.5))
-    Tune().place([Ask(3, 1, 1.0, 20.0), Ask(4, 7, 3.0, 62.5)], servers, demands)
+        servers.hold(job, ServerGrant(pieces, 3.0, 62.5))
+    Tune().place(
+        [ResourceRequest(3, 1, 1.0, 20.0), ResourceRequest(4, 7, 3.0, 62.5)], servers, demands
+    )
     # The gang of 7 goes first and fits on no server: 2 of server 1, 4 of server 0, 1 of server 2.
     assert servers.held[4].pieces == ((1, 2), (0, 4), (2, 1))
     assert servers.held[3].pieces == ((2, 1),)
@@ -324,9 +336,9 @@ def test_whole_gangs_go_to_the_server_with_the_fewest_free_gpus() -> None:
         demands = Demands(SENSITIVITY, np.array([8, 8, 8]), SHARE)
         servers = Servers(demands.size, demands.share)
         for job, gpus in enumerate((4, 6, 5)):
-            servers.hold(10 + job, Grant(((job, gpus),), 3.0, 62.5))
+            servers.hold(10 + job, ServerGrant(((job, gpus),), 3.0, 62.5))
         # Free are 4, 2 and 3 GPUs; GREEDY takes the first server.
-        MECHANISMS[name].place([Ask(3, 1, 1.0, 20.0)], servers, demands)
+        MECHANISMS[name].place([ResourceRequest(3, 1, 1.0, 20.0)], servers, demands)
         assert servers.held[3].pieces == ((expected, 1),)
 
 
@@ -339,7 +351,7 @@ def test_most_gpus_stay_with_their_jobs(seed: int) -> None:
         return {job: ((int(rng.integers(5)), int(rng.integers(1, 3))),) for job in range(6)}
 
     running, planned = anywhere(), anywhere()
-    plan = {job: Grant(pieces, 1.0, 1.0) for job, pieces in planned.items()}
+    plan = {job: ServerGrant(pieces, 1.0, 1.0) for job, pieces in planned.items()}
     kept = kept_in_place(plan, running, size)
 
     def staying(where: dict[int, tuple[tuple[int, int], ...]]) -> int:

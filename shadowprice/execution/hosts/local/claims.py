@@ -38,7 +38,7 @@ def claims_folder() -> Path:
     return folder
 
 
-class Claims:
+class DeviceClaims:
     """Locks on devices, held while a driver or one of its supervisors lives.
 
     A lock belongs to the open file, which supervisors inherit. The file says whose it is, so that

@@ -17,16 +17,16 @@ from types import ModuleType
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.lease_files import read_text_tail
-from shadowprice.execution.hosts.local.claims import Claims, claims_folder
+from shadowprice.execution.hosts.local.claims import DeviceClaims, claims_folder
 from shadowprice.execution.hosts.local.discovery import FoundGpu, find_gpus, load_nvml
 from shadowprice.execution.hosts.protocol import (
     Device,
     Exit,
     FoundNode,
+    LaunchSpec,
     LeaseKey,
-    Order,
     Phase,
-    Seen,
+    RankStatus,
 )
 from shadowprice.execution.supervision.processes import TAG, send
 
@@ -101,7 +101,7 @@ class LocalHost:
         self._slots, self._nodes = slots, nodes
         self._nvml = nvml
         self._smi = smi
-        self._claims = Claims(claims, run_id)
+        self._claims = DeviceClaims(claims, run_id)
         self._claimed: frozenset[str] = frozenset()
         self._readers: dict[LeaseKey, lease_files.LeaseReader] = {}
         self._supervisors: dict[LeaseKey, int] = {}
@@ -163,7 +163,7 @@ class LocalHost:
             return False
         return any(variable.startswith(tag) for variable in variables)
 
-    def start(self, orders: Sequence[Order]) -> None:
+    def start(self, orders: Sequence[LaunchSpec]) -> None:
         """Start a supervisor for each order; one that cannot be started is seen as ended."""
         for order in orders:
             if order.key in self._readers:
@@ -176,7 +176,7 @@ class LocalHost:
                 self._refused[order.key] = Exit(127, "unstartable", detail=str(error))
                 lease_files.void(order.directory, str(error))
 
-    def _spawn(self, order: Order) -> int:
+    def _spawn(self, order: LaunchSpec) -> int:
         """Start a supervisor, in its own session, with the claims on its devices."""
         claims = [
             self._claims.claim(device.uuid, wait_s=0.2)
@@ -197,7 +197,7 @@ class LocalHost:
         finally:
             os.close(log)
 
-    def adopt(self, orders: Sequence[Order]) -> None:
+    def adopt(self, orders: Sequence[LaunchSpec]) -> None:
         """Go on with leases of an earlier driver; those that have not begun never begin."""
         for order in orders:
             self._readers[order.key] = lease_files.LeaseReader(order.directory)
@@ -217,13 +217,13 @@ class LocalHost:
             if key in self._supervisors and os.path.lexists(directory / "supervisor.json"):
                 send(self._supervisors[key], signal.SIGTERM)
 
-    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, Seen]:
+    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
         """Read the files of those that changed."""
         return {key: self._see(key) for key in keys}
 
-    def _see(self, key: LeaseKey) -> Seen:
+    def _see(self, key: LeaseKey) -> RankStatus:
         if key in self._refused:
-            return Seen(Phase.ENDED, exit=self._refused[key])
+            return RankStatus(Phase.ENDED, exit=self._refused[key])
         reader = self._reader(key)
         died = self._reap(key)
         seen = reader.see(doubt=died)

@@ -42,7 +42,7 @@ class Slot:
     visible: str
 
 
-class Claims:
+class SlotClaims:
     """Holds devices of a cluster in the name of a run.
 
     Its methods call Ray without a time-out of their own: they are to be called through

@@ -15,8 +15,8 @@ from shadowprice.execution.hosts.ray.calls import RayThread, import_ray
 from shadowprice.execution.hosts.ray.claims import (
     ACTOR_S,
     SLOT_S,
-    Claims,
     Slot,
+    SlotClaims,
     found_node,
     slots_of,
 )
@@ -35,7 +35,7 @@ RETURN_S = 5.0
 
 
 @dataclass
-class Node:
+class FleetNode:
     """A node that was discovered.
 
     Parameters
@@ -80,9 +80,9 @@ class Fleet:
         self._calls, self._state = calls, state
         self._tables = RayThread()  # of its own: leases must not wait for a head that hangs
         self._claims = calls.call(
-            "take an actor", lambda: Claims(self._ray, run, str(state)), 4 * ANSWER_S
+            "take an actor", lambda: SlotClaims(self._ray, run, str(state)), 4 * ANSWER_S
         )
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, FleetNode] = {}
         self._table: tuple[Member, ...] = ()
         self._table_s = -math.inf
         self._silent_s = math.inf  # since when the head does not answer
@@ -199,7 +199,7 @@ class Fleet:
         else:
             self._nodes[name].retry_s = time.monotonic() + RETURN_S
 
-    def _admit(self, new: Sequence[Member]) -> tuple[Node, ...]:
+    def _admit(self, new: Sequence[Member]) -> tuple[FleetNode, ...]:
         """Hold the devices of nodes, start their actors, clean up what earlier ones left there."""
         if not new:
             return ()
@@ -219,7 +219,7 @@ class Fleet:
         self._ask_all(agents, "sweep")
         self._ask_all(agents, "hold", lambda name: (list(groups[name]),))
         return tuple(
-            Node(
+            FleetNode(
                 member,
                 slots_of(member, groups[member.name], visible, abouts[member.name]["gpus"]),
                 agents[member.name],

@@ -16,7 +16,14 @@ from typing import Any
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.protocol import Exit, FoundNode, LeaseKey, Order, Phase, Seen
+from shadowprice.execution.hosts.protocol import (
+    Exit,
+    FoundNode,
+    LaunchSpec,
+    LeaseKey,
+    Phase,
+    RankStatus,
+)
 from shadowprice.execution.hosts.ray.calls import CONNECT_S, RayThread, connect, import_ray
 from shadowprice.execution.hosts.ray.fleet import Fleet
 from shadowprice.execution.supervision.files import ending, take_lock, write_json
@@ -62,8 +69,8 @@ class RayHost:
 
     def __init__(self, calls: RayThread, fleet: Fleet, *, ours: bool) -> None:
         self._calls, self._fleet, self._ours = calls, fleet, ours
-        self._orders: dict[LeaseKey, Order] = {}
-        self._seen: dict[LeaseKey, Seen] = {}
+        self._orders: dict[LeaseKey, LaunchSpec] = {}
+        self._seen: dict[LeaseKey, RankStatus] = {}
         self._deadline_s: dict[LeaseKey, float] = {}
         self._told_to_end: set[LeaseKey] = set()
         self._readers: dict[LeaseKey, lease_files.LeaseReader] = {}
@@ -78,7 +85,7 @@ class RayHost:
         """
         return self._fleet.discover()
 
-    def start(self, orders: Sequence[Order]) -> None:
+    def start(self, orders: Sequence[LaunchSpec]) -> None:
         """Have a supervisor started for each order; one that cannot be is seen as ended."""
         for order in orders:
             if order.key in self._orders:
@@ -88,13 +95,13 @@ class RayHost:
                 lease_files.write_order(self._with_devices(order))
             except OSError as error:
                 refused = Exit(127, "unstartable", detail=f"order not written: {error}")
-                self._seen[order.key] = Seen(Phase.ENDED, exit=refused)
+                self._seen[order.key] = RankStatus(Phase.ENDED, exit=refused)
         waiting = [order.key for order in orders if not self._is_over(order.key)]
         self._fleet.send("start", {name: (d,) for name, d in self._by_node(waiting).items()})
 
-    def _take(self, order: Order) -> None:
+    def _take(self, order: LaunchSpec) -> None:
         self._orders[order.key] = order
-        self._seen[order.key] = Seen(Phase.STARTING)
+        self._seen[order.key] = RankStatus(Phase.STARTING)
         self._touch(order.key)
 
     def _touch(self, key: LeaseKey) -> None:
@@ -103,7 +110,7 @@ class RayHost:
         lives_s = order.ttl_s + order.grace_s + CONFIRM_S
         self._deadline_s[key] = time.monotonic() + lives_s
 
-    def _with_devices(self, order: Order) -> Order:
+    def _with_devices(self, order: LaunchSpec) -> LaunchSpec:
         """An order whose command sees the devices as Ray numbers them."""
         visible = self._fleet.visible(order.node)
         shown = ",".join(visible.get(device.uuid, "") for device in order.devices)
@@ -120,7 +127,7 @@ class RayHost:
             directories.setdefault(order.node, []).append(str(order.directory))
         return directories
 
-    def adopt(self, orders: Sequence[Order]) -> None:
+    def adopt(self, orders: Sequence[LaunchSpec]) -> None:
         """Go on with leases of an earlier driver; those that have not begun never begin."""
         for order in orders:
             self._take(order)
@@ -143,7 +150,7 @@ class RayHost:
             if self._orders[key].node not in answered:
                 lease_files.ask_stop(self._orders[key].directory, grace_s, reason)
 
-    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, Seen]:
+    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
         """Ask each node once; of lost nodes, and of what they left, the files tell."""
         live = [key for key in keys if not self._is_over(self._known(key))]
         lost = [key for key in live if self._fleet.is_lost(self._orders[key].node)]
@@ -164,10 +171,10 @@ class RayHost:
             if directory in told:
                 phase, report, ended = told[directory]
                 exit_ = Exit(*ended) if ended is not None else None
-                self._seen[key] = Seen(Phase(phase), report, exit_)
+                self._seen[key] = RankStatus(Phase(phase), report, exit_)
                 self._told_to_end.discard(key)
 
-    def _see_lost(self, key: LeaseKey) -> Seen:
+    def _see_lost(self, key: LeaseKey) -> RankStatus:
         """A lease of a node that does not answer, by its files on the shared storage."""
         order = self._orders[key]
         if key not in self._told_to_end:
@@ -180,9 +187,9 @@ class RayHost:
             seen = self._bury_lost(order, seen)
         if seen.phase is Phase.ENDED:
             return seen
-        return Seen(Phase.LOST, seen.report)
+        return RankStatus(Phase.LOST, seen.report)
 
-    def _bury_lost(self, order: Order, seen: Seen) -> Seen:
+    def _bury_lost(self, order: LaunchSpec, seen: RankStatus) -> RankStatus:
         """A lease whose supervisor holds no lock, and must have ended it if it lives."""
         detail = f"node {order.node} was lost, and nobody renewed the lease since"
         lock = take_lock(str(order.directory))
@@ -194,7 +201,7 @@ class RayHost:
             )
         finally:
             os.close(lock)
-        return Seen(Phase.ENDED, seen.report, Exit(-9, "expired", True, detail))
+        return RankStatus(Phase.ENDED, seen.report, Exit(-9, "expired", True, detail))
 
     def _known(self, key: LeaseKey) -> LeaseKey:
         if key not in self._orders:

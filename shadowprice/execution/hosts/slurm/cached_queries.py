@@ -16,7 +16,7 @@ REFRESH_S = 1.0
 
 
 @dataclass
-class Remembered(Generic[T]):
+class CachedQuery(Generic[T]):
     """An answer, the time when it was asked for, and why it could not be asked for again.
 
     A controller that is restarted leaves the last answer standing: leases live on by their files.
@@ -46,8 +46,8 @@ class SlurmView:
     def __init__(self, slurm: Slurm, partition: str) -> None:
         jobs: dict[int, SlurmJob] = {}
         nodes: dict[str, SlurmNode] = {}
-        self.jobs = Remembered(slurm.jobs, jobs)
-        self.nodes = Remembered(lambda: slurm.nodes_by_format(partition), nodes)
+        self.jobs = CachedQuery(slurm.jobs, jobs)
+        self.nodes = CachedQuery(lambda: slurm.nodes_by_format(partition), nodes)
 
     def job(self, identity: int, since_s: float) -> SlurmJob | None:
         """A job that was submitted at ``since_s``; None if that is not known yet.

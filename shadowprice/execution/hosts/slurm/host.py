@@ -24,13 +24,13 @@ from pathlib import Path
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.protocol import FoundNode, LeaseKey, Order, Phase, Seen
+from shadowprice.execution.hosts.protocol import FoundNode, LaunchSpec, LeaseKey, Phase, RankStatus
 from shadowprice.execution.hosts.slurm import jobs as slurm_jobs
 from shadowprice.execution.hosts.slurm import leases as slurm_leases
 from shadowprice.execution.hosts.slurm.cached_queries import SlurmView
 from shadowprice.execution.hosts.slurm.commands import Slurm, SlurmJob
 from shadowprice.execution.hosts.slurm.discovery import found_nodes
-from shadowprice.execution.hosts.slurm.inspector import Look, refuse
+from shadowprice.execution.hosts.slurm.inspector import LeaseInspector, refuse
 from shadowprice.execution.hosts.slurm.jobs import Comment
 from shadowprice.execution.hosts.slurm.leases import HeldJob, Refused, SlurmLease
 from shadowprice.execution.hosts.slurm.options import SlurmOptions
@@ -79,7 +79,7 @@ class SlurmHost:
         self._nodes: dict[str, FoundNode] = {}
         self._leases: dict[LeaseKey, SlurmLease] = {}
         self._jobs: dict[LeaseKey, HeldJob] = {}
-        self._look = Look(slurm, options, self._view, self._state, run_id, self._leases)
+        self._look = LeaseInspector(slurm, options, self._view, self._state, run_id, self._leases)
         self._began = False
         lease_files.copy_supervisor(self._state)
         agent = files("shadowprice.execution.hosts.slurm").joinpath(slurm_jobs.AGENT)
@@ -105,7 +105,7 @@ class SlurmHost:
         self._nodes = {node.name: node for node in found}
         return found
 
-    def start(self, orders: Sequence[Order]) -> None:
+    def start(self, orders: Sequence[LaunchSpec]) -> None:
         """Submit a job for each order, or hand it to the job that holds its devices."""
         submit = []
         for order in orders:
@@ -124,7 +124,7 @@ class SlurmHost:
         with ThreadPoolExecutor(SUBMITTERS) as pool:
             list(pool.map(self._submit, submit))
 
-    def _admit(self, order: Order) -> SlurmLease:
+    def _admit(self, order: LaunchSpec) -> SlurmLease:
         """Find or make the job of a new lease, and write it down."""
         living = {
             lease.job.holder for lease in self._leases.values() if not self._look.is_over(lease)
@@ -139,13 +139,13 @@ class SlurmHost:
         slurm_leases.open_house(lease.job)
         return lease
 
-    def _alone(self, order: Order) -> SlurmLease:
+    def _alone(self, order: LaunchSpec) -> SlurmLease:
         devices = tuple(device.uuid for device in order.devices)
         return self._keep(
             order, HeldJob(order.key, slurm_jobs.guests_of(self._state, order.directory), devices)
         )
 
-    def _keep(self, order: Order, job: HeldJob) -> SlurmLease:
+    def _keep(self, order: LaunchSpec, job: HeldJob) -> SlurmLease:
         job.members.add(order.key)
         self._jobs[job.holder] = job
         lease = SlurmLease(order, job, lease_files.LeaseReader(order.directory))
@@ -166,7 +166,7 @@ class SlurmHost:
         except HostError as error:
             refuse(lease, str(error))
 
-    def adopt(self, orders: Sequence[Order]) -> None:
+    def adopt(self, orders: Sequence[LaunchSpec]) -> None:
         """Go on with leases that have begun; the others are void, and their jobs cancelled."""
         self._view.jobs.get(0.0)
         for order in orders:
@@ -178,7 +178,7 @@ class SlurmHost:
         with suppress(HostError):  # they end by themselves when they start
             self._slurm.cancel(pending)
 
-    def _take_over(self, order: Order) -> SlurmLease:
+    def _take_over(self, order: LaunchSpec) -> SlurmLease:
         """A lease of an earlier driver, and its job if that is known to Slurm."""
         job = slurm_leases.read_note(order, self._state, self._jobs)
         if job.identity is None:
@@ -222,7 +222,7 @@ class SlurmHost:
         with suppress(HostError):
             self._slurm.signal(sorted(set(running)), "USR1")
 
-    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, Seen]:
+    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
         """Read files; Slurm is asked for nodes once a second, for jobs only where files leave a doubt.
 
         Raises
@@ -251,5 +251,5 @@ class SlurmHost:
         """Nothing to let go of: jobs are left to their supervisors."""
 
 
-def _has_slots(order: Order) -> bool:
+def _has_slots(order: LaunchSpec) -> bool:
     return "/cpu:" in order.devices[0].uuid

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.protocol import Exit, LeaseKey, Phase, Seen
+from shadowprice.execution.hosts.protocol import Exit, LeaseKey, Phase, RankStatus
 from shadowprice.execution.hosts.slurm import jobs as slurm_jobs
 from shadowprice.execution.hosts.slurm.cached_queries import SlurmView
 from shadowprice.execution.hosts.slurm.commands import Slurm, SlurmJob
@@ -28,7 +28,7 @@ def refuse(lease: SlurmLease, why: str) -> None:
     lease.refused = Exit(127, "unstartable", detail=why)
 
 
-class Look:
+class LeaseInspector:
     """Looks at leases, and ends what should have ended.
 
     A lease has ended when its supervisor wrote so, in a file on shared storage. Where a supervisor
@@ -59,10 +59,10 @@ class Look:
         """True if nothing of a lease is left."""
         return lease.refused is not None or lease.reader.see().phase is Phase.ENDED
 
-    def see(self, lease: SlurmLease) -> Seen:
+    def see(self, lease: SlurmLease) -> RankStatus:
         """Status of a lease now."""
         if lease.refused is not None:
-            return Seen(Phase.ENDED, exit=lease.refused)
+            return RankStatus(Phase.ENDED, exit=lease.refused)
         seen = lease.reader.see()
         if seen.phase is Phase.ENDED:
             return self._explained(lease, seen)
@@ -85,7 +85,9 @@ class Look:
         job = lease.job
         return self._view.job(-1 if job.identity is None else job.identity, job.submitted_s)
 
-    def _not_begun(self, lease: SlurmLease, seen: Seen, job: SlurmJob | None, down: bool) -> Seen:
+    def _not_begun(
+        self, lease: SlurmLease, seen: RankStatus, job: SlurmJob | None, down: bool
+    ) -> RankStatus:
         if job is None or job.is_pending or not job.is_over:
             began = job is not None and not job.is_pending
             return replace(seen, phase=Phase.LOST) if down and began else seen
@@ -99,7 +101,7 @@ class Look:
             return self.see(lease)
         return seen
 
-    def _explained(self, lease: SlurmLease, seen: Seen) -> Seen:
+    def _explained(self, lease: SlurmLease, seen: RankStatus) -> RankStatus:
         """Say so where somebody else stopped a lease: scancel by hand, a time limit, an administrator."""
         if seen.exit is None or seen.exit.reason != "stopped" or seen.exit.detail:
             return seen

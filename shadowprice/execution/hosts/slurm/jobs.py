@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from shadowprice.execution.hosts.protocol import FoundNode, LeaseKey, Order
+from shadowprice.execution.hosts.protocol import FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.hosts.slurm.discovery import GB_PER_MIB
 from shadowprice.execution.hosts.slurm.options import SlurmOptions
 
@@ -54,7 +54,7 @@ class Comment:
         return cls(parts[1], LeaseKey(parts[3], epoch, rank, copy), gpus, parts[2] == _SWEEP)
 
 
-def lease_options(order: Order, node: FoundNode, run: str, options: SlurmOptions) -> list[str]:
+def lease_options(order: LaunchSpec, node: FoundNode, run: str, options: SlurmOptions) -> list[str]:
     """Options of ``sbatch`` for a lease's job: its node, its devices, and their share of the rest.
 
     CPUs and memory are the node's in proportion to the devices. Without a limit on memory, Slurm
@@ -79,7 +79,7 @@ def lease_options(order: Order, node: FoundNode, run: str, options: SlurmOptions
     ]
 
 
-def sweep_options(order: Order, run: str, options: SlurmOptions) -> list[str]:
+def sweep_options(order: LaunchSpec, run: str, options: SlurmOptions) -> list[str]:
     """Options for the job that cleans up after a lease on its node; it needs no device."""
     return [
         *_common(order.node, str(Comment(run, order.key, 0, sweep=True)), options),

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from shadowprice.execution.hosts.lease_files import LeaseReader
-from shadowprice.execution.hosts.protocol import Exit, LeaseKey, Order
+from shadowprice.execution.hosts.protocol import Exit, LaunchSpec, LeaseKey
 from shadowprice.execution.hosts.slurm.jobs import guests_of
 from shadowprice.execution.supervision.files import read_json, write_json
 
@@ -46,7 +46,7 @@ class HeldJob:
 class SlurmLease:
     """One rank, the job it is in, and what went wrong before it began."""
 
-    order: Order
+    order: LaunchSpec
     job: HeldJob
     reader: LeaseReader
     refused: Exit | None = None
@@ -59,7 +59,7 @@ class Refused(Exception):
     """Slurm cannot run this lease; the text says why."""
 
 
-def place(order: Order, jobs: Iterable[HeldJob]) -> HeldJob | None:
+def place(order: LaunchSpec, jobs: Iterable[HeldJob]) -> HeldJob | None:
     """The living job that holds all of an order's devices; None if none holds any.
 
     Raises
@@ -82,7 +82,7 @@ def place(order: Order, jobs: Iterable[HeldJob]) -> HeldJob | None:
     )
 
 
-def invite(order: Order, job: HeldJob) -> bool:
+def invite(order: LaunchSpec, job: HeldJob) -> bool:
     """Hand a lease to the agent of a job; False if that takes no guests any more."""
     positions = [job.devices.index(device.uuid) for device in order.devices]
     name = f"{order.key.folder}-{order.key.job}.json"
@@ -101,13 +101,13 @@ def open_house(job: HeldJob) -> None:
     job.guests.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def write_note(order: Order, job: HeldJob) -> None:
+def write_note(order: LaunchSpec, job: HeldJob) -> None:
     """Write down which job a lease is in, for a driver that starts later."""
     note = {"holder": asdict(job.holder), "devices": list(job.devices)}
     write_json(f"{order.directory}/{NOTE}", note)
 
 
-def read_note(order: Order, state: Path, known: Mapping[LeaseKey, HeldJob]) -> HeldJob:
+def read_note(order: LaunchSpec, state: Path, known: Mapping[LeaseKey, HeldJob]) -> HeldJob:
     """The job of a lease as written down; its own, with its devices, if nothing sensible was."""
     own = tuple(device.uuid for device in order.devices)
     note = read_json(f"{order.directory}/{NOTE}") or {}

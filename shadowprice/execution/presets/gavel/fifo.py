@@ -18,7 +18,7 @@ PACKING_GAIN = 1.5
 
 
 @dataclass
-class Fifo:
+class PublishedFifo:
     """A job keeps its type until it ends; its type should be random.
 
     Quirk of the peer, kept: the type used is not the one drawn but the last, by name, that still

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.execution.presets.gavel.policies import PeerPolicy, isolated
-from shadowprice.execution.presets.gavel.rounds import Ledger
+from shadowprice.execution.presets.gavel.rounds import TimeReceived
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -92,7 +92,7 @@ class Inputs:
         self,
         types: tuple[str, ...],
         capacity: NDArray[np.int64],
-        ledger: Ledger,
+        ledger: TimeReceived,
         left: list[float],
         now_s: float,
     ) -> AllocationProblem:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from shadowprice.errors import InputError
-from shadowprice.execution.presets.gavel.fifo import Fifo, FifoByRate
+from shadowprice.execution.presets.gavel.fifo import FifoByRate, PublishedFifo
 from shadowprice.instances.allocation_problem import AllocationProblem
 
 Allocation = NDArray[np.float64]
@@ -121,7 +121,7 @@ def replay(log: Sequence[Mapping[str, ArrayLike]]) -> Allocate:
 
 
 @dataclass
-class Allox:
+class PublishedAllox:
     """Minimum-cost assignment of waiting jobs to positions in the queues of single GPUs.
 
     Cost k x (steps left / rate) + (time since arrival) for the k-th place from the end. The first
@@ -171,7 +171,7 @@ class Allox:
 
 
 @dataclass
-class Gandiva:
+class PublishedGandiva:
     """Equal shares; where more GPUs are wanted than there are, of random pairs of equal gangs."""
 
     seed: int
@@ -259,13 +259,13 @@ def _summed_gain(problem: AllocationProblem) -> NDArray[np.float64]:
 
 
 POLICIES: Mapping[str, Callable[[int], PeerPolicy]] = {
-    "fifo": lambda seed: PeerPolicy("fifo", Fifo(seed), shuffles=True, only_positive=True),
+    "fifo": lambda seed: PeerPolicy("fifo", PublishedFifo(seed), shuffles=True, only_positive=True),
     "fifo_perf": lambda seed: PeerPolicy("fifo_perf", FifoByRate(), only_positive=True),
     "fifo_packed": lambda seed: PeerPolicy(
         "fifo_packed", FifoByRate(packs=True), pairs=True, only_positive=True
     ),
     "isolated": lambda seed: PeerPolicy("isolated", isolated, shuffles=True),
-    "allox": lambda seed: PeerPolicy("allox", Allox()),
-    "gandiva": lambda seed: PeerPolicy("gandiva", Gandiva(seed), pairs=True),
+    "allox": lambda seed: PeerPolicy("allox", PublishedAllox()),
+    "gandiva": lambda seed: PeerPolicy("gandiva", PublishedGandiva(seed), pairs=True),
 }
 """Policies by the peer's name; each takes the seed of the run."""

@@ -16,7 +16,7 @@ from shadowprice.instances.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class Task:
+class RoundTask:
     """One job, or two jobs that share GPUs, in one round.
 
     Parameters
@@ -41,15 +41,15 @@ class Task:
 
 
 @dataclass(frozen=True)
-class PeerRound:
+class GavelSimulationRound:
     """A round: when it began [s] and what ran in it; nothing, if nobody could."""
 
     start_s: float
-    tasks: tuple[Task, ...]
+    tasks: tuple[RoundTask, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class PeerRun:
+class GavelSimulation:
     """A run of the peer's simulator.
 
     Parameters
@@ -75,7 +75,7 @@ class PeerRun:
     """
 
     end_s: Mapping[str, float]
-    rounds: tuple[PeerRound, ...]
+    rounds: tuple[GavelSimulationRound, ...]
     allocations: int
     lease_extensions: int
     lease_opportunities: int
@@ -90,7 +90,7 @@ class PeerRun:
 
 
 def schedule_of(
-    rounds: Sequence[PeerRound],
+    rounds: Sequence[GavelSimulationRound],
     workers: Workers,
     instance: Instance,
     failed: Collection[tuple[int, Key]],
@@ -139,7 +139,7 @@ class _Progress:
         self._counted = [Fraction(0)] * len(self._steps)
         self._made = [Fraction(0)] * len(self._steps)
 
-    def end(self, task: Task, start: int, until: int | None) -> int:
+    def end(self, task: RoundTask, start: int, until: int | None) -> int:
         """The tick at which the jobs of a task have done its steps; not after the next round begins.
 
         But a job's last steps are done in any case: the next round then begins a tick later.

@@ -25,7 +25,7 @@ UNSERVED = 1e9
 
 
 @dataclass
-class Ledger:
+class TimeReceived:
     """Columns over the jobs and pairs that are there.
 
     Parameters
@@ -59,7 +59,7 @@ class Ledger:
     row_of: dict[Key, int] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, types: int, credit_s: float) -> Ledger:
+    def empty(cls, types: int, credit_s: float) -> TimeReceived:
         """Nobody is there."""
         none = np.zeros(0, dtype=np.int64)
         table = np.zeros((0, types))

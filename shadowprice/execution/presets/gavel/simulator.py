@@ -24,8 +24,13 @@ from shadowprice.execution.presets.gavel.inputs import Inputs, PairRates, rates_
 from shadowprice.execution.presets.gavel.policies import POLICIES as RULES
 from shadowprice.execution.presets.gavel.policies import PeerPolicy
 from shadowprice.execution.presets.gavel.programmes import PROGRAMMES
-from shadowprice.execution.presets.gavel.record import PeerRound, PeerRun, Task, schedule_of
-from shadowprice.execution.presets.gavel.rounds import Key, Ledger, Workers
+from shadowprice.execution.presets.gavel.record import (
+    GavelSimulation,
+    GavelSimulationRound,
+    RoundTask,
+    schedule_of,
+)
+from shadowprice.execution.presets.gavel.rounds import Key, TimeReceived, Workers
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.gavel.rounds import select
 
@@ -48,7 +53,7 @@ _IDLE_ROUNDS = 1000
 
 def simulate_gavel(
     instance: Instance, policy: str | PeerPolicy, *, seed: int = 0, round_s: float = ROUND_S
-) -> PeerRun:
+) -> GavelSimulation:
     """Run the peer's simulator over an instance.
 
     Parameters
@@ -98,7 +103,7 @@ class _Simulator:
         self.rates = rates_by_type(instance, types, TYPE_ORDER)
         self.pair_rates = PairRates(workload, instance.together if policy.pairs else None, types)
         self.inputs = Inputs(workload, policy, self.rates)
-        self.ledger = Ledger.empty(len(types), round_s / 2.0)
+        self.ledger = TimeReceived.empty(len(types), round_s / 2.0)
         # The peer seeds every use of random numbers apart, the order of types with seed + 5.
         self.random = random.Random(seed + 5)
         self.arrival_s: list[float] = workload.arrival_s.tolist()
@@ -110,15 +115,15 @@ class _Simulator:
         self.busy_gpu_s = 0.0
         self.now_s = self.reset_s = self.round_start_s = self.round_end_s = 0.0
         self.stale = True
-        self.running: tuple[Task, ...] = ()
+        self.running: tuple[RoundTask, ...] = ()
         self.held: dict[Key, tuple[int, ...]] = {}
         self.end_s: dict[str, float] = {}
         self.dropped: list[str] = []
-        self.rounds: list[PeerRound] = []
+        self.rounds: list[GavelSimulationRound] = []
         self.failed: set[tuple[int, Key]] = set()
         self.allocations = self.extensions = self.opportunities = 0
 
-    def run(self) -> PeerRun:
+    def run(self) -> GavelSimulation:
         """Round after round until nobody is left."""
         while self.active or self.admitted < len(self.left):
             self._advance()
@@ -126,7 +131,7 @@ class _Simulator:
             self._admit()
             self._allocate()
             self._start(self._place())
-        return PeerRun(
+        return GavelSimulation(
             self.end_s,
             tuple(self.rounds),
             self.allocations,
@@ -261,9 +266,9 @@ class _Simulator:
         )
         self.held = placed
         self.running = tuple(self._task(key, workers) for key, workers in placed.items())
-        self.rounds.append(PeerRound(self.now_s, self.running))
+        self.rounds.append(GavelSimulationRound(self.now_s, self.running))
 
-    def _task(self, key: Key, workers: tuple[int, ...]) -> Task:
+    def _task(self, key: Key, workers: tuple[int, ...]) -> RoundTask:
         row, kind = self.ledger.row_of[key], self.workers.kind_of(workers[0])
         rates = [
             float(self.ledger.rate_first[row, kind]),
@@ -275,4 +280,4 @@ class _Simulator:
             for job, rate in zip(jobs, rates, strict=False)
         )
         ends = (self.now_s + n / rate for n, rate in zip(steps, rates, strict=False))
-        return Task(key, kind, workers, steps, max(self.now_s, *ends))
+        return RoundTask(key, kind, workers, steps, max(self.now_s, *ends))

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
 from shadowprice.solvers.synergy.servers import (
-    Ask,
-    Grant,
+    ResourceRequest,
+    ServerGrant,
     Servers,
     fewest_free_first,
     place_by_gpu,
@@ -23,11 +23,11 @@ class Packed(Protocol):
 
     row: int
     gpus: int
-    ask: Ask
+    ask: ResourceRequest
     speed: float
 
 
-class Packing:
+class PublishedPacking:
     """Servers and, while a round is planned, who was placed on each, in the peer's order."""
 
     def __init__(self, size: NDArray[np.int64], share: tuple[float, float]) -> None:
@@ -36,7 +36,7 @@ class Packing:
         self._on: list[list[int]] = []
         self._jobs: dict[int, Packed] = {}
 
-    def plan(self, jobs: Sequence[Packed], *, fair: bool) -> dict[int, tuple[Grant, float]]:
+    def plan(self, jobs: Sequence[Packed], *, fair: bool) -> dict[int, tuple[ServerGrant, float]]:
         """Place jobs in order: what each holds, and its speed.
 
         Raises
@@ -55,10 +55,10 @@ class Packing:
                 self._on[server].append(job.row)
         return {job.row: (servers.held[job.row], job.speed) for job in jobs}
 
-    def _share_of(self, job: Packed) -> Ask:
+    def _share_of(self, job: Packed) -> ResourceRequest:
         return job.ask.with_amounts(*self.share)
 
-    def _fair(self, job: Packed) -> Ask:
+    def _fair(self, job: Packed) -> ResourceRequest:
         """The share if the demand exceeds it anywhere, at speed 1; else the demand."""
         if job.ask.cpus > self.share[0] or job.ask.memory_gb > self.share[1]:
             job.speed = 1.0
@@ -98,7 +98,7 @@ class Packing:
                 break
         return chosen
 
-    def _peers(self, server: int, gpus: int, ask: Ask) -> list[int]:
+    def _peers(self, server: int, gpus: int, ask: ResourceRequest) -> list[int]:
         """Whom to cut down so that GPUs of an ask fit on a server, in the peer's order."""
         servers = self._servers
         short = np.array(

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import Preset, Recipe
+from shadowprice.execution.presets.preset import Preset, RunSetup
 from shadowprice.execution.presets.synergy.rounds import ROUND_S
 from shadowprice.execution.presets.synergy.tuned import PROFILED, first_round_s, profiled_recipe
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import Live
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
@@ -39,7 +39,7 @@ class RankedEachRound:
     """Rank all live jobs at every round boundary and run as many as fit, skipping."""
 
     name: str
-    rank: Callable[[Live], NDArray[np.float64]]
+    rank: Callable[[JobColumns], NDArray[np.float64]]
     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
     preemptive: ClassVar[bool] = True
 
@@ -55,7 +55,7 @@ class RankedEachRound:
 
 
 @dataclass(frozen=True)
-class Progress:
+class IterationCounts:
     """Iteration counts of the peer, in whole rounds.
 
     Parameters
@@ -70,7 +70,7 @@ class Progress:
     iterations: NDArray[np.float64]
 
     @classmethod
-    def of(cls, workload: Workload) -> Progress:
+    def of(cls, workload: Workload) -> IterationCounts:
         """From the fastest throughput of every job."""
         if workload.throughput is None:
             return cls(np.ones(len(workload)), workload.work)
@@ -85,7 +85,7 @@ class Progress:
         """Run time in whole rounds [s]."""
         return np.ceil(self.iterations / self.per_round) * ROUND_S
 
-    def remaining_s(self, live: Live) -> NDArray[np.float64]:
+    def remaining_s(self, live: JobColumns) -> NDArray[np.float64]:
         """Iterations left x iteration time [s], by which SRTF ranks."""
         jobs = live.jobs
         done = live.attained_s / ROUND_S * self.per_round[jobs]
@@ -93,16 +93,16 @@ class Progress:
         return left
 
 
-def _recipe(name: str, workload: Workload, placement: Placement) -> Recipe:
-    progress = Progress.of(workload)
-    ranks: dict[str, Callable[[Live], NDArray[np.float64]]] = {
+def _recipe(name: str, workload: Workload, placement: Placement) -> RunSetup:
+    progress = IterationCounts.of(workload)
+    ranks: dict[str, Callable[[JobColumns], NDArray[np.float64]]] = {
         "FIFO+fair": lambda live: live.arrival_s,
         "SRTF+fair": progress.remaining_s,
         "LAS+fair": lambda live: live.attained_s * live.gpus,
     }
     rounded = replace(workload, work=progress.whole_rounds_s(), throughput=None, gpu_types=())
     rounds = Rounds(ROUND_S, first_round_s(workload))
-    return Recipe(rounded, RankedEachRound(name, ranks[name]), placement, rounds)
+    return RunSetup(rounded, RankedEachRound(name, ranks[name]), placement, rounds)
 
 
 PRESET = Preset(

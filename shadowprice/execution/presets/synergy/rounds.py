@@ -32,8 +32,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.execution.presets.synergy.packing import Packing
-from shadowprice.solvers.synergy.servers import Ask, Grant
+from shadowprice.execution.presets.synergy.packing import PublishedPacking
+from shadowprice.solvers.synergy.servers import ResourceRequest, ServerGrant
 
 ROUND_S = 300.0
 BOOST_S = 1000 * 3600.0
@@ -70,7 +70,7 @@ class PeerJob:
     arrival_s: float
     iteration_s: float
     iterations: int
-    ask: Ask
+    ask: ResourceRequest
     best: float
     speed: float = 1.0
     done: int = 0
@@ -95,16 +95,16 @@ class PeerJob:
 
 
 @dataclass(frozen=True)
-class PeerRound:
+class SynergySimulationRound:
     """A round: its beginning [s], and what every job that ran held, at which speed."""
 
     start_s: float
-    grants: dict[int, Grant]
+    grants: dict[int, ServerGrant]
     speed: dict[int, float]
 
 
 @dataclass(frozen=True)
-class PeerRun:
+class SynergySimulation:
     """A run of the peer.
 
     Parameters
@@ -115,7 +115,7 @@ class PeerRun:
     """
 
     end_s: NDArray[np.float64]
-    rounds: tuple[PeerRound, ...] = field(repr=False)
+    rounds: tuple[SynergySimulationRound, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ KEYS: dict[str, Key] = {
 
 
 def simulate(
-    jobs: Sequence[PeerJob], packing: Packing, order: str, *, fair: bool, first_s: float
-) -> PeerRun:
+    jobs: Sequence[PeerJob], packing: PublishedPacking, order: str, *, fair: bool, first_s: float
+) -> SynergySimulation:
     """Run the peer's rounds until all jobs have finished; O(rounds x live jobs x servers).
 
     Raises
@@ -172,7 +172,7 @@ def simulate(
     waiting = sorted(jobs, key=lambda job: job.arrival_s)
     end_s = np.zeros(len(jobs))
     live: list[PeerJob] = []
-    rounds: list[PeerRound] = []
+    rounds: list[SynergySimulationRound] = []
     now_s = first_s + math.ceil(max(waiting[0].arrival_s - first_s, 0.0) / ROUND_S) * ROUND_S
     while waiting or live:
         while waiting and waiting[0].arrival_s <= now_s:
@@ -182,7 +182,9 @@ def simulate(
             runnable.sort(key=lambda job: -job.gpus)
         grants = packing.plan(runnable, fair=fair)
         speed = {job.row: 1.0 if fair else grants[job.row][1] for job in runnable}
-        rounds.append(PeerRound(now_s, {row: g for row, (g, _) in grants.items()}, speed))
+        rounds.append(
+            SynergySimulationRound(now_s, {row: g for row, (g, _) in grants.items()}, speed)
+        )
         now_s += ROUND_S
         for job in runnable:
             job.advance(speed[job.row])
@@ -190,7 +192,7 @@ def simulate(
             if job.done >= job.iterations:
                 end_s[job.row] = now_s
         live = [job for job in live if job.done < job.iterations]
-    return PeerRun(end_s, tuple(rounds))
+    return SynergySimulation(end_s, tuple(rounds))
 
 
 def _order(

@@ -17,14 +17,14 @@ import numpy as np
 
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import Recipe
-from shadowprice.execution.presets.synergy.packing import Packing
+from shadowprice.execution.presets.preset import RunSetup
+from shadowprice.execution.presets.synergy.packing import PublishedPacking
 from shadowprice.execution.presets.synergy.rounds import (
     KEYS,
     ROUND_S,
     PeerJob,
-    PeerRound,
-    PeerRun,
+    SynergySimulation,
+    SynergySimulationRound,
     simulate,
 )
 from shadowprice.instances.cluster import Cluster
@@ -39,7 +39,7 @@ from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.state import State
 from shadowprice.solvers.synergy.demands import share_speed
 from shadowprice.solvers.synergy.moves import carry_out
-from shadowprice.solvers.synergy.servers import Ask
+from shadowprice.solvers.synergy.servers import ResourceRequest
 
 STATIC_START_S = 1.0
 EARLY_S = 2.0**-12
@@ -62,7 +62,7 @@ def first_round_s(workload: Workload) -> float:
 
 def profiled_recipe(
     name: str, workload: Workload, placement: Placement, cluster: Cluster, sensitivity: Sensitivity
-) -> Recipe:
+) -> RunSetup:
     """The recipe of a run such as ``SRTF+tune``.
 
     Parameters
@@ -78,7 +78,7 @@ def profiled_recipe(
     jobs = peer_jobs(workload, cluster, sensitivity)
     share, (order, mechanism) = proportional_share(cluster), name.split("+")
     first_s = first_round_s(workload)
-    packing = Packing(cluster.gpus_per_node, share)
+    packing = PublishedPacking(cluster.gpus_per_node, share)
     done = simulate(jobs, packing, order, fair=mechanism == "fair", first_s=first_s)
     counted = np.zeros(len(workload))
     for each in done.rounds:
@@ -90,14 +90,14 @@ def profiled_recipe(
     profiles = tuple(_two_speeds(job, share) for job in jobs)
     conditions = Conditions(Sensitivity(profiles, np.arange(len(jobs))))
     policy = Repeat(done.rounds, name=name)
-    return Recipe(rounded, policy, placement, Rounds(ROUND_S, first_s), conditions=conditions)
+    return RunSetup(rounded, policy, placement, Rounds(ROUND_S, first_s), conditions=conditions)
 
 
 @dataclass(frozen=True)
 class Repeat:
     """Runs jobs as they were run before, round by round."""
 
-    rounds: tuple[PeerRound, ...] = field(repr=False)
+    rounds: tuple[SynergySimulationRound, ...] = field(repr=False)
     name: str = "repeat"
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = True
@@ -135,23 +135,23 @@ def peer_jobs(workload: Workload, cluster: Cluster, sensitivity: Sensitivity) ->
 
 def _demand(
     profile: Profile, row: int, gpus: int, share: tuple[float, float], size: int
-) -> tuple[Ask, float]:
+) -> tuple[ResourceRequest, float]:
     """Demand of a gang, cut to a server, and the peer's speed with it."""
     best = profile.best / share_speed(profile, share)
     cpus, memory_gb = profile.demand()
     limit = [amount * size / gpus for amount in share]
     if cpus <= limit[0] and memory_gb <= limit[1]:
-        return Ask(row, gpus, cpus, memory_gb), best
+        return ResourceRequest(row, gpus, cpus, memory_gb), best
     if gpus > size:
         # The peer cuts only what exceeds a server, and then counts the share's speed.
         cut = [
             share[k] if amount > limit[k] else amount for k, amount in enumerate((cpus, memory_gb))
         ]
-        return Ask(row, gpus, *cut), 1.0
+        return ResourceRequest(row, gpus, *cut), 1.0
     held = min(cpus, limit[0])
     if cpus > share[0]:
         best = 1 + (best - 1) / (cpus - share[0]) * (held - share[0])
-    return Ask(row, gpus, held, min(memory_gb, limit[1])), best
+    return ResourceRequest(row, gpus, held, min(memory_gb, limit[1])), best
 
 
 def _two_speeds(job: PeerJob, share: tuple[float, float]) -> Profile:
@@ -164,7 +164,7 @@ def _two_speeds(job: PeerJob, share: tuple[float, float]) -> Profile:
     return Profile(axes[0], axes[1], speed, f"job {job.row}")
 
 
-def _last_speeds(done: PeerRun, jobs: int) -> np.ndarray:
+def _last_speeds(done: SynergySimulation, jobs: int) -> np.ndarray:
     """Speed of every job in its last round."""
     last = np.ones(jobs)
     for each in done.rounds:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from shadowprice.execution.real.copies.rates import ForkRates, Measured
-from shadowprice.execution.real.lease import RUNNING, WAITING, Ending, Kind, Lease, Tracked
-from shadowprice.execution.real.lease_outcome import CANCELLED, Conclusion
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.copies.rates import ForkRates, MeasuredCopy
+from shadowprice.execution.real.lease import RUNNING, WAITING, Ending, HeldLease, JobRecord, Kind
+from shadowprice.execution.real.lease_outcome import CANCELLED, LeaseOutcome
+from shadowprice.execution.real.run import RealRun
 
 ARRIVED, ROUND, COUNTED, CONCLUDED, CONFIRMED, WITHDRAWN, NODES = (
     "fork arrived", "fork round", "fork counted", "fork concluded", "fork confirmed", "fork withdrawn",
@@ -79,7 +79,7 @@ class Fork:
     copies: tuple[Copy, ...]
     steps: dict[int, int] | None = None
     ends: tuple[Ending | None, ...] = ()
-    leases: list[Lease] = field(default_factory=list)
+    leases: list[HeldLease] = field(default_factory=list)
 
     def record(self) -> dict[str, Any]:
         """For the journal."""
@@ -116,7 +116,7 @@ class Books:
     """
 
     def __init__(
-        self, run: Run, rates: ForkRates, make_lease: Callable[[Fork, int], Lease]
+        self, run: RealRun, rates: ForkRates, make_lease: Callable[[Fork, int], HeldLease]
     ) -> None:
         self.run, self.rates, self._make_lease = run, rates, make_lease
         self.forks: dict[int, Fork] = {}
@@ -144,7 +144,7 @@ class Books:
         for entry, data in self.run.ledger.answers():
             self.apply(entry, data)
 
-    def waiting(self) -> list[Tracked]:
+    def waiting(self) -> list[JobRecord]:
         """Jobs that arrived, have no copies, and are not over."""
         rows = sorted(self.arrived - set(self.forks))
         return [self.run.tracked[row] for row in rows if not self.run.tracked[row].over]
@@ -177,7 +177,7 @@ class Books:
         fork.ends = tuple(None if end is None else _ending(end) for end in data["ends"])
 
     def _concluded(self, data: Mapping[str, Any]) -> None:
-        what = Conclusion(**data["conclusion"])
+        what = LeaseOutcome(**data["conclusion"])
         fork, tracked = self.forks.pop(what.row), self.run.tracked[what.row]
         for end, lease in zip(fork.ends, fork.leases, strict=True):
             holder = (tracked.job.name, fork.epoch)
@@ -194,7 +194,7 @@ class Books:
         tracked.return_s, tracked.view = what.return_s, WAITING
         self.ran_s[what.row] += max(what.end_s - fork.begun_s, 0.0)
         for measured in data["measured"]:
-            self.rates.learn(Measured(**measured))
+            self.rates.learn(MeasuredCopy(**measured))
 
     def _confirmed(self, data: Sequence[int]) -> None:
         row, epoch, copy = data

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from shadowprice.execution.real.copies.books import Fork
-from shadowprice.execution.real.lease import Ending, Kind, Lease, Tracked
+from shadowprice.execution.real.lease import Ending, HeldLease, JobRecord, Kind
 from shadowprice.execution.real.lease_outcome import (
     CANCELLED,
     FAILED,
     FINISHED,
-    Conclusion,
+    LeaseOutcome,
     lease_ending,
 )
 from shadowprice.execution.real.limits import Limits
@@ -21,7 +21,7 @@ ROUND_ENDS = "the round ends"
 _GOOD = frozenset({Kind.FINISHED, Kind.PREEMPTED})
 
 
-def copy_ending(lease: Lease) -> Ending | None:
+def copy_ending(lease: HeldLease) -> Ending | None:
     """Ending of a copy; None if its processes may be left."""
     return lease_ending(lease) if lease.gone else None
 
@@ -32,8 +32,8 @@ def contributes(end: Ending | None) -> bool:
 
 
 def conclude_fork(
-    tracked: Tracked, fork: Fork, trouble: str, now_s: float, limits: Limits
-) -> tuple[Ending, Conclusion]:
+    tracked: JobRecord, fork: Fork, trouble: str, now_s: float, limits: Limits
+) -> tuple[Ending, LeaseOutcome]:
     """Ending of a round for a job as a whole, and what follows.
 
     Survivors count: the round has failed only if no step of any copy was committed, and some copy
@@ -60,7 +60,9 @@ def conclude_fork(
         over = FAILED if tries > limits.retries else ""
         return_s = math.inf if over else now_s + limits.back_off(tries)
     confirmed = all(own is not None for own in fork.ends)
-    what = Conclusion(fork.row, fork.epoch, end_s, step, tries, over, return_s, confirmed=confirmed)
+    what = LeaseOutcome(
+        fork.row, fork.epoch, end_s, step, tries, over, return_s, confirmed=confirmed
+    )
     return end, what
 
 
@@ -78,7 +80,7 @@ def _as_a_whole(fork: Fork, trouble: str, steps: int) -> Ending:
     return Ending(Kind.PREEMPTED, 0, "stopped", False, ends[0].why or "between two rounds")
 
 
-def _failure(end: Ending, lease: Lease) -> str:
+def _failure(end: Ending, lease: HeldLease) -> str:
     """Reason that a copy without a step counts against its job, empty if it does not."""
     if end.kind is Kind.FAILED:
         return end.why

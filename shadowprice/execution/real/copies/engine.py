@@ -44,8 +44,8 @@ from shadowprice.execution.real.copies.policy import ForkPolicy
 from shadowprice.execution.real.copies.rates import ForkRates
 from shadowprice.execution.real.copies.record import ForkRecord
 from shadowprice.execution.real.copies.watch import ForkWatch
-from shadowprice.execution.real.lease import Tracked
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.lease import JobRecord
+from shadowprice.execution.real.run import RealRun
 
 
 class ForkEngine:
@@ -61,7 +61,7 @@ class ForkEngine:
     """
 
     def __init__(
-        self, run: Run, policy: ForkPolicy, round_s: float, averaging: Executor | None = None
+        self, run: RealRun, policy: ForkPolicy, round_s: float, averaging: Executor | None = None
     ) -> None:
         self.run, self.policy, self.round_s = run, policy, round_s
         rates = ForkRates(run.measuring.instance, run.devices.nodes, policy)
@@ -201,7 +201,7 @@ class ForkEngine:
         self._carry_out(number, forks, cpu_s)
 
     def _plan(
-        self, waiting: Sequence[Tracked], now_s: float, length_s: float
+        self, waiting: Sequence[JobRecord], now_s: float, length_s: float
     ) -> tuple[dict[int, int], dict[int, tuple[Copy, ...]]]:
         """The step from which each job goes on, and the copies of those that do.
 
@@ -250,7 +250,7 @@ class ForkEngine:
             for row in rows:
                 self.leases.start(self.books.forks[row])
 
-    def _reason(self, tracked: Tracked) -> str:
+    def _reason(self, tracked: JobRecord) -> str:
         """Reason that a job waits, as far as it can be seen from outside."""
         if tracked.return_s < math.inf and tracked.tries:
             return "waits before it is tried again"

@@ -19,9 +19,9 @@ from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.checkpoints import last_commit, raise_fence
 from shadowprice.execution.real.copies.averaging import commit_average
 from shadowprice.execution.real.copies.books import Fork
-from shadowprice.execution.real.lease import Lease
+from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.measuring import number
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.run import RealRun
 
 _FORKS, _CHECKPOINTS = "forks", "checkpoints"
 
@@ -29,7 +29,7 @@ _FORKS, _CHECKPOINTS = "forks", "checkpoints"
 class ForkLeases:
     """Folders and leases of copies."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RealRun) -> None:
         self.run = run
         self._start: dict[int, Path | None] = {}
 
@@ -39,7 +39,7 @@ class ForkLeases:
         self._start[row] = folder
         return 0 if folder is None else int(manifest["step"])
 
-    def lease(self, fork: Fork, k: int) -> Lease:
+    def lease(self, fork: Fork, k: int) -> HeldLease:
         """The lease of a copy, as it was or will be granted; nothing happens."""
         run, copy = self.run, fork.copies[k]
         job = run.tracked[fork.row].job
@@ -49,7 +49,7 @@ class ForkLeases:
         orders = run.orders.orders(
             job, fork.epoch, used, copy=k, stop_at=stop_at, origin=self._folder(fork, k)
         )
-        return Lease(
+        return HeldLease(
             fork.row, fork.epoch, ((copy.node, len(node.devices)),), node.devices, orders,
             from_step=fork.from_step, target=stop_at, granted_s=fork.begun_s, rate=1.0,
             synced_s=fork.begun_s, moved_s=fork.begun_s, step=fork.from_step, copy=k,

@@ -20,16 +20,16 @@ import numpy as np
 
 from shadowprice.execution.real.copies.books import Books, Copy
 from shadowprice.execution.real.copies.policy import ForkPolicy
-from shadowprice.execution.real.lease import Tracked
+from shadowprice.execution.real.lease import JobRecord
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.solvers.hadar.copies import ForkView, Grant, assign, split_steps
+from shadowprice.solvers.hadar.copies import ForkView, NodeGrant, assign, split_steps
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A job that may have copies, and the step of the checkpoint they would start from."""
 
-    tracked: Tracked
+    tracked: JobRecord
     step: int
 
     @property
@@ -137,7 +137,7 @@ class _Plan:
         """Steps per tick."""
         return Fraction(self.books.rates.rate(row, node)) / TICKS_PER_S
 
-    def _split(self, grant: Grant) -> tuple[Copy, ...]:
+    def _split(self, grant: NodeGrant) -> tuple[Copy, ...]:
         """All remaining steps over the copies; those that would get none are not made."""
         job = self.jobs[grant.position]
         row, nodes = job.tracked.row, sorted(self.nodes[place] for place in grant.nodes)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.simulation import CopyWidth
 from shadowprice.instances.grid import to_grid
-from shadowprice.solvers.hadar.copies import ORDERS, Order
-from shadowprice.solvers.registry import FORKS, chosen
+from shadowprice.solvers.hadar.copies import ORDERS, CopyOrder
+from shadowprice.solvers.registry import FORKS, resolve
 
 if TYPE_CHECKING:
     from shadowprice.execution.real.job_file import Job
@@ -51,7 +51,7 @@ class ForkPolicy:
     def __post_init__(self) -> None:
         check_switches(self.name, self.order, self.max_copies, self.width)
 
-    def scores(self) -> Order:
+    def scores(self) -> CopyOrder:
         """The order in which jobs are served."""
         return ORDERS[self.order]()
 
@@ -90,7 +90,7 @@ def fork_policy(settings: Settings) -> ForkPolicy | None:
     """
     if settings.policy.partition(":")[0] != NAME:
         return None
-    policy: ForkPolicy = chosen("policy of a real run", settings.policy, {NAME: ForkPolicy()})
+    policy: ForkPolicy = resolve("policy of a real run", settings.policy, {NAME: ForkPolicy()})
     if settings.round_s == 0:
         raise InputError(f"{NAME}: round is 0, expected a length: models are averaged after each")
     if settings.placement != "count":
@@ -118,7 +118,7 @@ def simulated_as(policy: str, round_s: float, charge_s: float = 0.0) -> str | No
     """
     if policy.partition(":")[0] != NAME:
         return None
-    real: ForkPolicy = chosen("policy of a real run", policy, {NAME: ForkPolicy()})
+    real: ForkPolicy = resolve("policy of a real run", policy, {NAME: ForkPolicy()})
     charge_s = float(to_grid(charge_s))
     return (
         f"{NAME}:order={real.order},round_s={round_s!r},restart_s=0.0,aggregation_s={charge_s!r},"

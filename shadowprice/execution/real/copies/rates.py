@@ -23,7 +23,7 @@ _NEW = 0.5
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCopy:
     """Measurement of one copy in a round.
 
     Parameters
@@ -61,7 +61,7 @@ class ForkRates:
         self._on_class: dict[tuple[str, int, str, int], float] = {}
         self._start_s: dict[tuple[str, int], float] = {}
 
-    def learn(self, measured: Measured) -> None:
+    def learn(self, measured: MeasuredCopy) -> None:
         """Take a measurement in."""
         kind = self._kind(measured.row)
         if measured.steps >= FEWEST_STEPS and measured.seconds >= SHORTEST_S:

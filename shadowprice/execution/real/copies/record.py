@@ -10,18 +10,18 @@ from dataclasses import asdict
 from typing import Any
 
 from shadowprice.execution.real.copies.books import Fork
-from shadowprice.execution.real.copies.rates import ForkRates, Measured
+from shadowprice.execution.real.copies.rates import ForkRates, MeasuredCopy
 from shadowprice.execution.real.event_log import copy_of
-from shadowprice.execution.real.lease import Ending, Lease
-from shadowprice.execution.real.lease_outcome import FINISHED, Conclusion
+from shadowprice.execution.real.lease import Ending, HeldLease
+from shadowprice.execution.real.lease_outcome import FINISHED, LeaseOutcome
 from shadowprice.execution.real.measuring import timed
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.run import RealRun
 
 
 class ForkRecord:
     """Writes into the ledger; every method belongs into a transaction of its caller."""
 
-    def __init__(self, run: Run, rates: ForkRates) -> None:
+    def __init__(self, run: RealRun, rates: ForkRates) -> None:
         self.run, self.rates = run, rates
 
     def granted(self, fork: Fork) -> None:
@@ -46,7 +46,7 @@ class ForkRecord:
         run.ledger.first_start(name, run.clock.now_s())
 
     def concluded(
-        self, fork: Fork, end: Ending, what: Conclusion, now_s: float
+        self, fork: Fork, end: Ending, what: LeaseOutcome, now_s: float
     ) -> list[dict[str, Any]]:
         """All copies are over; returns what they measured, for the journal."""
         committed, gained = fork.from_step, what.step > fork.from_step
@@ -63,7 +63,7 @@ class ForkRecord:
             self.run.ledger.update_job(self._name(fork.leases[0]), why="between two rounds")
         return measured
 
-    def confirmed(self, lease: Lease, end: Ending, step: int) -> None:
+    def confirmed(self, lease: HeldLease, end: Ending, step: int) -> None:
         """The processes of a copy that was lost from sight are gone; nothing of it was taken."""
         self._released(lease, end, step, 0)
         for device in lease.devices:
@@ -101,9 +101,9 @@ class ForkRecord:
             self.run.ledger.observe(where, steps, seconds)
         began_s = lease.stepping_s - lease.granted_s
         start_s = began_s if lease.stepping_s < lease.ended_s else None
-        return asdict(Measured(fork.row, copy.node, copy.gpus, steps, seconds, start_s))
+        return asdict(MeasuredCopy(fork.row, copy.node, copy.gpus, steps, seconds, start_s))
 
-    def _released(self, lease: Lease, end: Ending, committed: int, steps: int) -> None:
+    def _released(self, lease: HeldLease, end: Ending, committed: int, steps: int) -> None:
         reached = max(lease.step, lease.from_step + steps)
         self._event(
             "released", lease, devices=[device.uuid for device in lease.devices], code=end.code,
@@ -111,15 +111,15 @@ class ForkRecord:
             lost_steps=reached - lease.from_step - steps, detail=end.why[-2000:],
         )  # fmt: skip
 
-    def _quarantined(self, lease: Lease) -> None:
+    def _quarantined(self, lease: HeldLease) -> None:
         why = "its node does not answer" if lease.lost else "its processes may be left"
         for device in lease.devices:
             self._event("quarantined", lease, device=device.uuid, why=why)
 
-    def _event(self, kind: str, lease: Lease, **data: Any) -> None:
+    def _event(self, kind: str, lease: HeldLease, **data: Any) -> None:
         self.run.record.note(
             kind, job=self._name(lease), epoch=lease.epoch, **data, **copy_of(lease)
         )
 
-    def _name(self, lease: Lease) -> str:
+    def _name(self, lease: HeldLease) -> str:
         return self.run.tracked[lease.row].job.name

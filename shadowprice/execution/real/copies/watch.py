@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from shadowprice.execution.real.copies.books import ARRIVED, CONFIRMED, NODES, WITHDRAWN, Books
 from shadowprice.execution.real.copies.conclusion import copy_ending
 from shadowprice.execution.real.copies.record import ForkRecord
-from shadowprice.execution.real.lease import Lease
+from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
-from shadowprice.execution.real.run import Run
+from shadowprice.execution.real.run import RealRun
 
 
 class ForkWatch:
     """Eyes of a run whose jobs are forked."""
 
-    def __init__(self, run: Run, books: Books, record: ForkRecord) -> None:
+    def __init__(self, run: RealRun, books: Books, record: ForkRecord) -> None:
         self.run, self.books, self.record = run, books, record
         self._announced: set[tuple[int, int, int | None]] = set()
         self._stepped_s = self._sampled_s = -math.inf
@@ -63,7 +63,7 @@ class ForkWatch:
                 for fork in forks:
                     self.record.sample(fork, now_s)
 
-    def stop(self, leases: Sequence[Lease], why: str) -> None:
+    def stop(self, leases: Sequence[HeldLease], why: str) -> None:
         """Ask leases to stop, and write it down."""
         if not leases:
             return

@@ -32,8 +32,8 @@ from shadowprice.solvers.gavel.allocation import Allocation, nothing
 from shadowprice.solvers.gavel.max_min_level import highest_level
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.policies.max_min_fairness import prices
-from shadowprice.solvers.gavel.prices import Level
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.prices import PricedLevel
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.threads import one_blas_thread
@@ -100,7 +100,9 @@ class FinishTimeFairness:
 
 
 @one_blas_thread
-def _cut(work: Numbers, due: Numbers, elapsed_s: Numbers, level: Level, ratio: float) -> float:
+def _cut(
+    work: FloatArray, due: FloatArray, elapsed_s: FloatArray, level: PricedLevel, ratio: float
+) -> float:
     """The ratio below which the prices of a level rule out every allocation."""
     held = level.job_price > 0
     price, work, due, elapsed_s = level.job_price[held], work[held], due[held], elapsed_s[held]

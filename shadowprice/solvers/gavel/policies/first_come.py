@@ -13,7 +13,7 @@ import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
-from shadowprice.solvers.gavel.rates import Numbers
+from shadowprice.solvers.gavel.rates import FloatArray
 from shadowprice.solvers.gavel.workspace import Workspace
 
 PACKING_THRESHOLD = 1.5
@@ -53,7 +53,7 @@ class FirstCome:
             _pack(problem, alone, shared, waiting)
         return Allocation(self.name, problem, alone, shared)
 
-    def _serve(self, problem: AllocationProblem, alone: Numbers) -> list[int]:
+    def _serve(self, problem: AllocationProblem, alone: FloatArray) -> list[int]:
         """Give types to jobs in order; returns those that wait."""
         draw = np.random.default_rng(self.seed)
         free = problem.capacity.copy()
@@ -69,7 +69,9 @@ class FirstCome:
         return []
 
 
-def _pack(problem: AllocationProblem, alone: Numbers, shared: Numbers, waiting: list[int]) -> None:
+def _pack(
+    problem: AllocationProblem, alone: FloatArray, shared: FloatArray, waiting: list[int]
+) -> None:
     """Let jobs that wait join one that runs, in order of arrival."""
     pairs = problem.pairs
     for job in waiting:

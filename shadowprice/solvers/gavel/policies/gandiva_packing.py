@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
-from shadowprice.solvers.gavel.rates import Numbers
+from shadowprice.solvers.gavel.rates import FloatArray
 from shadowprice.solvers.gavel.workspace import Workspace
 
 
@@ -68,7 +68,7 @@ def _matching(problem: AllocationProblem, draw: np.random.Generator) -> NDArray[
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def _worth(problem: AllocationProblem) -> Numbers:
+def _worth(problem: AllocationProblem) -> FloatArray:
     """Summed normalised throughput of each pair on each type."""
     pairs = problem.pairs
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -79,7 +79,7 @@ def _worth(problem: AllocationProblem) -> Numbers:
     return np.nan_to_num(both, nan=0.0, posinf=0.0)
 
 
-def _equal(problem: AllocationProblem, gangs: NDArray[np.int64]) -> Numbers:
+def _equal(problem: AllocationProblem, gangs: NDArray[np.int64]) -> FloatArray:
     """Equal shares of every type for rows of these gangs, none above all of the time."""
     sharing = np.bincount(problem.accelerators)[list(problem.accelerators)]
     shares = problem.type_capacity / sharing / max(len(gangs), 1) / gangs[:, None]
@@ -89,9 +89,9 @@ def _equal(problem: AllocationProblem, gangs: NDArray[np.int64]) -> Numbers:
 def _share(
     problem: AllocationProblem,
     matched: NDArray[np.int64],
-    shares: Numbers,
-    alone: Numbers,
-    shared: Numbers,
+    shares: FloatArray,
+    alone: FloatArray,
+    shared: FloatArray,
 ) -> None:
     """A pair shares the types where that helps and takes turns on the others."""
     pairs, worth = problem.pairs, _worth(problem)[matched]

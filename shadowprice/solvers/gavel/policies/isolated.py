@@ -10,11 +10,11 @@ import numpy as np
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
-from shadowprice.solvers.gavel.rates import Numbers
+from shadowprice.solvers.gavel.rates import FloatArray
 from shadowprice.solvers.gavel.workspace import Workspace
 
 
-def isolated_shares(problem: AllocationProblem) -> Numbers:
+def isolated_shares(problem: AllocationProblem) -> FloatArray:
     """X_isolated: W_j / (n s_m), rows scaled down to 1 where they exceed it; shape (jobs, types).
 
     Types that draw on one accelerator divide its GPUs evenly.
@@ -42,7 +42,7 @@ class Isolated:
 
 
 @dataclass(frozen=True)
-class Proportional:
+class ProportionalShares:
     """All the time of each job, spread over types in proportion to their GPUs.
 
     This is X_equal, the normaliser of max-min fairness. With fewer jobs than GPUs or wide gangs it
@@ -70,10 +70,10 @@ class Proportional:
 
 
 def _alone(
-    name: str, problem: AllocationProblem, shares: Numbers, notes: tuple[str, ...] = ()
+    name: str, problem: AllocationProblem, shares: FloatArray, notes: tuple[str, ...] = ()
 ) -> Allocation:
     shared = np.zeros((len(problem.pairs), len(problem.gpu_types)))
     return Allocation(name, problem, shares, shared, notes=notes)
 
 
-ALLOCATIONS = (Isolated(), Proportional())
+ALLOCATIONS = (Isolated(), ProportionalShares())

@@ -13,8 +13,8 @@ import numpy as np
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import Allocation, Prices, nothing
 from shadowprice.solvers.gavel.max_min_level import highest_level
-from shadowprice.solvers.gavel.prices import Level
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.prices import PricedLevel
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.workspace import Workspace
 
@@ -49,13 +49,13 @@ class MaxMinFairness:
         )  # fmt: skip
 
 
-def fair_share(problem: AllocationProblem, rates: Rates) -> Numbers:
+def fair_share(problem: AllocationProblem, rates: Rates) -> FloatArray:
     """Throughput that counts as 1: w_m throughput(m, X_equal) / s_m [steps/s]."""
-    share: Numbers = problem.weight * rates.proportional / problem.gpus
+    share: FloatArray = problem.weight * rates.proportional / problem.gpus
     return share
 
 
-def prices(level: Level) -> Prices:
+def prices(level: PricedLevel) -> Prices:
     """The witness of a level."""
     jobs = len(level.job_price)
     return Prices(

@@ -15,7 +15,7 @@ import numpy as np
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.total import (
     Total,
@@ -64,7 +64,7 @@ class MaxSumThroughput:
         weight = np.repeat(1.0 / np.where(price > 0, price, 1.0)[None, :], rates.rows, axis=0)
         values = Values.of_throughput(rates, weight)
 
-        def programme(least: Numbers) -> Total:
+        def programme(least: FloatArray) -> Total:
             return highest_total(rates, values, least, workspace)
 
         least = _slos(problem) if self.slos else np.zeros(rates.rows)
@@ -101,14 +101,14 @@ class LeastCost:
         values = Values.of_throughput(rates, np.ones_like(rates.alone))
         costs = Values.of_gpus(rates, problem.price / 3600.0)
 
-        def programme(least: Numbers) -> Total:
+        def programme(least: FloatArray) -> Total:
             return highest_ratio(rates, values, costs, least, workspace)
 
         least = _slos(problem) if self.slos else np.zeros(rates.rows)
         return _allocated(self.name, problem, rates, least, workspace, programme)
 
 
-def _slos(problem: AllocationProblem) -> Numbers:
+def _slos(problem: AllocationProblem) -> FloatArray:
     """Throughput each SLO asks for [steps/s]; infinite where the time is up."""
     with np.errstate(divide="ignore"):
         return np.asarray(problem.steps / problem.slo_s)
@@ -118,9 +118,9 @@ def _allocated(
     name: str,
     problem: AllocationProblem,
     rates: Rates,
-    least: Numbers,
+    least: FloatArray,
     workspace: Workspace,
-    programme: Callable[[Numbers], Total],
+    programme: Callable[[FloatArray], Total],
 ) -> Allocation:
     """Solve with all SLOs, or with as many as can be kept and a note of the rest."""
     kept = np.where(least > rates.best * (1.0 + 1e-9), 0.0, least)

@@ -14,8 +14,8 @@ from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import Allocation, Prices, nothing
 from shadowprice.solvers.gavel.max_min_level import highest_level
-from shadowprice.solvers.gavel.prices import Level
-from shadowprice.solvers.gavel.rates import Numbers, Rates
+from shadowprice.solvers.gavel.prices import PricedLevel
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.threads import one_blas_thread
@@ -48,7 +48,7 @@ class Entity:
 
     jobs: NDArray[np.int64]
     weight: float
-    job_weight: Numbers
+    job_weight: FloatArray
     inside: str
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Entity:
         if not (np.isfinite(self.weight) and self.weight > 0):
             raise InputError(f"weight of an entity: {self.weight!r}, expected a number > 0")
 
-    def levels(self, total: float, cap: Numbers) -> Numbers:
+    def levels(self, total: float, cap: FloatArray) -> FloatArray:
         """Levels of its jobs that add up to a total, or to all their caps."""
         if self.inside == "fifo":
             before = np.cumsum(cap) - cap
@@ -77,19 +77,19 @@ class Entities:
 
     members: tuple[Entity, ...]
 
-    def levels(self, tau: float, cap: Numbers) -> Numbers:
+    def levels(self, tau: float, cap: FloatArray) -> FloatArray:
         """Levels at tau, none above its cap; O(n log n)."""
         levels = np.zeros_like(cap)
         for entity in self.members:
             levels[entity.jobs] = entity.levels(entity.weight * tau, cap[entity.jobs])
         return levels
 
-    def end(self, cap: Numbers) -> float:
+    def end(self, cap: FloatArray) -> float:
         """The tau at which the last entity has all its jobs at their caps."""
         return max(float(cap[entity.jobs].sum()) / entity.weight for entity in self.members)
 
 
-def _common(total: float, cap: Numbers, weight: Numbers) -> Numbers:
+def _common(total: float, cap: FloatArray, weight: FloatArray) -> FloatArray:
     """min(cap, weight h) with the height h at which these add up to the total."""
     if total >= cap.sum():
         return cap.copy()
@@ -141,10 +141,10 @@ _MAX_STEPS = 100
 class Path(Protocol):
     """Levels as non-decreasing functions of a parameter tau."""
 
-    def levels(self, tau: float, cap: Numbers) -> Numbers:
+    def levels(self, tau: float, cap: FloatArray) -> FloatArray:
         """Levels at tau, none above its cap; non-decreasing in tau."""
 
-    def end(self, cap: Numbers) -> float:
+    def end(self, cap: FloatArray) -> float:
         """A tau from which on all jobs are at their caps."""
 
 
@@ -157,13 +157,13 @@ class Flat:
     weight : ndarray, shape (jobs,)
     """
 
-    weight: Numbers
+    weight: FloatArray
 
-    def levels(self, tau: float, cap: Numbers) -> Numbers:
+    def levels(self, tau: float, cap: FloatArray) -> FloatArray:
         """Levels at tau, none above its cap."""
         return np.minimum(cap, self.weight * tau)
 
-    def end(self, cap: Numbers) -> float:
+    def end(self, cap: FloatArray) -> float:
         """The tau at which the last job reaches its cap."""
         return float((cap / self.weight).max())
 
@@ -183,13 +183,13 @@ class Filled:
         The level whose prices ended each stage; a job settled by its own cap has no price.
     """
 
-    levels: Numbers
-    last: Level
+    levels: FloatArray
+    last: PricedLevel
     stage: NDArray[np.int64]
-    prices: list[Level]
+    prices: list[PricedLevel]
 
 
-def fill(rates: Rates, norm: Numbers, path: Path, workspace: Workspace) -> Filled:
+def fill(rates: Rates, norm: FloatArray, path: Path, workspace: Workspace) -> Filled:
     """Follow a path to its end.
 
     Parameters
@@ -200,7 +200,7 @@ def fill(rates: Rates, norm: Numbers, path: Path, workspace: Workspace) -> Fille
     cap = rates.best / norm
     settled = np.zeros(len(cap), dtype=bool)
     stage = np.zeros(len(cap), dtype=np.int64)
-    ended: list[Level] = []
+    ended: list[PricedLevel] = []
     tau = 0.0
     while True:
         tau, last, cut = _furthest(rates, norm, path, cap, tau, workspace)
@@ -216,8 +216,8 @@ def fill(rates: Rates, norm: Numbers, path: Path, workspace: Workspace) -> Fille
 
 
 def _furthest(
-    rates: Rates, norm: Numbers, path: Path, cap: Numbers, start: float, workspace: Workspace
-) -> tuple[float, Level, Level | None]:
+    rates: Rates, norm: FloatArray, path: Path, cap: FloatArray, start: float, workspace: Workspace
+) -> tuple[float, PricedLevel, PricedLevel | None]:
     """Last tau whose levels can be reached, the level there, and the one whose prices forbid more."""
     tau, cut = path.end(cap), None
     for _ in range(_MAX_STEPS):
@@ -235,7 +235,7 @@ def _furthest(
 
 @one_blas_thread
 def _leaves(
-    path: Path, cap: Numbers, level: Level, norm: Numbers, start: float, tau: float
+    path: Path, cap: FloatArray, level: PricedLevel, norm: FloatArray, start: float, tau: float
 ) -> float:
     """Value of tau from which the path exceeds the bound by the prices of a level."""
     price = level.job_price * norm
@@ -251,13 +251,13 @@ def _leaves(
 
 
 def _held_back(
-    cut: Level,
-    norm: Numbers,
-    levels: Numbers,
-    cap: Numbers,
+    cut: PricedLevel,
+    norm: FloatArray,
+    levels: FloatArray,
+    cap: FloatArray,
     settled: NDArray[np.bool_],
     rates: Rates,
-    last: Level,
+    last: PricedLevel,
 ) -> NDArray[np.bool_]:
     """Jobs below their caps with a price; by which of price and slack is nearer to zero.
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.utility import Plan, minus_completion
+from shadowprice.instances.utility import RoundPlan, minus_completion
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Demand, Verdict, place
+from shadowprice.solvers.hadar.offline.feasibility import CapacityRows, Deadlines, Verdict, place
 from shadowprice.solvers.hadar.offline.pricing import states_of
 
 
@@ -43,7 +43,7 @@ class WorstOptimum:
     value: float
     bound: float
     proven: bool
-    plan: Plan | None = field(repr=False)
+    plan: RoundPlan | None = field(repr=False)
 
 
 def least_worst(
@@ -65,12 +65,12 @@ def least_worst(
     """
     table = _checked(instance, cost)
     jobs = RoundJobs.of(instance, minus_completion(instance, round_s, table.shape[1]))
-    decide = Deadlines(jobs, Demand.of(jobs), [states_of(jobs, j) for j in range(jobs.jobs)])
+    decide = Deadlines(jobs, CapacityRows.of(jobs), [states_of(jobs, j) for j in range(jobs.jobs)])
     until = time.process_time() + time_limit_s
     levels = np.unique(table)
     # Below ``refuted`` no plan is possible, from ``high`` on there is one; between, it is open.
     low, high, refuted = 0, len(levels), 0
-    best: tuple[float, Plan] | None = None
+    best: tuple[float, RoundPlan] | None = None
     while low < high:
         middle = (low + high) // 2
         ends = _deadlines(table, float(levels[middle]))

@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.utility import Plan, UtilityTable
+from shadowprice.instances.utility import RoundPlan, UtilityTable
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.cuts import Conflicts, Effort, Packing
+from shadowprice.solvers.hadar.offline.cuts import Conflicts, CutEffort, PackingCuts
 from shadowprice.solvers.hadar.offline.feasibility import Deadlines, place
 from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
 from shadowprice.solvers.hadar.offline.master import Master, Relaxed
@@ -50,7 +50,7 @@ _WHOLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class SearchNode:
     """A part of all choices of schedules.
 
     Parameters
@@ -71,7 +71,7 @@ class Node:
     narrowed: bool = False
 
     @classmethod
-    def root(cls, jobs: RoundJobs) -> Node:
+    def root(cls, jobs: RoundJobs) -> SearchNode:
         """All choices."""
         widest = max((len(levels) for levels in jobs.levels), default=0)
         allowed = np.zeros((jobs.jobs, jobs.rounds, widest + 1), dtype=bool)
@@ -94,7 +94,9 @@ class Node:
         return may
 
 
-def branch(node: Node, master: Master, relaxed: Relaxed) -> tuple[Node, Node] | None:
+def branch(
+    node: SearchNode, master: Master, relaxed: Relaxed
+) -> tuple[SearchNode, SearchNode] | None:
     """Two parts that hold every choice of a node, neither of which holds the relaxed solution.
 
     On when a job completes, if that is open for one; else on whether a job runs in a round; else
@@ -112,7 +114,7 @@ def branch(node: Node, master: Master, relaxed: Relaxed) -> tuple[Node, Node] | 
     return _by_round(node, master.jobs, doing)
 
 
-def completions(node: Node, master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
+def completions(node: SearchNode, master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
     """Share of each job that completes in each round, shape (jobs, rounds + 1)."""
     found = np.zeros(node.ends.shape)
     # Schedules may have been added since.
@@ -135,8 +137,8 @@ def running(master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
 
 
 def _by_completion(
-    node: Node, jobs: RoundJobs, completes: NDArray[np.float64]
-) -> tuple[Node, Node] | None:
+    node: SearchNode, jobs: RoundJobs, completes: NDArray[np.float64]
+) -> tuple[SearchNode, SearchNode] | None:
     until = np.cumsum(completes, axis=1)
     open_ = np.minimum(until, 1.0 - until)
     if open_.max(initial=0.0) <= _WHOLE:
@@ -154,7 +156,9 @@ def _by_completion(
     return (early, late) if until[job, end] >= 0.5 else (late, early)
 
 
-def _by_round(node: Node, jobs: RoundJobs, doing: NDArray[np.float64]) -> tuple[Node, Node] | None:
+def _by_round(
+    node: SearchNode, jobs: RoundJobs, doing: NDArray[np.float64]
+) -> tuple[SearchNode, SearchNode] | None:
     """Cumulated over levels from the fastest on: whether a job runs, and at least how fast."""
     at_least = np.cumsum(doing[:, :, :-1], axis=2)
     open_ = np.minimum(at_least, 1.0 - at_least)
@@ -221,7 +225,7 @@ class Pricing:
         for job, asked in enumerate(master.demand.gpus):
             self.asked[job, : len(asked)] = asked
 
-    def price(self, node: Node, relaxed: Relaxed) -> tuple[float, NDArray[np.float64], int]:
+    def price(self, node: SearchNode, relaxed: Relaxed) -> tuple[float, NDArray[np.float64], int]:
         """Evaluate the duals of a relaxed master, and add schedules that it lacks.
 
         Returns
@@ -259,8 +263,8 @@ class Pricing:
         return value, payoffs, master.add(new)
 
 
-_ROOT = Effort(5, candidates=12, check_s=0.1, strengthen_s=0.05, cuts=5, whole=False)
-_NODE = Effort(1000, candidates=1, check_s=0.5, strengthen_s=0.0, cuts=1, whole=True)
+_ROOT = CutEffort(5, candidates=12, check_s=0.1, strengthen_s=0.05, cuts=5, whole=False)
+_NODE = CutEffort(1000, candidates=1, check_s=0.5, strengthen_s=0.0, cuts=1, whole=True)
 
 _SEARCH = 0.02
 """Share of the time for a first plan, at most."""
@@ -305,7 +309,7 @@ class OfflineOptimum:
     value: float
     bound: float
     proven: bool
-    plan: Plan = field(repr=False)
+    plan: RoundPlan = field(repr=False)
     relaxation: float
     nodes: int
     cpu_s: float
@@ -344,7 +348,7 @@ class _Search:
         deadlines = Deadlines(jobs, self.master.demand, states)
         self.conflicts = Conflicts(deadlines, self.plans)
         self.neighbours = Neighbours(deadlines, self.plans)
-        self.packing = Packing(jobs)
+        self.packing = PackingCuts(jobs)
         self.unit = _unit(jobs.utility.values)
         self.nodes = 0
         self.relaxation, self.unsettled = float("inf"), 0.0
@@ -359,8 +363,8 @@ class _Search:
 
     def run(self, instance: Instance) -> OfflineOptimum:
         """Best bound first, but down to the end of each branch before the next."""
-        heap: list[tuple[float, int, Node]] = []
-        current: Node | None = Node.root(self.jobs)
+        heap: list[tuple[float, int, SearchNode]] = []
+        current: SearchNode | None = SearchNode.root(self.jobs)
         while current is not None and time.process_time() < self.end:
             node, relaxed = self._solve(current)
             self.nodes += 1
@@ -383,7 +387,7 @@ class _Search:
             time.process_time() - self.start, self.prices,
         )  # fmt: skip
 
-    def _root(self, node: Node, relaxed: Relaxed) -> tuple[Node, Relaxed]:
+    def _root(self, node: SearchNode, relaxed: Relaxed) -> tuple[SearchNode, Relaxed]:
         """A first plan, and cuts at the root."""
         self.relaxation = node.bound
         self.prices = relaxed.price @ self.master.demand.share
@@ -398,7 +402,9 @@ class _Search:
         self.ends, self.latest = node.ends, _latest(node)
         return node, relaxed
 
-    def _parts(self, node: Node, relaxed: Relaxed) -> tuple[Node | None, Node | None]:
+    def _parts(
+        self, node: SearchNode, relaxed: Relaxed
+    ) -> tuple[SearchNode | None, SearchNode | None]:
         """Remaining parts of a node: two, or none if it is settled."""
         if not self._open(node.bound):
             return None, None
@@ -411,7 +417,7 @@ class _Search:
             self.unsettled = max(self.unsettled, node.bound)
         return None, None
 
-    def _next(self, heap: list[tuple[float, int, Node]]) -> Node | None:
+    def _next(self, heap: list[tuple[float, int, SearchNode]]) -> SearchNode | None:
         """The node with the largest bound, if it can hold a better plan; the rest cannot either."""
         if heap and self._open(-heap[0][0]):
             return heapq.heappop(heap)[2]
@@ -425,7 +431,9 @@ class _Search:
             bound = floor((bound + slack) / self.unit) * self.unit
         return bound > self.best + slack
 
-    def _cut(self, node: Node, relaxed: Relaxed, effort: Effort) -> tuple[Node, Relaxed]:
+    def _cut(
+        self, node: SearchNode, relaxed: Relaxed, effort: CutEffort
+    ) -> tuple[SearchNode, Relaxed]:
         """Cut off completions that cannot be kept; below the root only whole ones."""
         for _ in range(effort.times):
             if not self._open(node.bound) or time.process_time() >= self.end:
@@ -440,7 +448,7 @@ class _Search:
             node, relaxed = self._solve(node)
         return node, relaxed
 
-    def _pack(self, node: Node, relaxed: Relaxed, times: int) -> tuple[Node, Relaxed]:
+    def _pack(self, node: SearchNode, relaxed: Relaxed, times: int) -> tuple[SearchNode, Relaxed]:
         """Cut off shares of rounds that no sets of gangs which fit are a mean of."""
         for _ in range(times):
             if not self._open(node.bound) or time.process_time() >= self.end:
@@ -455,7 +463,7 @@ class _Search:
             node, relaxed = self._solve(node)
         return node, relaxed
 
-    def _solve(self, node: Node) -> tuple[Node, Relaxed]:
+    def _solve(self, node: SearchNode) -> tuple[SearchNode, Relaxed]:
         """Column generation; the node with its bound, and without ends that cannot be better."""
         penalty = 1.0 + float(self.jobs.utility.values.max(initial=0.0))
         while True:
@@ -472,7 +480,9 @@ class _Search:
                 # A part of a job without a schedule still pays: make it cost more.
                 penalty *= 10.0
 
-    def _ends(self, node: Node, payoffs: NDArray[np.float64], value: float) -> NDArray[np.bool_]:
+    def _ends(
+        self, node: SearchNode, payoffs: NDArray[np.float64], value: float
+    ) -> NDArray[np.bool_]:
         """Completions with which a plan may still be better than the best (reduced cost fixing)."""
         spare = value - self.best + _TOLERANCE * max(1.0, abs(value))
         may: NDArray[np.bool_] = node.ends & (payoffs >= (payoffs.max(axis=1) - spare)[:, None])
@@ -499,7 +509,7 @@ class _Search:
         )
 
 
-def _latest(node: Node) -> NDArray[np.int64]:
+def _latest(node: SearchNode) -> NDArray[np.int64]:
     """Last completions a node allows, by job; the number of rounds if it may be left out."""
     last: NDArray[np.int64] = node.ends.shape[1] - 1 - np.argmax(node.ends[:, ::-1], axis=1)
     return last

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.feasibility import Deadlines
 from shadowprice.solvers.hadar.offline.heuristics import Plans
-from shadowprice.solvers.programs.highs import Outcome, Series
+from shadowprice.solvers.programs.highs import HighsEnding, Series
 
 _SHARE = 1e-6
 
@@ -32,7 +32,7 @@ _SLACK = 0.9
 
 
 @dataclass(frozen=True)
-class Effort:
+class CutEffort:
     """Limits of the effort spent on cuts.
 
     Parameters
@@ -106,7 +106,7 @@ class Conflicts:
         return False
 
     def separate(
-        self, completes: NDArray[np.float64], latest: NDArray[np.int64], effort: Effort
+        self, completes: NDArray[np.float64], latest: NDArray[np.int64], effort: CutEffort
     ) -> list[NDArray[np.int64]]:
         """Conflicts that a relaxed solution violates, as completions like those of :meth:`decide`.
 
@@ -248,7 +248,7 @@ class Pattern:
     limit: float
 
 
-class Packing:
+class PackingCuts:
     """Finds cuts and remembers them.
 
     Parameters
@@ -304,7 +304,7 @@ class Packing:
         weights = np.zeros(share.shape)
         for _ in range(_TIMES):
             found = series.solve()
-            if found.outcome is not Outcome.OPTIMAL or found.value <= 1.0 + _VIOLATION:
+            if found.outcome is not HighsEnding.OPTIMAL or found.value <= 1.0 + _VIOLATION:
                 return None
             weights[tuple(np.array(support).T)] = np.maximum(found.primal, 0.0)
             fits = self._heaviest(weights)

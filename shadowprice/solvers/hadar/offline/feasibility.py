@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from shadowprice.errors import SolverError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.utility import GpusByNode, Plan
+from shadowprice.instances.utility import GpusByNode, RoundPlan
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels, States
 from shadowprice.solvers.programs.gate import ask_whole
-from shadowprice.solvers.programs.whole import Effort, Said, WholeProgram
+from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeProgram
 
 # What Hadar's offline optimum asks of capacity, with GPU types chosen afterwards.
 #
@@ -56,7 +56,7 @@ MAX_DIVISOR = 7
 
 
 @dataclass(frozen=True, eq=False)
-class Demand:
+class CapacityRows:
     """Demands of levels on sets of types, and on their capacities rounded down.
 
     Parameters
@@ -75,7 +75,7 @@ class Demand:
     share: NDArray[np.float64]
 
     @classmethod
-    def of(cls, jobs: RoundJobs) -> Demand:
+    def of(cls, jobs: RoundJobs) -> CapacityRows:
         """The demands of all jobs."""
         types = range(jobs.types)
         sets = tuple(s for size in types for s in combinations(types, size + 1))
@@ -161,7 +161,7 @@ class Deadlines:
         By job.
     """
 
-    def __init__(self, jobs: RoundJobs, demand: Demand, states: Sequence[States]) -> None:
+    def __init__(self, jobs: RoundJobs, demand: CapacityRows, states: Sequence[States]) -> None:
         self.jobs, self.demand = jobs, demand
         self._weights = [_weights(jobs, job, one) for job, one in enumerate(states)]
 
@@ -190,7 +190,7 @@ class Deadlines:
         # Counted work, not the clock: the same on a busy machine. Bounds by linear programmes were
         # measured to cost four times what they save here.
         patience_s = _PATIENCE * max(time_limit_s, 0.01)
-        answer = ask_whole(program, Effort(patience_s, time_limit_s, relaxations=False))
+        answer = ask_whole(program, SearchEffort(patience_s, time_limit_s, relaxations=False))
         if answer.said is Said.INFEASIBLE:
             names = {literal: job for job, literal in kept.items()}
             return Verdict(True, core=tuple(names[k] for k in answer.core) or tuple(ends))
@@ -275,7 +275,7 @@ def _work(states: States, weights: list[int]) -> NDArray[np.int64]:
 # From the speed of every job in every round to GPUs on nodes.
 
 
-def place(instance: Instance, jobs: RoundJobs, chosen: Mapping[int, Levels]) -> Plan:
+def place(instance: Instance, jobs: RoundJobs, chosen: Mapping[int, Levels]) -> RoundPlan:
     """The plan that runs jobs at given levels, from the first node of each type on.
 
     Parameters
@@ -298,7 +298,7 @@ def place(instance: Instance, jobs: RoundJobs, chosen: Mapping[int, Levels]) -> 
         free = _Free(instance.cluster)
         for job, gpus in _types(jobs, running, t).items():
             runs[job].append((t, free.take(gpus)))
-    return Plan(tuple(map(tuple, runs)))
+    return RoundPlan(tuple(map(tuple, runs)))
 
 
 def _types(jobs: RoundJobs, running: Mapping[int, tuple[int, ...]], t: int) -> dict[int, list[int]]:

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Demand
+from shadowprice.solvers.hadar.offline.feasibility import CapacityRows, Deadlines
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels, Paths, States
 from shadowprice.solvers.programs.gate import ask_whole
-from shadowprice.solvers.programs.whole import Effort, Said, WholeProgram
+from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeProgram
 
 _MOST_OUT = 5
 """Jobs taken out at a time."""
@@ -46,7 +46,7 @@ class Plans:
     """
 
     def __init__(
-        self, jobs: RoundJobs, demand: Demand, states: Sequence[States], seed: int = 0
+        self, jobs: RoundJobs, demand: CapacityRows, states: Sequence[States], seed: int = 0
     ) -> None:
         self.jobs, self.demand = jobs, demand
         self.value = 0.0
@@ -266,7 +266,7 @@ class Neighbours:
         for job in free:
             self._job(programme, job, ends[job], room)
         self._capacity(programme, free, room)
-        effort = Effort(_TRIES_WITHOUT_GAIN * _TRY_S, _TRY_S, relaxations=False)
+        effort = SearchEffort(_TRIES_WITHOUT_GAIN * _TRY_S, _TRY_S, relaxations=False)
         answer = ask_whole(programme.whole, effort)
         decided = answer.said in (Said.OPTIMAL, Said.INFEASIBLE)
         step = _GROW if decided else -_SHRINK

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.feasibility import Demand
+from shadowprice.solvers.hadar.offline.feasibility import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels
-from shadowprice.solvers.programs.highs import Outcome, Series, Vertex
+from shadowprice.solvers.programs.highs import HighsEnding, Series, Vertex
 
 _INFINITE = float("inf")
 
@@ -64,7 +64,7 @@ class Master:
 
     def __init__(self, jobs: RoundJobs) -> None:
         self.jobs = jobs
-        self.demand = Demand.of(jobs)
+        self.demand = CapacityRows.of(jobs)
         self.job = np.zeros(0, dtype=np.int64)
         self.end = np.zeros(0, dtype=np.int64)
         self.levels = np.zeros((0, jobs.rounds), dtype=np.int64)
@@ -222,7 +222,7 @@ class Master:
     def _run(self, *, primal: bool) -> Vertex:
         """Solve from the last basis or, should that fail, from scratch."""
         found = self._series.solve(primal=primal)
-        if found.outcome is not Outcome.OPTIMAL:
+        if found.outcome is not HighsEnding.OPTIMAL:
             raise SolverError(f"Hadar's master programme is {found.outcome}, expected an optimum")
         return found
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from shadowprice.errors import HostError
-from shadowprice.execution.hosts.protocol import Host, Order, Phase
+from shadowprice.execution.hosts.protocol import Host, LaunchSpec, Phase
 from shadowprice.execution.hosts.ray import agent as ray_agent
 from shadowprice.execution.hosts.ray import fleet as ray_fleet
 from shadowprice.execution.hosts.registry import open_host
@@ -60,7 +60,7 @@ def _lost_or_none(host: Host) -> frozenset[str] | None:
         return None
 
 
-def _devices_are_rays(environment: Mapping[str, str], order: Order) -> None:
+def _devices_are_rays(environment: Mapping[str, str], order: LaunchSpec) -> None:
     shown = ",".join(device.uuid.rpartition(":")[2] for device in order.devices)
     assert environment["CUDA_VISIBLE_DEVICES"] == shown
     assert "RAY_JOB_ID" not in environment

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from shadowprice.errors import HostError
-from shadowprice.execution.hosts.protocol import Device, Exit, Host, LeaseKey, Order, Phase
+from shadowprice.execution.hosts.protocol import Device, Exit, Host, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.hosts.slurm.host import SlurmHost, open_host
 from shadowprice.execution.hosts.slurm.jobs import Comment
 from support.host_conformance import HostCase, HostConformance
@@ -68,7 +68,7 @@ def case(slurm: SlurmCluster, state: Path) -> Iterator[HostCase]:
     made.clean_up()
 
 
-def check_environment(environment: Mapping[str, str], order: Order) -> None:
+def check_environment(environment: Mapping[str, str], order: LaunchSpec) -> None:
     """What Slurm sets, and not what was in the order."""
     assert environment["CUDA_VISIBLE_DEVICES"] == "0,1"
     assert environment["SHADOWPRICE_EPOCH"] == str(order.key.epoch)
@@ -94,7 +94,7 @@ def order(
     argv: Sequence[str] | None = None,
     seconds: float = 60.0,
     **more: object,
-) -> Order:
+) -> LaunchSpec:
     key = LeaseKey(job, epoch)
     directory = state / "jobs" / job / "leases" / key.folder
     held = tuple(Device(uuid.split("/")[0], int(uuid[-1]), uuid) for uuid in devices)
@@ -105,7 +105,7 @@ def order(
     }
     command = tuple(argv or (sys.executable, "-c", WORK, str(seconds)))
     settings: dict[str, object] = {"ttl_s": 60.0, "grace_s": 5.0, **more}
-    return Order(key, held, False, command, env, directory, state, **settings)  # type: ignore[arg-type]
+    return LaunchSpec(key, held, False, command, env, directory, state, **settings)  # type: ignore[arg-type]
 
 
 def wait(condition: Callable[[], object], limit_s: float = 20.0) -> None:
@@ -139,13 +139,13 @@ def ended(host: SlurmHost, key: LeaseKey, limit_s: float = 20.0) -> Exit:
     return exit
 
 
-def output(one: Order) -> list[str]:
+def output(one: LaunchSpec) -> list[str]:
     path = one.directory / "output.log"
     wait(lambda: path.exists() and path.read_text().endswith("\n"))
     return path.read_text().split()
 
 
-def recorded(one: Order) -> dict[str, int]:
+def recorded(one: LaunchSpec) -> dict[str, int]:
     found: dict[str, int] = json.loads((one.directory / "supervisor.json").read_text())
     return found
 

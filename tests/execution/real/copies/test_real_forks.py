@@ -27,10 +27,10 @@ from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.copies import leases as forks_leases
 from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.ledger import Ledger
+from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
-from shadowprice.proofs.execution_log import Rejected, verify_ledger, verify_log
+from shadowprice.proofs.execution_log import LogRejected, verify_ledger, verify_log
 from support.driver_process import (
     Driver,
     kill_left_over,
@@ -68,7 +68,7 @@ def three_nodes() -> tuple[FoundNode, ...]:
     )
 
 
-def check(run: ForkRun, ledger: Ledger) -> None:
+def check(run: ForkRun, ledger: RunLedger) -> None:
     """The log breaks no rule, every job is over, and its steps are those of its copies, each once."""
     verify_ledger(run.state / "run.db")
     released, finished = events(ledger, "released"), events(ledger, "finished")
@@ -91,7 +91,7 @@ def check(run: ForkRun, ledger: Ledger) -> None:
     ledger.close()
 
 
-def still_aside(ledger: Ledger, name: str) -> set[str]:
+def still_aside(ledger: RunLedger, name: str) -> set[str]:
     """Folders of copies whose end nobody has confirmed."""
     aside, back = (
         {
@@ -131,7 +131,7 @@ def heal(run: Any) -> None:
 
 def cancel(*names: str) -> Callable[[Any], None]:
     def act(run: ForkRun) -> None:
-        ledger = Ledger.open(run.state / "run.db")
+        ledger = RunLedger.open(run.state / "run.db")
         for row in ledger.jobs():
             if row["name"] in names and row["state"] not in OVER:
                 ledger.update_job(row["name"], cancel=1)
@@ -544,7 +544,7 @@ def test_the_verifier_wants_copies_to_hold_whole_nodes(tmp_path: Path) -> None:
         where = {uuid: uuid.split("/")[0] for uuid in devices}
         ranks = len(set(where.values()))
         first.update(whole | {"devices": devices, "node_of": where, "ranks": ranks})
-        with pytest.raises(Rejected, match=message):
+        with pytest.raises(LogRejected, match=message):
             verify_log(log_of, nodes, gpus={"a": 1})
 
 
@@ -630,8 +630,8 @@ def parameters(folder: Path) -> dict[str, np.ndarray[Any, Any]]:
         return {name: file[name] for name in file.files}
 
 
-def read(state: Path) -> Ledger:
-    return Ledger.open(state / "run.db", readonly=True)
+def read(state: Path) -> RunLedger:
+    return RunLedger.open(state / "run.db", readonly=True)
 
 
 real = pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux")
@@ -709,7 +709,7 @@ def test_a_copy_that_is_killed_costs_its_own_steps_only(
     given = Settings(jobs, "hadare", "local:2x1", state, round_s=1.5, limits=LIMITS)
     victim: list[int] = []
 
-    def kill_one(ledger: Ledger) -> None:
+    def kill_one(ledger: RunLedger) -> None:
         for lease in (state / "jobs" / "walk" / "leases").glob("e*-r0-c1"):
             found = read_supervisor(lease)
             if not victim and found is not None and (lease / "report.json").exists():

@@ -23,7 +23,7 @@ from shadowprice.models.hadar import GpuSchedule, dual, schedule_form, time_inde
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 from shadowprice.solvers.hadar.offline.cuts import Conflicts
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Demand, place
+from shadowprice.solvers.hadar.offline.feasibility import CapacityRows, Deadlines, place
 from shadowprice.solvers.hadar.offline.heuristics import Plans
 from shadowprice.solvers.hadar.offline.pricing import states_of
 from shadowprice.solvers.programs.compile import compile_model
@@ -52,7 +52,7 @@ def test_deadlines_are_decided_as_by_brute_force(seed, data):
     ends = data.draw(st.lists(st.integers(0, rounds - 1), min_size=n, max_size=n))
     in_time = from_rounds(np.arange(rounds)[None, :] <= np.array(ends)[:, None], ROUND_S)
     jobs = RoundJobs.of(instance, in_time)
-    decide = Deadlines(jobs, Demand.of(jobs), [states_of(jobs, job) for job in range(n)])
+    decide = Deadlines(jobs, CapacityRows.of(jobs), [states_of(jobs, job) for job in range(n)])
     assert decide.usable
     found = decide.check(dict(enumerate(ends)), 60.0)
     assert found.known
@@ -71,7 +71,7 @@ def test_cuts_hold_for_every_plan_and_cut_off_their_conflict(seed):
     rounds, n = 3, 3
     instance = make(seed, n, rounds, "1x2:a,1x1:b")
     jobs = RoundJobs.of(instance, effective_throughput(instance, ROUND_S, rounds))
-    demand, states = Demand.of(jobs), [states_of(jobs, job) for job in range(n)]
+    demand, states = CapacityRows.of(jobs), [states_of(jobs, job) for job in range(n)]
     decide = Conflicts(Deadlines(jobs, demand, states), Plans(jobs, demand, states))
     kept, conflicts = [], []
     for ends in map(np.array, product(range(rounds + 1), repeat=n)):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from shadowprice.instances.utility import effective_throughput
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.branch_and_price import Node, Pricing, running
-from shadowprice.solvers.hadar.offline.cuts import Packing
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Demand, place
+from shadowprice.solvers.hadar.offline.branch_and_price import Pricing, SearchNode, running
+from shadowprice.solvers.hadar.offline.cuts import PackingCuts
+from shadowprice.solvers.hadar.offline.feasibility import CapacityRows, Deadlines, place
 from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
 from shadowprice.solvers.hadar.offline.master import Master
 from shadowprice.solvers.hadar.offline.pricing import states_of
@@ -64,7 +64,7 @@ def all_that_fit(jobs):
 @given(st.integers(0, 10_000), st.sampled_from(CLUSTERS), st.data())
 def test_packing_cuts_hold_for_all_that_fits_and_cut_off_their_share(seed, cluster, data):
     _, _, jobs = jobs_of(seed, 4, 4, cluster)
-    packing, fitting = Packing(jobs), all_that_fit(jobs)
+    packing, fitting = PackingCuts(jobs), all_that_fit(jobs)
     width = fitting.shape[2]
     parts = data.draw(st.lists(st.integers(0, 4), min_size=4 * width, max_size=4 * width))
     share = np.array(parts, dtype=float).reshape(4, width)
@@ -84,7 +84,7 @@ def test_means_of_what_fits_are_not_cut_off(seed, cluster):
     rng = np.random.default_rng(seed)
     mean = np.tensordot(rng.dirichlet(np.ones(len(fitting))), fitting, axes=1)
     corner = fitting[rng.integers(len(fitting))]
-    assert Packing(jobs).separate(np.array([mean, corner]), fresh=True) == []
+    assert PackingCuts(jobs).separate(np.array([mean, corner]), fresh=True) == []
 
 
 def test_a_gang_beside_single_jobs_is_cut_off():
@@ -94,10 +94,10 @@ def test_a_gang_beside_single_jobs_is_cut_off():
         if sorted(jobs.gang.tolist()) == [1, 3]:
             break
     share = np.where(jobs.gang == 3, 2 / 3, 1.0)[:, None]
-    ((_, cut),) = Packing(jobs).separate(share[None], fresh=True)
+    ((_, cut),) = PackingCuts(jobs).separate(share[None], fresh=True)
     assert cut.weights.ravel() / cut.limit == pytest.approx([1.0, 1.0])
     # Known cuts are found in other rounds without a search.
-    packing = Packing(jobs)
+    packing = PackingCuts(jobs)
     packing.separate(share[None], fresh=True)
     (found,) = packing.separate(np.array([0 * share, share]), fresh=False)
     assert found[0] == 1
@@ -106,9 +106,9 @@ def test_a_gang_beside_single_jobs_is_cut_off():
 @pytest.mark.parametrize("seed", range(6))
 def test_packing_cuts_tighten_the_relaxation_and_keep_every_plan(seed):
     instance, table, jobs = jobs_of(seed, 4, 3, "1x2:a,1x1:b")
-    master, node = Master(jobs), Node.root(jobs)
+    master, node = Master(jobs), SearchNode.root(jobs)
     pricing = Pricing(master, [states_of(jobs, job) for job in range(jobs.jobs)])
-    packing, bounds = Packing(jobs), []
+    packing, bounds = PackingCuts(jobs), []
     while True:
         while True:
             relaxed = master.relax(node.columns(master), 1e6)
@@ -134,7 +134,7 @@ def test_packing_cuts_tighten_the_relaxation_and_keep_every_plan(seed):
 def test_all_jobs_planned_afresh_are_planned_best(seed):
     rounds, n = 3, 3
     instance, table, jobs = jobs_of(seed, n, rounds, "1x2:a,1x1:b")
-    demand, states = Demand.of(jobs), [states_of(jobs, job) for job in range(n)]
+    demand, states = CapacityRows.of(jobs), [states_of(jobs, job) for job in range(n)]
     plans = Plans(jobs, demand, states)
     near = Neighbours(Deadlines(jobs, demand, states), plans)
     ends = np.ones((n, rounds + 1), dtype=bool)
@@ -146,6 +146,6 @@ def test_all_jobs_planned_afresh_are_planned_best(seed):
 
 def test_clusters_with_many_gpus_have_no_packing_cuts():
     _, _, jobs = jobs_of(0, 3, 3, "1x99:a,1x99:b")
-    packing = Packing(jobs)
+    packing = PackingCuts(jobs)
     assert not packing.usable
     assert packing.separate(np.ones((3, 3, 2)), fresh=True) == []
