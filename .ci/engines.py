@@ -45,9 +45,15 @@ def carry_out(what: str, *argv: str, limit_s: int = LIMIT_S) -> bool:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
         done = subprocess.run(
-            argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, timeout=limit_s, check=False,
-        )  # fmt: skip
+            argv,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=limit_s,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         say(f"{what}: not installed: {error}")
         return False
@@ -83,9 +89,16 @@ def install_slurm() -> None:
         say("slurm: not installed: this is not root, or there is no apt-get")
     elif carry_out("slurm: apt-get update", "apt-get", "update", "-q", limit_s=120):
         carry_out(
-            "slurm: apt-get install", "apt-get", "install", "-q", "-y", "--no-install-recommends",
-            "-o", "DPkg::Lock::Timeout=60", *SLURM,
-        )  # fmt: skip
+            "slurm: apt-get install",
+            "apt-get",
+            "install",
+            "-q",
+            "-y",
+            "--no-install-recommends",
+            "-o",
+            "DPkg::Lock::Timeout=60",
+            *SLURM,
+        )
 
 
 def install_module(name: str) -> None:

@@ -224,9 +224,12 @@ def large(table: Table, path: Path | None, _cvxpy: bool, quick: bool) -> None:
         checked = time.process_time() - began
         note = f"{len(known.alone)} kinds, first {as_text(times[0])}; checking columns {as_text(checked)} more"
         table.row(
-            f"max-min, {jobs:,} {what}, all changed", as_text(took), f"< {1e3 * target:g} ms",
-            took < target, note,
-        )  # fmt: skip
+            f"max-min, {jobs:,} {what}, all changed",
+            as_text(took),
+            f"< {1e3 * target:g} ms",
+            took < target,
+            note,
+        )
 
 
 def main() -> None:

@@ -113,10 +113,11 @@ def by_hand(case: Case, method: str, crossover: bool) -> tuple[Numbers, float, t
     index = np.concatenate([x.ravel(), x.T.ravel(), fair.ravel()])
     value = np.concatenate(
         [
-            np.ones(x.size), np.tile(case.gang, types),
+            np.ones(x.size),
+            np.tile(case.gang, types),
             np.column_stack([-case.throughput, case.need]).ravel(),
         ]
-    )  # fmt: skip
+    )
     infinity = np.inf
     row_lower = np.full(rows, -infinity)
     row_upper = np.concatenate([np.ones(jobs), case.workers, np.zeros(jobs)])
@@ -124,15 +125,29 @@ def by_hand(case: Case, method: str, crossover: bool) -> tuple[Numbers, float, t
     cost[-1] = 1.0
     highs = highspy.Highs()
     for name, option in (
-        ("output_flag", False), ("threads", 1), ("solver", method),
+        ("output_flag", False),
+        ("threads", 1),
+        ("solver", method),
         ("run_crossover", "on" if crossover else "off"),
-    ):  # fmt: skip
+    ):
         highs.setOptionValue(name, option)
     highs.passModel(
-        columns, rows, len(value), highspy.MatrixFormat.kRowwise, highspy.ObjSense.kMaximize, 0.0,
-        cost, np.zeros(columns), np.full(columns, infinity), row_lower, row_upper,
-        start, index, value, np.zeros(columns, dtype=np.int32),
-    )  # fmt: skip
+        columns,
+        rows,
+        len(value),
+        highspy.MatrixFormat.kRowwise,
+        highspy.ObjSense.kMaximize,
+        0.0,
+        cost,
+        np.zeros(columns),
+        np.full(columns, infinity),
+        row_lower,
+        row_upper,
+        start,
+        index,
+        value,
+        np.zeros(columns, dtype=np.int32),
+    )
     highs.run()
     shares = np.array(highs.getSolution().col_value)[:-1].reshape(jobs, types)
     return shares, highs.getInfo().objective_function_value, (start, index, value)

@@ -73,12 +73,14 @@ def columns(
     noise = rng.uniform(0.9, 1.1, rates.shape) if distinct else np.ones_like(rates)
     elapsed = rng.uniform(0.0, 1e5 if late else 2e4, jobs)
     given: dict[str, Any] = {
-        "gpu_types": TYPES, "capacity": np.full(3, float(jobs // 4)),
-        "throughput": rates * noise, "gpus": known.gpus[kind],
+        "gpu_types": TYPES,
+        "capacity": np.full(3, float(jobs // 4)),
+        "throughput": rates * noise,
+        "gpus": known.gpus[kind],
         "steps": 60.0 * 10 ** rng.uniform(2, 4, jobs) * rates.max(axis=1),
         "elapsed_s": elapsed,
         "isolated_s": elapsed * rng.uniform(*((0.3, 1.0) if late else (1.1, 1.5)), jobs),
-    }  # fmt: skip
+    }
     if weights:
         given["weight"] = np.where(rng.uniform(size=jobs) < 0.2, 5.0, 1.0)
     if pairs:

@@ -84,8 +84,10 @@ def quality(
                 raise SystemExit(f"{graph} does not fit {free}")
             least = value(graph, best)
             ratios[name].append(value(graph, mapping) / least if least else 1.0)
-    print(f"{what}, over the least, {len(graphs)} graphs; exact in {statistics.mean(took):.2f} s "
-          f"on average, {max(took):.2f} s at most")  # fmt: skip
+    print(
+        f"{what}, over the least, {len(graphs)} graphs; exact in {statistics.mean(took):.2f} s "
+        f"on average, {max(took):.2f} s at most"
+    )
     for name, found in ratios.items():
         print(
             f"  {name:<16} mean {statistics.mean(found):.4f}, median {statistics.median(found):.4f}, "

@@ -62,11 +62,13 @@ def run(folder: Path, leases: int, jobs: int, policy: str, round_s: float, last_
     code = JOB.format(folder=str(SOURCE), step_s=STEP_S)
     listed: list[dict[str, Any]] = [
         {
-            "name": f"job-{k}", "command": ["{python}", "-I", "-S", "-c", code],
-            "iterations": 10**6, "throughput": 1.0 / STEP_S,
+            "name": f"job-{k}",
+            "command": ["{python}", "-I", "-S", "-c", code],
+            "iterations": 10**6,
+            "throughput": 1.0 / STEP_S,
         }
         for k in range(jobs)
-    ]  # fmt: skip
+    ]
     (folder / "jobs.yaml").write_text(json.dumps({"jobs": listed}))
     limits = Limits(poll_s=0.1)
     state = folder / "state"

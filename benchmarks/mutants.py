@@ -111,14 +111,27 @@ class Mutant:
 # Faults.
 
 _BOUNDARY: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE,), ast.LtE: (ast.Lt,), ast.Gt: (ast.GtE,), ast.GtE: (ast.Gt,),
-    ast.Eq: (ast.NotEq, ast.LtE, ast.GtE), ast.NotEq: (ast.Eq, ast.Lt, ast.Gt),
-    ast.In: (ast.NotIn,), ast.NotIn: (ast.In,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
-}  # fmt: skip
+    ast.Lt: (ast.LtE,),
+    ast.LtE: (ast.Lt,),
+    ast.Gt: (ast.GtE,),
+    ast.GtE: (ast.Gt,),
+    ast.Eq: (ast.NotEq, ast.LtE, ast.GtE),
+    ast.NotEq: (ast.Eq, ast.Lt, ast.Gt),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+}
 _SWAPPED = {
-    "min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all",
-    "all": "any", "floor": "ceil", "ceil": "floor",
-}  # fmt: skip
+    "min": "max",
+    "max": "min",
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "any": "all",
+    "all": "any",
+    "floor": "ceil",
+    "ceil": "floor",
+}
 # Said for readers and libraries; the value is the same without them where nothing is wrong.
 _ASIDE = {"strict", "kw_only", "frozen", "eq", "slots", "repr", "compare", "init", "copy"}
 
@@ -148,9 +161,16 @@ class Faults(ast.NodeVisitor):
         if "".join(text.split()) in ("".join(before.split()), f"({''.join(before.split())})"):
             return
         mutant = Mutant(
-            self.file, node.lineno, node.col_offset, start, end,  # type: ignore[attr-defined]
-            ".".join(self.inside), operator, before, text,
-        )  # fmt: skip
+            self.file,
+            node.lineno,
+            node.col_offset,
+            start,
+            end,  # type: ignore[attr-defined]
+            ".".join(self.inside),
+            operator,
+            before,
+            text,
+        )
         try:
             compile(mutant.applied(self.data), self.file, "exec")
         except SyntaxError:
@@ -281,8 +301,12 @@ class Faults(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
-        swapped = {ast.Add: ast.Sub(), ast.Sub: ast.Add(), ast.BitAnd: ast.BitOr(),
-                   ast.BitOr: ast.BitAnd()}.get(type(node.op))  # fmt: skip
+        swapped = {
+            ast.Add: ast.Sub(),
+            ast.Sub: ast.Add(),
+            ast.BitAnd: ast.BitOr(),
+            ast.BitOr: ast.BitAnd(),
+        }.get(type(node.op))
         if swapped is not None:
             self.fault(node, "another sign", ast.BinOp(node.left, swapped, node.right))
         if not isinstance(node.op, ast.MatMult):
@@ -524,10 +548,12 @@ def run(plan: Plan, todo: Sequence[Mutant], results: Path, jobs: int) -> None:
         outcome, by, took_s = tree.with_fault(mutant, tests, patience_s)
         free.put(tree)
         row = asdict(mutant) | {
-            "outcome": outcome, "by": by, "seconds": round(took_s, 2),
+            "outcome": outcome,
+            "by": by,
+            "seconds": round(took_s, 2),
             "source": digest([ROOT / mutant.file]),
             "tests": digest(ROOT / test for test in tests),
-        }  # fmt: skip
+        }
         with lock, results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
             print(f"{next(done)}/{len(todo)} {outcome:8} {took_s:5.1f} s  {mutant}", flush=True)

@@ -247,20 +247,41 @@ PLACEMENTS = (
 )
 PREDICTORS = ("forest", "median", "last", "oracle", "noisy:1/2", "adversarial:1/2", "given:0=2")
 COMMANDS = (
-    "allocate", "simulate", "compare", "place", "certify", "check", "profile", "adversary", "execute", "status",
-    "cancel", "report", "export-kubernetes", "demo", "verify", "generate", "policies", "data",
-)  # fmt: skip
+    "allocate",
+    "simulate",
+    "compare",
+    "place",
+    "certify",
+    "check",
+    "profile",
+    "adversary",
+    "execute",
+    "status",
+    "cancel",
+    "report",
+    "export-kubernetes",
+    "demo",
+    "verify",
+    "generate",
+    "policies",
+    "data",
+)
 
 ITEMS: dict[str, tuple[str, ...]] = {
     # Listings and help.
     "help": ("--help", *(f"{command} --help" for command in COMMANDS)),
     "policies": ("policies", "policies --json"),
-    **{f"policies-{name}": (f"policies --preset {name}", f"policies --preset {name} --json") for name in PRESETS},
+    **{
+        f"policies-{name}": (f"policies --preset {name}", f"policies --preset {name} --json")
+        for name in PRESETS
+    },
     "demo": ("demo", "demo --json --plot demo.png"),
     # Simulations beside those of every policy.
     "simulate-text": ("simulate ../inputs/lognormal.csv --cluster 4x4 --policy srtf",),
     "simulate-halves": (RUN.format(trace="halves.csv --cluster 1x2", policy="srtf"),),
-    "simulate-toml": (RUN.format(trace="tiny.csv --cluster ../inputs/cluster.toml", policy="easy"),),
+    "simulate-toml": (
+        RUN.format(trace="tiny.csv --cluster ../inputs/cluster.toml", policy="easy"),
+    ),
     "simulate-prices": (
         RUN.format(trace="lognormal.csv --cluster 4x4", policy="hadar --prices-out prices.parquet"),
         RUN.format(trace="lognormal.csv --cluster 4x4", policy="hadar --prices-out prices.csv"),
@@ -280,7 +301,8 @@ ITEMS: dict[str, tuple[str, ...]] = {
     **{
         f"simulate-graphs-{placement}": (
             RUN.format(
-                trace="recurrent.csv --cluster 2x8 --network 300:12.5:per-job", policy=f"asrpt --placement {placement}"
+                trace="recurrent.csv --cluster 2x8 --network 300:12.5:per-job",
+                policy=f"asrpt --placement {placement}",
             ),
             "verify run --json",
         )
@@ -300,7 +322,10 @@ ITEMS: dict[str, tuple[str, ...]] = {
     ),
     **{
         f"predictor-{name.split(':')[0]}": (
-            RUN.format(trace=f"recurrent.csv --cluster 4x4 --seed 2 --predictor {name}", policy="asrpt-early"),
+            RUN.format(
+                trace=f"recurrent.csv --cluster 4x4 --seed 2 --predictor {name}",
+                policy="asrpt-early",
+            ),
         )
         for name in PREDICTORS
     },
@@ -308,8 +333,12 @@ ITEMS: dict[str, tuple[str, ...]] = {
     "compare-completion": (
         f"compare ../inputs/more.csv --cluster 4x4 --policies fifo,srtf,las2d,hadar,gandiva --json {BUDGET}",
     ),
-    "compare-flow": (f"compare ../inputs/more.csv --cluster 4x4 --objective flow {BUDGET} --plot gap.png",),
-    "compare-makespan": (f"compare ../inputs/more.csv --cluster 4x4 --objective makespan --json {BUDGET}",),
+    "compare-flow": (
+        f"compare ../inputs/more.csv --cluster 4x4 --objective flow {BUDGET} --plot gap.png",
+    ),
+    "compare-makespan": (
+        f"compare ../inputs/more.csv --cluster 4x4 --objective makespan --json {BUDGET}",
+    ),
     "compare-tiny": tuple(
         f"compare ../inputs/tiny.csv --cluster 1x4 --policies fifo,sjf,easy --objective {goal} --json {BUDGET}"
         for goal in ("completion", "flow", "makespan")
@@ -375,7 +404,11 @@ ITEMS: dict[str, tuple[str, ...]] = {
     **{
         f"place-{name}": tuple(
             f"place ../inputs/{graph}.yaml --cluster 4x4 --intra 300 --nic 12.5 --algorithm {name} {more}"
-            for graph, more in (("graph", "--json"), ("published", "--sharing per-job --json"), ("graph", ""))
+            for graph, more in (
+                ("graph", "--json"),
+                ("published", "--sharing per-job --json"),
+                ("graph", ""),
+            )
         )
         for name in PLACEMENTS
     },
@@ -415,7 +448,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "status ../inputs",
         "no-such-command",
     ),
-}  # fmt: skip
+}
 """Words after ``shadowprice`` by item; the commands of one follow one another in the same folder."""
 
 

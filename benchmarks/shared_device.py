@@ -70,9 +70,14 @@ def measure(args: argparse.Namespace, where: Path) -> dict[str, tuple[Path, Resu
     for k, (title, (policy, share)) in enumerate(policies(args.round).items()):
         state = where / f"run-{k}"
         settings = Settings(
-            args.jobs, policy, args.hosts, state, round_s=args.round, share=share,
+            args.jobs,
+            policy,
+            args.hosts,
+            state,
+            round_s=args.round,
+            share=share,
             limits=Limits(grace_s=60.0),
-        )  # fmt: skip
+        )
         summary = execute(settings)
         if not summary.all_finished:
             raise SystemExit(f"error: {policy}: {summary.jobs}")
@@ -91,11 +96,16 @@ def report(found: dict[str, tuple[Path, Results]], args: argparse.Namespace) -> 
         assert error is not None
         met = "within" if abs(error) <= TARGET else "NOT within"
         lines += [
-            f"## {title}", "",
+            f"## {title}",
+            "",
             f"{result.checked['leases']} leases, {result.checked['steps_lost']} steps lost; {met} "
-            f"{100 * TARGET:.0f} % of the mean JCT", "",
-            "```", result.drift.table(), "```", "",
-        ]  # fmt: skip
+            f"{100 * TARGET:.0f} % of the mean JCT",
+            "",
+            "```",
+            result.drift.table(),
+            "```",
+            "",
+        ]
         ledger = RunLedger.open(state / LEDGER, readonly=True)
         rows = ledger.observations()
         ledger.close()
@@ -124,10 +134,12 @@ def draw(found: dict[str, tuple[Path, Results]], path: Path) -> None:
         assert drift.relative_error is not None
         with RunReader(state) as run:
             execution_gantt(
-                run, axis, until_s=until_s,
+                run,
+                axis,
+                until_s=until_s,
                 title=f"{title} ({drift.policy}): mean JCT {drift.real_mean_s:.0f} s, simulated "
                 f"{drift.simulated_mean_s:.0f} s ({100 * drift.relative_error:+.1f} %)",
-            )  # fmt: skip
+            )
         if axis is not axes[-1]:
             axis.set_xlabel("")
     figure.tight_layout()

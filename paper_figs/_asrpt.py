@@ -43,9 +43,11 @@ def seconds_per_iteration(of: Network) -> dict[tuple[str, int], float]:
     """Shortest time of an iteration of every kind of job [s]."""
     pairs = [(model, gang) for model in MODELS for gang in GANGS]
     every = sp.Workload.from_columns(
-        arrival_s=[0.0] * len(pairs), gpus=[g for _, g in pairs], work=[1.0] * len(pairs),
+        arrival_s=[0.0] * len(pairs),
+        gpus=[g for _, g in pairs],
+        work=[1.0] * len(pairs),
         model=[m for m, _ in pairs],
-    )  # fmt: skip
+    )
     graphs = workload_graphs(every, of)
     shortest = graphs.shortest_iteration_s[graphs.of].tolist()
     return dict(zip(pairs, shortest, strict=True))

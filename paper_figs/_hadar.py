@@ -153,8 +153,11 @@ def work_on_several_types(outcome: sp.Outcome) -> float:
 
 def row(found: HadarMetrics, **named: object) -> dict[str, object]:
     """A row of a table in hours."""
-    hours = {name.removesuffix("_s") + "_h": value / 3600 for name, value in found.to_dict().items()
-             if name.endswith("_s") and value is not None}  # fmt: skip
+    hours = {
+        name.removesuffix("_s") + "_h": value / 3600
+        for name, value in found.to_dict().items()
+        if name.endswith("_s") and value is not None
+    }
     plain = {name: value for name, value in found.to_dict().items() if not name.endswith("_s")}
     return {**named, **hours, **plain}
 

@@ -18,11 +18,18 @@ K80_SPEED = 0.2
 """A K80's typical rate beside a V100's in Gavel's table; for stating limits, not for rates."""
 
 CLUSTERS = {
-    "AWS": [("v100", 1.0), ("t4", FP32["t4"] / FP32["v100"]), ("t4", FP32["t4"] / FP32["v100"]),
-            ("k80", K80_SPEED), ("k80", K80_SPEED)],
-    "lab": [(name, FP32[name] / FP32["v100"])
-            for name in ("titan-rtx", "t4", "t400", "rtx3090", "a2000")],
-}  # fmt: skip
+    "AWS": [
+        ("v100", 1.0),
+        ("t4", FP32["t4"] / FP32["v100"]),
+        ("t4", FP32["t4"] / FP32["v100"]),
+        ("k80", K80_SPEED),
+        ("k80", K80_SPEED),
+    ],
+    "lab": [
+        (name, FP32[name] / FP32["v100"])
+        for name in ("titan-rtx", "t4", "t400", "rtx3090", "a2000")
+    ],
+}
 """GPU type of each node, and its speed beside a V100."""
 
 MIXES = (1, 3, 4, 5, 8, 10, 12)
@@ -49,19 +56,25 @@ def mix(jobs: int, seed: int, where: str, rates: sp.Throughputs) -> sp.Workload:
         model = kinds[rng.integers(len(kinds))]
         measured = dict(zip(TYPES, rates.alone[model], strict=True))
         models.append(model[0])
-        speeds.append([
-            measured[name] if name in measured else measured["v100"] * FP32[name] / FP32["v100"]
-            for name in types
-        ])  # fmt: skip
+        speeds.append(
+            [
+                measured[name] if name in measured else measured["v100"] * FP32[name] / FP32["v100"]
+                for name in types
+            ]
+        )
     on_v100 = np.array(
         [dict(zip(TYPES, rates.alone[name, 1], strict=True))["v100"] for name in models]
     )
     hours = SHORTEST_H * (LONGEST_H / SHORTEST_H) ** rng.random(jobs)
     return sp.Workload.from_columns(
-        arrival_s=np.zeros(jobs), gpus=np.ones(jobs, dtype=np.int64),
-        work=np.floor(hours * 3600 * on_v100), model=np.array(models, dtype=object),
-        throughput=np.array(speeds), gpu_types=types, source=f"mix M-{jobs}, seed {seed}",
-    )  # fmt: skip
+        arrival_s=np.zeros(jobs),
+        gpus=np.ones(jobs, dtype=np.int64),
+        work=np.floor(hours * 3600 * on_v100),
+        model=np.array(models, dtype=object),
+        throughput=np.array(speeds),
+        gpu_types=types,
+        source=f"mix M-{jobs}, seed {seed}",
+    )
 
 
 def systems_on(

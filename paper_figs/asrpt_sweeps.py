@@ -38,9 +38,12 @@ WHY = (
     "machine, which outruns the cluster: its queue then is first come, first served."
 )
 LABELS = {
-    "load": "load", "gpus": "GPUs", "noise": "predictions off by up to this factor",
-    "nic": "NIC [GB/s]", "theta": "theta",
-}  # fmt: skip
+    "load": "load",
+    "gpus": "GPUs",
+    "noise": "predictions off by up to this factor",
+    "nic": "NIC [GB/s]",
+    "theta": "theta",
+}
 
 
 def point(sweep: str, value: float, jobs: int, seeds: range) -> Iterator[dict[str, object]]:

@@ -63,13 +63,25 @@ def rows(seeds: int, shares: tuple[float, ...]) -> pd.DataFrame:
             position = round(share * CONFIGURATIONS)
             for seed in range(seeds):
                 key = {"gpus": gpus, "position": share, "seed": seed}
-                found.append({**key, "system": "to their end, FIFO", "judged_at": 1.0,
-                              "minutes": search(seed, position, 1.0, gpus, ("fifo", "count"))})  # fmt: skip
+                found.append(
+                    {
+                        **key,
+                        "system": "to their end, FIFO",
+                        "judged_at": 1.0,
+                        "minutes": search(seed, position, 1.0, gpus, ("fifo", "count")),
+                    }
+                )
                 for judged in shares:
                     for label, system in (("FIFO", ("fifo", "count")), ("Gandiva", REACTIVE)):
                         minutes = search(seed, position, judged, gpus, system)
-                        found.append({**key, "system": f"stopped early, {label}", "judged_at": judged,
-                                      "minutes": minutes})  # fmt: skip
+                        found.append(
+                            {
+                                **key,
+                                "system": f"stopped early, {label}",
+                                "judged_at": judged,
+                                "minutes": minutes,
+                            }
+                        )
     return pd.DataFrame(found)
 
 
@@ -93,34 +105,57 @@ def draw(table: pd.DataFrame) -> Figure:
         )
     for system, minutes in PUBLISHED_MIN.items():
         left.plot(
-            [100 * p for p in POSITIONS], minutes, ls="none", marker="x", ms=8, color=COLOUR_OF[system],
+            [100 * p for p in POSITIONS],
+            minutes,
+            ls="none",
+            marker="x",
+            ms=8,
+            color=COLOUR_OF[system],
             label=f"published, {'baseline' if 'FIFO' in system else 'Gandiva'}",
-        )  # fmt: skip
+        )
     left.set_xlabel("position of the qualified configuration [% of 374]")
     left.set_ylabel("time until it is trained [min]")
     left.set_xticks([100 * p for p in POSITIONS])
     left.legend(frameon=False, fontsize=8, loc="upper left")
     for gpus, colour in zip(PUBLISHED_FACTOR, (COLOURS[0], COLOURS[1]), strict=True):
         found = factors(table, gpus)
-        right.fill_between(100 * found.columns, found.min(), found.max(), color=colour, alpha=0.3, lw=0,
-                           label=f"{gpus} GPUs, by position")  # fmt: skip
+        right.fill_between(
+            100 * found.columns,
+            found.min(),
+            found.max(),
+            color=colour,
+            alpha=0.3,
+            lw=0,
+            label=f"{gpus} GPUs, by position",
+        )
         right.plot(100 * found.columns, found.mean(), color=colour, lw=1.5)
         low, high = PUBLISHED_FACTOR[gpus]
         for value in (low, high):
-            right.axhline(value, color=colour, ls="--", lw=0.9,
-                          label=f"published, {low} to {high}" if value == low else "_")  # fmt: skip
+            right.axhline(
+                value,
+                color=colour,
+                ls="--",
+                lw=0.9,
+                label=f"published, {low} to {high}" if value == low else "_",
+            )
     right.set_xlabel("share of its training after which a configuration is judged [%]")
     right.set_ylabel("times sooner than to their end")
     right.set_ylim(0)
     right.legend(frameon=False, fontsize=8)
     ours = factors(table, 4)[JUDGED_AT]
-    note(left, "Gandiva, Table 3: 374 configurations on 4 GPUs",
-         f"judged after {JUDGED_AT:.0%} of the training: {ours.min():.1f} to {ours.max():.1f} times sooner; "
-         "published 5.51 to 7.04.\n"
-         "Stopping early is what gains; turns keep its time while letting others in.")  # fmt: skip
-    note(right, "Times sooner, by how early one can judge",
-         "The published stopping model is not stated in full; the factor depends on it\n"
-         "more than on the scheduler.")  # fmt: skip
+    note(
+        left,
+        "Gandiva, Table 3: 374 configurations on 4 GPUs",
+        f"judged after {JUDGED_AT:.0%} of the training: {ours.min():.1f} to {ours.max():.1f} times sooner; "
+        "published 5.51 to 7.04.\n"
+        "Stopping early is what gains; turns keep its time while letting others in.",
+    )
+    note(
+        right,
+        "Times sooner, by how early one can judge",
+        "The published stopping model is not stated in full; the factor depends on it\n"
+        "more than on the scheduler.",
+    )
     return figure
 
 

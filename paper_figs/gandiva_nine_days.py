@@ -70,8 +70,14 @@ def bars(axes: Axes, values: "pd.Series[float]", published: dict[str, float], sc
             fontsize=8,
         )
         if name in published and scale == 1.0:
-            axes.hlines(published[str(name)], place - 0.42, place + 0.42, colors=COLOURS[1],
-                        linestyles="--", label="published" if place == 0 else "_")  # fmt: skip
+            axes.hlines(
+                published[str(name)],
+                place - 0.42,
+                place + 0.42,
+                colors=COLOURS[1],
+                linestyles="--",
+                label="published" if place == 0 else "_",
+            )
     axes.set_xticks(
         places,
         [str(name).replace(", ", ",\n").replace(" turns", "\nturns") for name in values.index],

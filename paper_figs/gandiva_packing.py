@@ -66,9 +66,11 @@ def draw(table: pd.DataFrame, runs: dict[str, Run]) -> Figure:
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
     for label, run in runs.items():
         left.plot(
-            *utilisation_by_minute(run), color=COLOUR_OF[label], lw=1.6,
+            *utilisation_by_minute(run),
+            color=COLOUR_OF[label],
+            lw=1.6,
             label=f"{label}: {mean.utilisation_percent[label]:.1f} % on average",
-        )  # fmt: skip
+        )
     left.set_xlabel("time [min]")
     left.set_ylabel("GPU utilisation")
     left.set_ylim(0, 1.02)
@@ -98,8 +100,14 @@ def _bars(axes: Axes, first_s: "pd.Series[float]") -> None:
             fontsize=8,
         )
         if name in PUBLISHED_FIRST_S:
-            axes.hlines(PUBLISHED_FIRST_S[name], place - 0.42, place + 0.42, colors=COLOURS[1], linestyles="--",
-                        label="published" if place == 0 else "_")  # fmt: skip
+            axes.hlines(
+                PUBLISHED_FIRST_S[name],
+                place - 0.42,
+                place + 0.42,
+                colors=COLOURS[1],
+                linestyles="--",
+                label="published" if place == 0 else "_",
+            )
     axes.set_xticks(
         places,
         [str(name).replace(" (", "\n(").replace(", ", ",\n") for name in first_s.index],

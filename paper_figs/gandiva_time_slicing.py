@@ -54,8 +54,14 @@ def draw(table: pd.DataFrame, found: Run, minutes: int) -> Figure:
     left.legend(frameon=False, fontsize=8)
     for charge_s, colour in zip(CHARGES_S, COLOURS, strict=False):
         part = table[table.charge_s == charge_s]
-        right.plot(part.quantum_s, part.loss_percent, color=colour, marker="o", ms=4,
-                   label=f"{charge_s:g} s to suspend and resume")  # fmt: skip
+        right.plot(
+            part.quantum_s,
+            part.loss_percent,
+            color=colour,
+            marker="o",
+            ms=4,
+            label=f"{charge_s:g} s to suspend and resume",
+        )
     right.axhline(100 * PUBLISHED_LOSS, color=GREY, ls="--", lw=1, label="published: less than 2 %")
     right.axvline(60, color=GREY, ls=":", lw=1)
     right.set_xscale("log")
@@ -67,10 +73,16 @@ def draw(table: pd.DataFrame, found: Run, minutes: int) -> Figure:
     right.set_ylabel("throughput lost, all six [%]")
     right.legend(frameon=False, fontsize=8)
     at_60 = table[(table.quantum_s == 60) & (table.charge_s <= 1)].loss_percent
-    note(left, "Gandiva, Fig. 9: six jobs on four GPUs, turns of 60 s",
-         "Every job gets its 4/6 of a GPU, a turn of 2 in 3.")  # fmt: skip
-    note(right, "Aggregate loss",
-         f"{at_60.min():.2f} to {at_60.max():.2f} % at 60 s for 0.1 to 1 s; published less than 2 %.")  # fmt: skip
+    note(
+        left,
+        "Gandiva, Fig. 9: six jobs on four GPUs, turns of 60 s",
+        "Every job gets its 4/6 of a GPU, a turn of 2 in 3.",
+    )
+    note(
+        right,
+        "Aggregate loss",
+        f"{at_60.min():.2f} to {at_60.max():.2f} % at 60 s for 0.1 to 1 s; published less than 2 %.",
+    )
     return figure
 
 

@@ -41,9 +41,12 @@ if __name__ == "__main__":
     for hourly in by_hour:
         for seed in seeds:
             trace = sp.generate(
-                "gavel", jobs=count, seed=seed, throughputs=rates,
+                "gavel",
+                jobs=count,
+                seed=seed,
+                throughputs=rates,
                 jobs_per_hour=hourly * per_type / 36,
-            )  # fmt: skip
+            )
             for label, policy in POLICIES.items():
                 outcome = sp.simulate(
                     trace, cluster(per_type), policy, sp.Semantics(together=rates)
@@ -53,9 +56,14 @@ if __name__ == "__main__":
                 if hourly == 2.6:
                     last.setdefault(label, []).append(fairness)
                 rows.append(
-                    {"policy": label, "jobs_per_hour": hourly, "seed": seed,
-                     "jct_h": outcome.jct_s[window].mean() / 3600, "rho": fairness.mean()}
-                )  # fmt: skip
+                    {
+                        "policy": label,
+                        "jobs_per_hour": hourly,
+                        "seed": seed,
+                        "jct_h": outcome.jct_s[window].mean() / 3600,
+                        "rho": fairness.mean(),
+                    }
+                )
     frame = pd.DataFrame(rows)
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)

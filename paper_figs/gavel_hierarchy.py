@@ -25,9 +25,11 @@ def problem(throughput: np.ndarray) -> AllocationProblem:
     """The first jobs, six of each entity in turn."""
     n = len(throughput)
     return AllocationProblem.from_columns(
-        gpu_types=TYPES, capacity=[3, 3, 3], throughput=throughput,
+        gpu_types=TYPES,
+        capacity=[3, 3, 3],
+        throughput=throughput,
         entity=[list(WEIGHTS)[k // (JOBS // 3)] for k in range(n)],
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":
@@ -54,9 +56,14 @@ if __name__ == "__main__":
                 for name in WEIGHTS:
                     mine = now.entity == name
                     rows.append(
-                        {"inside": inside, "aware": aware, "step": step, "entity": name,
-                         "throughput": float(normalised[mine].sum())}
-                    )  # fmt: skip
+                        {
+                            "inside": inside,
+                            "aware": aware,
+                            "step": step,
+                            "entity": name,
+                            "throughput": float(normalised[mine].sum()),
+                        }
+                    )
     frame = pd.DataFrame(rows)
     figure = Figure(figsize=(10, 4), layout="constrained")
     for axes, inside in zip(figure.subplots(1, 2, sharey=True), ("fairness", "fifo"), strict=True):
@@ -71,9 +78,10 @@ if __name__ == "__main__":
         )
         total = {
             aware: frame[(frame["inside"] == inside) & (frame["aware"] == aware)]
-            .groupby("step")["throughput"].sum()
+            .groupby("step")["throughput"]
+            .sum()
             for aware in (True, False)
-        }  # fmt: skip
+        }
         axes.plot(total[False], color="black", lw=1, label="total, agnostic")
         lower = 1.0 - total[False].iloc[-1] / total[True].iloc[-1]
         published(

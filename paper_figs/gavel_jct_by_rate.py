@@ -42,9 +42,13 @@ def runs(scale: Scale, rates: sp.Throughputs) -> Iterator[dict[str, object]]:
         for hourly in by_hour[size["rates"]]:
             for seed in size["seeds"]:
                 jobs = sp.generate(
-                    "gavel", jobs=size["jobs"], seed=seed, single_gpu=trace == "single",
-                    throughputs=rates, jobs_per_hour=hourly * size["per_type"] / 36,
-                )  # fmt: skip
+                    "gavel",
+                    jobs=size["jobs"],
+                    seed=seed,
+                    single_gpu=trace == "single",
+                    throughputs=rates,
+                    jobs_per_hour=hourly * size["per_type"] / 36,
+                )
                 for label, policy in POLICIES.items():
                     if (label == "AlloX" and trace != "single") or (
                         label in SHARING and scale is Scale.USUAL
@@ -53,8 +57,13 @@ def runs(scale: Scale, rates: sp.Throughputs) -> Iterator[dict[str, object]]:
                     semantics = sp.Semantics(together=rates, seed=seed)
                     outcome = sp.simulate(jobs, cluster(size["per_type"]), policy, semantics)
                     mean_s = outcome.jct_s[len(jobs) * 4 // 5 :].mean()
-                    yield {"trace": trace, "jobs_per_hour": hourly, "seed": seed,
-                           "policy": label, "jct_h": mean_s / 3600}  # fmt: skip
+                    yield {
+                        "trace": trace,
+                        "jobs_per_hour": hourly,
+                        "seed": seed,
+                        "policy": label,
+                        "jct_h": mean_s / 3600,
+                    }
 
 
 if __name__ == "__main__":

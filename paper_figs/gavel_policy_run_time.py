@@ -42,9 +42,11 @@ def problem(rates: object, jobs: int, *, pairs: bool) -> AllocationProblem:
     chosen = [kinds[k] for k in draw.integers(len(kinds), size=jobs)]
     noise = 1.0 if pairs else draw.uniform(0.9, 1.1, (jobs, 1))
     given = AllocationProblem.from_columns(
-        gpu_types=TYPES, capacity=[jobs // 4] * 3, entity=[f"entity {1 + k % 3}" for k in range(jobs)],
+        gpu_types=TYPES,
+        capacity=[jobs // 4] * 3,
+        entity=[f"entity {1 + k % 3}" for k in range(jobs)],
         throughput=np.array([rates.alone[kind] for kind in chosen]) * noise,
-    )  # fmt: skip
+    )
     models = [model for model, _ in chosen]
     return given.with_pairs(looked_up_pairs(given, models, rates)) if pairs else given
 

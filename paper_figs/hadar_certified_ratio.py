@@ -51,12 +51,17 @@ def instance(largest: int, seed: int) -> sp.Instance:
     longest = 4.0
     jobs = round(LOAD * where.total_gpus * ROUNDS / (sizes.mean() * (1.0 + longest) / 2.0))
     rounds = 1.0 + (longest - 1.0) * rng.random(jobs)
-    return sp.Instance(where, sp.Workload.from_columns(
-        arrival_s=np.sort(rng.integers(0, ROUNDS // 2, jobs)) * ROUND_S,
-        gpus=rng.choice(sizes, jobs), work=np.floor(rounds * ROUND_S * SPEEDS[0]),
-        throughput=np.tile(SPEEDS, (jobs, 1)), gpu_types=("v100", "p100"),
-        source=f"gangs up to {largest}, seed {seed}",
-    ))  # fmt: skip
+    return sp.Instance(
+        where,
+        sp.Workload.from_columns(
+            arrival_s=np.sort(rng.integers(0, ROUNDS // 2, jobs)) * ROUND_S,
+            gpus=rng.choice(sizes, jobs),
+            work=np.floor(rounds * ROUND_S * SPEEDS[0]),
+            throughput=np.tile(SPEEDS, (jobs, 1)),
+            gpu_types=("v100", "p100"),
+            source=f"gangs up to {largest}, seed {seed}",
+        ),
+    )
 
 
 def runs(gang: int, seed: int, limit_s: float) -> list[dict[str, object]]:
@@ -75,12 +80,19 @@ def runs(gang: int, seed: int, limit_s: float) -> list[dict[str, object]]:
         proof = certify(tasks, size, kinds, made.prices, made.earned)
         earned = float(made.earned)
         rows.append(
-            {"prices": prices, "theta": gang / NODE_GPUS, "seed": seed, "jobs": len(tasks),
-             "committed": sum(each is not None for each in made.commitments),
-             "certified": float(proof.dual) / earned,
-             "optimum_at_least": max(least / earned, 1.0), "optimum_at_most": most / earned,
-             "bound": 2.0 * made.alpha, "conflicts": sum(delta > 0 for delta in made.conflicts)}
-        )  # fmt: skip
+            {
+                "prices": prices,
+                "theta": gang / NODE_GPUS,
+                "seed": seed,
+                "jobs": len(tasks),
+                "committed": sum(each is not None for each in made.commitments),
+                "certified": float(proof.dual) / earned,
+                "optimum_at_least": max(least / earned, 1.0),
+                "optimum_at_most": most / earned,
+                "bound": 2.0 * made.alpha,
+                "conflicts": sum(delta > 0 for delta in made.conflicts),
+            }
+        )
     return rows
 
 
@@ -91,9 +103,13 @@ def boxes(axes: Axes, frame: pd.DataFrame) -> None:
         mine = frame[frame["prices"] == prices]
         drawn = axes.boxplot(
             [mine.loc[mine["theta"] == theta, "certified"] for theta in thetas],
-            positions=thetas * shift, widths=thetas * 0.22, manage_ticks=False,
-            patch_artist=True, medianprops={"color": "black"}, flierprops={"ms": 3},
-        )  # fmt: skip
+            positions=thetas * shift,
+            widths=thetas * 0.22,
+            manage_ticks=False,
+            patch_artist=True,
+            medianprops={"color": "black"},
+            flierprops={"ms": 3},
+        )
         for box in drawn["boxes"]:
             box.set(facecolor=colour, alpha=0.6)
         drawn["boxes"][0].set_label(f"D / P, {prices} prices")
@@ -117,9 +133,12 @@ def bounds(axes: Axes, frame: pd.DataFrame) -> None:
         bound = frame[frame["prices"] == prices].groupby("theta")["bound"].mean()
         holds = "holds" if prices == "reserved" else "void in runs where capacity refuses"
         axes.plot(
-            bound, color=colour, lw=1.4, ls="-" if prices == "reserved" else "--",
+            bound,
+            color=colour,
+            lw=1.4,
+            ls="-" if prices == "reserved" else "--",
             label=f"$2\\,\\alpha_\\theta$, {prices} prices ({holds})",
-        )  # fmt: skip
+        )
 
 
 def picture(frame: pd.DataFrame) -> Figure:
@@ -136,20 +155,22 @@ def picture(frame: pd.DataFrame) -> Figure:
     reserved, published = (frame[frame["prices"] == prices] for prices in PRICES)
     refused = (published["conflicts"] > 0).mean()
     note(
-        left, "bound and certified ratio",
+        left,
+        "bound and certified ratio",
         f"bound {reserved['bound'].min():.0f} to {reserved['bound'].max():,.0f}, certified at most "
         f"{reserved['certified'].max():.2f} with reserved prices; ours, nothing published\n"
         f"published prices: in {refused:.0%} of the runs capacity refuses a job that they admit, and "
         "no bound follows",
-    )  # fmt: skip
+    )
     few = frame[frame["optimum_at_most"].notna()]
     known = [few[name].median() for name in ("optimum_at_least", "optimum_at_most", "certified")]
     note(
-        right, "certified ratio alone",
+        right,
+        "certified ratio alone",
         f"median {reserved['certified'].median():.2f} with reserved, {published['certified'].median():.2f} "
         f"with published prices\nruns with at most {OPTIMUM_UP_TO} jobs: OPT / P is {known[0]:.2f} to "
         f"{known[1]:.2f} where D / P is {known[2]:.2f} (medians)",
-    )  # fmt: skip
+    )
     return figure
 
 

@@ -38,9 +38,13 @@ def distinct(jobs: int, seed: int, rates: sp.Throughputs) -> sp.Workload:
     drawn = sp.generate("hadar", jobs=jobs, seed=seed, throughputs=rates)
     noise = np.random.default_rng([seed, jobs]).uniform(0.9, 1.1, drawn.throughput.shape)
     return sp.Workload.from_columns(
-        arrival_s=drawn.arrival_s, gpus=drawn.gpus, work=drawn.work,
-        throughput=drawn.throughput * noise, gpu_types=drawn.gpu_types, source=drawn.source,
-    )  # fmt: skip
+        arrival_s=drawn.arrival_s,
+        gpus=drawn.gpus,
+        work=drawn.work,
+        throughput=drawn.throughput * noise,
+        gpu_types=drawn.gpu_types,
+        source=drawn.source,
+    )
 
 
 def exponent(jobs: np.ndarray, cpu_s: np.ndarray) -> tuple[float, float]:
@@ -70,10 +74,11 @@ def draw(axes: Axes, frame: pd.DataFrame, gpus: int) -> None:
     axes.legend(frameon=False, fontsize=9, loc="upper left")
     most = int(frame["jobs"].max())
     note(
-        axes, f"{gpus:,} GPUs",
+        axes,
+        f"{gpus:,} GPUs",
         f"fitted: {', '.join(fits)}\nHadar at {most:,} jobs: {slowest['Hadar']:.2f} s, Gavel {slowest['Gavel']:.2f} s; "
         "published: minutes (recalled); dotted: 1 s",
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -35,9 +35,16 @@ def draw(frame: pd.DataFrame) -> Figure:
             mine = frame[frame["system"] == name].groupby("round_s")[column]
             mean, error = mine.mean(), 1.96 * mine.sem().fillna(0.0)
             axes.errorbar(
-                mean.index, mean, yerr=error, marker="o", ms=3, lw=1.4, capsize=2,
-                color=COLOUR_OF[name], label=name,
-            )  # fmt: skip
+                mean.index,
+                mean,
+                yerr=error,
+                marker="o",
+                ms=3,
+                lw=1.4,
+                capsize=2,
+                color=COLOUR_OF[name],
+                label=name,
+            )
             if column == "cru":
                 useful = frame[frame["system"] == name].groupby("round_s")["useful"].mean()
                 axes.plot(
@@ -75,9 +82,13 @@ if __name__ == "__main__":
             for seed in range(seeds)
             for length in lengths
             for each in systems_on(
-                WHERE, mix(JOBS, seed, WHERE, rates), SYSTEMS, {"seed": seed},
-                aggregation_s=AGGREGATION_S, round_s=length,
+                WHERE,
+                mix(JOBS, seed, WHERE, rates),
+                SYSTEMS,
+                {"seed": seed},
+                aggregation_s=AGGREGATION_S,
+                round_s=length,
             )
         ]
-    )  # fmt: skip
+    )
     save(results, draw(results), "hadar_round_length")

@@ -47,9 +47,15 @@ SCALES = {
 }
 """Jobs, GPUs of each type, seeds."""
 SYSTEMS = (
-    "Hadar", "Hadar, U = 1/JCT", "HadarE", "HadarE, own gang", "Gavel", "Gavel, makespan",
-    "Tiresias", "YARN-CS",
-)  # fmt: skip
+    "Hadar",
+    "Hadar, U = 1/JCT",
+    "HadarE",
+    "HadarE, own gang",
+    "Gavel",
+    "Gavel, makespan",
+    "Tiresias",
+    "YARN-CS",
+)
 PANELS = {
     "ttd_h": ("TTD [h]", ".0f"),
     "mean_jct_h": ("mean JCT [h]", ".1f"),
@@ -71,10 +77,14 @@ def systems(jobs: sp.Workload, where: sp.Cluster, seed: int) -> list[dict[str, o
     rows = []
     for label in SYSTEMS:
         found = run(label, jobs, where)
-        why = {} if found.outcome is None else {
-            "idle_waiting": idle_beside_waiting(found.outcome),
-            "mixed": work_on_several_types(found.outcome),
-        }  # fmt: skip
+        why = (
+            {}
+            if found.outcome is None
+            else {
+                "idle_waiting": idle_beside_waiting(found.outcome),
+                "mixed": work_on_several_types(found.outcome),
+            }
+        )
         rows.append(row(found.metrics, system=label, seed=seed, lost=found.lost, **why))
     return rows
 
@@ -94,11 +104,13 @@ def notes(mean: pd.DataFrame) -> dict[str, str]:
         f"Gavel's makespan policy, made for TTD, gets {most:.2f}x",
         "mean_jct_h": f"{over('mean_jct_h', 'Gavel')}; published 2.5x\n"
         f"{over('mean_jct_h', 'YARN-CS')}; published 3x",
-        "cru": "idle while jobs wait: " + ", ".join(
-            f"{name} {idle[name]:.0%}" for name in ("Hadar", "Hadar, U = 1/JCT", "Gavel", "YARN-CS")),
+        "cru": "idle while jobs wait: "
+        + ", ".join(
+            f"{name} {idle[name]:.0%}" for name in ("Hadar", "Hadar, U = 1/JCT", "Gavel", "YARN-CS")
+        ),
         "mean_queueing_h": f"{over('mean_queueing_h', 'Gavel')}\npublished 1.15x (-13 %)",
         "mean_ftf": f"{over('mean_ftf', 'Gavel')}\npublished 1.015x",
-    }  # fmt: skip
+    }
 
 
 def draw(frame: pd.DataFrame, jobs: str) -> Figure:
@@ -154,9 +166,12 @@ if __name__ == "__main__":
     trace = sp.load(given.philly) if given.philly else None
     where = sp.Cluster.parse(cluster(per_type))
     results = pd.DataFrame(
-        [each for seed in seeds
-         for each in systems(workload(trace, count, seed, rates), where, seed)]
-    )  # fmt: skip
+        [
+            each
+            for seed in seeds
+            for each in systems(workload(trace, count, seed, rates), where, seed)
+        ]
+    )
     origin = "of Philly's busiest hours" if trace is not None else "of equally frequent classes"
     said = f"{count} jobs {origin}, {3 * per_type} GPUs; rates: " + (
         "Gavel's" if given.throughputs else rates.source

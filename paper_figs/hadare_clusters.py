@@ -90,9 +90,12 @@ if __name__ == "__main__":
             for jobs in mixes
             for seed in range(seeds)
             for each in systems_on(
-                where, mix(jobs, seed, where, rates), SYSTEMS,
-                {"jobs": jobs, "seed": seed}, aggregation_s=AGGREGATION_S,
+                where,
+                mix(jobs, seed, where, rates),
+                SYSTEMS,
+                {"jobs": jobs, "seed": seed},
+                aggregation_s=AGGREGATION_S,
             )
         ]
-    )  # fmt: skip
+    )
     save(results, draw(results), "hadare_clusters")

@@ -54,8 +54,9 @@ def draw(frame: pd.DataFrame, what: str) -> Figure:
             axes, order.upper(), f"proportional / tune: {said}\npublished: shrinks with the ratio"
         )
         axes.set(xlabel="CPUs per GPU", ylabel="mean JCT [h]", xticks=RATIOS)
-    figure.suptitle(f"{what}; work is run time with the share of each cluster", fontsize=8.5,
-                    x=0.01, ha="left")  # fmt: skip
+    figure.suptitle(
+        f"{what}; work is run time with the share of each cluster", fontsize=8.5, x=0.01, ha="left"
+    )
     return figure
 
 

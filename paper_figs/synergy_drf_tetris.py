@@ -54,9 +54,13 @@ def runs(jobs: int, gpus: int) -> Iterator[dict[str, object]]:
         for label, name in ORDERS.items():
             for mechanism in MECHANISMS:
                 done = outcome(given, name.format(mechanism))
-                yield {"split": f"({', '.join(f'{part:g}' for part in split)})", "order": label,
-                       "policy": mechanism, "jct_h": measured_jct_h(done).mean(),
-                       "gpu_use": gpu_use(done)}  # fmt: skip
+                yield {
+                    "split": f"({', '.join(f'{part:g}' for part in split)})",
+                    "order": label,
+                    "policy": mechanism,
+                    "jct_h": measured_jct_h(done).mean(),
+                    "gpu_use": gpu_use(done),
+                }
 
 
 def draw(frame: pd.DataFrame, what: str) -> Figure:
@@ -67,14 +71,16 @@ def draw(frame: pd.DataFrame, what: str) -> Figure:
         mine = frame[frame["split"] == split]
         for k, (colour, mechanism) in enumerate(zip(COLOURS, MECHANISMS, strict=False)):
             jct_h = mine[mine["policy"] == mechanism].set_index("order")["jct_h"][list(ORDERS)]
-            bars = axes.bar(np.arange(len(ORDERS)) + 0.27 * (k - 1), jct_h, 0.25, color=colour,
-                            label=mechanism)  # fmt: skip
+            bars = axes.bar(
+                np.arange(len(ORDERS)) + 0.27 * (k - 1), jct_h, 0.25, color=colour, label=mechanism
+            )
             axes.bar_label(bars, fmt="%.0f", fontsize=7)
         use = mine.groupby("policy")["gpu_use"].mean()
         titled(
-            axes, f"image, language, speech: {split}",
+            axes,
+            f"image, language, speech: {split}",
             "GPUs held: " + ", ".join(f"{name} {use[name]:.0%}" for name in MECHANISMS),
-        )  # fmt: skip
+        )
         axes.set_xticks(np.arange(len(ORDERS)), list(ORDERS))
         axes.set_ylabel("mean JCT [h]")
         axes.set_ylim(0, 1.22 * mine["jct_h"].max())

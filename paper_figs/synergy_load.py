@@ -45,14 +45,22 @@ def runs(gpus: int, every: int, quick_jobs: int | None) -> Iterator[dict[str, ob
     for (trace, order), rates in PANELS.items():
         for hourly in rates[::-every]:
             work = sp.generate(
-                "synergy", jobs=quick_jobs or JOBS[trace], single_gpu=trace == "single-GPU",
+                "synergy",
+                jobs=quick_jobs or JOBS[trace],
+                single_gpu=trace == "single-GPU",
                 jobs_per_hour=hourly * gpus / FULL_GPUS,
-            )  # fmt: skip
+            )
             given = instance(work, cluster(gpus))
             for policy in POLICIES:
                 jct_h = measured_jct_h(outcome(given, f"synergy-{policy}:{order}"))
-                yield {"trace": trace, "order": order, "jobs_per_hour": hourly, "policy": policy,
-                       "jct_h": jct_h.mean(), "p99_h": np.percentile(jct_h, 99)}  # fmt: skip
+                yield {
+                    "trace": trace,
+                    "order": order,
+                    "jobs_per_hour": hourly,
+                    "policy": policy,
+                    "jct_h": jct_h.mean(),
+                    "p99_h": np.percentile(jct_h, 99),
+                }
 
 
 def note(mine: pd.DataFrame, trace: str) -> str:
@@ -80,8 +88,10 @@ def draw(frame: pd.DataFrame, what: str) -> Figure:
         "8.7 single-GPU ones. Beyond, the queue, and with it JCT and the factor, grow with the trace: 1,500 jobs "
         "show less than the\npublished 5,000. 9 single-GPU jobs an hour are beyond both: 3 % more work in one draw "
         "than in another are 15 h of JCT.",
-        fontsize=8.5, x=0.01, ha="left",
-    )  # fmt: skip
+        fontsize=8.5,
+        x=0.01,
+        ha="left",
+    )
     return figure
 
 

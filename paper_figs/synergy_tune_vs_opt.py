@@ -61,17 +61,24 @@ def rounds(many: int) -> Iterator[dict[str, object]]:
                     demands.profile(demands.profile_of(job)).at(grant.cpus, grant.memory_gb)
                     for job, grant in servers.held.items()
                 ]
-                yield {"part": "rounds", "split": f"({', '.join(f'{s:g}' for s in split)})",
-                       "seed": seed, "policy": name, "of_bound": sum(speeds) / bound}  # fmt: skip
+                yield {
+                    "part": "rounds",
+                    "split": f"({', '.join(f'{s:g}' for s in split)})",
+                    "seed": seed,
+                    "policy": name,
+                    "of_bound": sum(speeds) / bound,
+                }
 
 
 def loads(jobs: int, rates: tuple[float, ...]) -> Iterator[dict[str, object]]:
     """One row for every rate and policy."""
     for hourly in rates:
         work = sp.generate(
-            "synergy", jobs=jobs, jobs_per_hour=hourly * SMALL_GPUS / FULL_GPUS,
+            "synergy",
+            jobs=jobs,
+            jobs_per_hour=hourly * SMALL_GPUS / FULL_GPUS,
             class_shares=SPLITS[1],
-        )  # fmt: skip
+        )
         given = instance(work, cluster(SMALL_GPUS))
         for name in POLICIES:
             jct_h = outcome(given, f"synergy-{name}:fifo").jct_s.mean() / 3600.0
@@ -93,14 +100,18 @@ def draw_rounds(axes: Axes, frame: pd.DataFrame) -> None:
     mine = frame.pivot_table(index=["split", "seed"], columns="policy", values="of_bound")
     worst = (mine["tune"] / mine["opt"]).min()
     titled(
-        axes, "single rounds, 128 GPUs",
+        axes,
+        "single rounds, 128 GPUs",
         f"TUNE / OPT: worst of {len(mine)} rounds {worst:.3f}, median "
         f"{(mine['tune'] / mine['opt']).median():.3f}; published: within 10 % (dashed: 0.9 of the bound).\n"
         "More in some: every GPU is taken, and TUNE cuts jobs down to their shares where OPT finds points between",
-    )  # fmt: skip
+    )
     axes.set_xticks(np.arange(len(splits)), splits)
-    axes.set(xlabel="shares of image, language, speech models", ylabel="sum of speeds / bound of stage 1",
-             ylim=(0, 1.25))  # fmt: skip
+    axes.set(
+        xlabel="shares of image, language, speech models",
+        ylabel="sum of speeds / bound of stage 1",
+        ylim=(0, 1.25),
+    )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper left")
 

@@ -41,8 +41,12 @@ def runs(jobs: int, gpus: int, every: int) -> Iterator[dict[str, object]]:
             given = instance(work, cluster(gpus))
             for policy in POLICIES:
                 jct_h = measured_jct_h(outcome(given, f"synergy-{policy}:fifo")).mean()
-                yield {"split": named(split), "jobs_per_hour": hourly, "policy": policy,
-                       "jct_h": jct_h}  # fmt: skip
+                yield {
+                    "split": named(split),
+                    "jobs_per_hour": hourly,
+                    "policy": policy,
+                    "jct_h": jct_h,
+                }
 
 
 def named(split: tuple[float, float, float]) -> str:
@@ -59,10 +63,11 @@ def draw(frame: pd.DataFrame, what: str) -> Figure:
         found = gains(mine, ["jobs_per_hour"])
         best = found.loc[found["gain"].idxmax()]
         titled(
-            axes, f"image, language, speech: {named(split)}",
+            axes,
+            f"image, language, speech: {named(split)}",
             f"proportional / tune: up to {best['gain']:.2f}x, at {best['jobs_per_hour']:g} an hour\n"
             "published: up to 3.4x, split and load unknown",
-        )  # fmt: skip
+        )
         axes.set(xlabel="jobs per hour on 128 GPUs", ylabel="mean JCT [h]")
     figure.suptitle(what, fontsize=8.5, x=0.01, ha="left")
     return figure

@@ -45,13 +45,28 @@ def draw(table: pd.DataFrame) -> Figure:
     for placement, colour in PLACEMENTS.items():
         gain = np.sort((table["count"] / table[placement]).to_numpy())
         share = 100 * np.arange(1, len(gain) + 1) / len(gain)
-        left.plot(gain, share, color=colour, label=f"{placement}, mean JCT "
-                  f"{table['count'].mean() / table[placement].mean():.2f}x better")  # fmt: skip
+        left.plot(
+            gain,
+            share,
+            color=colour,
+            label=f"{placement}, mean JCT "
+            f"{table['count'].mean() / table[placement].mean():.2f}x better",
+        )
     left.axvline(1.0, color="#999999", linewidth=0.8, zorder=0)
-    left.axvline(PUBLISHED_GAIN, color="black", linestyle="--", linewidth=1,
-                 label=f"published, most: {PUBLISHED_GAIN}x")  # fmt: skip
-    left.axhline(100 * PUBLISHED_LOSERS, color="black", linestyle=":", linewidth=1,
-                 label=f"published, losers: under {PUBLISHED_LOSERS:.0%}")  # fmt: skip
+    left.axvline(
+        PUBLISHED_GAIN,
+        color="black",
+        linestyle="--",
+        linewidth=1,
+        label=f"published, most: {PUBLISHED_GAIN}x",
+    )
+    left.axhline(
+        100 * PUBLISHED_LOSERS,
+        color="black",
+        linestyle=":",
+        linewidth=1,
+        label=f"published, losers: under {PUBLISHED_LOSERS:.0%}",
+    )
     left.set_xscale("log")
     ticks = [0.25, 0.5, 1, 2, 4]
     left.set_xlim(0.25, 4)
@@ -71,8 +86,10 @@ def draw(table: pd.DataFrame) -> Figure:
     lose = (table["skew"] > 1.001 * table["count"]).mean()
     figure.suptitle(
         f"Placement by skew under Tiresias-L: 480 jobs, 60 GPUs, {table['seed'].nunique()} seeds, "
-        f"{lose:.0%} of the jobs lose", x=0.01, ha="left",
-    )  # fmt: skip
+        f"{lose:.0%} of the jobs lose",
+        x=0.01,
+        ha="left",
+    )
     note(
         figure,
         "Slowdowns of spread models are assumed (1.67x for the most skewed). JCTs change with the queues too, "
@@ -89,8 +106,10 @@ def main() -> None:
     draw(table).savefig(OUT / "tiresias_placement.png", dpi=150)
     gain = table["count"] / table["skew"]
     print(table[["count", *PLACEMENTS]].mean().round(0).to_string())
-    print(f"gain of skew: median {gain.median():.2f}, p95 {gain.quantile(0.95):.2f}, largest {gain.max():.2f}; "
-          f"{(gain < 0.999).mean():.0%} lose")  # fmt: skip
+    print(
+        f"gain of skew: median {gain.median():.2f}, p95 {gain.quantile(0.95):.2f}, largest {gain.max():.2f}; "
+        f"{(gain < 0.999).mean():.0%} lose"
+    )
 
 
 if __name__ == "__main__":

@@ -55,15 +55,19 @@ def draw(table: pd.DataFrame, what: str) -> Figure:
     """One panel a sweep."""
     figure, row = panels(3, 12, 4)
     base = table[(table["panel"] == "threshold") & (table["value"] == "1")].set_index("seed")
-    names = {"threshold": "threshold of K = 2 [GPU-h]", "queues": "queues and thresholds [GPU-h]",
-             "knob": "PROMOTEKNOB at K = 2, 1 GPU-h"}  # fmt: skip
+    names = {
+        "threshold": "threshold of K = 2 [GPU-h]",
+        "queues": "queues and thresholds [GPU-h]",
+        "knob": "PROMOTEKNOB at K = 2, 1 GPU-h",
+    }
     for axes, (panel, label) in zip(row, names.items(), strict=True):
         part = table[table["panel"] == panel]
         for statistic in STATISTICS:
             wide = part.pivot_table(index="seed", columns="value", values=statistic, sort=False)
             relative = wide.div(base[statistic], axis=0)
-            axes.plot(relative.columns, relative.mean(), "o-", color=COLOURS[statistic],
-                      label=statistic)  # fmt: skip
+            axes.plot(
+                relative.columns, relative.mean(), "o-", color=COLOURS[statistic], label=statistic
+            )
         axes.axhline(1.0, color="#999999", linewidth=0.8, zorder=0)
         axes.set_xlabel(label)
         axes.set_ylim(0, 1.08 * axes.get_ylim()[1])

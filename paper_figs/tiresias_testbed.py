@@ -65,15 +65,25 @@ def draw(table: pd.DataFrame) -> Figure:
             axes.bar(at, better.mean(), 0.4, yerr=error, capsize=2, color=colour, label=label)
             for x, value in zip(at, better.mean(), strict=True):
                 axes.annotate(
-                    f"{value:.1f}", (x, 0), xytext=(0, 3), textcoords="offset points",
-                    ha="center", va="bottom", fontsize=8, color="white" if k == 0 else "black",
-                )  # fmt: skip
+                    f"{value:.1f}",
+                    (x, 0),
+                    xytext=(0, 3),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom",
+                    fontsize=8,
+                    color="white" if k == 0 else "black",
+                )
         at_l = COMPARED.index("Tiresias-L")
         for label, value in PUBLISHED[statistic].items():
             axes.hlines(
-                value, at_l - 0.45, at_l + 0.45, colors="#D55E00", linestyles=STYLES[label],
+                value,
+                at_l - 0.45,
+                at_l + 0.45,
+                colors="#D55E00",
+                linestyles=STYLES[label],
                 label=f"{label}: {value:g}x",
-            )  # fmt: skip
+            )
         axes.set_xticks(range(len(COMPARED)), COMPARED, fontsize=8)
         axes.set_ylabel(f"{statistic} JCT, times better than YARN-CS")
         axes.set_ylim(0, 1.45 * axes.get_ylim()[1])
@@ -82,8 +92,9 @@ def draw(table: pd.DataFrame) -> Figure:
     figure.suptitle(
         f"Tiresias' testbed, simulated: 480 jobs on 60 GPUs, K = 2 at {THRESHOLD_GPU_S} GPU-s, "
         f"{seeds} seeds",
-        x=0.01, ha="left",
-    )  # fmt: skip
+        x=0.01,
+        ha="left",
+    )
     note(
         figure,
         "Durations inside the published bins are our choice: they set how long YARN-CS' queue grows, "

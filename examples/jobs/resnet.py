@@ -35,8 +35,10 @@ class Block(nn.Module):
 def resnet18(width: int) -> nn.Module:
     """Eight blocks, widths w, 2w, 4w, 8w."""
     layers: list[nn.Module] = [
-        nn.Conv2d(3, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
-    ]  # fmt: skip
+        nn.Conv2d(3, width, 3, padding=1, bias=False),
+        nn.BatchNorm2d(width),
+        nn.ReLU(),
+    ]
     inputs = width
     for stage in range(4):
         outputs = width << stage

@@ -181,10 +181,14 @@ def _header(instance: Instance, policy: str, goal: Objective) -> Record:
     charges = instance.overheads
     steps = charges.restart_by_gpus or ((1, charges.restart_s),)
     return {
-        "kind": "header", "format": FORMAT, "policy": policy, "objective": str(goal),
-        "start": int(to_ticks(charges.start_s)), "migration": int(to_ticks(charges.migration_s)),
+        "kind": "header",
+        "format": FORMAT,
+        "policy": policy,
+        "objective": str(goal),
+        "start": int(to_ticks(charges.start_s)),
+        "migration": int(to_ticks(charges.migration_s)),
         "restart": [[gpus, int(to_ticks(cost_s))] for gpus, cost_s in steps],
-    }  # fmt: skip
+    }
 
 
 def _given(instance: Instance) -> Iterator[Record]:
@@ -225,9 +229,13 @@ def _runs(schedule: Schedule) -> Iterator[Record]:
         if last is not None:
             yield last
         last = {
-            "kind": "run", "job": job, "start": start, "end": end, "overhead": overhead,
+            "kind": "run",
+            "job": job,
+            "start": start,
+            "end": end,
+            "overhead": overhead,
             "pieces": [[node, gpus]],
-        }  # fmt: skip
+        }
     if last is not None:
         yield last
 

@@ -340,8 +340,11 @@ def _rows(
     # Speeds that are alike at best may differ otherwise: each row has its own instance to verify on.
     return {
         name: ComparisonRow(
-            name, costs[name], bound,
-            any(attains(o.instance, goal, bound, schedule) for schedule in best), found,
+            name,
+            costs[name],
+            bound,
+            any(attains(o.instance, goal, bound, schedule) for schedule in best),
+            found,
         )
         for name, o in group.items()
-    }  # fmt: skip
+    }

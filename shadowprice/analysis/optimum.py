@@ -97,9 +97,16 @@ def optimum(
             proven = proven and seconds_down(cost) <= found.lower_s
             upper_s = float(cost / TICKS_PER_S)
     return VerifiedOptimum(
-        found.lower_s, upper_s, schedule, ScheduleClass(preemptive=False), proven,
-        found.certified, found.method, found.slot_s, found.exact_grid,
-    )  # fmt: skip
+        found.lower_s,
+        upper_s,
+        schedule,
+        ScheduleClass(preemptive=False),
+        proven,
+        found.certified,
+        found.method,
+        found.slot_s,
+        found.exact_grid,
+    )
 
 
 def slotted_preemptive_optimum(

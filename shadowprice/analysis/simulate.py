@@ -112,9 +112,13 @@ def simulate_policy(
 
         graphs = workload_graphs(recipe.workload, chosen.network, chosen.training)
     instance = Instance(
-        where, recipe.workload, recipe.overheads, chosen.sharing(recipe.workload, where), graphs,
+        where,
+        recipe.workload,
+        recipe.overheads,
+        chosen.sharing(recipe.workload, where),
+        graphs,
         recipe.conditions,
-    )  # fmt: skip
+    )
     acting, log = _logged(recipe.policy) if chosen.prices else (recipe.policy, None)
     result = run(instance, acting, placement=recipe.placement, rounds=recipe.rounds)
     settings = {

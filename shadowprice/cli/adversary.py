@@ -74,9 +74,13 @@ def adversary_command(
         with progress_line() as say:
             say(f"looking for the worst instance of {policy}")
             found = adversary(
-                policy, family, objective, method=method,
-                effort=JudgeEffort(evaluations, budget_s, seed), progress=say,
-            )  # fmt: skip
+                policy,
+                family,
+                objective,
+                method=method,
+                effort=JudgeEffort(evaluations, budget_s, seed),
+                progress=say,
+            )
     if output is not None:
         found = renamed(found, output.stem)
         write(output, lambda: output.write_text(found.hard.to_json(), encoding="utf-8"))
@@ -91,8 +95,15 @@ def adversary_command(
 
 def _print(found: WorstInstance) -> None:
     hard = found.hard
-    table = Table("job", escape("arrival [s]"), "GPUs", escape("work [s]"), escape("ends [s]"), escape("could end [s]"),
-                  title=f"{hard.policy}, verified")  # fmt: skip
+    table = Table(
+        "job",
+        escape("arrival [s]"),
+        "GPUs",
+        escape("work [s]"),
+        escape("ends [s]"),
+        escape("could end [s]"),
+        title=f"{hard.policy}, verified",
+    )
     for column in table.columns[1:]:
         column.justify = "right"
     jobs = hard.instance.workload

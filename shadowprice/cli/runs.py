@@ -110,13 +110,23 @@ def simulate_command(
     """Run a policy over a trace, verify the schedule, print its metrics."""
     require_policies([policy], preset)
     given = read_given(
-        trace, cluster, trace_format=trace_format, throughputs=throughputs, samples=samples,
+        trace,
+        cluster,
+        trace_format=trace_format,
+        throughputs=throughputs,
+        samples=samples,
         charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
         conditions=read_conditions(profiles, spread, grow, interference),
-        network=network, preset=preset, placement=placement, round_s=round_s,
-        first_round_s=first_round_s, seed=seed, predictor=predictor, local_sgd=local_sgd,
+        network=network,
+        preset=preset,
+        placement=placement,
+        round_s=round_s,
+        first_round_s=first_round_s,
+        seed=seed,
+        predictor=predictor,
+        local_sgd=local_sgd,
         prices=prices_out is not None or prices_plot is not None,
-    )  # fmt: skip
+    )
     from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.simulate import simulate
 
@@ -201,12 +211,21 @@ def compare_command(
     names = split_names(policies)
     require_policies(names, preset)
     given = read_given(
-        trace, cluster, trace_format=trace_format, throughputs=throughputs, samples=samples,
+        trace,
+        cluster,
+        trace_format=trace_format,
+        throughputs=throughputs,
+        samples=samples,
         charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
         conditions=read_conditions(profiles, spread, grow, interference),
-        network=network, preset=preset, placement=placement, round_s=round_s,
-        first_round_s=first_round_s, seed=seed, predictor=predictor,
-    )  # fmt: skip
+        network=network,
+        preset=preset,
+        placement=placement,
+        round_s=round_s,
+        first_round_s=first_round_s,
+        seed=seed,
+        predictor=predictor,
+    )
     if objective == UTILITY:
         picture = _by_utility(given, names, utility, budget_s, drop_infeasible, as_json)
     elif utility is None:
@@ -232,9 +251,15 @@ def _by_cost(
 
     with progress_line() as say:
         result = compare(
-            given.workload, given.cluster, names, objective, given.semantics,
-            budget_s=budget_s, drop_infeasible=drop_infeasible, progress=say,
-        )  # fmt: skip
+            given.workload,
+            given.cluster,
+            names,
+            objective,
+            given.semantics,
+            budget_s=budget_s,
+            drop_infeasible=drop_infeasible,
+            progress=say,
+        )
     report_dropped(next(iter(result.outcomes.values())))
     print_comparison(result, as_json)
     if given.semantics.preset is None and not as_json:
@@ -255,9 +280,15 @@ def _by_utility(
 
     with progress_line() as say:
         result = compare_utility(
-            given.workload, given.cluster, names, utility or "effective_throughput",
-            given.semantics, budget_s=budget_s, drop_infeasible=drop_infeasible, progress=say,
-        )  # fmt: skip
+            given.workload,
+            given.cluster,
+            names,
+            utility or "effective_throughput",
+            given.semantics,
+            budget_s=budget_s,
+            drop_infeasible=drop_infeasible,
+            progress=say,
+        )
     report_dropped(next(iter(result.outcomes.values())))
     print_utilities(result, as_json)
     return result.plot

@@ -57,10 +57,13 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
         column.justify = "right"
     for row in result.rows:
         table.add_row(
-            row.policy, f"{row.cost_s:,.0f}", f"{row.bound_s:,.0f}", row.bound_kind,
+            row.policy,
+            f"{row.cost_s:,.0f}",
+            f"{row.bound_s:,.0f}",
+            row.bound_kind,
             "-" if row.factor is None else at_most(row.factor),
             "yes" if row.certified else "no",
-        )  # fmt: skip
+        )
     console.print(table)
     for row in result.rows:
         console.print(row.sentence(), markup=False, highlight=False, soft_wrap=True)
@@ -77,17 +80,26 @@ def print_quality(outcome: ForkOutcome, as_json: bool) -> None:
         return
     print_summary(outcome, as_json)
     columns = (
-        "job", "before", "in copies", "in one piece", "difference", "steps", "averages",
-    )  # fmt: skip
+        "job",
+        "before",
+        "in copies",
+        "in one piece",
+        "difference",
+        "steps",
+        "averages",
+    )
     table = Table(*columns, title="held-out loss of local SGD")
     for column in table.columns[1:]:
         column.justify = "right"
     for row in rows:
         losses = (f"{row[key]:.4f}" for key in ("initial", "forked", "one_copy"))
         table.add_row(
-            str(row["id"]), *losses, f"{row['difference']:+.4f}",
-            str(row["steps"]), str(row["averages"]),
-        )  # fmt: skip
+            str(row["id"]),
+            *losses,
+            f"{row['difference']:+.4f}",
+            str(row["steps"]),
+            str(row["averages"]),
+        )
     console.print(table)
     console.print(sentence, highlight=False, soft_wrap=True)
 
@@ -104,9 +116,13 @@ def print_utilities(result: UtilityComparison, as_json: bool) -> None:
         column.justify = "right"
     for row in result.rows:
         table.add_row(
-            row.policy, f"{row.utility:,.6g}", f"{row.bound:,.6g}", row.bound_kind,
-            at_most(row.ratio), "yes" if row.certified else "no",
-        )  # fmt: skip
+            row.policy,
+            f"{row.utility:,.6g}",
+            f"{row.bound:,.6g}",
+            row.bound_kind,
+            at_most(row.ratio),
+            "yes" if row.certified else "no",
+        )
     console.print(table)
     for sentence in result.sentences():
         console.print(sentence, highlight=False, soft_wrap=True)

@@ -55,9 +55,13 @@ class Lease:
     """
 
     def __init__(
-        self, *, iterations: int = 0, directory: str | Path = "checkpoints",
-        rank: int | None = None, agree: Callable[[bool], bool] = bool,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        iterations: int = 0,
+        directory: str | Path = "checkpoints",
+        rank: int | None = None,
+        agree: Callable[[bool], bool] = bool,
+    ) -> None:
         self.iterations, self.rank, self.step, self._agree = iterations, rank or 0, 0, agree
         self._checkpoints, self._epoch, self._warm_up = Path(directory), 0, 1
         self._fence: Path | None = None
@@ -211,9 +215,12 @@ class Lease:
 
 
 def commit(
-    checkpoints: Path, save: _Save, about: dict[str, Any],
-    fence: Path | None = None, previous: Path | None = None,
-) -> Path:  # fmt: skip
+    checkpoints: Path,
+    save: _Save,
+    about: dict[str, Any],
+    fence: Path | None = None,
+    previous: Path | None = None,
+) -> Path:
     """Make what ``save`` writes the last checkpoint, whole or not at all; return its folder.
 
     ``about``: ``step``, ``epoch``, ``seconds``. ``previous`` (default: the last) is kept. The file

@@ -185,9 +185,11 @@ def _listed(pairs: list[Any], count: int, types: int, source: str) -> Pairs:
         rates.append(both[:, ::-1] if swap else both)
     table = np.array(rates).reshape(-1, types, 2)
     return Pairs(
-        np.array(first, dtype=np.int64), np.array(second, dtype=np.int64),
-        table[..., 0], table[..., 1],
-    )  # fmt: skip
+        np.array(first, dtype=np.int64),
+        np.array(second, dtype=np.int64),
+        table[..., 0],
+        table[..., 1],
+    )
 
 
 def _two(rates: object) -> bool:

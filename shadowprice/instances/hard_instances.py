@@ -48,9 +48,20 @@ FORMAT = 1
 _JOB = ("id", "arrival_s", "gpus", "work_s")
 _RUN = ("job", "node", "gpus", "start_s", "end_s")
 _RECORD = (
-    "format", "name", "policy", "predictor", "objective", "cluster", "jobs", "witness",
-    "policy_cost_s", "witness_cost_s", "ratio", "witness_is", "provenance",
-)  # fmt: skip
+    "format",
+    "name",
+    "policy",
+    "predictor",
+    "objective",
+    "cluster",
+    "jobs",
+    "witness",
+    "policy_cost_s",
+    "witness_cost_s",
+    "ratio",
+    "witness_is",
+    "provenance",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +104,20 @@ class HardInstance:
         """The file's text; the same instance gives the same bytes."""
         jobs, runs = self.instance.workload, self.witness
         record = {
-            "format": FORMAT, "name": self.name, "policy": self.policy,
-            "predictor": self.predictor, "objective": str(self.objective),
+            "format": FORMAT,
+            "name": self.name,
+            "policy": self.policy,
+            "predictor": self.predictor,
+            "objective": str(self.objective),
             "cluster": str(self.instance.cluster),
             "jobs": _records(_JOB, (jobs.id, jobs.arrival_s, jobs.gpus, jobs.work)),
             "witness": _records(_RUN, (runs.job, runs.node, runs.gpus, runs.start_s, runs.end_s)),
-            "policy_cost_s": self.policy_cost_s, "witness_cost_s": self.witness_cost_s,
-            "ratio": str(self.ratio), "witness_is": self.witness_is,
+            "policy_cost_s": self.policy_cost_s,
+            "witness_cost_s": self.witness_cost_s,
+            "ratio": str(self.ratio),
+            "witness_is": self.witness_is,
             "provenance": dict(self.provenance),
-        }  # fmt: skip
+        }
         return json.dumps(record, indent=1) + "\n"
 
 
@@ -143,9 +159,12 @@ def _of_record(record: Mapping[str, Any], source: str) -> HardInstance:
             raise InputError(f"{source}: {key} is {shown(record[key])}, expected {ONE_LINE}")
     columns = {key: [job[key] for job in record["jobs"]] for key in _JOB}
     jobs = Workload.from_columns(
-        id=columns["id"], arrival_s=columns["arrival_s"], gpus=columns["gpus"],
-        work=columns["work_s"], source=source,
-    )  # fmt: skip
+        id=columns["id"],
+        arrival_s=columns["arrival_s"],
+        gpus=columns["gpus"],
+        work=columns["work_s"],
+        source=source,
+    )
     runs = pd.DataFrame(record["witness"], columns=list(_RUN)).assign(overhead_s=0.0)
     predictor = record["predictor"]
     if predictor is not None and not (isinstance(predictor, str) and on_one_line(predictor)):

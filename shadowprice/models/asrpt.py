@@ -155,9 +155,10 @@ def least_cut(given: PlacementData, *, interchangeable: bool = True) -> pyo.Conc
     weight = exchange(given.graph)
     weight = weight / (weight.max() or 1.0)
     k, free = given.replicas, given.free
-    m.N = pyo.Set(dimen=3, initialize=[
-        (s, i, n) for s in m.S for i in m.M for n in range(1, min(k[s], free[i]) + 1)
-    ])  # fmt: skip
+    m.N = pyo.Set(
+        dimen=3,
+        initialize=[(s, i, n) for s in m.S for i in m.M for n in range(1, min(k[s], free[i]) + 1)],
+    )
     m.z = pyo.Var(m.N, domain=pyo.Binary)
     levels = {(s, i): range(1, min(k[s], free[i]) + 1) for s in m.S for i in m.M}
     linked = [(s, t) for s in m.S for t in m.S if s < t and weight[s, t] > 0]

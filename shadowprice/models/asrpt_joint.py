@@ -89,9 +89,9 @@ def build(jobs: Jobs) -> pyo.ConcreteModel:
     given = [PlacementData(graph, jobs.nodes, jobs.network) for graph in jobs.graphs]
     for j, one in enumerate(given):
         timed_placement(m.job[j], one)
-    m.JT = pyo.Set(dimen=2, initialize=[
-        (j, t) for j in m.J for t in range(jobs.release[j], jobs.horizon)
-    ])  # fmt: skip
+    m.JT = pyo.Set(
+        dimen=2, initialize=[(j, t) for j in m.J for t in range(jobs.release[j], jobs.horizon)]
+    )
     m.f = pyo.Var(m.JT, domain=pyo.Binary)
     m.v = pyo.Var(m.JT, domain=pyo.Binary)
     m.o = pyo.Var(m.JT, m.M, bounds=(0, None))

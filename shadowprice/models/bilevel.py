@@ -128,8 +128,13 @@ def build(
 
     @m.Objective(sense=pyo.maximize, doc="b cost(policy) - a cost(schedule) [slots]")
     def lead(m: Any) -> Any:
-        cost = sum((t + p) * (b * m.x[j, t, p, g] - a * m.y[j, t, p, g])
-                   for j in m.J for t in m.T for p in m.P for g in m.G)  # fmt: skip
+        cost = sum(
+            (t + p) * (b * m.x[j, t, p, g] - a * m.y[j, t, p, g])
+            for j in m.J
+            for t in m.T
+            for p in m.P
+            for g in m.G
+        )
         arrivals = sum(t * m.a[j, t] for j in m.J for t in m.R)
         return cost + (a - b) * arrivals if flow else cost
 
@@ -210,8 +215,7 @@ def _policy(m: Any, rule: Rule, limits: InstanceLimits) -> None:
     def full(m: Any, j: int, t: int) -> Any:
         seen = usage(m.x, m, t)
         if not rule.blocks:
-            seen -= sum(g * m.x[i, t, p, g] for i in m.J if i > j
-                        for p in m.P for g in m.G)  # fmt: skip
+            seen -= sum(g * m.x[i, t, p, g] for i in m.J if i > j for p in m.P for g in m.G)
         gang = sum(g * m.x[j, s, p, g] for s in m.T for p in m.P for g in m.G)
         return seen + gang >= (limits.gpus + 1) * m.h[j, t]
 
@@ -261,5 +265,10 @@ def waits(m: Any, j: int, t: int, limits: InstanceLimits) -> Any:
 
 def usage(z: Any, m: Any, t: int) -> Any:
     """GPUs held in slot t."""
-    return sum(g * z[j, s, p, g] for j in m.J for p in m.P for g in m.G
-               for s in range(max(t - p + 1, 0), t + 1))  # fmt: skip
+    return sum(
+        g * z[j, s, p, g]
+        for j in m.J
+        for p in m.P
+        for g in m.G
+        for s in range(max(t - p + 1, 0), t + 1)
+    )

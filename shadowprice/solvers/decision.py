@@ -40,9 +40,17 @@ class Decision:
     """
 
     __slots__ = (
-        "_allocator", "_placed", "_state", "adjusted", "amounts", "mappings", "partners", "starts",
-        "stops", "wake_s",
-    )  # fmt: skip
+        "_allocator",
+        "_placed",
+        "_state",
+        "adjusted",
+        "amounts",
+        "mappings",
+        "partners",
+        "starts",
+        "stops",
+        "wake_s",
+    )
 
     def __init__(self, state: State) -> None:
         self._state = state

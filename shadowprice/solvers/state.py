@@ -52,10 +52,33 @@ class State:
     """
 
     __slots__ = (
-        "_attained_s", "_first_start_s", "_gpus", "_instance", "_knows", "_left_s", "_live", "_owed_s",
-        "_progress_from_s", "_rate", "_type_of_node", "_waiting_since_s", "allocator", "amounts", "arrived", "by_job",
-        "finished", "gang", "memory", "now_s", "one_pool", "partner_of", "pools", "running", "waiting", "waiting_gpus",
-    )  # fmt: skip
+        "_attained_s",
+        "_first_start_s",
+        "_gpus",
+        "_instance",
+        "_knows",
+        "_left_s",
+        "_live",
+        "_owed_s",
+        "_progress_from_s",
+        "_rate",
+        "_type_of_node",
+        "_waiting_since_s",
+        "allocator",
+        "amounts",
+        "arrived",
+        "by_job",
+        "finished",
+        "gang",
+        "memory",
+        "now_s",
+        "one_pool",
+        "partner_of",
+        "pools",
+        "running",
+        "waiting",
+        "waiting_gpus",
+    )
 
     def __init__(
         self, instance: Instance, knows: Collection[Knowledge], allocator: Allocator

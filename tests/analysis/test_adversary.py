@@ -315,8 +315,11 @@ def test_the_picture_has_both_schedules_on_one_axis() -> None:
 
 
 def test_the_sentence_says_what_is_proven() -> None:
-    found = adversary("asrpt", InstanceFamily(jobs=1, gpus=1, max_arrival=0, max_work=3),
-                      effort=JudgeEffort(evaluations=20))  # fmt: skip
+    found = adversary(
+        "asrpt",
+        InstanceFamily(jobs=1, gpus=1, max_arrival=0, max_work=3),
+        effort=JudgeEffort(evaluations=20),
+    )
     assert found.ratio == 2
     assert "exactly 2 times" in found.sentence()
     assert "at most 2x by ASRPT-sharper" in found.sentence()
@@ -341,9 +344,26 @@ def command(*words: str) -> Any:
 def test_the_command_writes_an_instance_that_can_be_checked_again(tmp_path: Path) -> None:
     out, picture = tmp_path / "hard.json", tmp_path / "pair.png"
     done = command(
-        "--policy", "fifo", "--jobs", "3", "--gpus", "1", "--max-work", "4", "--max-arrival", "0",
-        "--evaluations", "60", "--seed", "1", "-o", str(out), "--plot", str(picture), "--json",
-    )  # fmt: skip
+        "--policy",
+        "fifo",
+        "--jobs",
+        "3",
+        "--gpus",
+        "1",
+        "--max-work",
+        "4",
+        "--max-arrival",
+        "0",
+        "--evaluations",
+        "60",
+        "--seed",
+        "1",
+        "-o",
+        str(out),
+        "--plot",
+        str(picture),
+        "--json",
+    )
     assert done.exit_code == 0, done.output
     assert picture.read_bytes()[:4] == b"\x89PNG"
     told = json.loads(done.stdout)

@@ -204,14 +204,18 @@ TWO = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[1, 1], model
         ("1x1", {"round_s": 1000.0}, COMPLETION, "decisions are made every 1000 s"),
         ("2x2", {"placement": "consolidate"}, COMPLETION, "placement consolidate lets a gang wait"),
         ("1x2", {"overheads": sp.Overheads(start_s=5.0)}, COMPLETION, "runs pay charges"),
-        ("1x2", {"interference": Interference({"VGG16": 0.1, "VGG19": 0.5})}, COMPLETION,
-         "jobs may share GPUs"),
+        (
+            "1x2",
+            {"interference": Interference({"VGG16": 0.1, "VGG19": 0.5})},
+            COMPLETION,
+            "jobs may share GPUs",
+        ),
         ("2x2", {"skews": published_skews()}, COMPLETION, "speeds depend on how gangs are spread"),
         ("1x2", {"growth": Growth(2)}, COMPLETION, "widths"),
         ("1x8+24cpu+500gb", {"profiles": Profiles.synthetic()}, COMPLETION, "CPUs and memory"),
         ("1x2", {}, sp.Objective.FLOW, "the objective is flow"),
     ],
-)  # fmt: skip
+)
 def test_a_theorem_names_the_hypothesis_that_fails(
     cluster: str, switches: dict[str, Any], goal: sp.Objective, words: str
 ) -> None:
@@ -331,22 +335,32 @@ LATE = asrpt_ratio.flow_family(2).workload
 @example(PACKED, "1x1", {"interference": TEST_RATES}, "asrpt", COMPLETION, 1.0)
 @example(LATE, "1x1", {}, "asrpt", sp.Objective.FLOW, 1.0)
 @given(
-    jobs=few_jobs(models=True), cluster=st.sampled_from(["1x2", "2x1", "1x3", "2x2"]),
-    options=OPTIONS, name=st.sampled_from(NAMES), goal=st.sampled_from(list(sp.Objective)),
+    jobs=few_jobs(models=True),
+    cluster=st.sampled_from(["1x2", "2x1", "1x3", "2x2"]),
+    options=OPTIONS,
+    name=st.sampled_from(NAMES),
+    goal=st.sampled_from(list(sp.Objective)),
     unit_s=st.sampled_from([1.0, TICK, 3 * TICK]),
-)  # fmt: skip
+)
 def test_a_printed_factor_holds_whatever_the_options(
-    jobs: sp.Workload, cluster: str, options: dict[str, Any], name: str, goal: sp.Objective,
+    jobs: sp.Workload,
+    cluster: str,
+    options: dict[str, Any],
+    name: str,
+    goal: sp.Objective,
     unit_s: float,
-) -> None:  # fmt: skip
+) -> None:
     """In the objective that is compared, against schedules that share where jobs may.
 
     Also where jobs are so short that starting at whole ticks matters.
     """
     jobs = sp.Workload.from_columns(
-        arrival_s=jobs.arrival_s * unit_s, gpus=jobs.gpus, work=jobs.work * unit_s,
-        weight=jobs.weight, model=jobs.model,
-    )  # fmt: skip
+        arrival_s=jobs.arrival_s * unit_s,
+        gpus=jobs.gpus,
+        work=jobs.work * unit_s,
+        weight=jobs.weight,
+        model=jobs.model,
+    )
     outcome, found = told(jobs, cluster, sp.Semantics(**options), name, goal)
     assert found is not None
     if isinstance(found, Silence):
@@ -419,9 +433,16 @@ def an_optimum(instance: sp.Instance, **changed: Any) -> offline.Optimum:
     """What the offline solver says of a plain instance, or says wrongly."""
     plain = sp.Instance(instance.cluster, instance.workload)
     found = offline.Optimum(
-        lower_s=0.0, upper_s=0.0, schedule=None, method="cp-sat", certified=True, slot_s=1.0,
-        exact_grid=True, standing=offline.Standing.PROVEN, certified_lower_s=0.0,
-    )  # fmt: skip
+        lower_s=0.0,
+        upper_s=0.0,
+        schedule=None,
+        method="cp-sat",
+        certified=True,
+        slot_s=1.0,
+        exact_grid=True,
+        standing=offline.Standing.PROVEN,
+        certified_lower_s=0.0,
+    )
     schedule = run(plain, policy("sjf")).schedule
     cost_s = float(Outcome.verified(plain, schedule, policy="sjf").end_s.sum())
     return replace(found, **{"lower_s": cost_s, "upper_s": cost_s, "schedule": schedule, **changed})
@@ -590,9 +611,16 @@ def test_bounds_know_what_jobs_that_share_could_do() -> None:
     semantics = sp.Semantics(interference=Interference())
     rows = sp.compare(jobs, "1x1", ["fifo", "srtf"], semantics=semantics, budget_s=1).rows
     runs = pd.DataFrame(
-        {"job": [0, 1], "node": 0, "gpus": 1, "start_s": 0.0, "end_s": 100.0, "overhead_s": 0.0,
-         "partner": [1, 0]}
-    )  # fmt: skip
+        {
+            "job": [0, 1],
+            "node": 0,
+            "gpus": 1,
+            "start_s": 0.0,
+            "end_s": 100.0,
+            "overhead_s": 0.0,
+            "partner": [1, 0],
+        }
+    )
     instance = sp.Instance(
         sp.Cluster.parse("1x1"), jobs, together=Interference().of(jobs, sp.Cluster.parse("1x1"))
     )
@@ -657,19 +685,25 @@ RATES = st.fixed_dictionaries(
 
 @settings(max_examples=12, deadline=None)
 @given(
-    jobs=few_jobs(gangs=1, models=True), fast=RATES, slow=RATES,
+    jobs=few_jobs(gangs=1, models=True),
+    fast=RATES,
+    slow=RATES,
     alone=st.fixed_dictionaries({name: st.sampled_from([0.25, 0.5, 1.0]) for name in "ab"}),
-)  # fmt: skip
+)
 def test_bounds_with_sharing_and_types_are_below_brute_force(
     jobs: sp.Workload, fast: dict[str, float], slow: dict[str, float], alone: dict[str, float]
 ) -> None:
     """One GPU of each of two types; alone on the fast one every job has rate 1."""
     models = jobs.model.tolist()
     typed = sp.Workload.from_columns(
-        arrival_s=jobs.arrival_s, gpus=jobs.gpus, work=jobs.work, weight=jobs.weight,
-        model=jobs.model, throughput=[[1.0, alone[name]] for name in models],
+        arrival_s=jobs.arrival_s,
+        gpus=jobs.gpus,
+        work=jobs.work,
+        weight=jobs.weight,
+        model=jobs.model,
+        throughput=[[1.0, alone[name]] for name in models],
         gpu_types=("fast", "slow"),
-    )  # fmt: skip
+    )
     table = Throughputs(
         ("fast", "slow"), {}, {**together("fast", fast), **together("slow", slow)}, "drawn"
     )
@@ -743,18 +777,22 @@ def test_a_pair_in_both_orders_takes_a_rate_from_each() -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(
-    jobs=few_jobs(), gpus=st.integers(2, 4), efficiency=st.sampled_from([0.75, 1.0]),
+    jobs=few_jobs(),
+    gpus=st.integers(2, 4),
+    efficiency=st.sampled_from([0.75, 1.0]),
     start_s=st.sampled_from([0.0, 2.0]),
-)  # fmt: skip
+)
 def test_bounds_with_widths_are_below_brute_force(
     jobs: sp.Workload, gpus: int, efficiency: float, start_s: float
 ) -> None:
     widest = np.minimum(jobs.gpus * 2, gpus)
     grown = Elasticity(widest, np.full(len(jobs), efficiency))
     instance = sp.Instance(
-        sp.Cluster.parse(f"1x{gpus}"), jobs, sp.Overheads(start_s=start_s),
+        sp.Cluster.parse(f"1x{gpus}"),
+        jobs,
+        sp.Overheads(start_s=start_s),
         conditions=Conditions(elasticity=grown),
-    )  # fmt: skip
+    )
     ways = tuple(
         tuple(
             ((w,), (Fraction(float(grown.speed(np.array([j]), np.array([g]), np.array([w]))[0])),))
@@ -775,8 +813,11 @@ def test_the_class_of_an_optimum_is_in_rows_sentences_and_json() -> None:
     (row,) = sp.compare(jobs, "1x1", ["srtf"], "flow", budget_s=1).rows
     assert row.sentence() == "srtf is optimal among preemptive schedules (certified by fluid)"
     assert row.to_dict()["class"] == {
-        "preemptive": True, "sharing": False, "widths": "rigid", "placement": "any",
-    }  # fmt: skip
+        "preemptive": True,
+        "sharing": False,
+        "widths": "rigid",
+        "placement": "any",
+    }
     result = sp.compare(jobs, "1x1", ["fifo", "srtf"], "flow", budget_s=1)
     assert result.rows[0].sentence() == (
         "fifo costs at most 1.5x the offline optimum of preemptive schedules (certified by fluid, "
@@ -895,9 +936,12 @@ def test_two_thousand_jobs_of_a_century() -> None:
     row = sp.compare(jobs, f"{n}x1", ["fifo"], budget_s=1).rows[0]
     assert row.optimum_s == row.cost_s == n * 2.0**32
     typed = sp.Workload.from_columns(
-        arrival_s=[0.0] * n, gpus=[1] * n, work=[2.0**32] * n,
-        throughput=[[1.0, 2.0]] * n, gpu_types=("a", "b"),
-    )  # fmt: skip
+        arrival_s=[0.0] * n,
+        gpus=[1] * n,
+        work=[2.0**32] * n,
+        throughput=[[1.0, 2.0]] * n,
+        gpu_types=("a", "b"),
+    )
     instance = sp.Instance(sp.Cluster.parse("2x1000:a,2x1000:b"), typed)
     assert strongest_bound(instance, "completion", preemptive=True, budget_s=1).value_s > 0
 

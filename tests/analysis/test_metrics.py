@@ -22,10 +22,24 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
 
 SUMMARY_KEYS = [
-    "policy", "jobs", "completed", "avg_jct_s", "p50_jct_s", "p95_jct_s", "p99_jct_s",
-    "makespan_s", "utilization", "preemptions", "verified", "cpu_s",
-    "cru", "ttd_s", "mean_queueing_s", "mean_ftf", "max_ftf",
-]  # fmt: skip
+    "policy",
+    "jobs",
+    "completed",
+    "avg_jct_s",
+    "p50_jct_s",
+    "p95_jct_s",
+    "p99_jct_s",
+    "makespan_s",
+    "utilization",
+    "preemptions",
+    "verified",
+    "cpu_s",
+    "cru",
+    "ttd_s",
+    "mean_queueing_s",
+    "mean_ftf",
+    "max_ftf",
+]
 
 
 def schedule_of(rows: list[tuple[int, int, int, float, float]]) -> Schedule:
@@ -72,13 +86,25 @@ def test_the_summary_by_hand_has_exactly_the_promised_keys() -> None:
     summary = Outcome.verified(*preempted(), policy="hand", cpu_s=0.5).summary()
     assert list(summary) == SUMMARY_KEYS
     assert summary == {
-        "policy": "hand", "jobs": 2, "completed": 2, "avg_jct_s": 8.0, "p50_jct_s": 8.0,
-        "p95_jct_s": 12.5, "p99_jct_s": 12.9, "makespan_s": 13.0, "utilization": 29 / 52,
-        "preemptions": 1, "verified": True, "cpu_s": 0.5,
+        "policy": "hand",
+        "jobs": 2,
+        "completed": 2,
+        "avg_jct_s": 8.0,
+        "p50_jct_s": 8.0,
+        "p95_jct_s": 12.5,
+        "p99_jct_s": 12.9,
+        "makespan_s": 13.0,
+        "utilization": 29 / 52,
+        "preemptions": 1,
+        "verified": True,
+        "cpu_s": 0.5,
         # On its share, with 16 / 13 jobs present, a takes 10 s; b, three GPUs wide, on a half 3 s x 3 / 2.
-        "cru": 29 / 52, "ttd_s": 13.0, "mean_queueing_s": 1.5,
-        "mean_ftf": (13 / 10 + 3 / 4.5) / 2, "max_ftf": 1.3,
-    }  # fmt: skip
+        "cru": 29 / 52,
+        "ttd_s": 13.0,
+        "mean_queueing_s": 1.5,
+        "mean_ftf": (13 / 10 + 3 / 4.5) / 2,
+        "max_ftf": 1.3,
+    }
 
 
 def test_no_jobs_give_json_without_nan() -> None:

@@ -22,9 +22,13 @@ from shadowprice.solvers.registry import policies
 from support.paths import ROOT
 
 SMALL = Study(
-    families=("uniform", "burst-mixed"), sizes=(5, 9), draws=2, policies=("fifo", "srtf"),
-    seed=7, columns=2_000,
-)  # fmt: skip
+    families=("uniform", "burst-mixed"),
+    sizes=(5, 9),
+    draws=2,
+    policies=("fifo", "srtf"),
+    seed=7,
+    columns=2_000,
+)
 
 
 @pytest.fixture(scope="module")

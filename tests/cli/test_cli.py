@@ -16,10 +16,24 @@ from shadowprice.instances.workload_files import write_workload
 from support.peers import PEERS, needs_peers, peer_workload, recorded
 
 KEYS = [
-    "policy", "jobs", "completed", "avg_jct_s", "p50_jct_s", "p95_jct_s", "p99_jct_s",
-    "makespan_s", "utilization", "preemptions", "verified", "cpu_s",
-    "cru", "ttd_s", "mean_queueing_s", "mean_ftf", "max_ftf",
-]  # fmt: skip
+    "policy",
+    "jobs",
+    "completed",
+    "avg_jct_s",
+    "p50_jct_s",
+    "p95_jct_s",
+    "p99_jct_s",
+    "makespan_s",
+    "utilization",
+    "preemptions",
+    "verified",
+    "cpu_s",
+    "cru",
+    "ttd_s",
+    "mean_queueing_s",
+    "mean_ftf",
+    "max_ftf",
+]
 
 
 def shadowprice(*words: object) -> subprocess.CompletedProcess[str]:
@@ -39,9 +53,20 @@ def trace(tmp_path: Path) -> Path:
 
 def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
     done = shadowprice(
-        "simulate", trace, "--cluster", "4x4", "--policy", "srtf", "--json",
-        "--jobs-out", tmp_path / "out.csv", "-o", tmp_path / "run", "--seed", 7,
-    )  # fmt: skip
+        "simulate",
+        trace,
+        "--cluster",
+        "4x4",
+        "--policy",
+        "srtf",
+        "--json",
+        "--jobs-out",
+        tmp_path / "out.csv",
+        "-o",
+        tmp_path / "run",
+        "--seed",
+        7,
+    )
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert list(summary) == KEYS
@@ -55,9 +80,20 @@ def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
 
 def test_compare_and_its_picture(trace: Path, tmp_path: Path) -> None:
     done = shadowprice(
-        "compare", trace, "--cluster", "4x4", "--policies", "fifo,srtf", "--objective", "flow",
-        "--budget", 5, "--json", "--plot", tmp_path / "c.png",
-    )  # fmt: skip
+        "compare",
+        trace,
+        "--cluster",
+        "4x4",
+        "--policies",
+        "fifo,srtf",
+        "--objective",
+        "flow",
+        "--budget",
+        5,
+        "--json",
+        "--plot",
+        tmp_path / "c.png",
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["objective"] == "flow"
@@ -75,8 +111,11 @@ def test_compare_and_its_picture(trace: Path, tmp_path: Path) -> None:
             "found",
         ]
         assert row["class"] == {
-            "preemptive": True, "sharing": False, "widths": "rigid", "placement": "any",
-        }  # fmt: skip
+            "preemptive": True,
+            "sharing": False,
+            "widths": "rigid",
+            "placement": "any",
+        }
         assert row["ratio"] == pytest.approx(row["cost"] / row["bound"])
         assert row["ratio"] >= 1
         assert row["certified"]
@@ -178,9 +217,21 @@ def test_synergy_from_the_command_line(tmp_path: Path) -> None:
         rows.writerows(recorded(file)["jobs"])
     out = tmp_path / "out.csv"
     done = shadowprice(
-        "simulate", tmp_path / "jobs.csv", "--cluster", "4x8", "--preset", "synergy", "--policy", "LAS+fair",
-        "--throughputs", PEERS / file, "--first-round", 1, "--jobs-out", out,
-    )  # fmt: skip
+        "simulate",
+        tmp_path / "jobs.csv",
+        "--cluster",
+        "4x8",
+        "--preset",
+        "synergy",
+        "--policy",
+        "LAS+fair",
+        "--throughputs",
+        PEERS / file,
+        "--first-round",
+        1,
+        "--jobs-out",
+        out,
+    )
     assert done.returncode == 0, done.stderr
     found = {row["id"]: float(row["jct_s"]) for row in csv.DictReader(out.read_text().splitlines())}
     golden = recorded(file)["runs"]["LAS+fair"]["jct"]

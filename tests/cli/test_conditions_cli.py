@@ -124,9 +124,13 @@ def test_bounds_are_of_the_conditions_a_policy_had():
     """A preset without profiles is measured with another yardstick than one with them."""
     profiled = Semantics(preset="synergy", profiles=Profiles.synthetic())
     found = compare(
-        jobs("alexnet"), "2x4+12cpu+250gb", ["FIFO+fair", "FIFO+tune"], "completion", profiled,
+        jobs("alexnet"),
+        "2x4+12cpu+250gb",
+        ["FIFO+fair", "FIFO+tune"],
+        "completion",
+        profiled,
         budget_s=0.0,
-    )  # fmt: skip
+    )
     fair, tune = found.rows
     assert fair.bound_s > tune.bound_s
     assert all(row.ratio >= 1.0 for row in found.rows)

@@ -41,9 +41,13 @@ def call(*words: object) -> Result:
 def started(*words: object, **options: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "shadowprice", *map(str, words)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "COLUMNS": "160"}, **options,  # type: ignore[call-overload]
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "COLUMNS": "160"},
+        **options,  # type: ignore[call-overload]
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -307,9 +311,18 @@ def test_execute_status_and_report_of_a_real_run(jobs: Path, tmp_path: Path) -> 
 def test_a_job_that_is_given_up_is_one(jobs: Path) -> None:
     jobs.write_text("jobs: [{name: bad, command: ['false'], iterations: 1}]")
     done = call(
-        "execute", jobs, "--policy", "fifo", "--hosts", "local:1", "--round", 0, "--retries", 0,
+        "execute",
+        jobs,
+        "--policy",
+        "fifo",
+        "--hosts",
+        "local:1",
+        "--round",
+        0,
+        "--retries",
+        0,
         "--no-view",
-    )  # fmt: skip
+    )
     assert done.exit_code == 1, done.exception
     assert "1 failed" in done.stdout
     assert "epoch" not in done.stdout

@@ -88,9 +88,18 @@ def test_simulate_saves_and_verifies_on_throughputs_by_type(
     policy: str, run: Run, trace: Path, tmp_path: Path
 ) -> None:
     code, out, err = run(
-        "simulate", trace, "--cluster", TYPES, "--policy", policy, "--json",
-        "--jobs-out", tmp_path / "jobs_out.csv", "-o", tmp_path / "run",
-    )  # fmt: skip
+        "simulate",
+        trace,
+        "--cluster",
+        TYPES,
+        "--policy",
+        policy,
+        "--json",
+        "--jobs-out",
+        tmp_path / "jobs_out.csv",
+        "-o",
+        tmp_path / "run",
+    )
     assert code == 0, err
     summary = json.loads(out)
     assert summary["policy"] == policy
@@ -120,9 +129,16 @@ def test_plain_traces_will_do(policy: str, run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("policy", ["hadar", "hadar-committed", "oasis", "hadare"])
 def test_gavels_trace_and_throughput_file(policy: str, run: Run) -> None:
     code, out, err = run(
-        "simulate", GAVEL / "traces" / "medium_test.trace", "--cluster", "3x4:v100,2x4:p100,2x4:k80",
-        "--throughputs", GAVEL / "simulation_throughputs.json.xz", "--policy", policy, "--json",
-    )  # fmt: skip
+        "simulate",
+        GAVEL / "traces" / "medium_test.trace",
+        "--cluster",
+        "3x4:v100,2x4:p100,2x4:k80",
+        "--throughputs",
+        GAVEL / "simulation_throughputs.json.xz",
+        "--policy",
+        policy,
+        "--json",
+    )
     assert code == 0, err
     assert json.loads(out)["completed"] == 20
 
@@ -162,8 +178,12 @@ def test_the_new_metrics_of_every_summary_by_hand() -> None:
     # Two are there for 20 s, then one for 40 s: a half, and 3 / 4 of the GPU. Alone on that they take
     # 40 s and 160 / 3 s; they took 20 s and 60 s.
     expected = {
-        "cru": 1.0, "ttd_s": 60.0, "mean_queueing_s": 10.0, "mean_ftf": 0.8125, "max_ftf": 1.125,
-    }  # fmt: skip
+        "cru": 1.0,
+        "ttd_s": 60.0,
+        "mean_queueing_s": 10.0,
+        "mean_ftf": 0.8125,
+        "max_ftf": 1.125,
+    }
     assert {key: summary[key] for key in NEW_KEYS} == expected
 
 
@@ -348,10 +368,19 @@ def _made(outcome: sp.Outcome | sp.ForkOutcome) -> tuple[sp.Instance, sp.Schedul
 
 def test_compare_utilities_from_the_command_line(run: Run, trace: Path, tmp_path: Path) -> None:
     words = (
-        "compare", trace, "--cluster", TYPES, "--objective", "utility", "--budget", 0.3,
-        "--policies", "hadar:width=8,utility=fairness,hadar-committed,fifo,las2d",
-        "--utility", "fairness",
-    )  # fmt: skip
+        "compare",
+        trace,
+        "--cluster",
+        TYPES,
+        "--objective",
+        "utility",
+        "--budget",
+        0.3,
+        "--policies",
+        "hadar:width=8,utility=fairness,hadar-committed,fifo,las2d",
+        "--utility",
+        "fairness",
+    )
     code, out, err = run(*words, "--json", "--plot", tmp_path / "c.png")
     assert code == 0, err
     told = json.loads(out)
@@ -499,10 +528,13 @@ def test_runs_without_rounds_beat_all_schedules_of_whole_rounds() -> None:
 
 @settings(max_examples=60)
 @given(
-    seed=st.integers(0, 10**6), gpus=st.integers(1, 5), rounds=st.integers(1, 5),
-    ticks=st.tuples(*[st.integers(5, 60)] * 3), arrival=st.integers(0, 25),
+    seed=st.integers(0, 10**6),
+    gpus=st.integers(1, 5),
+    rounds=st.integers(1, 5),
+    ticks=st.tuples(*[st.integers(5, 60)] * 3),
+    arrival=st.integers(0, 25),
     share=st.fractions(min_value=Fraction(1, 2), max_value=1, max_denominator=8),
-)  # fmt: skip
+)
 def test_the_least_cost_is_that_of_the_linear_programme(
     seed: int, gpus: int, rounds: int, ticks: tuple[int, ...], arrival: int, share: Fraction
 ) -> None:

@@ -26,9 +26,18 @@ from shadowprice.instances.offers import Offers, written_names
 from shadowprice.solvers.registry import FORKS, policies, policy
 
 HEAVY = {
-    "highspy", "joblib", "matplotlib", "networkx", "ortools", "pandas", "plotly", "pyarrow",
-    "pyomo", "scipy", "sklearn",
-}  # fmt: skip
+    "highspy",
+    "joblib",
+    "matplotlib",
+    "networkx",
+    "ortools",
+    "pandas",
+    "plotly",
+    "pyarrow",
+    "pyomo",
+    "scipy",
+    "sklearn",
+}
 Loads = Callable[..., tuple[int, str, set[str]]]
 
 LATER = HEAVY | {"numpy"}
@@ -59,9 +68,12 @@ def loads(tmp_path: Path) -> Loads:
         modules = tmp_path / "modules.txt"
         done = subprocess.run(
             [sys.executable, "-c", WATCHED + program, str(modules), "shadowprice", *words],
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
             env={**os.environ, "COLUMNS": "200"},
-        )  # fmt: skip
+        )
         return done.returncode, done.stderr.strip(), set(modules.read_text().split())
 
     return run

@@ -690,8 +690,12 @@ def test_a_copy_alone_runs(tmp_path: Path) -> None:
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", run],
-            cwd=tmp_path, env={}, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env={},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         codes.append(done.returncode)
         out = done.stdout
     assert codes == [PREEMPTED, 0]

@@ -156,16 +156,20 @@ def test_what_is_left_is_known_at_the_shortest_iteration() -> None:
 
     run(one_graph(PAIR), Watching({0.0: {0: APART}, 45.0: {0: TOGETHER}, 47.0: {0: APART}}))
     expected = [
-        (0.0, 20.0, 20.0, 10.0, 0.0), (45.0, 10.0, 20.0, 5.0, 45.0), (47.0, 8.0, 20.0, 4.0, 47.0),
-    ]  # fmt: skip
+        (0.0, 20.0, 20.0, 10.0, 0.0),
+        (45.0, 10.0, 20.0, 5.0, 45.0),
+        (47.0, 8.0, 20.0, 4.0, 47.0),
+    ]
     assert seen == [pytest.approx(row, abs=1e-9) for row in expected]
 
 
 def test_stages_are_in_order_for_who_chooses_gpus_only() -> None:
     graph = JobGraph("three", tuple(Stage(name, 2, 1.0, 1.0) for name in "abc"))
     assert in_order(graph, ((7, 3), (2, 1), (4, 2))) == (
-        (7, (2, 1, 0)), (2, (0, 1, 0)), (4, (0, 0, 2)),
-    )  # fmt: skip
+        (7, (2, 1, 0)),
+        (2, (0, 1, 0)),
+        (4, (0, 0, 2)),
+    )
     instance = one_graph(PAIR, cluster="2x1")
     graphs = replace(instance.graphs, network=Network(16.0, 4.0, 2))  # type: ignore[type-var]
     outcome = run(replace(instance, graphs=graphs), policy("fifo"))

@@ -634,14 +634,22 @@ def test_a_third_job_does_not_fit_and_a_gang_has_one_partner() -> None:
     # Two GPUs of 0 are shared with 1 and 2; each of these has its other GPU to itself.
     wide = Workload.from_columns(arrival_s=[0] * 3, gpus=[2] * 3, work=[1.0] * 3, **models)
     torn = rows(
-        (0, 0, 1, 0, 2, 0, 1), (0, 1, 1, 0, 2, 0, 2), (1, 0, 1, 0, 2, 0, 0),
-        (1, 2, 1, 0, 2, 0, -1), (2, 1, 1, 0, 2, 0, 0), (2, 3, 1, 0, 2, 0, -1),
-    )  # fmt: skip
+        (0, 0, 1, 0, 2, 0, 1),
+        (0, 1, 1, 0, 2, 0, 2),
+        (1, 0, 1, 0, 2, 0, 0),
+        (1, 2, 1, 0, 2, 0, -1),
+        (2, 1, 1, 0, 2, 0, 0),
+        (2, 3, 1, 0, 2, 0, -1),
+    )
     assert broken(Instance(Cluster.parse("4x1"), wide, together=rates), torn) == "partner"
     apart = rows(
-        (0, 0, 1, 0, 2, 0, 1), (0, 1, 1, 0, 2, 0, 1), (1, 0, 1, 0, 2, 0, 0),
-        (1, 2, 1, 0, 2, 0, 0), (2, 1, 1, 2, 3, 0, -1), (2, 3, 1, 2, 3, 0, -1),
-    )  # fmt: skip
+        (0, 0, 1, 0, 2, 0, 1),
+        (0, 1, 1, 0, 2, 0, 1),
+        (1, 0, 1, 0, 2, 0, 0),
+        (1, 2, 1, 0, 2, 0, 0),
+        (2, 1, 1, 2, 3, 0, -1),
+        (2, 3, 1, 2, 3, 0, -1),
+    )
     assert broken(Instance(Cluster.parse("4x1"), wide, together=rates), apart) == "partner"
 
 

@@ -93,76 +93,184 @@ def graphs(path: Path) -> object:
 
 
 GRAPH = {
-    "name": "g", "microbatches": 2,
+    "name": "g",
+    "microbatches": 2,
     "stages": [
         {"name": "s", "replicas": 2, "forward_s": 0.5, "backward_s": 1.0, "parameter_bytes": 4.0},
         {"name": "t", "replicas": 1, "forward_s": 0.5, "backward_s": 1.0},
     ],
     "links": [{"from": "s", "to": "t", "bytes_per_replica": 2.0, "exchange": False}],
-}  # fmt: skip
+}
 MODEL = {"name": "m", "model": {"name": "resnet-18", "batch": 8, "flop_per_s": 1e12, "data": 2}}
 PROFILE = {
     "profiles": [
-        {"model": "m", "gpus": 1, "cpus_per_gpu": [1, 3], "memory_gb_per_gpu": [20.0], "speed": [[0.5], [1.0]]}
+        {
+            "model": "m",
+            "gpus": 1,
+            "cpus_per_gpu": [1, 3],
+            "memory_gb_per_gpu": [20.0],
+            "speed": [[0.5], [1.0]],
+        }
     ]
-}  # fmt: skip
+}
 SYNERGY = {
     "profiles": {"m": {"1": {"iter_time_s": 0.5, "tput": [[0.5], [1.0]]}}},
     "profile_axes": {"cpu_rows": [1, 3], "mem_cols_gb": [20.0]},
 }
 HARD = {
-    "format": 1, "name": "h", "policy": "asrpt", "predictor": None, "objective": "completion", "cluster": "1x1",
+    "format": 1,
+    "name": "h",
+    "policy": "asrpt",
+    "predictor": None,
+    "objective": "completion",
+    "cluster": "1x1",
     "jobs": [{"id": "a", "arrival_s": 0.0, "gpus": 1, "work_s": 10.0}],
     "witness": [{"job": 0, "node": 0, "gpus": 1, "start_s": 0.0, "end_s": 10.0}],
-    "policy_cost_s": 20.0, "witness_cost_s": 10.0, "ratio": "2", "witness_is": "feasible",
+    "policy_cost_s": 20.0,
+    "witness_cost_s": 10.0,
+    "ratio": "2",
+    "witness_is": "feasible",
     "provenance": {"method": "by hand"},
-}  # fmt: skip
+}
 SAVED_GRAPHS = {
-    "network": {"intra_bytes_per_s": 1e11, "nic_bytes_per_s": 1e10, "gpus_per_node": 4, "sharing": "per-gpu"},
+    "network": {
+        "intra_bytes_per_s": 1e11,
+        "nic_bytes_per_s": 1e10,
+        "gpus_per_node": 4,
+        "sharing": "per-gpu",
+    },
     "graphs": [
-        {"name": "g", "microbatches": 0, "links": [], "stages": [
-            {"name": "s", "replicas": 1, "forward_s": 0.5, "backward_s": 1.0, "parameter_bytes": 0.0}]}
+        {
+            "name": "g",
+            "microbatches": 0,
+            "links": [],
+            "stages": [
+                {
+                    "name": "s",
+                    "replicas": 1,
+                    "forward_s": 0.5,
+                    "backward_s": 1.0,
+                    "parameter_bytes": 0.0,
+                }
+            ],
+        }
     ],
     "of": [0],
-}  # fmt: skip
+}
 PROBLEM = {
     "cluster": {"k80": 1, "v100": 2},
     "jobs": [
-        {"id": "a", "type": "m", "tput": [10, 40.5], "sf": 1, "w": 1.5, "steps": 10, "t0": 0, "entity": "e"},
+        {
+            "id": "a",
+            "type": "m",
+            "tput": [10, 40.5],
+            "sf": 1,
+            "w": 1.5,
+            "steps": 10,
+            "t0": 0,
+            "entity": "e",
+        },
         {"tput": [4, 12], "slo_s": None, "isolated_s": 1.0},
     ],
     "pairs": [{"jobs": [0, 1], "tput": [[1.0, 1.0], [2, 3]]}],
     "prices": {"k80": 1.25},
-}  # fmt: skip
+}
 
 KINDS = (
     Kind("problem.json", load_allocation_problem, PROBLEM, ("cluster",), ("sf", "v100", "jobs")),
-    Kind("cluster.toml", Cluster.from_toml, {"nodes": [{"gpus": 4, "count": 2, "gpu_type": "v100", "cpus": 24.5}]},
-         whole=("gpus", "count"), write=toml_file),
-    Kind("graph.json", load_job_graph, GRAPH, whole=("replicas", "microbatches"), free=("exchange",), texts=True),
-    Kind("graph.yaml", load_job_graph, GRAPH, whole=("replicas", "microbatches"), free=("exchange",), texts=True),
+    Kind(
+        "cluster.toml",
+        Cluster.from_toml,
+        {"nodes": [{"gpus": 4, "count": 2, "gpu_type": "v100", "cpus": 24.5}]},
+        whole=("gpus", "count"),
+        write=toml_file,
+    ),
+    Kind(
+        "graph.json",
+        load_job_graph,
+        GRAPH,
+        whole=("replicas", "microbatches"),
+        free=("exchange",),
+        texts=True,
+    ),
+    Kind(
+        "graph.yaml",
+        load_job_graph,
+        GRAPH,
+        whole=("replicas", "microbatches"),
+        free=("exchange",),
+        texts=True,
+    ),
     Kind("model.json", load_job_graph, MODEL, whole=("batch", "data"), texts=True),
     Kind("profiles.json", Profiles.load, PROFILE, whole=("gpus",)),
     Kind("synergy.json", Profiles.load, SYNERGY, ("", "profiles", "m"), free=("iter_time_s",)),
-    Kind("rates.json", load_throughputs, {"v100": {"('A', 1)": {"null": 2.5, "('A', 1)": [1.0, 1.0]}}},
-         ("", "v100", "('A', 1)")),
+    Kind(
+        "rates.json",
+        load_throughputs,
+        {"v100": {"('A', 1)": {"null": 2.5, "('A', 1)": [1.0, 1.0]}}},
+        ("", "v100", "('A', 1)"),
+    ),
     Kind("iterations.json", load_throughputs, {"m": {"1": {"iter_time_s": 0.5}}}, ("", "m")),
     Kind("samples.json", load_samples, {"samples": [1, 2.5]}),
-    Kind("skews.json", ModelSkews.load, {"models": {"m": {"skew": 0.5, "spread_speed": 0.5}}}, ("models",)),
-    Kind("skews.toml", ModelSkews.load, {"models": {"m": {"skew": 0.5, "spread_speed": 0.5}}}, ("models",),
-         write=toml_file),
-    Kind("busy.json", lambda path: read_conditions(None, None, None, str(path)), {"VAE": 0.5}, ("",)),
-    Kind("hard.json", read_hard, HARD, ("provenance",), ("gpus", "job", "node", "format"), ("method", "predictor")),
-    Kind("graphs.json", graphs, SAVED_GRAPHS, (), ("replicas", "microbatches", "of", "gpus_per_node")),
-    Kind("conditions.json", conditions,
-         {"elasticity": {"widest": [2], "efficiency": [1.0]}, "locality": {"spread_speed": [0.5]}},
-         (), ("widest",)),
-    Kind("jobs.yaml", load_job_file,
-         {"defaults": {"gpus": 1, "env": {"A": "1"}}, "jobs": [
-             {"name": "a", "command": ["run"], "iterations": 5, "weight": 1.5, "arrival_s": 2, "tenant": "t",
-              "model": "m", "gpu_types": ["v100"], "throughput": {"v100": 2.5}}]},
-         ("env", "throughput"), ("gpus", "iterations"), ("A", "command"), texts=True),
-)  # fmt: skip
+    Kind(
+        "skews.json",
+        ModelSkews.load,
+        {"models": {"m": {"skew": 0.5, "spread_speed": 0.5}}},
+        ("models",),
+    ),
+    Kind(
+        "skews.toml",
+        ModelSkews.load,
+        {"models": {"m": {"skew": 0.5, "spread_speed": 0.5}}},
+        ("models",),
+        write=toml_file,
+    ),
+    Kind(
+        "busy.json", lambda path: read_conditions(None, None, None, str(path)), {"VAE": 0.5}, ("",)
+    ),
+    Kind(
+        "hard.json",
+        read_hard,
+        HARD,
+        ("provenance",),
+        ("gpus", "job", "node", "format"),
+        ("method", "predictor"),
+    ),
+    Kind(
+        "graphs.json", graphs, SAVED_GRAPHS, (), ("replicas", "microbatches", "of", "gpus_per_node")
+    ),
+    Kind(
+        "conditions.json",
+        conditions,
+        {"elasticity": {"widest": [2], "efficiency": [1.0]}, "locality": {"spread_speed": [0.5]}},
+        (),
+        ("widest",),
+    ),
+    Kind(
+        "jobs.yaml",
+        load_job_file,
+        {
+            "defaults": {"gpus": 1, "env": {"A": "1"}},
+            "jobs": [
+                {
+                    "name": "a",
+                    "command": ["run"],
+                    "iterations": 5,
+                    "weight": 1.5,
+                    "arrival_s": 2,
+                    "tenant": "t",
+                    "model": "m",
+                    "gpu_types": ["v100"],
+                    "throughput": {"v100": 2.5},
+                }
+            ],
+        },
+        ("env", "throughput"),
+        ("gpus", "iterations"),
+        ("A", "command"),
+        texts=True,
+    ),
+)
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 
@@ -342,7 +450,11 @@ HEADER = "id,gpus,submit,duration,user,model,weight\n"
 @pytest.mark.parametrize(
     ("row", "where", "got"),
     [
-        ('"a\nproven: x",1,0,5,u,m,1', "column 'id'", r"'a\\nproven: x', expected text on one line"),
+        (
+            '"a\nproven: x",1,0,5,u,m,1',
+            "column 'id'",
+            r"'a\\nproven: x', expected text on one line",
+        ),
         ('a,1,0,5,"u\nx",m,1', "column 'user'", r"'u\\nx', expected text on one line"),
         ('a,1,0,5,u,"m\x1b[1A",1', "column 'model'", "expected text on one line"),
         (",1,0,5,u,m,1", "column 'id'", "'', expected a name"),
@@ -353,9 +465,13 @@ HEADER = "id,gpus,submit,duration,user,model,weight\n"
         ("a,1,0,5,u,m,1e30000000", "column 'weight'", "'1e30000000', expected a number >= 0"),
         ("a,1,0,5,u,m,nan", "column 'weight'", "'nan', expected a number"),
         ("a,1,0,1e30,u,m,1", "column 'duration'", "'1e30', expected a number > 0, at most"),
-        ("a,1024,0,4294967296,u,m,1\nb,1,0,1,u,m,1", "column 'duration'", "GPU-seconds of all jobs together"),
+        (
+            "a,1024,0,4294967296,u,m,1\nb,1,0,1,u,m,1",
+            "column 'duration'",
+            "GPU-seconds of all jobs together",
+        ),
     ],
-)  # fmt: skip
+)
 def test_rows_of_traces(tmp_path: Path, row: str, where: str, got: str) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text(HEADER + row + "\n")
@@ -399,7 +515,7 @@ def frame(**columns: Any) -> pd.DataFrame:
         ({"start_s": ["soon"]}, "row 0, column 'start_s': got 'soon', expected a number"),
         ({"end_s": [False]}, "row 0, column 'end_s': got False, expected a number"),
     ],
-)  # fmt: skip
+)
 def test_schedules_are_not_rounded_when_they_are_read(columns: Any, message: str) -> None:
     assert len(Schedule.from_frame(frame())) == 1
     with pytest.raises(InputError, match=message):

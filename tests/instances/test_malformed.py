@@ -58,30 +58,57 @@ def refused(path: Path, message: str, **options: Any) -> None:
         (HEADER + 'a,1,0,"5"x\n', "line 2: is not a table"),
         # Missing names and values.
         (HEADER + ",1,0,5\n", "row 1, column 'id': got '', expected a name"),
-        ("job_id,gpus,submit,duration\nx,1,0,5\nx,1,0,5\n", "row 2, column 'job_id': got 'x', expected an id not"),
+        (
+            "job_id,gpus,submit,duration\nx,1,0,5\nx,1,0,5\n",
+            "row 2, column 'job_id': got 'x', expected an id not",
+        ),
         (NATIVE + "a,0,1,,1,,,\n", "row 1, column 'work': got ''"),
         (NATIVE + "a,0,1,5\n", "row 1, column 'weight': got ''"),
         (NATIVE, "header but no rows"),
         (PHILLY, "header but no rows"),
         # Deadlines and weights are not guessed.
         (NATIVE + "a,0,1,5,1,soon,,\n", "row 1, column 'deadline_s': got 'soon'"),
-        ("id,gpus,submit,duration,deadline\na,1,0,5,none\n", "row 1, column 'deadline': got 'none'"),
-        ("id,gpus,submit,duration,priority_weight\na,1,0,5,-1\n", "row 1, column 'priority_weight': got '-1'"),
+        (
+            "id,gpus,submit,duration,deadline\na,1,0,5,none\n",
+            "row 1, column 'deadline': got 'none'",
+        ),
+        (
+            "id,gpus,submit,duration,priority_weight\na,1,0,5,-1\n",
+            "row 1, column 'priority_weight': got '-1'",
+        ),
         # Times: neither milliseconds nor other dates pass for something else.
         (HEADER + "a,1,1507532515000,5\n", "row 1, column 'submit': got 1507532515000.0"),
-        (HEADER + "a,1,10/09/2017 07:01,5\n", "row 1, column 'submit': got '10/09/2017 07:01', expected a date as"),
-        (HEADER + "a,1,2020-01-01,5\nb,1,later,5\nc,1,2020-01-02,5\n", "row 2, column 'submit': got 'later'"),
-        (HEADER + "a,1,0,5\nb,1,2020-01-01,5\nc,1,7,5\n", "row 2, column 'submit': got '2020-01-01', expected a num"),
+        (
+            HEADER + "a,1,10/09/2017 07:01,5\n",
+            "row 1, column 'submit': got '10/09/2017 07:01', expected a date as",
+        ),
+        (
+            HEADER + "a,1,2020-01-01,5\nb,1,later,5\nc,1,2020-01-02,5\n",
+            "row 2, column 'submit': got 'later'",
+        ),
+        (
+            HEADER + "a,1,0,5\nb,1,2020-01-01,5\nc,1,7,5\n",
+            "row 2, column 'submit': got '2020-01-01', expected a num",
+        ),
         (HEADER + "a,1,0,True\n", "row 1, column 'duration': got 'True'"),
         (HEADER + "a,1,0,0x10\n", "row 1, column 'duration': got '0x10'"),
         (HEADER + "a,1,0,1_000\n", "row 1, column 'duration': got '1_000'"),
         (HEADER + "a,1,0,5s\n", "row 1, column 'duration': got '5s'"),
         (HEADER + "\n\na,1,0,5\n\n\nb,1,x,5\n", "row 2, column 'submit': got 'x'"),
-        ("id,gpus,submit,iterations,iteration_time\na,1,0,5,0\n", "row 1, column 'iteration_time': got '0'"),
-        ("id,gpus,submit,iterations,iteration_time\na,1,0,-5,1\n", "row 1, column 'iterations': got '-5'"),
-        ("id gpus submit duration\na 1 0 5\n", "not recognised as one of csv, gavel, parquet, philly"),
+        (
+            "id,gpus,submit,iterations,iteration_time\na,1,0,5,0\n",
+            "row 1, column 'iteration_time': got '0'",
+        ),
+        (
+            "id,gpus,submit,iterations,iteration_time\na,1,0,-5,1\n",
+            "row 1, column 'iterations': got '-5'",
+        ),
+        (
+            "id gpus submit duration\na 1 0 5\n",
+            "not recognised as one of csv, gavel, parquet, philly",
+        ),
     ],
-)  # fmt: skip
+)
 def test_tables(tmp_path: Path, text: str, message: str) -> None:
     refused(written(tmp_path, text), message)
 
@@ -102,11 +129,19 @@ def test_errors_are_the_same_in_packed_files(tmp_path: Path, pack: Callable[...,
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"\n \n", b"\x00\x01\x02" * 999, b"PAR1 garbage", b"PAR1" + bytes(64) + b"PAR1", b"\x1f\x8b garbage",
-        b"\xfd7zXZ\x00 garbage", "id,gpus,submit,duration\na,1,0,5".encode("utf-16"), b"\xff\xfe",
-        b'"', b"\t\t\t\t\t\t",
+        b"",
+        b"\n \n",
+        b"\x00\x01\x02" * 999,
+        b"PAR1 garbage",
+        b"PAR1" + bytes(64) + b"PAR1",
+        b"\x1f\x8b garbage",
+        b"\xfd7zXZ\x00 garbage",
+        "id,gpus,submit,duration\na,1,0,5".encode("utf-16"),
+        b"\xff\xfe",
+        b'"',
+        b"\t\t\t\t\t\t",
     ],
-)  # fmt: skip
+)
 def test_bytes_that_are_no_trace(tmp_path: Path, content: bytes, format: str | None) -> None:
     refused(written(tmp_path, content), "jobs.csv", format=format, throughputs=TABLE)
 
@@ -226,13 +261,16 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         ('{"v100": {"(\'A\', 1)": {"null": true}}}', "finite rate"),
         ('{"v100": {"(\'A\', 1)": {}}}', "finite rate"),
         ('{"v100": {"(\'A\', 1)": 5}}', "expected an object"),
-        ('{"v100": {"(\'A\', 1)": {"null": 1}, "__import__(\'os\')": {"null": 1}}}', "expected .'MODEL', GPUS"),
+        (
+            '{"v100": {"(\'A\', 1)": {"null": 1}, "__import__(\'os\')": {"null": 1}}}',
+            "expected .'MODEL', GPUS",
+        ),
         ('{"res": {"²": {"iter_time_s": 1}}}', "expected a gang size"),
         ('{"res": {"0": {"iter_time_s": 1}}}', "expected a gang size"),
         ('{"res": {"1": {"iter_time_s": 0}}}', "expected seconds > 0"),
         ("[1, 2]", "non-empty object"),
     ],
-)  # fmt: skip
+)
 def test_throughput_tables(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         load_throughputs(written(tmp_path, text, "t.json"))
@@ -250,8 +288,24 @@ def attempt(load: Callable[[], Any]) -> Any:
 
 
 CELLS = st.sampled_from(
-    ["", "a", "1", "0", "-1", "1e999", "nan", "0.5", "2017-10-09 07:01:55", '"', "1e-320", "é", "\t", "'", "9" * 400]
-)  # fmt: skip
+    [
+        "",
+        "a",
+        "1",
+        "0",
+        "-1",
+        "1e999",
+        "nan",
+        "0.5",
+        "2017-10-09 07:01:55",
+        '"',
+        "1e-320",
+        "é",
+        "\t",
+        "'",
+        "9" * 400,
+    ]
+)
 LINES = st.lists(st.lists(CELLS, min_size=1, max_size=11), max_size=4)
 FIRST = st.sampled_from(
     [
@@ -315,11 +369,15 @@ def test_any_bytes_are_jobs_or_an_explained_error(
 @given(
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
-        lambda inner: st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(["v100", "('A', 1)", "null", "1", "iter_time_s"]), inner, max_size=2),
+        lambda inner: (
+            st.lists(inner, max_size=2)
+            | st.dictionaries(
+                st.sampled_from(["v100", "('A', 1)", "null", "1", "iter_time_s"]), inner, max_size=2
+            )
+        ),
         max_leaves=8,
     )
-)  # fmt: skip
+)
 def test_any_json_is_a_table_or_an_explained_error(
     tmp_path_factory: pytest.TempPathFactory, value: Any
 ) -> None:

@@ -96,11 +96,26 @@ def test_rows_and_columns_are_named_as_in_the_source() -> None:
     ("columns", "message"),
     [
         ({"throughput": [[1, 2], [3]], "gpu_types": ("a", "b")}, "has shape"),
-        ({"throughput": [[1, "x"], [3, 1]], "gpu_types": ("a", "b")}, "row 1, column 'throughput:b': got 'x'"),
-        ({"throughput": [[1, 2], [-3, 1]], "gpu_types": ("a", "b")}, "row 2, column 'throughput:a': got -3"),
-        ({"throughput": [[1], [math.nan]], "gpu_types": ("a",)}, "row 2, column 'throughput:a': got nan"),
-        ({"throughput": [[1], [math.inf]], "gpu_types": ("a",)}, "row 2, column 'throughput:a': got inf"),
-        ({"throughput": [[1, 1], [0, 0]], "gpu_types": ("a", "b")}, "row 2, .* a GPU type on which"),
+        (
+            {"throughput": [[1, "x"], [3, 1]], "gpu_types": ("a", "b")},
+            "row 1, column 'throughput:b': got 'x'",
+        ),
+        (
+            {"throughput": [[1, 2], [-3, 1]], "gpu_types": ("a", "b")},
+            "row 2, column 'throughput:a': got -3",
+        ),
+        (
+            {"throughput": [[1], [math.nan]], "gpu_types": ("a",)},
+            "row 2, column 'throughput:a': got nan",
+        ),
+        (
+            {"throughput": [[1], [math.inf]], "gpu_types": ("a",)},
+            "row 2, column 'throughput:a': got inf",
+        ),
+        (
+            {"throughput": [[1, 1], [0, 0]], "gpu_types": ("a", "b")},
+            "row 2, .* a GPU type on which",
+        ),
         ({"throughput": [1, 2], "gpu_types": ("a",)}, r"has shape \(2,\)"),
         ({"throughput": [[1], [1]]}, r"expected \(2, 0\)"),
         ({"throughput": [[1, 2], [3, 1]], "gpu_types": ("a", "a")}, "different names"),
@@ -109,7 +124,7 @@ def test_rows_and_columns_are_named_as_in_the_source() -> None:
         ({"throughput": [[1, 2], [3, 1]], "gpu_types": "ab"}, "throughput has shape"),
         ({"gpu_types": ("a",)}, "without throughputs"),
     ],
-)  # fmt: skip
+)
 def test_throughput_tables_that_are_wrong(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         two(**columns)

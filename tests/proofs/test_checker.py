@@ -226,9 +226,12 @@ def test_a_forged_certificate_is_rejected(mutate, says):
 
 def test_gpus_of_differing_speed_and_charges():
     jobs = sp.Workload.from_columns(
-        arrival_s=[0, 1, 2], gpus=[2, 1, 2], work=[100, 50, 70],
-        throughput=[[1.0, 0.3], [2.0, 1.0], [0.7, 0.7]], gpu_types=("a", "b"),
-    )  # fmt: skip
+        arrival_s=[0, 1, 2],
+        gpus=[2, 1, 2],
+        work=[100, 50, 70],
+        throughput=[[1.0, 0.3], [2.0, 1.0], [0.7, 0.7]],
+        gpu_types=("a", "b"),
+    )
     instance = sp.Instance(sp.Cluster.parse("1x2:a,1x2:b"), jobs, sp.Overheads(1.0, 2.0, 4.0))
     for name in ("srtf", "hadar", "fifo"):
         found = certify(outcome(instance, name), "flow", budget_s=0.5)
@@ -308,7 +311,10 @@ def added(kind):
         (first("header", format=True), "format is True, this program checks format 2"),
         (first("header", format=2.0), r"format is 2\.0, this"),
         (first("header", format=1), "format is 1, this program checks format 2"),
-        (first("header", policy="fifo\nproven: srtf"), r"policy is 'fifo\\nproven: srtf', not a print"),
+        (
+            first("header", policy="fifo\nproven: srtf"),
+            r"policy is 'fifo\\nproven: srtf', not a print",
+        ),
         (first("header", policy="x\u202e"), "not a printable name"),
         (first("header", policy=""), "not a printable name"),
         (first("header", policy=["las"]), "not a printable name"),
@@ -344,7 +350,7 @@ def added(kind):
         (added("job"), "job has fields .*more"),
         (added("header"), "header has fields .*more"),
     ],
-)  # fmt: skip
+)
 def test_other_types_and_names_are_rejected(mutate, says):
     with pytest.raises(Rejected, match=says) as caught:
         check(signed(mutate(records(small()))))
@@ -461,9 +467,14 @@ def test_a_smaller_bound_may_be_claimed_and_a_larger_one_not():
 
 @pytest.mark.parametrize(
     ("grid", "says"),
-    [([0, 2999], "ends too early"), ([1, 3000], "begins too late"), ([0, 0], "does not increase"),
-     ([0, 5, 3000], "does not increase"), ([0, True], "grid is True")],
-)  # fmt: skip
+    [
+        ([0, 2999], "ends too early"),
+        ([1, 3000], "begins too late"),
+        ([0, 0], "does not increase"),
+        ([0, 5, 3000], "does not increase"),
+        ([0, True], "grid is True"),
+    ],
+)
 def test_the_grid_covers_the_instance(grid, says):
     found = two_types(3000)
     found[-2]["grid"] = grid
@@ -474,9 +485,12 @@ def test_the_grid_covers_the_instance(grid, says):
 def test_work_has_no_tolerance_of_any_kind():
     """One tick less or more in any run of a certificate of jobs with unequal speeds."""
     jobs = sp.Workload.from_columns(
-        arrival_s=[0, 1, 2], gpus=[2, 1, 2], work=[100, 50, 70],
-        throughput=[[1.0, 0.3], [2.0, 1.1], [0.7, 0.9]], gpu_types=("a", "b"),
-    )  # fmt: skip
+        arrival_s=[0, 1, 2],
+        gpus=[2, 1, 2],
+        work=[100, 50, 70],
+        throughput=[[1.0, 0.3], [2.0, 1.1], [0.7, 0.9]],
+        gpu_types=("a", "b"),
+    )
     text = certify(
         outcome(sp.Instance(sp.Cluster.parse("1x2:a,1x2:b"), jobs), "hadar"), budget_s=0
     ).text
@@ -506,8 +520,20 @@ def test_ratios_beyond_floats_are_printed(tmp_path, capsys, monkeypatch):
     assert "costs at most 1.000E+360x the offline optimum" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("ratio", [1, 2, Fraction(20781, 10000), 999999, Fraction(7, 3), Fraction(12345, 7),
-                                   Fraction(2**70, 3), Fraction(10**400, 7), Fraction(1000001, 1000000)])  # fmt: skip
+@pytest.mark.parametrize(
+    "ratio",
+    [
+        1,
+        2,
+        Fraction(20781, 10000),
+        999999,
+        Fraction(7, 3),
+        Fraction(12345, 7),
+        Fraction(2**70, 3),
+        Fraction(10**400, 7),
+        Fraction(1000001, 1000000),
+    ],
+)
 def test_both_round_up_alike(ratio):
     assert checker.at_most(Fraction(ratio)) == at_most(ratio)
 

@@ -87,8 +87,11 @@ def section_of(name: str) -> str:
 
 
 ON_THE_PAGE = [
-    "asrpt-one-gpu", "asrpt-early-six-jobs", "asrpt-flow-six-jobs", "las2d-six-jobs",
-]  # fmt: skip
+    "asrpt-one-gpu",
+    "asrpt-early-six-jobs",
+    "asrpt-flow-six-jobs",
+    "las2d-six-jobs",
+]
 
 
 @pytest.mark.parametrize("name", ON_THE_PAGE)

@@ -29,9 +29,13 @@ from support.job_graph_runs import Chance, graph_instances
 from support.uneven_work import Fickle, uneven
 
 PREEMPTIVE = (
-    "srtf", "las:quantum_s=0.01", "las2d:thresholds_gpu_s=0.3/1", "hadar:round_s=0.25",
-    "gavel:max_min_fairness_perf,round_s=0.5", "gandiva:quantum_s=0.125",
-)  # fmt: skip
+    "srtf",
+    "las:quantum_s=0.01",
+    "las2d:thresholds_gpu_s=0.3/1",
+    "hadar:round_s=0.25",
+    "gavel:max_min_fairness_perf,round_s=0.5",
+    "gandiva:quantum_s=0.125",
+)
 
 
 def paces(instance, schedule):
@@ -139,9 +143,12 @@ def test_a_tick_less_is_too_little_and_a_tick_more_too_much(made, data):
 def micro_runs(ticks, each=1.0, *, work=3000, rates=((1.0, 0.5),)):
     """One job in so many runs of a tick each on the first type, or of a part of one."""
     workload = Workload.from_columns(
-        arrival_s=[0], gpus=[1], work=[work * TICK_S], throughput=rates,
+        arrival_s=[0],
+        gpus=[1],
+        work=[work * TICK_S],
+        throughput=rates,
         gpu_types=("a", "b") if rates is not None else (),
-    )  # fmt: skip
+    )
     k = np.arange(ticks)
     start_s = k * each * TICK_S
     schedule = Schedule(0 * k, 0 * k, 0 * k + 1, start_s, (k + 1) * each * TICK_S, np.zeros(ticks))

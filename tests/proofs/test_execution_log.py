@@ -152,11 +152,19 @@ def forget_partner(events: list[Event], rng: random.Random) -> None:
 def unnamed_by_partner(events: list[Event], rng: random.Random) -> None:
     """The one that was there first never names who joined it; seen at the next decision."""
     found = [
-        k for k, e in enumerate(events)
-        if e["kind"] == "partner" and e["data"]["partner"]
-        and (rest := [x["kind"] for x in events[k + 1 :] if x["kind"] in ("decided", "released", "quarantined")])
+        k
+        for k, e in enumerate(events)
+        if e["kind"] == "partner"
+        and e["data"]["partner"]
+        and (
+            rest := [
+                x["kind"]
+                for x in events[k + 1 :]
+                if x["kind"] in ("decided", "released", "quarantined")
+            ]
+        )
         and rest[0] == "decided"
-    ]  # fmt: skip
+    ]
     assume(found)
     del events[rng.choice(found)]
 
@@ -184,8 +192,12 @@ def grant_after_the_end(events: list[Event], rng: random.Random) -> None:
     job, epoch = lease_of(events, k)
     device = next(iter(NODE_OF))
     data = {
-        "devices": [device], "node_of": {device: NODE_OF[device]}, "partner": None, "from_step": 0, "ranks": 1,
-    }  # fmt: skip
+        "devices": [device],
+        "node_of": {device: NODE_OF[device]},
+        "partner": None,
+        "from_step": 0,
+        "ranks": 1,
+    }
     events.insert(
         k + 1, {**events[k], "kind": "granted", "job": job, "epoch": epoch + 1, "data": data}
     )
@@ -260,7 +272,10 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
     "undecided": (undecided, {"decision"}),
     "on a lost node": (on_a_lost_node, {"aside"}),
     "from a later step": (change("granted", "from_step", more), {"progress"}),
-    "committed is less": (change("released", "checkpoint_step", lambda n: n - 1), {"progress", "loss", "form", "over"}),
+    "committed is less": (
+        change("released", "checkpoint_step", lambda n: n - 1),
+        {"progress", "loss", "form", "over"},
+    ),
     "committed is more": (change("released", "checkpoint_step", more), {"progress", "over"}),
     "a loss is not told": (change("released", "step", more), {"loss"}),
     "a large loss": (change("released", "lost_steps", lambda n: n + ROUND_STEPS + 1), {"loss"}),
@@ -271,11 +286,14 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
     "a device twice": (change("granted", "devices", lambda d: [d[0], d[0]]), {"gang"}),
     "other nodes": (change("granted", "node_of", lambda w: dict.fromkeys(w, "n9")), {"gang"}),
     "more ranks": (change("granted", "ranks", more), {"gang"}),
-    "a start that resumes nothing": (change("driver-started", "resumed", lambda flag: not flag), {"driver"}),
+    "a start that resumes nothing": (
+        change("driver-started", "resumed", lambda flag: not flag),
+        {"driver"},
+    ),
     "no reason": (change("failed", "why", lambda _: ""), {"over"}),
     "a number as text": (change("granted", "from_step", str), {"form"}),
     "a negative number": (change("released", "step", lambda n: -1 - n), {"form"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
@@ -312,11 +330,18 @@ HARMLESS: dict[str, Callable[[Miniature, list[Event]], bool]] = {
     # may as well not have been; nobody may have used the devices of a node that was lost.
     name: passes
     for name in (
-        "drop a decision", "drop a failure", "drop a node's loss", "drop the last unquarantined",
-        "from a later step", "committed is more", "grant before release", "drop a release", "lost in a decision",
+        "drop a decision",
+        "drop a failure",
+        "drop a node's loss",
+        "drop the last unquarantined",
+        "from a later step",
+        "committed is more",
+        "grant before release",
+        "drop a release",
+        "lost in a decision",
         "a start that resumes nothing",
     )
-}  # fmt: skip
+}
 
 
 def test_an_event_that_is_missing_is_found_whatever_it_was() -> None:
@@ -336,9 +361,16 @@ def granted(
 ) -> Event:
     node_of = {device: NODE_OF[device] for device in devices}
     return event(
-        "granted", job, epoch, devices=list(devices), node_of=node_of, ranks=len(set(node_of.values())),
-        from_step=step, partner=partner, **more,
-    )  # fmt: skip
+        "granted",
+        job,
+        epoch,
+        devices=list(devices),
+        node_of=node_of,
+        ranks=len(set(node_of.values())),
+        from_step=step,
+        partner=partner,
+        **more,
+    )
 
 
 def released(job: str, epoch: int, *devices: str, step: int = 0, **more: Any) -> Event:

@@ -69,9 +69,12 @@ def test_the_faults_of_a_file() -> None:
     assert made["value * 2"] == {"value", "2"}
     assert made["return value * 2 + 1 <= limit"] == {"return True", "return False"}
     assert made["value is None or not isinstance(value, int)"] == {
-        "value is None and (not isinstance(value, int))", "not isinstance(value, int)",
-        "value is None", "True", "False",
-    }  # fmt: skip
+        "value is None and (not isinstance(value, int))",
+        "not isinstance(value, int)",
+        "value is None",
+        "True",
+        "False",
+    }
     assert made["found.append(-value)"] == {"pass"}
     assert made["-value"] == {"value"}
     assert made["min"] == {"max"}
@@ -166,8 +169,9 @@ def test_a_run_tells_survivors_from_killed_ones_and_goes_on_where_it_was(reposit
     assert code == 1
     assert said[-1] == "survived: small.py:2 small: 3  ->  (4)"
     assert sorted(line for line in said if line.startswith("survived")) == [
-        "survived: small.py:2 small: 3  ->  (4)", "survived: small.py:2 small: x < 3  ->  (x <= 3)",
-    ]  # fmt: skip
+        "survived: small.py:2 small: 3  ->  (4)",
+        "survived: small.py:2 small: x < 3  ->  (x <= 3)",
+    ]
     assert "| small.py | 5 | 3 | 0 | 2 | 60% |" in said
     # The file is as it was, and nothing is run again.
     assert (repository / "small.py").read_text().endswith("return x < 3\n")
@@ -199,7 +203,9 @@ def test_tests_must_pass_without_a_fault(repository: Path) -> None:
     (repository / "test_small.py").write_text("def test_small():\n    assert False\n")
     failed = subprocess.run(
         [sys.executable, str(repository / "benchmarks" / "mutants.py"), "--jobs", "1"],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert failed.returncode == 1
     assert "test_small.py: without a fault killed by test_small.py::test_small" in failed.stderr

@@ -99,9 +99,13 @@ def refused(
 
 
 def at_most(
-    check: Callable[..., bool], what: str, instance: Instance, most: Fraction | int, *more: Any,
+    check: Callable[..., bool],
+    what: str,
+    instance: Instance,
+    most: Fraction | int,
+    *more: Any,
     **options: Any,
-) -> Iterator[Case]:  # fmt: skip
+) -> Iterator[Case]:
     """An upper bound: accepted at it and below, refused next to nothing above."""
     yield yes(check, f"{what}, at the bound", instance, most, *more, **options)
     yield yes(check, f"{what}, below", instance, most - LEAST, *more, **options)
@@ -117,8 +121,13 @@ def at_least(
     yield no(check, f"{what}, below", instance, least - LEAST)
 
 
-def on(cluster: str, arrival: Sequence[float], gpus: Sequence[int], work: Sequence[float],
-       weight: Sequence[float] | None = None) -> Instance:  # fmt: skip
+def on(
+    cluster: str,
+    arrival: Sequence[float],
+    gpus: Sequence[int],
+    work: Sequence[float],
+    weight: Sequence[float] | None = None,
+) -> Instance:
     more = {} if weight is None else {"weight": weight}
     columns = {"arrival_s": arrival, "gpus": gpus, "work": work, **more}
     return Instance(Cluster.parse(cluster), Workload.from_columns(**columns))
@@ -235,12 +244,10 @@ def of_asrpt_ratio() -> Iterator[Case]:
     slow = with_traffic()
     rho, least_s = facts(slow)
     crowding = Fraction(2, 1)
-    yield from at_most(
-        check, "1 + rho + 2 rho", slow, (1 + rho + rho * crowding) * least_s + TICK
-    )  # fmt: skip
+    yield from at_most(check, "1 + rho + 2 rho", slow, (1 + rho + rho * crowding) * least_s + TICK)
     yield from at_most(
         check, "rho (2 + 2)", slow, rho * (2 + crowding) * least_s + TICK, basis="alpha_max"
-    )  # fmt: skip
+    )
     yield refused(InputError, check, "a basis that there is not", wide, 1, basis="alpha")
 
 
@@ -344,9 +351,13 @@ def beside(
     jobs = one[0].workload
     models = ["one", "other", "third", "fourth"]
     workload = Workload.from_columns(
-        arrival_s=[0] * 4, gpus=[1] * 4, work=jobs.work.tolist() * 2,
-        throughput=jobs.throughput.tolist() * 2, gpu_types=("gpu",), model=models,
-    )  # fmt: skip
+        arrival_s=[0] * 4,
+        gpus=[1] * 4,
+        work=jobs.work.tolist() * 2,
+        throughput=jobs.throughput.tolist() * 2,
+        gpu_types=("gpu",),
+        model=models,
+    )
     rates = {}
     for (instance, _), names in ((one, models[:2]), (other, models[2:])):
         (value,) = instance.together.together.values()
@@ -355,9 +366,16 @@ def beside(
     together = Throughputs(("gpu",), alone, rates, "by hand")
     columns = {
         name: np.concatenate((getattr(one[1], name), getattr(other[1], name) + shift))
-        for name, shift in (("job", 2), ("node", 1), ("gpus", 0), ("start_s", 0), ("end_s", 0),
-                            ("overhead_s", 0), ("partner", 2))
-    }  # fmt: skip
+        for name, shift in (
+            ("job", 2),
+            ("node", 1),
+            ("gpus", 0),
+            ("start_s", 0),
+            ("end_s", 0),
+            ("overhead_s", 0),
+            ("partner", 2),
+        )
+    }
     return Instance(Cluster.parse("2x1:gpu"), workload, together=together), Schedule(**columns)
 
 
@@ -373,10 +391,13 @@ def sharing(gain: float, length_s: float, slower: float | None = None) -> tuple[
         alone |= {(name, kinds[0]): 2.0 / (k + 1), (name, kinds[1]): 4.0 / (k + 1)}
         rates[name, *kinds] = (1.0 * made / (k + 1), 2.0 * made / (k + 1))
     workload = Workload.from_columns(
-        arrival_s=[0, 0], gpus=[len(types)] * 2, work=[2.0**14, 2.0**14],
+        arrival_s=[0, 0],
+        gpus=[len(types)] * 2,
+        work=[2.0**14, 2.0**14],
         throughput=[[alone[name, kind] for name in types] for kind in kinds],
-        gpu_types=tuple(types), model=["one", "other"],
-    )  # fmt: skip
+        gpu_types=tuple(types),
+        model=["one", "other"],
+    )
     together = Throughputs(tuple(types), alone, rates, "by hand")
     job, node = (column.ravel() for column in np.meshgrid([0, 1], range(len(types)), indexing="ij"))
     zero, one = np.zeros(len(job)), np.ones(len(job), dtype=np.int64)
@@ -484,8 +505,9 @@ def _of_filling() -> Iterator[Case]:
     yield no(check, "a GPU left over on two types", types, some * [[1], [0], [0]])
 
 
-def shares(*, capacity: list[int], gpus: list[int], types: int | None = None,
-           **more: Any) -> AllocationProblem:  # fmt: skip
+def shares(
+    *, capacity: list[int], gpus: list[int], types: int | None = None, **more: Any
+) -> AllocationProblem:
     """Jobs that are equally fast everywhere."""
     names = [f"type{k}" for k in range(types or len(capacity))]
     rates = np.ones((len(gpus), len(names)))
@@ -598,8 +620,9 @@ def of_hadare_work() -> Iterator[Case]:
     now = forks((0, 0, 0, 0, 10), (0, 0, 1, 0, 10), (1, 0, 0, 10, 5), (2, 1, 0, 20, 10), jobs=2)
     yield no(check, "the other comes with the round", steps_on("2x1", [25, 10], [0, 10]), now)
     yield yes(check, "just after it", steps_on("2x1", [25, 10], [0, 10 + TICK_S]), now)
-    ended = forks((0, 0, 0, 0, 10), (0, 1, 1, 0, 10), (1, 0, 0, 10, 5), (1, 0, 1, 10, 5),
-                  k=1, jobs=2)  # fmt: skip
+    ended = forks(
+        (0, 0, 0, 0, 10), (0, 1, 1, 0, 10), (1, 0, 0, 10, 5), (1, 0, 1, 10, 5), k=1, jobs=2
+    )
     yield no(check, "a copy for a job that has ended", steps_on("2x1", [20, 10]), ended)
     for rate, verdict in ((0.0, yes), (0.1, yes), (0.11, no)):
         mixed = steps_on("1x1:a,1x1:b", [20], rates=[[1.0, rate]])
@@ -615,17 +638,25 @@ def of_hadare_work() -> Iterator[Case]:
     yield no(check, "more than one step", wide, replace(eight, round_s=8.5))
 
 
-def steps_on(cluster: str, work: list[float], arrival: list[float] | None = None, *,
-             rates: list[list[float]] | None = None,
-             gpus: list[int] | None = None) -> Instance:  # fmt: skip
+def steps_on(
+    cluster: str,
+    work: list[float],
+    arrival: list[float] | None = None,
+    *,
+    rates: list[list[float]] | None = None,
+    gpus: list[int] | None = None,
+) -> Instance:
     """Jobs in steps, one a second on each node if no rates are given."""
     found = Cluster.parse(cluster)
     kinds = found.gpu_types
     n = len(work)
     jobs = Workload.from_columns(
-        arrival_s=arrival or [0.0] * n, gpus=gpus or [1] * n, work=work,
-        throughput=rates or [[1.0] * len(kinds)] * n, gpu_types=kinds,
-    )  # fmt: skip
+        arrival_s=arrival or [0.0] * n,
+        gpus=gpus or [1] * n,
+        work=work,
+        throughput=rates or [[1.0] * len(kinds)] * n,
+        gpu_types=kinds,
+    )
     return Instance(found, jobs)
 
 
@@ -634,9 +665,20 @@ def forks(*rows: tuple[int, int, int, float, int], k: int = 2, jobs: int = 1) ->
     number, job, node, start, steps = map(np.array, zip(*rows, strict=True))
     ones = np.ones(len(rows), dtype=np.int64)
     return Forks(
-        number, job, jobs * (node + 1) + job, node, ones, start.astype(float),
-        start + steps.astype(float), np.zeros(len(rows)), steps, 10.0, 0.0, 0.0, k,
-    )  # fmt: skip
+        number,
+        job,
+        jobs * (node + 1) + job,
+        node,
+        ones,
+        start.astype(float),
+        start + steps.astype(float),
+        np.zeros(len(rows)),
+        steps,
+        10.0,
+        0.0,
+        0.0,
+        k,
+    )
 
 
 def head(record: Forks, rows: int) -> Forks:
@@ -702,8 +744,13 @@ def of_synergy_floor() -> Iterator[Case]:
         for over, verdict in ((0.9 * ROUNDING, yes), (3 * ROUNDING, no)):
             more = [*SHARE]
             more[k] += over
-            yield verdict(check, f"{over} more {amount} than there are",
-                          held((0, ((0, 1),), *more), three), asks, demands)  # fmt: skip
+            yield verdict(
+                check,
+                f"{over} more {amount} than there are",
+                held((0, ((0, 1),), *more), three),
+                asks,
+                demands,
+            )
     crowded = held((0, ((1, 1),), *SHARE), three)
     yield no(check, "three GPUs of two", crowded, asks, demands)
     yield from _of_vertices()
@@ -1077,9 +1124,11 @@ def test_bounds_that_no_check_takes() -> None:
     assert asrpt_sharper.bound(one) == 2
     assert asrpt_sharper.bound(one, [3.0]) == 4
     alike = {
-        "gangs alike": ([8], [2, 2], True), "gangs above an equal part": ([4], [2, 4], True),
-        "one below it": ([8], [2, 4], False), "and before it": ([8], [4, 2], False),
-    }  # fmt: skip
+        "gangs alike": ([8], [2, 2], True),
+        "gangs above an equal part": ([4], [2, 4], True),
+        "one below it": ([8], [2, 4], False),
+        "and before it": ([8], [4, 2], False),
+    }
     for what, (capacity, gpus, answer) in alike.items():
         assert gavel_share.shares_alike(shares(capacity=capacity, gpus=gpus)) is answer, what
 

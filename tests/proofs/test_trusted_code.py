@@ -101,9 +101,13 @@ def conditions_instance(**parts):
 
 def typed_instance():
     jobs = Workload.from_columns(
-        arrival_s=[0, 1, 2], gpus=[1, 2, 1], work=[30, 20, 17],
-        throughput=[[1.3, 0.7], [0.9, 0.4], [1.1, 2.3]], gpu_types=("a", "b"), model=["m", "m", "n"],
-    )  # fmt: skip
+        arrival_s=[0, 1, 2],
+        gpus=[1, 2, 1],
+        work=[30, 20, 17],
+        throughput=[[1.3, 0.7], [0.9, 0.4], [1.1, 2.3]],
+        gpu_types=("a", "b"),
+        model=["m", "m", "n"],
+    )
     kinds = [("m", 1), ("n", 1)]
     rates = {(kind, one, other): (0.7, 0.6) for kind in "ab" for one in kinds for other in kinds}
     return Instance(Cluster.parse("1x2:a,1x2:b"), jobs, together=Throughputs(("a", "b"), {}, rates))
@@ -177,39 +181,54 @@ PROFILES, SPREAD, GROW = ({name: True} for name in ("sensitivity", "locality", "
 
 FAULTS = {
     "an iteration takes half as long": (graphs_instance, patch(job_graphs, "iteration_s", halved)),
-    "an iteration takes twice as long": (graphs_instance, patch(job_graphs, "iteration_s", doubled)),
-    "a flush costs half": (graphs_instance, patch(iteration_time, "_flush", lambda f: times(Fraction(1, 2), f))),
+    "an iteration takes twice as long": (
+        graphs_instance,
+        patch(job_graphs, "iteration_s", doubled),
+    ),
+    "a flush costs half": (
+        graphs_instance,
+        patch(iteration_time, "_flush", lambda f: times(Fraction(1, 2), f)),
+    ),
     "no AllReduce": (
         graphs_instance,
         patch(iteration_time, "_alone", lambda f: lambda graph: [(c, 0 * r) for c, r in f(graph)]),
     ),
     "no traffic": (
-        graphs_instance, patch(iteration_time, "_peers", lambda f: lambda graph: [[] for _ in f(graph)])
+        graphs_instance,
+        patch(iteration_time, "_peers", lambda f: lambda graph: [[] for _ in f(graph)]),
     ),
     "iterations are fewer": (graphs_instance, patch(graph_hosts, "one_run_s", halved)),
     "gangs that grew are faster": (
-        lambda: conditions_instance(**GROW), patch(Elasticity, "speed", steeper)
+        lambda: conditions_instance(**GROW),
+        patch(Elasticity, "speed", steeper),
     ),
-    "nobody is spread": (lambda: conditions_instance(**SPREAD), patch(conditions, "fewest_nodes", none)),
+    "nobody is spread": (
+        lambda: conditions_instance(**SPREAD),
+        patch(conditions, "fewest_nodes", none),
+    ),
     "profiles are faster": (lambda: conditions_instance(**PROFILES), patch(Profile, "at", doubled)),
     "the fastest worker counts": (
-        lambda: conditions_instance(**PROFILES), patch(Sensitivity, "speed", generous)
+        lambda: conditions_instance(**PROFILES),
+        patch(Sensitivity, "speed", generous),
     ),
     "all conditions are kinder": (
-        lambda: conditions_instance(**PROFILES, **SPREAD, **GROW), patch(RunSpeeds, "of", doubled)
+        lambda: conditions_instance(**PROFILES, **SPREAD, **GROW),
+        patch(RunSpeeds, "of", doubled),
     ),
     "conditions are rounded down": (
-        lambda: conditions_instance(**SPREAD, **GROW), patch(conditioned_hosts, "ceil_time", down)
+        lambda: conditions_instance(**SPREAD, **GROW),
+        patch(conditioned_hosts, "ceil_time", down),
     ),
     "GPUs are faster": (typed_instance, patch(Workload, "processing_s", halved)),
     "run times are rounded down": (typed_instance, patch(workload_module, "up_to_grid", all_down)),
     "partners are faster": (typed_instance, patch(Instance, "shared_s", halved)),
     "times beside partners are rounded down": (
-        typed_instance, patch(instance_module, "ceil_time", down)
+        typed_instance,
+        patch(instance_module, "ceil_time", down),
     ),
     "a tick early": (typed_instance, patch(hosts.SimulatedHosts, "_missing", early)),
     "runs count double": (typed_instance, patch(hosts.SimulatedHosts, "_share_left", forgetful)),
-}  # fmt: skip
+}
 
 
 def acting(instance, seed):
@@ -298,9 +317,11 @@ def test_profiles(rows):
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.floats(0.5, 1, exclude_min=True), st.integers(1, 64), st.integers(0, 200),
+    st.floats(0.5, 1, exclude_min=True),
+    st.integers(1, 64),
+    st.integers(0, 200),
     st.lists(st.integers(1, 9), min_size=1, max_size=6),
-)  # fmt: skip
+)
 def test_widths_and_spreading(efficiency, gang, more, sizes):
     elasticity = Elasticity(np.array([gang + more]), np.array([efficiency]))
     row, gangs, widths = np.zeros(1, dtype=np.int64), np.array([gang]), np.array([gang + more])

@@ -68,8 +68,11 @@ class Driver:
         with self.output.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, __file__, str(self.settings)],
-                env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
         self.starts += 1
         return self
 

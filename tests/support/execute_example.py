@@ -50,9 +50,13 @@ def execute_example(folder: Path, hosts: str) -> None:
     common = {"command": command, "env": env}
     path.write_text(yaml.safe_dump({"defaults": common, "jobs": jobs}))
     settings = Settings(
-        path, "las2d:thresholds_gpu_s=6", hosts, folder / "state", round_s=2.0,
+        path,
+        "las2d:thresholds_gpu_s=6",
+        hosts,
+        folder / "state",
+        round_s=2.0,
         limits=Limits(grace_s=10.0, ttl_s=20.0),
-    )  # fmt: skip
+    )
     summary = execute(settings)
     assert summary.all_finished, summary
     found = results(settings.state)

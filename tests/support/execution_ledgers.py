@@ -21,23 +21,36 @@ class Script:
         self.names = names
         nodes = [
             {
-                "name": f"n{node}", "gpu_type": "v100" if node == 0 else "k80", "cpus": 8.0,
+                "name": f"n{node}",
+                "gpu_type": "v100" if node == 0 else "k80",
+                "cpus": 8.0,
                 "memory_gb": 64.0,
                 "devices": [{"index": i, "uuid": f"GPU-n{node}-{i}"} for i in (0, 1)],
             }
             for node in (0, 1)
-        ]  # fmt: skip
+        ]
         facts = {
-            "run_id": "r0", "policy": "gavel:las", "hosts": "local:2", "round_s": ROUND_S,
-            "began_unix": 1_800_000_000.0, "nodes": nodes, "ended": False, "jobs_sha256": "0" * 64,
-        }  # fmt: skip
+            "run_id": "r0",
+            "policy": "gavel:las",
+            "hosts": "local:2",
+            "round_s": ROUND_S,
+            "began_unix": 1_800_000_000.0,
+            "nodes": nodes,
+            "ended": False,
+            "jobs_sha256": "0" * 64,
+        }
         for key, value in facts.items():
             self.ledger.set(key, value)
         for position, name in enumerate(names):
             self.ledger.add_job(
-                name, position=position, iterations=1000, gpus=2 if name == "transformer" else 1,
-                arrival_s=float(10 * position), predicted_rate=10.0, model=f"model-{position}",
-            )  # fmt: skip
+                name,
+                position=position,
+                iterations=1000,
+                gpus=2 if name == "transformer" else 1,
+                arrival_s=float(10 * position),
+                predicted_rate=10.0,
+                model=f"model-{position}",
+            )
         self.ledger.event(0.0, "driver-started", pid=1, resumed=False)
 
     def arrive(self, job: str, time_s: float) -> None:
@@ -45,26 +58,59 @@ class Script:
         self.ledger.update_job(job, state="waiting", why="no GPU is free")
 
     def grant(
-        self, job: str, epoch: int, time_s: float, devices: list[str], *, step: int = 0,
-        after_s: float = 3.0, partner: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        job: str,
+        epoch: int,
+        time_s: float,
+        devices: list[str],
+        *,
+        step: int = 0,
+        after_s: float = 3.0,
+        partner: str | None = None,
+    ) -> None:
         self.ledger.event(
-            time_s, "granted", job, epoch, devices=devices, partner=partner, from_step=step,
-            node_of={uuid: NODE_OF[uuid] for uuid in devices}, ranks=1,
-        )  # fmt: skip
+            time_s,
+            "granted",
+            job,
+            epoch,
+            devices=devices,
+            partner=partner,
+            from_step=step,
+            node_of={uuid: NODE_OF[uuid] for uuid in devices},
+            ranks=1,
+        )
         self.ledger.event(time_s + after_s, "running", job, epoch, after_s=after_s)
         self.ledger.update_job(job, state="running", epoch=epoch, why="", measured_rate=9.0)
         if epoch == 1:
             self.ledger.update_job(job, first_start_s=time_s)
 
     def release(
-        self, job: str, epoch: int, time_s: float, devices: list[str], *, step: int, code: int = 75,
-        reason: str = "stopped", lost: int = 0, detail: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        job: str,
+        epoch: int,
+        time_s: float,
+        devices: list[str],
+        *,
+        step: int,
+        code: int = 75,
+        reason: str = "stopped",
+        lost: int = 0,
+        detail: str = "",
+    ) -> None:
         self.ledger.event(
-            time_s, "released", job, epoch, devices=devices, code=code, reason=reason, forced=False,
-            step=step, checkpoint_step=step - lost, lost_steps=lost, detail=detail,
-        )  # fmt: skip
+            time_s,
+            "released",
+            job,
+            epoch,
+            devices=devices,
+            code=code,
+            reason=reason,
+            forced=False,
+            step=step,
+            checkpoint_step=step - lost,
+            lost_steps=lost,
+            detail=detail,
+        )
         self.ledger.update_job(job, step=step - lost, state="waiting")
 
     def finish(self, job: str, time_s: float) -> None:
@@ -74,9 +120,16 @@ class Script:
     def measure(self, job: str, epoch: int, times_s: list[float], rate: float) -> None:
         for k, time_s in enumerate(times_s):
             self.ledger.sample(
-                time_s=time_s, job=job, epoch=epoch, step=10 * k, rate=rate * (1 + 0.02 * (k % 3)),
-                co_runner="", gpu_type="v100", gpus=1, nodes=1,
-            )  # fmt: skip
+                time_s=time_s,
+                job=job,
+                epoch=epoch,
+                step=10 * k,
+                rate=rate * (1 + 0.02 * (k % 3)),
+                co_runner="",
+                gpu_type="v100",
+                gpus=1,
+                nodes=1,
+            )
 
 
 def written(state: Path, *, ended: bool = True) -> Path:
@@ -118,9 +171,11 @@ def written(state: Path, *, ended: bool = True) -> Path:
     log.update_job(unlucky, state="running", epoch=2, why="")
     script.grant(resnet, 2, 245.0, GPUS[2:3], step=700)
     for job, epoch, devices, at_s in (
-        (lstm, 1, GPUS[:1], 260.0), (crashing, 2, GPUS[1:2], 265.0), (resnet, 2, GPUS[2:3], 290.0),
+        (lstm, 1, GPUS[:1], 260.0),
+        (crashing, 2, GPUS[1:2], 265.0),
+        (resnet, 2, GPUS[2:3], 290.0),
         (unlucky, 2, GPUS[:1], 299.0),
-    ):  # fmt: skip
+    ):
         script.release(job, epoch, at_s, devices, step=1000, code=0, reason="exited")
         script.finish(job, at_s)
     script.grant(transformer, 1, 300.0, GPUS[:2], after_s=8.0)

@@ -149,9 +149,15 @@ class Miniature:
         lease = Held(name, self.epoch[name], devices, self.step[name], partner)
         self.held[name] = lease
         self.event(
-            "granted", name, lease.epoch, devices=devices, node_of={d: NODE_OF[d] for d in devices},
-            partner=partner, from_step=lease.from_step, ranks=len({NODE_OF[d] for d in devices}),
-        )  # fmt: skip
+            "granted",
+            name,
+            lease.epoch,
+            devices=devices,
+            node_of={d: NODE_OF[d] for d in devices},
+            partner=partner,
+            from_step=lease.from_step,
+            ranks=len({NODE_OF[d] for d in devices}),
+        )
         if partner is not None:
             self.held[partner].partner = name
             self.event("partner", partner, self.held[partner].epoch, partner=name)
@@ -195,9 +201,18 @@ class Miniature:
     def release(self, lease: Held, code: int, lost: int) -> None:
         committed = self.step[lease.job]
         self.event(
-            "released", lease.job, lease.epoch, devices=lease.devices, code=code, reason="exited", forced=False,
-            step=committed + lost, checkpoint_step=committed, lost_steps=lost, detail="",
-        )  # fmt: skip
+            "released",
+            lease.job,
+            lease.epoch,
+            devices=lease.devices,
+            code=code,
+            reason="exited",
+            forced=False,
+            step=committed + lost,
+            checkpoint_step=committed,
+            lost_steps=lost,
+            detail="",
+        )
 
     def break_nodes(self) -> None:
         for node in ("n0", "n1", "n2"):

@@ -89,9 +89,10 @@ class ForkHost(FakeHost):
             np.savez(folder / "parameters.npz", count=count)
 
         about = {
-            "step": process.step, "epoch": key.epoch,
+            "step": process.step,
+            "epoch": key.epoch,
             "seconds": before.get("seconds", 0.0) + process.ran_s,
-        }  # fmt: skip
+        }
         commit(place / "checkpoints", save, about, place / "fence")
 
 
@@ -110,9 +111,13 @@ class ForkRun(FakeRun):
     def drive(self) -> RunLedger:
         self.drivers += 1
         settings = Settings(
-            self.path / "jobs.yaml", self.policy, "fake", self.state, round_s=self.round_s,
+            self.path / "jobs.yaml",
+            self.policy,
+            "fake",
+            self.state,
+            round_s=self.round_s,
             limits=LIMITS,
-        )  # fmt: skip
+        )
         self.state.mkdir(exist_ok=True)
         job_file = load_job_file(settings.jobs)
         ledger, resumed = open_ledger(self.state, settings.identity(job_file.sha256))

@@ -162,10 +162,12 @@ class FakeHost:
         self._advance(process)
         steps = process.step - process.from_step
         report: dict[str, Any] = {
-            "step": process.step, "steps": steps, "timed_steps": max(steps - 1, 0),
+            "step": process.step,
+            "steps": steps,
+            "timed_steps": max(steps - 1, 0),
             "seconds": process.ran_s * max(steps - 1, 0) / max(process.done, 1e-9),
             "iterations": 0,
-        }  # fmt: skip
+        }
         if process.exit is not None:
             return RankStatus(Phase.ENDED, report, process.exit)
         began = self.clock.now_s() - process.began_s >= self.start_s
@@ -173,10 +175,11 @@ class FakeHost:
 
     def _rate(self, process: Process) -> float:
         beside = any(
-            other is not process and other.exit is None
+            other is not process
+            and other.exit is None
             and set(other.order.devices) & set(process.order.devices)
             for other in self.processes.values()
-        )  # fmt: skip
+        )
         rate = self.jobs[process.order.key.job].rate
         return rate * self.shared_rate if beside else rate
 

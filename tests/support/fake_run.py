@@ -89,9 +89,14 @@ class FakeRun:
         assert self.drivers < 10_000
         name = self.policy if isinstance(self.policy, str) else self.policy.name
         settings = Settings(
-            self.path / "jobs.yaml", name, "fake", self.state, round_s=self.round_s,
-            share=self.share, limits=LIMITS,
-        )  # fmt: skip
+            self.path / "jobs.yaml",
+            name,
+            "fake",
+            self.state,
+            round_s=self.round_s,
+            share=self.share,
+            limits=LIMITS,
+        )
         self.state.mkdir(exist_ok=True)
         job_file = load_job_file(settings.jobs)
         ledger, resumed = open_ledger(self.state, settings.identity(job_file.sha256))

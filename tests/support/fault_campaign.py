@@ -120,9 +120,14 @@ def run_campaign(
         _copy_programs(folder)
         jobs = write_jobs(folder / "jobs.yaml", [campaign.job(k) for k in range(campaign.jobs)])
         driver = Driver(
-            folder, jobs, campaign.policy, hosts=f"local:{campaign.slots}",
-            round_s=campaign.round_s, limits=campaign.limits, state=state,
-        )  # fmt: skip
+            folder,
+            jobs,
+            campaign.policy,
+            hosts=f"local:{campaign.slots}",
+            round_s=campaign.round_s,
+            limits=campaign.limits,
+            state=state,
+        )
         scene = Scene(
             driver, random.Random(campaign.seed), 1.25 * campaign.limits["ttl_s"], campaign.mounted
         )

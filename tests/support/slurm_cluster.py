@@ -148,8 +148,13 @@ class SlurmCluster:
     def start(self) -> None:
         """Write the configuration, start all daemons, wait until all nodes are idle."""
         self._write()
-        files = {"key-file": "munge.key", "socket": "munge.socket", "pid-file": "munged.pid",
-                 "log-file": "munged.log", "seed-file": "munged.seed"}  # fmt: skip
+        files = {
+            "key-file": "munge.key",
+            "socket": "munge.socket",
+            "pid-file": "munged.pid",
+            "log-file": "munged.log",
+            "seed-file": "munged.seed",
+        }
         options = [f"--{option}={self.root}/{name}" for option, name in files.items()]
         self._spawn("munged", "munged", "--foreground", "--force", *options)
         self._wait(lambda: (self.root / "munge.socket").exists(), "munged")

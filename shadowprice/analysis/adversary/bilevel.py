@@ -26,9 +26,11 @@ def search(trail: Trail) -> None:
         family.jobs, family.gpus, family.max_arrival, family.max_work, family.widest
     )
     found = worst_list(
-        judge.policy, limits, flow=judge.objective is Objective.FLOW,
+        judge.policy,
+        limits,
+        flow=judge.objective is Objective.FLOW,
         budget_s=trail.effort.budget_s,
-    )  # fmt: skip
+    )
     columns = zip(found.arrival, found.work, found.gpus, strict=True)
     trail.look(
         FamilyInstance.of([FamilyJob(arrival, work, gpus) for arrival, work, gpus in columns])

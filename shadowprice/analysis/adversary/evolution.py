@@ -64,10 +64,18 @@ def _evolve(trail: Trail, family: InstanceFamily, restart: int) -> FamilyInstanc
     rng = np.random.default_rng([trail.effort.seed, restart])
     ranges = [bounds[k] for k in free]
     found = differential_evolution(
-        cost, ranges, integrality=np.ones(len(free), dtype=bool),
-        init=_first(ranges, family.jobs, rng), maxiter=_GENERATIONS, tol=0.0, atol=0.0,
-        mutation=(0.4, 0.9), recombination=0.6, polish=False, seed=rng,
-    )  # fmt: skip
+        cost,
+        ranges,
+        integrality=np.ones(len(free), dtype=bool),
+        init=_first(ranges, family.jobs, rng),
+        maxiter=_GENERATIONS,
+        tol=0.0,
+        atol=0.0,
+        mutation=(0.4, 0.9),
+        recombination=0.6,
+        polish=False,
+        seed=rng,
+    )
     return case(found.x)
 
 

@@ -55,9 +55,13 @@ class InstanceFamily:
 
     def __post_init__(self) -> None:
         limits = {
-            "jobs": (1, MAX_JOBS), "gpus": (1, 10_000), "max_arrival": (0, 10**6),
-            "max_work": (1, 10**6), "largest_gang": (0, self.gpus), "max_error": (0, 16),
-        }  # fmt: skip
+            "jobs": (1, MAX_JOBS),
+            "gpus": (1, 10_000),
+            "max_arrival": (0, 10**6),
+            "max_work": (1, 10**6),
+            "largest_gang": (0, self.gpus),
+            "max_error": (0, 16),
+        }
         for name, (least, most) in limits.items():
             value = getattr(self, name)
             if not least <= value <= most:
@@ -82,9 +86,14 @@ class InstanceFamily:
             arrival_s=np.array([job.arrival for job in jobs]) * self.unit_s,
             gpus=np.array([job.gpus for job in jobs]),
             work=np.array([job.work for job in jobs]) * self.unit_s,
-            weight=np.ones(n), deadline_s=none, tenant=text, model=text, group=text, name=text,
+            weight=np.ones(n),
+            deadline_s=none,
+            tenant=text,
+            model=text,
+            group=text,
+            name=text,
             source="adversary",
-        )  # fmt: skip
+        )
         return Instance(Cluster.parse(f"1x{self.gpus}"), workload)
 
     def predictor(self, case: FamilyInstance) -> str | None:

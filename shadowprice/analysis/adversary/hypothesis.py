@@ -90,10 +90,13 @@ def _find(
 ) -> FamilyInstance | None:
     phases = hypothesis.Phase
     settings = hypothesis.settings(
-        max_examples=examples, database=None, deadline=None, derandomize=False,
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        derandomize=False,
         phases=(phases.generate, phases.target, phases.shrink),
         suppress_health_check=list(hypothesis.HealthCheck),
-    )  # fmt: skip
+    )
     random = Random(f"{condition.trail.effort.seed}/{batch}")
     try:
         found: FamilyInstance = hypothesis.find(cases, condition, settings=settings, random=random)

@@ -265,9 +265,18 @@ def _settled(trail: Trail, method: str) -> WorstInstance:
     cost_s = judge.objective.cost_s(instance.workload, outcome.end_s)
     name = f"{judge.policy.partition(':')[0]}-{judge.objective}-{judge.family.gpus}gpu-{len(trail.best.jobs)}jobs"
     hard = HardInstance(
-        name, judge.policy, predictor, judge.objective, instance, witness, cost_s, least_s,
-        Fraction(cost_s) / Fraction(least_s), witness_is, _provenance(trail, method),
-    )  # fmt: skip
+        name,
+        judge.policy,
+        predictor,
+        judge.objective,
+        instance,
+        witness,
+        cost_s,
+        least_s,
+        Fraction(cost_s) / Fraction(least_s),
+        witness_is,
+        _provenance(trail, method),
+    )
     return recheck(hard)
 
 
@@ -308,14 +317,21 @@ def _provenance(trail: Trail, method: str) -> Mapping[str, Any]:
     except PackageNotFoundError:
         made_by = "source tree"
     return {
-        "method": method, "seed": trail.effort.seed, "evaluations": trail.evaluations,
+        "method": method,
+        "seed": trail.effort.seed,
+        "evaluations": trail.evaluations,
         "family": {
-            "jobs": family.jobs, "gpus": family.gpus, "max_arrival": family.max_arrival,
-            "max_work": family.max_work, "largest_gang": family.widest,
-            "max_error": family.max_error, "unit_s": family.unit_s,
+            "jobs": family.jobs,
+            "gpus": family.gpus,
+            "max_arrival": family.max_arrival,
+            "max_work": family.max_work,
+            "largest_gang": family.widest,
+            "max_error": family.max_error,
+            "unit_s": family.unit_s,
         },
-        "version": made_by, **trail.notes,
-    }  # fmt: skip
+        "version": made_by,
+        **trail.notes,
+    }
 
 
 def renamed(found: WorstInstance, name: str) -> WorstInstance:

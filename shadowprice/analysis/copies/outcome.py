@@ -189,9 +189,13 @@ class ForkOutcome:
         record = self.record
         sizes = self.instance.cluster.gpus_per_node[record.node]
         return Schedule(
-            record.job.copy(), record.node.copy(), sizes, record.start_s.copy(),
-            record.end_s.copy(), record.overhead_s.copy(),
-        )  # fmt: skip
+            record.job.copy(),
+            record.node.copy(),
+            sizes,
+            record.start_s.copy(),
+            record.end_s.copy(),
+            record.overhead_s.copy(),
+        )
 
     def plot_jct_cdf(self, axes: Axes | None = None) -> Axes:
         """Draw the distribution of job completion times."""

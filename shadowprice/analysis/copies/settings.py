@@ -52,9 +52,15 @@ class ForkSettings:
     def options(self, *, local_sgd: bool = False, seed: int = 0) -> HadarE:
         """The switches of a run."""
         return HadarE(
-            ORDERS[self.order](), self.round_s, self.restart_s, self.aggregation_s,
-            self.max_copies or None, CopyWidth(self.width), local_sgd, seed,
-        )  # fmt: skip
+            ORDERS[self.order](),
+            self.round_s,
+            self.restart_s,
+            self.aggregation_s,
+            self.max_copies or None,
+            CopyWidth(self.width),
+            local_sgd,
+            seed,
+        )
 
 
 FORKING: Mapping[str, ForkSettings] = {FORKS: ForkSettings()}

@@ -50,10 +50,20 @@ def plot_pair(
     figure = Figure(figsize=(9.0, 2 * height_in + 0.6), layout="constrained")
     above, below = figure.subplots(2, 1)
     word = _WORDS[objective]
-    gantt(policy.instance, policy.schedule, above, until_s=until_s,
-          title=f"{policy.policy}: {word} {costs[0]:g} s")  # fmt: skip
-    gantt(witness.instance, witness.schedule, below, until_s=until_s,
-          title=f"a schedule that was possible: {word} {costs[1]:g} s")  # fmt: skip
+    gantt(
+        policy.instance,
+        policy.schedule,
+        above,
+        until_s=until_s,
+        title=f"{policy.policy}: {word} {costs[0]:g} s",
+    )
+    gantt(
+        witness.instance,
+        witness.schedule,
+        below,
+        until_s=until_s,
+        title=f"a schedule that was possible: {word} {costs[1]:g} s",
+    )
     for axes in (above, below):
         axes.yaxis.get_major_locator().set_params(integer=True)
         for arrival_s in set(workload.arrival_s.tolist()) - {0.0}:

@@ -112,10 +112,16 @@ def _boxes(axes: Axes, mapping: StageMapping, columns: int) -> None:
         x, y = _corner(box, columns)
         axes.add_patch(
             FancyBboxPatch(
-                (x + 0.1, y + 0.1), 1.8, 1.8, boxstyle="round,pad=0.08",
-                facecolor="#f5f5f5", edgecolor=GREY, linewidth=1.0, zorder=0,
+                (x + 0.1, y + 0.1),
+                1.8,
+                1.8,
+                boxstyle="round,pad=0.08",
+                facecolor="#f5f5f5",
+                edgecolor=GREY,
+                linewidth=1.0,
+                zorder=0,
             )
-        )  # fmt: skip
+        )
         label = f"node {node}: {sum(row)} GPUs" if len(mapping) <= 12 else f"{node}"
         axes.text(x + 1, y + 2.06, label, ha="center", va="bottom", fontsize=8, color=GREY)
     rows = math.ceil(len(mapping) / columns)
@@ -148,10 +154,13 @@ def _lines(axes: Axes, graph: JobGraph, circles: list[_Circle]) -> None:
         faint = 0.6 if len(chosen) <= 200 else 0.25
         axes.add_collection(
             LineCollection(
-                list(ends), linewidths=width[chosen], colors=colour, alpha=faint,
+                list(ends),
+                linewidths=width[chosen],
+                colors=colour,
+                alpha=faint,
                 zorder=2 if crossing else 1,
             )
-        )  # fmt: skip
+        )
         handles.append(Line2D([], [], color=colour, linewidth=2.0, label=name))
     handles.append(
         Line2D(
@@ -163,9 +172,13 @@ def _lines(axes: Axes, graph: JobGraph, circles: list[_Circle]) -> None:
         )
     )
     axes.figure.legend(
-        handles=handles, title="each iteration", loc="outside right lower", frameon=False, fontsize=8,
+        handles=handles,
+        title="each iteration",
+        loc="outside right lower",
+        frameon=False,
+        fontsize=8,
         title_fontsize=8,
-    )  # fmt: skip
+    )
 
 
 def _vertices(axes: Axes, graph: JobGraph, circles: list[_Circle], *, small: bool) -> None:
@@ -176,20 +189,37 @@ def _vertices(axes: Axes, graph: JobGraph, circles: list[_Circle], *, small: boo
         own = [circle for circle in circles if circle.stage == stage]
         label = f"{graph.stages[stage].name} ({graph.stages[stage].replicas})"
         axes.scatter(
-            [c.x for c in own], [c.y for c in own], s=area, color=[colours[stage]], label=label,
-            edgecolors="white", linewidths=0.8, zorder=3,
-        )  # fmt: skip
+            [c.x for c in own],
+            [c.y for c in own],
+            s=area,
+            color=[colours[stage]],
+            label=label,
+            edgecolors="white",
+            linewidths=0.8,
+            zorder=3,
+        )
     if not small and any(circle.count > 1 for circle in circles):
         for circle in circles:
             axes.text(
-                circle.x, circle.y, f"{circle.count}", ha="center", va="center", fontsize=6,
-                color="white", zorder=4,
-            )  # fmt: skip
+                circle.x,
+                circle.y,
+                f"{circle.count}",
+                ha="center",
+                va="center",
+                fontsize=6,
+                color="white",
+                zorder=4,
+            )
     if stages <= len(COLOURS):
         axes.figure.legend(
-            *axes.get_legend_handles_labels(), title="stage (replicas)", loc="outside right upper",
-            frameon=False, fontsize=8, title_fontsize=8, markerscale=0.7,
-        )  # fmt: skip
+            *axes.get_legend_handles_labels(),
+            title="stage (replicas)",
+            loc="outside right upper",
+            frameon=False,
+            fontsize=8,
+            title_fontsize=8,
+            markerscale=0.7,
+        )
         return
     scale = ScalarMappable(Normalize(1, stages), "viridis")
     bar = axes.figure.colorbar(scale, ax=axes, fraction=0.03, pad=0.01)

@@ -125,9 +125,15 @@ def _panel(axes: Axes, frame: pd.DataFrame, unit: float) -> None:
     if table.shape[1] > _NAMED_NODES:
         values = table.to_numpy()
         axes.fill_between(
-            times, values.min(axis=1), values.max(axis=1), step="post", color=COLOURS[0],
-            alpha=0.3, linewidth=0, label=f"range of {table.shape[1]} nodes",
-        )  # fmt: skip
+            times,
+            values.min(axis=1),
+            values.max(axis=1),
+            step="post",
+            color=COLOURS[0],
+            alpha=0.3,
+            linewidth=0,
+            label=f"range of {table.shape[1]} nodes",
+        )
         axes.step(times, np.median(values, axis=1), where="post", color=COLOURS[0], label="median")
     else:
         for node, colour in zip(table.columns, cycle(COLOURS), strict=False):

@@ -49,9 +49,11 @@ def gantt_figure(run: RunReader) -> go.Figure:
     start = bars[0].start_s / unit_s if left_out else 0.0
     figure.update_xaxes(title=f"time [{unit}]", range=[start, 1.01 * until_s / unit_s])
     figure.update_yaxes(
-        tickvals=list(lanes.values()), ticktext=[plain(run.device_label(uuid)) for uuid in lanes],
-        range=[len(lanes) - 0.4, -0.6], showgrid=False,
-    )  # fmt: skip
+        tickvals=list(lanes.values()),
+        ticktext=[plain(run.device_label(uuid)) for uuid in lanes],
+        range=[len(lanes) - 0.4, -0.6],
+        showgrid=False,
+    )
     return figure
 
 
@@ -84,9 +86,13 @@ def _bar_trace(
     marker: dict[str, Any] = {"color": colour, "line": {"color": "white", "width": 0.6}}
     if _PATTERNS[phase]:
         marker["pattern"] = {
-            "shape": _PATTERNS[phase], "size": 6, "solidity": 0.35, "fgcolor": INK, "bgcolor": colour,
+            "shape": _PATTERNS[phase],
+            "size": 6,
+            "solidity": 0.35,
+            "fgcolor": INK,
+            "bgcolor": colour,
             "fillmode": "overlay",
-        }  # fmt: skip
+        }
     return go.Bar(
         orientation="h",
         base=[bar.start_s / unit_s for bar in bars],
@@ -141,14 +147,16 @@ def _add_marks(figure: go.Figure, run: RunReader, lanes: dict[str, int], unit_s:
                     y=[lane for _, lane in points],
                     mode="markers",
                     marker={
-                        "symbol": symbol, "size": 11, "color": INK,
+                        "symbol": symbol,
+                        "size": 11,
+                        "color": INK,
                         "line": {"color": "white" if symbol[-4:] != "open" else INK, "width": 1.4},
                     },
                     hovertext=[_mark_hover(incident) for incident, _ in points],
                     hoverinfo="text",
                     name=name,
                 )
-            )  # fmt: skip
+            )
 
 
 def _devices_of(incident: Incident, run: RunReader) -> list[str]:
@@ -175,7 +183,12 @@ def _add_outages(
         for device in run.devices:
             if device.node == node:
                 figure.add_shape(
-                    type="rect", layer="below", x0=start_s / unit_s, x1=end_s / unit_s,
-                    y0=lanes[device.uuid] - 0.5, y1=lanes[device.uuid] + 0.5,
-                    fillcolor="#d0d0d0", line_width=0,
-                )  # fmt: skip
+                    type="rect",
+                    layer="below",
+                    x0=start_s / unit_s,
+                    x1=end_s / unit_s,
+                    y0=lanes[device.uuid] - 0.5,
+                    y1=lanes[device.uuid] + 0.5,
+                    fillcolor="#d0d0d0",
+                    line_width=0,
+                )

@@ -52,9 +52,13 @@ def throughput_figure(run: RunReader) -> go.Figure | None:
     columns = min(3, len(jobs))
     rows = -(-len(jobs) // columns)
     figure = make_subplots(
-        rows=rows, cols=columns, subplot_titles=[plain(job["name"]) for job in jobs],
-        shared_xaxes="all", vertical_spacing=min(0.32 / rows, 0.16), horizontal_spacing=0.08,
-    )  # fmt: skip
+        rows=rows,
+        cols=columns,
+        subplot_titles=[plain(job["name"]) for job in jobs],
+        shared_xaxes="all",
+        vertical_spacing=min(0.32 / rows, 0.16),
+        horizontal_spacing=0.08,
+    )
     colour = colours_of_jobs(run)
     for place, job in enumerate(jobs):
         row, col = place // columns + 1, place % columns + 1
@@ -79,10 +83,13 @@ def throughput_figure(run: RunReader) -> go.Figure | None:
 
 def _step_trace(curve: Curve, name: str, colour: str, unit_s: float, unit: str) -> go.Scatter:
     return go.Scatter(
-        x=[time_s / unit_s for time_s in curve.times_s], y=curve.values, name=name,
-        mode="lines", line={"shape": "hv", "color": colour, "width": 1.8},
+        x=[time_s / unit_s for time_s in curve.times_s],
+        y=curve.values,
+        name=name,
+        mode="lines",
+        line={"shape": "hv", "color": colour, "width": 1.8},
         hovertemplate=f"%{{x:.2f}} {unit}: %{{y}} {name}<extra></extra>",
-    )  # fmt: skip
+    )
 
 
 def _rate_trace(samples: Sequence[Row], colour: str, unit_s: float, unit: str) -> go.Scatter:
@@ -96,6 +103,10 @@ def _rate_trace(samples: Sequence[Row], colour: str, unit_s: float, unit: str) -
         x.append(float(sample["time_s"]) / unit_s)
         y.append(float(sample["rate"]))
     return go.Scatter(
-        x=x, y=y, mode="lines+markers", line={"color": colour, "width": 1.8}, marker={"size": 5},
+        x=x,
+        y=y,
+        mode="lines+markers",
+        line={"color": colour, "width": 1.8},
+        marker={"size": 5},
         hovertemplate=f"%{{x:.2f}} {unit}: %{{y:.4g}} iterations/s<extra></extra>",
-    )  # fmt: skip
+    )

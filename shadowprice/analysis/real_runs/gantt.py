@@ -56,9 +56,13 @@ def execution_gantt(
     for node, start_s, end_s in gone:
         for lane in (lanes[device.uuid] for device in run.devices if device.node == node):
             axes.fill_between(
-                [start_s / unit_s, end_s / unit_s], lane, lane + 1, color="#d9d9d9", zorder=0.5,
+                [start_s / unit_s, end_s / unit_s],
+                lane,
+                lane + 1,
+                color="#d9d9d9",
+                zorder=0.5,
                 linewidth=0,
-            )  # fmt: skip
+            )
     axes.set_yticks([lane + 0.5 for lane in lanes.values()], map(run.device_label, lanes))
     axes.set_xlim(0, 1.01 * until_s / unit_s)
     axes.set_ylim(max(len(lanes), 1), 0)
@@ -92,9 +96,12 @@ def _draw(
             PolyCollection(
                 [_corners(bar, lanes[bar.device], unit_s) for bar in drawn],
                 facecolors=[colours.get(bar.hold.job, GREY) for bar in drawn],
-                edgecolors="white", linewidths=0.5, hatch=hatch or None, zorder=2,
+                edgecolors="white",
+                linewidths=0.5,
+                hatch=hatch or None,
+                zorder=2,
             )
-        )  # fmt: skip
+        )
 
 
 def _write_names(
@@ -113,9 +120,17 @@ def _write_names(
             y = lanes[bar.device] + _GAP / 2 + (1 - _GAP) * (bar.low + bar.high) / 2
             ink = readable_on(colours.get(bar.hold.job, GREY))
             axes.text(
-                x, y, bar.hold.job, ha="center", va="center", fontsize=7, color=ink, zorder=3,
-                parse_math=False, clip_on=True,
-            )  # fmt: skip
+                x,
+                y,
+                bar.hold.job,
+                ha="center",
+                va="center",
+                fontsize=7,
+                color=ink,
+                zorder=3,
+                parse_math=False,
+                clip_on=True,
+            )
 
 
 def _draw_failures(axes: Axes, run: RunReader, lanes: dict[str, int], unit_s: float) -> None:
@@ -129,6 +144,13 @@ def _draw_failures(axes: Axes, run: RunReader, lanes: dict[str, int], unit_s: fl
     if points:
         x, y = zip(*points, strict=True)
         axes.scatter(
-            x, y, marker="X", s=48, color="black", edgecolors="white", linewidths=0.8, zorder=4,
+            x,
+            y,
+            marker="X",
+            s=48,
+            color="black",
+            edgecolors="white",
+            linewidths=0.8,
+            zorder=4,
             clip_on=False,
-        )  # fmt: skip
+        )

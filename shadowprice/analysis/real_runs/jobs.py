@@ -79,16 +79,26 @@ def job_rows(run: RunReader) -> list[JobRow]:
         end_s = job["finish_s"] if job["finish_s"] is not None else over_s
         rows.append(
             JobRow(
-                name, str(job["state"]), int(job["step"]), int(job["iterations"]), int(job["gpus"]),
+                name,
+                str(job["state"]),
+                int(job["step"]),
+                int(job["iterations"]),
+                int(job["gpus"]),
                 () if held is None else tuple(map(run.device_label, held.held)),
                 () if held is None else _sharers(held, holders),
-                int(job["tries"]), leases.get(name, 0), arrived_s,
-                job["first_start_s"], job["finish_s"],
+                int(job["tries"]),
+                leases.get(name, 0),
+                arrived_s,
+                job["first_start_s"],
+                job["finish_s"],
                 None if end_s is None else float(end_s) - arrived_s,
                 sum(end - start for start, end in waits.get(name, [])),
-                lost.get(name, 0), job["measured_rate"], job["predicted_rate"], str(job["why"]),
+                lost.get(name, 0),
+                job["measured_rate"],
+                job["predicted_rate"],
+                str(job["why"]),
             )
-        )  # fmt: skip
+        )
     return rows
 
 

@@ -23,11 +23,16 @@ def colours_of_jobs(run: RunReader) -> Callable[[str], str]:
 def style(figure: go.Figure, height: int) -> None:
     """The look of all figures: dark text on white, light grid, ``height`` in pixels."""
     figure.update_layout(
-        template="none", height=height, margin={"l": 70, "r": 20, "t": 28, "b": 46}, paper_bgcolor="white",
-        plot_bgcolor="white", font={"family": "system-ui, sans-serif", "size": 13, "color": INK},
+        template="none",
+        height=height,
+        margin={"l": 70, "r": 20, "t": 28, "b": 46},
+        paper_bgcolor="white",
+        plot_bgcolor="white",
+        font={"family": "system-ui, sans-serif", "size": 13, "color": INK},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
-        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}}, hovermode="closest",
-    )  # fmt: skip
+        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
+        hovermode="closest",
+    )
     figure.update_xaxes(gridcolor=_GRID, zeroline=False, linecolor=GREY, title_standoff=8)
     figure.update_yaxes(gridcolor=_GRID, zeroline=False, linecolor=GREY, automargin=True)
 

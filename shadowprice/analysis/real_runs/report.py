@@ -77,17 +77,34 @@ def _sentence(run: RunReader, rows: Sequence[JobRow]) -> str:
 
 def _jobs_table(rows: Sequence[JobRow]) -> str:
     heads = (
-        "job", "state", "GPUs", "steps", "JCT [s]", "waited [s]", "leases", "tries", "steps lost",
-        "measured [it/s]", "predicted [it/s]",
-    )  # fmt: skip
+        "job",
+        "state",
+        "GPUs",
+        "steps",
+        "JCT [s]",
+        "waited [s]",
+        "leases",
+        "tries",
+        "steps lost",
+        "measured [it/s]",
+        "predicted [it/s]",
+    )
     cells = [
         (
-            row.name, _state(row), row.gpus,
-            f"{row.step:,} / {row.iterations:,}", _number(row.jct_s, 1), _number(row.waited_s, 1),
-            row.leases, row.tries, f"{row.lost_steps:,}", _number(row.measured), _number(row.predicted),
+            row.name,
+            _state(row),
+            row.gpus,
+            f"{row.step:,} / {row.iterations:,}",
+            _number(row.jct_s, 1),
+            _number(row.waited_s, 1),
+            row.leases,
+            row.tries,
+            f"{row.lost_steps:,}",
+            _number(row.measured),
+            _number(row.predicted),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return table(heads, cells, words=2)
 
 

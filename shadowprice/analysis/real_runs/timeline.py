@@ -194,9 +194,12 @@ class Timeline:
             self._keep(key, replace(before, devices=before.devices + more))
             return
         new = Hold(
-            *key, devices, time_s,
-            partner=str(data.get("partner") or ""), from_step=int(data.get("from_step") or 0),
-        )  # fmt: skip
+            *key,
+            devices,
+            time_s,
+            partner=str(data.get("partner") or ""),
+            from_step=int(data.get("from_step") or 0),
+        )
         self._keep(key, new)
 
     def _keep(self, key: Key, hold: Hold) -> None:

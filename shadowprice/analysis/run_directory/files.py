@@ -24,9 +24,22 @@ FORMAT = 1
 RUN, WORKLOAD, SCHEDULE, FORKS = "run.json", "workload.parquet", "schedule.parquet", "forks.parquet"
 TOGETHER, GRAPHS, CONDITIONS = "together.parquet", "graphs.json", "conditions.json"
 KEYS = (
-    "format", "kind", "policy", "settings", "decisions", "cpu_s", "verify_cpu_s", "cluster", "overheads",
-    "metrics", "sha256", "together", "graphs", "conditions", "forks",
-)  # fmt: skip
+    "format",
+    "kind",
+    "policy",
+    "settings",
+    "decisions",
+    "cpu_s",
+    "verify_cpu_s",
+    "cluster",
+    "overheads",
+    "metrics",
+    "sha256",
+    "together",
+    "graphs",
+    "conditions",
+    "forks",
+)
 """Entries of ``run.json``, of either kind of run."""
 DATA = (WORKLOAD, SCHEDULE, FORKS, TOGETHER, GRAPHS, CONDITIONS)
 _PARTIAL = ".partial-"

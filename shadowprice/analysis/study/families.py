@@ -64,10 +64,15 @@ def _with_speeds(jobs: Workload, seed: int) -> Workload:
     rng = np.random.default_rng([seed, 1])
     table = np.array(SPEEDS) / np.array(SPEEDS)[:, :1]
     return Workload.from_columns(
-        id=jobs.id, arrival_s=jobs.arrival_s, gpus=jobs.gpus, work=jobs.work, weight=jobs.weight,
-        throughput=table[rng.integers(len(table), size=len(jobs))], gpu_types=TYPES,
+        id=jobs.id,
+        arrival_s=jobs.arrival_s,
+        gpus=jobs.gpus,
+        work=jobs.work,
+        weight=jobs.weight,
+        throughput=table[rng.integers(len(table), size=len(jobs))],
+        gpu_types=TYPES,
         source=jobs.source,
-    )  # fmt: skip
+    )
 
 
 def _generated(name: str, jobs: int, seed: int, **given: float) -> Workload:
@@ -86,9 +91,11 @@ def _uniform(jobs: int, seed: int) -> Workload:
     """Gangs of 1 to 4, units of 10 minutes, all uniform, on a cluster that is always behind."""
     rng = np.random.default_rng(seed)
     return Workload.from_columns(
-        arrival_s=600 * rng.integers(0, 10 * jobs, jobs), gpus=rng.integers(1, 5, jobs),
-        work=600 * rng.integers(1, 41, jobs), source="uniform",
-    )  # fmt: skip
+        arrival_s=600 * rng.integers(0, 10 * jobs, jobs),
+        gpus=rng.integers(1, 5, jobs),
+        work=600 * rng.integers(1, 41, jobs),
+        source="uniform",
+    )
 
 
 def _burst(jobs: int, seed: int) -> Workload:

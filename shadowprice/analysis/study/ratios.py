@@ -140,11 +140,17 @@ def run_cell(cell: Cell, study: Study, chosen: tuple[str, ...]) -> list[StudyRow
             ratio = exact_cost(instance, goal, outcome.end_s) / bound.ticks
             rows.append(
                 StudyRow(
-                    **asdict(cell), policy=name, objective=str(goal), cost_s=cost_s,
-                    bound_s=bound.value_s, bound_kind=bound.kind, ratio=rounded_up(ratio),
-                    seed=study.seed, columns=study.columns,
+                    **asdict(cell),
+                    policy=name,
+                    objective=str(goal),
+                    cost_s=cost_s,
+                    bound_s=bound.value_s,
+                    bound_kind=bound.kind,
+                    ratio=rounded_up(ratio),
+                    seed=study.seed,
+                    columns=study.columns,
                 )
-            )  # fmt: skip
+            )
     return rows
 
 

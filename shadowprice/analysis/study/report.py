@@ -74,8 +74,10 @@ def plot_study(table: pd.DataFrame, objective: Objective = Objective.FLOW) -> Fi
     names = order.sort_values(ascending=False, kind="stable").index.tolist()
     across = min(4, len(families))
     down = -(-len(families) // across)
-    figure = Figure(figsize=(3.4 * across + 1.6, 0.19 * len(names) * down + 1.3 * down + 0.6),
-                    layout="constrained")  # fmt: skip
+    figure = Figure(
+        figsize=(3.4 * across + 1.6, 0.19 * len(names) * down + 1.3 * down + 0.6),
+        layout="constrained",
+    )
     panels = figure.subplots(down, across, sharey=True, squeeze=False)
     for axes in panels.flat[len(families) :]:
         axes.set_visible(False)
@@ -99,10 +101,15 @@ def _panel(axes: Axes, table: pd.DataFrame, names: list[str], title: str) -> Non
         shift = (k - (len(sizes) - 1) / 2) * 0.5 / len(sizes)
         mean, low, high = (rows[name].to_numpy() for name in ("mean", "mean_low", "mean_high"))
         axes.errorbar(
-            mean, np.arange(len(names)) + shift,
+            mean,
+            np.arange(len(names)) + shift,
             xerr=np.stack((np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0))),
-            fmt="o", ms=3, lw=1, color=COLOURS[k % len(COLOURS)], label=f"{size} jobs",
-        )  # fmt: skip
+            fmt="o",
+            ms=3,
+            lw=1,
+            color=COLOURS[k % len(COLOURS)],
+            label=f"{size} jobs",
+        )
     axes.axvline(1.0, color=GREY, ls=":", lw=1)
     most = float(table["mean_high"].max())
     axes.set(xscale="log", xlim=(0.97, max(1.1, most) * 1.05), xlabel="cost / bound")

@@ -189,9 +189,12 @@ def compare_utility(
         progress(f"simulating {name}")
         kept = chosen.preset is None and sets_prices(chosen.recipe(workload, policy).policy)
         outcomes[name] = simulate_policy(
-            workload, cluster, policy, replace(chosen, prices=kept),
+            workload,
+            cluster,
+            policy,
+            replace(chosen, prices=kept),
             drop_infeasible=drop_infeasible,
-        )  # fmt: skip
+        )
     round_s = chosen.round_s or ROUND_S
     given = UtilityInstance.of(list(outcomes.values()), utility, round_s)
     progress("looking for the offline optimum")
@@ -219,10 +222,16 @@ def _rows(
     optimal = most if max(earned.values()) == bound.value else None
     return tuple(
         UtilityRow(
-            name, float(utility), most, bound.kind, optimal, rounded_up(_ratio(bound, utility)), True
+            name,
+            float(utility),
+            most,
+            bound.kind,
+            optimal,
+            rounded_up(_ratio(bound, utility)),
+            True,
         )
         for name, utility in earned.items()
-    )  # fmt: skip
+    )
 
 
 def _ratio(bound: CertifiedBound, utility: Fraction) -> Fraction | None:

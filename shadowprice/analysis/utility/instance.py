@@ -107,10 +107,14 @@ class UtilityInstance:
         return [
             BoundedJob(gang, arrived, ticks, share, values)
             for gang, arrived, ticks, share, values in zip(
-                jobs.gpus.tolist(), arrival, self._ticks(), self.done, self.values.tolist(),
+                jobs.gpus.tolist(),
+                arrival,
+                self._ticks(),
+                self.done,
+                self.values.tolist(),
                 strict=True,
             )
-        ]  # fmt: skip
+        ]
 
     def tasks(self) -> list[CommittableJob]:
         """Jobs for the bound of schedules of whole rounds."""
@@ -122,10 +126,14 @@ class UtilityInstance:
             values = self.values[job].tolist()
             tasks.append(
                 CommittableJob(
-                    int(self.instance.workload.gpus[job]), first[job], units,
-                    math.floor(self.done[job] * work), values.__getitem__, self.rounds - 1,
+                    int(self.instance.workload.gpus[job]),
+                    first[job],
+                    units,
+                    math.floor(self.done[job] * work),
+                    values.__getitem__,
+                    self.rounds - 1,
                 )
-            )  # fmt: skip
+            )
         return tasks
 
     def beyond(self) -> list[Fraction]:
@@ -191,9 +199,11 @@ def shares_done(outcome: Outcome) -> list[Fraction]:
     ran = schedule.end_s[first] - schedule.start_s[first] - schedule.overhead_s[first]
     shares = [Fraction(0)] * len(instance.workload)
     for row, ticks, whole in zip(
-        schedule.job[first].tolist(), (ran * TICKS_PER_S).tolist(), (slowest * TICKS_PER_S).tolist(),
+        schedule.job[first].tolist(),
+        (ran * TICKS_PER_S).tolist(),
+        (slowest * TICKS_PER_S).tolist(),
         strict=True,
-    ):  # fmt: skip
+    ):
         shares[row] += Fraction(int(ticks), int(whole))
     return shares
 

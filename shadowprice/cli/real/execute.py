@@ -87,13 +87,18 @@ def execute_command(
     from shadowprice.execution.real.settings import Settings
 
     settings = Settings(
-        jobs=jobs, policy=policy, hosts=hosts, round_s=round_s,
+        jobs=jobs,
+        policy=policy,
+        hosts=hosts,
+        round_s=round_s,
         state=jobs.with_suffix(".state") if state is None else state,
-        placement=placement, throughputs=throughputs, share=share,
+        placement=placement,
+        throughputs=throughputs,
+        share=share,
         limits=replace(
             _LIMITS, grace_s=grace_s, ttl_s=ttl_s, start_s=start_s, hang_s=hang_s, retries=retries
         ),
-    )  # fmt: skip
+    )
     if dry_run:
         print_plan(plan(settings), as_json)
         return
@@ -131,12 +136,17 @@ def _say_how_it_ended(settings: Settings, summary: Summary, as_json: bool) -> No
         )
         console.print(
             f"{len(summary.jobs)} jobs: {states}; `shadowprice report {settings.state}` draws them",
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
         if not summary.interrupted:
             print_results(settings.state)
     if summary.interrupted:
         stderr.print(
             f"stopped: everything is kept in {settings.state}, the same command goes on with it",
-            style="yellow", markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            style="yellow",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )

@@ -19,9 +19,13 @@ _OTHER_LINES = 10
 """Lines of the view beside those of nodes, jobs and events."""
 
 _STYLES = {
-    "running": "green", "waiting": "yellow", "backing-off": "yellow", "finished": "dim",
-    "failed": "red", "cancelled": "dim",
-}  # fmt: skip
+    "running": "green",
+    "waiting": "yellow",
+    "backing-off": "yellow",
+    "finished": "dim",
+    "failed": "red",
+    "cancelled": "dim",
+}
 _DRIVERS = {
     "running": "the driver runs",
     "ended": "the run is over",
@@ -38,9 +42,14 @@ def view(run: RunReader, width: int, *, height: int | None = None, events: int =
     lines = [event_line(run, event) for event in list(run.last_events)[-events:]]
     blank = Text("")
     return Group(
-        header(run, rows), blank, nodes_table(run, width), blank, jobs_table(rows, width, room), blank,
+        header(run, rows),
+        blank,
+        nodes_table(run, width),
+        blank,
+        jobs_table(rows, width, room),
+        blank,
         *lines,
-    )  # fmt: skip
+    )
 
 
 def header(run: RunReader, rows: list[JobRow]) -> Text:
@@ -103,9 +112,12 @@ def jobs_table(rows: list[JobRow], width: int, room: int | None = None) -> Table
         if width >= least:
             number = name in ("tries", "it/s", "of predicted")
             table.add_column(
-                name, justify="right" if number else "left", no_wrap=room is not None or name not in ("GPUs", "why"),
-                overflow="ellipsis", ratio=1 if name == "why" else None,
-            )  # fmt: skip
+                name,
+                justify="right" if number else "left",
+                no_wrap=room is not None or name not in ("GPUs", "why"),
+                overflow="ellipsis",
+                ratio=1 if name == "why" else None,
+            )
     table.expand = True
     for row in shown:
         cells = _cells(row)
@@ -114,10 +126,17 @@ def jobs_table(rows: list[JobRow], width: int, room: int | None = None) -> Table
 
 
 _COLUMNS = (
-    ("job", 0), ("state", 0), ("progress", _NARROW), ("steps", 60), ("GPUs", 0),
-    ("shares with", _MIDDLE), ("it/s", _NARROW), ("of predicted", _MIDDLE), ("tries", _MIDDLE),
+    ("job", 0),
+    ("state", 0),
+    ("progress", _NARROW),
+    ("steps", 60),
+    ("GPUs", 0),
+    ("shares with", _MIDDLE),
+    ("it/s", _NARROW),
+    ("of predicted", _MIDDLE),
+    ("tries", _MIDDLE),
     ("why", 0),
-)  # fmt: skip
+)
 """Columns of jobs, and the width of the terminal from which each is shown."""
 
 

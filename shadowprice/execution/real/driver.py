@@ -71,10 +71,16 @@ def assemble(
     gone = frozenset(node.name for node in nodes) - {node.name for node in found}
     watch = LeaseMonitor(host, clock, settings.limits, tick, gone)
     return RealRun(
-        tracked=tracked, ledger=ledger, record=Record(ledger, tracked, clock), watch=watch,
-        devices=DevicePool(nodes, everything - present), measuring=Measuring(instance), orders=book,
-        limits=settings.limits, clock=clock,
-    )  # fmt: skip
+        tracked=tracked,
+        ledger=ledger,
+        record=Record(ledger, tracked, clock),
+        watch=watch,
+        devices=DevicePool(nodes, everything - present),
+        measuring=Measuring(instance),
+        orders=book,
+        limits=settings.limits,
+        clock=clock,
+    )
 
 
 def _write_down(
@@ -90,9 +96,13 @@ def _write_down(
         for one in tracked:
             job = one.job
             ledger.add_job(
-                job.name, position=one.row, iterations=job.iterations, gpus=job.gpus,
-                arrival_s=float(instance.workload.arrival_s[one.row]), model=job.model,
-            )  # fmt: skip
+                job.name,
+                position=one.row,
+                iterations=job.iterations,
+                gpus=job.gpus,
+                arrival_s=float(instance.workload.arrival_s[one.row]),
+                model=job.model,
+            )
         for text in notes:
             ledger.event(0.0, "note", text=text)
         ledger.set("ready", True)
@@ -101,22 +111,28 @@ def _write_down(
 def _plain(node: FoundNode) -> dict[str, object]:
     devices = [{"index": device.index, "uuid": device.uuid} for device in node.devices]
     return {
-        "name": node.name, "gpu_type": node.gpu_type, "devices": devices, "cpus": node.cpus,
-        "memory_gb": node.memory_gb, "address": node.address,
-    }  # fmt: skip
+        "name": node.name,
+        "gpu_type": node.gpu_type,
+        "devices": devices,
+        "cpus": node.cpus,
+        "memory_gb": node.memory_gb,
+        "address": node.address,
+    }
 
 
 def _recorded_nodes(ledger: RunLedger) -> tuple[FoundNode, ...]:
     """The nodes with which the run began."""
     return tuple(
-        FoundNode(**{
-            **node,
-            "devices": tuple(
-                Device(node["name"], each["index"], each["uuid"]) for each in node["devices"]
-            ),
-        })
+        FoundNode(
+            **{
+                **node,
+                "devices": tuple(
+                    Device(node["name"], each["index"], each["uuid"]) for each in node["devices"]
+                ),
+            }
+        )
         for node in ledger.value("nodes")
-    )  # fmt: skip
+    )
 
 
 def instance_of(

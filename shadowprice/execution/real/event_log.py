@@ -69,12 +69,15 @@ class Record:
         """A lease holds devices from now on."""
         name = tracked.job.name
         self._event(
-            "granted", name, epoch,
+            "granted",
+            name,
+            epoch,
             devices=[device.uuid for device in devices],
             node_of={device.uuid: device.node for device in devices},
             partner=None if partner == ALONE else self._name(partner),
-            from_step=tracked.step, ranks=len({device.node for device in devices}),
-        )  # fmt: skip
+            from_step=tracked.step,
+            ranks=len({device.node for device in devices}),
+        )
         self.ledger.update_job(name, state="running", epoch=epoch, why="", predicted_rate=rate)
         self.ledger.first_start(name, self.clock.now_s())
 
@@ -118,11 +121,18 @@ class Record:
     def released(self, lease: HeldLease, end: Ending, step: int, own_step: int) -> None:
         """Its processes are confirmed gone; it left its own steps, the job may have more."""
         self._event(
-            "released", self._name(lease.row), lease.epoch,
-            devices=[device.uuid for device in lease.devices], code=end.code, reason=end.reason,
-            forced=end.forced, step=lease.step, checkpoint_step=step,
-            lost_steps=max(lease.step - own_step, 0), detail=end.why[-2000:],
-        )  # fmt: skip
+            "released",
+            self._name(lease.row),
+            lease.epoch,
+            devices=[device.uuid for device in lease.devices],
+            code=end.code,
+            reason=end.reason,
+            forced=end.forced,
+            step=lease.step,
+            checkpoint_step=step,
+            lost_steps=max(lease.step - own_step, 0),
+            detail=end.why[-2000:],
+        )
 
     def confirmed(self, lease: HeldLease, end: Ending, step: int) -> None:
         """Record that devices which were kept aside are free again."""

@@ -49,12 +49,20 @@ class Grants:
         # Later than the end of the round, if there was much to do at it.
         granted_s = max(now_s, run.clock.now_s())
         lease = HeldLease(
-            tracked.row, epoch, pieces, devices,
+            tracked.row,
+            epoch,
+            pieces,
+            devices,
             self._orders(tracked, epoch, devices, partner),
-            from_step=tracked.step, target=tracked.job.iterations, granted_s=granted_s,
+            from_step=tracked.step,
+            target=tracked.job.iterations,
+            granted_s=granted_s,
             rate=run.measuring.prior_rate(tracked.row, pieces, partner),
-            partner=partner, synced_s=now_s, moved_s=granted_s, step=tracked.step,
-        )  # fmt: skip
+            partner=partner,
+            synced_s=now_s,
+            moved_s=granted_s,
+            step=tracked.step,
+        )
         run.devices.hold(devices, (tracked.job.name, epoch))
         tracked.lease = lease
         return lease

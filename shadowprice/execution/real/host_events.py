@@ -137,17 +137,20 @@ class EventCollector:
             if run.watch.over(lease):
                 ended.append(self.conclude(tracked, lease, now_s))
         withdrawn = [
-            tracked.row for tracked in run.tracked
+            tracked.row
+            for tracked in run.tracked
             if tracked.view == WAITING and (tracked.over or tracked.cancel)
-        ]  # fmt: skip
+        ]
         unplaced = [
-            tracked.row for tracked in run.tracked
+            tracked.row
+            for tracked in run.tracked
             if tracked.view == RUNNING and tracked.lease is None
-        ]  # fmt: skip
+        ]
         cancelled = [
-            row for row in (*withdrawn, *unplaced)
+            row
+            for row in (*withdrawn, *unplaced)
             if run.tracked[row].cancel and not run.tracked[row].over
-        ]  # fmt: skip
+        ]
         for row in cancelled:
             run.record.cancelled(run.tracked[row], now_s)
         return HostEvents(

@@ -134,9 +134,25 @@ OWN_PREFIX = "SHADOWPRICE_"
 
 SET_BY_US = frozenset({"CUDA_VISIBLE_DEVICES"})
 KEYS = (
-    "name", "command", "shell", "env", "gpus", "gpu_types", "cpus", "memory_gb", "iterations", "epochs",
-    "iterations_per_epoch", "weight", "arrival_s", "model", "throughput", "deadline_s", "tenant", "directory",
-)  # fmt: skip
+    "name",
+    "command",
+    "shell",
+    "env",
+    "gpus",
+    "gpu_types",
+    "cpus",
+    "memory_gb",
+    "iterations",
+    "epochs",
+    "iterations_per_epoch",
+    "weight",
+    "arrival_s",
+    "model",
+    "throughput",
+    "deadline_s",
+    "tenant",
+    "directory",
+)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -86,15 +86,24 @@ class LaunchSpecs:
         for rank, held in enumerate(by_node.values()):
             key = LeaseKey(job.name, epoch, rank, copy)
             place = directory / "leases" / key.folder
-            env = common | _devices(held) | {
-                "SHADOWPRICE_LEASE": str(place), "SHADOWPRICE_RANK": str(rank)
-            }  # fmt: skip
+            env = (
+                common
+                | _devices(held)
+                | {"SHADOWPRICE_LEASE": str(place), "SHADOWPRICE_RANK": str(rank)}
+            )
             made.append(
                 LaunchSpec(
-                    key, tuple(held), shared, argv, env, place, job.directory,
-                    ttl_s=self.limits.ttl_s, grace_s=self.limits.grace_s,
+                    key,
+                    tuple(held),
+                    shared,
+                    argv,
+                    env,
+                    place,
+                    job.directory,
+                    ttl_s=self.limits.ttl_s,
+                    grace_s=self.limits.grace_s,
                 )
-            )  # fmt: skip
+            )
         return tuple(made)
 
 
@@ -110,9 +119,12 @@ def _devices(held: Sequence[Device]) -> dict[str, str]:
         # Slots stand for GPUs: none is visible, and numerical libraries use a thread a slot.
         threads = str(len(held))
         return {
-            "SHADOWPRICE_DEVICES": uuids, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": threads,
-            "MKL_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
-        }  # fmt: skip
+            "SHADOWPRICE_DEVICES": uuids,
+            "CUDA_VISIBLE_DEVICES": "",
+            "OMP_NUM_THREADS": threads,
+            "MKL_NUM_THREADS": threads,
+            "OPENBLAS_NUM_THREADS": threads,
+        }
     return {
         "SHADOWPRICE_DEVICES": uuids,
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

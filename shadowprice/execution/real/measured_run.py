@@ -236,11 +236,17 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
     }
     workload, notes = measured_workload(rows, cluster, table, leases, str(ledger.path))
     return MeasuredRun(
-        str(ledger.value("policy")), float(ledger.value("round_s")), cluster,
-        tuple(_real_job(row) for row in rows), workload, table, observations,
-        measured_overheads(leases, rates, type_of), tuple(notes),
+        str(ledger.value("policy")),
+        float(ledger.value("round_s")),
+        cluster,
+        tuple(_real_job(row) for row in rows),
+        workload,
+        table,
+        observations,
+        measured_overheads(leases, rates, type_of),
+        tuple(notes),
         str(ledger.value("placement", "count")),
-    )  # fmt: skip
+    )
 
 
 def measured_workload(
@@ -357,9 +363,17 @@ def _switches(run: MeasuredRun) -> list[str]:
     if forked is not None:
         return ["--policy", forked]
     return [
-        "--policy", run.policy, "--round", repr(run.round_s), "--placement", run.placement,
-        "--start-cost", repr(run.overheads.start_s), "--restart-cost", repr(run.overheads.restart_s),
-    ]  # fmt: skip
+        "--policy",
+        run.policy,
+        "--round",
+        repr(run.round_s),
+        "--placement",
+        run.placement,
+        "--start-cost",
+        repr(run.overheads.start_s),
+        "--restart-cost",
+        repr(run.overheads.restart_s),
+    ]
 
 
 def write_cluster(cluster: Cluster, path: Path) -> None:

@@ -112,9 +112,16 @@ class Measuring:
             left_s = shortest_s - tracked.estimated_s - ran_s * rate
         left_s = max(float(to_grid(left_s)), TICK_S)
         return JobProgress(
-            row, ran_s, left_s, rate, steps, seconds, lease.step, reported,
+            row,
+            ran_s,
+            left_s,
+            rate,
+            steps,
+            seconds,
+            lease.step,
+            reported,
             lease.stepping_s,
-        )  # fmt: skip
+        )
 
     def left_s(self, tracked: JobRecord) -> float:
         """Work left of a job that does not run, as run time on its fastest type [s]."""

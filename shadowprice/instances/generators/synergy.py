@@ -150,8 +150,12 @@ def _models(
     ]
     if sum(parts) <= 0:
         raise InputError(f"class_shares is {class_shares!r}, expected one share > 0")
-    names = [(name, part / len(of)) for family, part in zip(CLASSES, parts, strict=True)
-             for of in [models_of(family)] for name in of]  # fmt: skip
+    names = [
+        (name, part / len(of))
+        for family, part in zip(CLASSES, parts, strict=True)
+        for of in [models_of(family)]
+        for name in of
+    ]
     shares = np.array([share for _, share in names])
     drawn = rng.choice(len(names), jobs, p=shares / shares.sum())
     return np.array([name for name, _ in names], dtype=object)[drawn]

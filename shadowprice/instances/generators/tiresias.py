@@ -23,8 +23,17 @@ NAME = "tiresias"
 
 GANGS = {1: 240, 2: 40, 4: 80, 8: 90, 16: 25, 32: 5}
 MODELS = (
-    "VGG19", "VGG16", "VGG11", "AlexNet", "ResNet152", "ResNet101", "ResNet50", "Inception4", "Inception3", "GoogleNet",
-)  # fmt: skip
+    "VGG19",
+    "VGG16",
+    "VGG11",
+    "AlexNet",
+    "ResNet152",
+    "ResNet101",
+    "ResNet50",
+    "Inception4",
+    "Inception3",
+    "GoogleNet",
+)
 SHORT_S, LONG_S = (120.0, 799.0), (800.0, 7200.0)
 SHORT_SHARE = {"small": 63.5 / 76.0, "large": 16.5 / 24.0}
 

@@ -170,9 +170,12 @@ def mixture_of_experts(
     expert = 3 * width * hidden
     flop = 2.0 * tokens * (attention + router + active * expert) + 4.0 * tokens**2 * width
     block = Layer(
-        "block", attention + router + experts * expert + 2 * width, flop, tokens * width,
+        "block",
+        attention + router + experts * expert + 2 * width,
+        flop,
+        tokens * width,
         2.0 * tokens * width,
-    )  # fmt: skip
+    )
     head = vocabulary * width + width
     embedding = vocabulary * width
     return _language_model(name, blocks, block, embedding, head, vocabulary, width, tokens)
@@ -218,9 +221,15 @@ def _block(width: int, inner: int, hidden: int, tokens: int, extra: int) -> Laye
 
 
 def _language_model(
-    name: str, blocks: int, block: Layer, embedding: int, head: int, vocabulary: int,
-    width: int, tokens: int,
-) -> LayeredModel:  # fmt: skip
+    name: str,
+    blocks: int,
+    block: Layer,
+    embedding: int,
+    head: int,
+    vocabulary: int,
+    width: int,
+    tokens: int,
+) -> LayeredModel:
     embedded = float(tokens * width)
     first = Layer("embedding", embedding, 0.0, embedded, embedded)
     last = Layer("vocabulary", head, 2.0 * tokens * width * vocabulary, 0.0)

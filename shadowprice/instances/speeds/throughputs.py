@@ -30,8 +30,13 @@ _KIND = re.compile(
 
 
 SYNERGY_TABLE = (
-    "iter_time_s", "tput", "best_cpus_per_gpu", "best_mem_gb_per_gpu", "best_speedup", "placement_penalty",
-)  # fmt: skip
+    "iter_time_s",
+    "tput",
+    "best_cpus_per_gpu",
+    "best_mem_gb_per_gpu",
+    "best_speedup",
+    "placement_penalty",
+)
 """Entries of one gang of one model in Synergy's recorded tables."""
 
 

@@ -177,9 +177,17 @@ def write_gavel(workload: Workload, path: str | Path) -> None:
         if due <= arrival_s:
             raise InputError(f"{where}: deadline is {due!r}, expected one after arrival")
         fields = (
-            model, "python3 main.py %s", ".", "--num_steps", "0", str(int(steps)), str(workload.gpus[row]),
-            repr(float(workload.weight[row])), _slo(arrival_s, due, steps, float(rates[row])), repr(arrival_s),
-        )  # fmt: skip
+            model,
+            "python3 main.py %s",
+            ".",
+            "--num_steps",
+            "0",
+            str(int(steps)),
+            str(workload.gpus[row]),
+            repr(float(workload.weight[row])),
+            _slo(arrival_s, due, steps, float(rates[row])),
+            repr(arrival_s),
+        )
         lines.append("\t".join(fields) + "\n")
     try:
         Path(path).write_text("".join(lines), encoding="utf-8", newline="")

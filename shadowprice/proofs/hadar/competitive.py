@@ -181,9 +181,13 @@ def commit_once(
         Fraction(0),
     )
     return Committed(
-        tuple(made), prices.at(book.load(0, rounds)), earned, initial,
-        factor(prices, capacity, max(task.gpus for task in tasks)), tuple(conflicts),
-    )  # fmt: skip
+        tuple(made),
+        prices.at(book.load(0, rounds)),
+        earned,
+        initial,
+        factor(prices, capacity, max(task.gpus for task in tasks)),
+        tuple(conflicts),
+    )
 
 
 def _posted(

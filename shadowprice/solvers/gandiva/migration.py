@@ -71,17 +71,21 @@ def defragment(shift: UnitDecision, measured: MeasuredRates) -> None:
         if len(unit.home) == 1 and unit.width == unit.gang:
             units.setdefault(unit.home[0][0], []).append(unit)
     sparse = [
-        node for node in units
-        if book.load[node] and shift.free[node] >= FRAGMENTED * size[node] and shift.free[node] < size[node]
-    ]  # fmt: skip
+        node
+        for node in units
+        if book.load[node]
+        and shift.free[node] >= FRAGMENTED * size[node]
+        and shift.free[node] < size[node]
+    ]
     for source in sorted(sparse, key=lambda node: (-shift.free[node], node)):
         for unit in units[source]:
             fuller = [
                 node
                 for node in book.nodes_of[book.pool[source]]
-                if unit.gang <= shift.free[node] < shift.free[source] and shift.free[node] < size[node]
+                if unit.gang <= shift.free[node] < shift.free[source]
+                and shift.free[node] < size[node]
                 and (Move.DEFRAGMENT, node) not in unit.refused
-            ]  # fmt: skip
+            ]
             if fuller:
                 target = min(fuller, key=lambda node: (shift.free[node], node))
                 reason = (Move.DEFRAGMENT, target)
@@ -147,8 +151,13 @@ def _closer(shift: UnitDecision, unit: Unit, pool: int) -> Pieces | None:
 
 
 def _attempt(
-    shift: UnitDecision, measured: MeasuredRates, unit: Unit, home: Pieces, reason: tuple[int, int], least: float
-) -> None:  # fmt: skip
+    shift: UnitDecision,
+    measured: MeasuredRates,
+    unit: Unit,
+    home: Pieces,
+    reason: tuple[int, int],
+    least: float,
+) -> None:
     back = unit.home
     shift.move(unit, home)
     unit.trial = Trial(shift.due_s, measured.rate[unit.jobs[0]], least, back, reason)

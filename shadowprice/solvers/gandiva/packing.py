@@ -28,9 +28,10 @@ def pack(shift: UnitDecision, measured: MeasuredRates) -> None:
         (-measured.promise(one[0], one[2], other[2]), one, other)
         for one in guests
         for other in hosts
-        if one[:2] == other[:2] and one[2][1] == other[2][1]
+        if one[:2] == other[:2]
+        and one[2][1] == other[2][1]
         and not measured.hurts(one[0], one[2], other[2])
-    )  # fmt: skip
+    )
     for _, one, other in options:
         if guests[one] and hosts[other]:
             _match(shift, guests[one], hosts[other], measured.refused)

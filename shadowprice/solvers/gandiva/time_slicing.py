@@ -78,9 +78,7 @@ def shared_home(book: ServerOccupancy, gang: int, pools: Iterable[int]) -> Piece
     pools = tuple(pools)
     # Positions break ties, so the fastest of equally loaded pools comes first.
     place = {pool: k for k, pool in enumerate(pools)}
-    large = [
-        node for pool in pools for node in book.nodes_of[pool] if book.size[node] >= gang
-    ]  # fmt: skip
+    large = [node for pool in pools for node in book.nodes_of[pool] if book.size[node] >= gang]
     if large:
         node = min(
             large,

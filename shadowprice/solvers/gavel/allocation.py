@@ -84,9 +84,13 @@ class Allocation:
         """Steps per second of each job under the allocation, at its real rates."""
         problem = self.problem
         rates = Rates(
-            problem.throughput, problem.gpus.astype(np.float64), np.ones(len(problem)),
-            problem.capacity, problem.accelerators, problem.pairs,
-        )  # fmt: skip
+            problem.throughput,
+            problem.gpus.astype(np.float64),
+            np.ones(len(problem)),
+            problem.capacity,
+            problem.accelerators,
+            problem.pairs,
+        )
         return rates.throughput(self.alone, self.shared)
 
     def rows(self, least: float = 0.0) -> Iterator[tuple[tuple[str, ...], FloatArray]]:

@@ -74,9 +74,12 @@ class Iterate:
     def gap(self) -> float:
         """Complementarity, which for feasible points is dual minus primal value."""
         return float(
-            np.vdot(self.x, self.zx) + self.f @ self.y + self.u @ self.v + self.w @ self.p
+            np.vdot(self.x, self.zx)
+            + self.f @ self.y
+            + self.u @ self.v
+            + self.w @ self.p
             + self.t * self.zt
-        )  # fmt: skip
+        )
 
     def step(self, tolerance: float) -> bool:
         """One predictor and corrector step; False when no progress can be made."""
@@ -125,8 +128,11 @@ class Iterate:
     def _central(self) -> bool:
         """Inside, and no product of a variable and its slack far below the average."""
         pairs = (
-            (self.x, self.zx), (self.f, self.y), (self.u, self.v), (self.w, self.p),
-        )  # fmt: skip
+            (self.x, self.zx),
+            (self.f, self.y),
+            (self.u, self.v),
+            (self.w, self.p),
+        )
         if not (
             self.t > 0 and self.zt > 0 and all((a > 0).all() and (b > 0).all() for a, b in pairs)
         ):
@@ -149,10 +155,12 @@ class _Products:
         """The same with Mehrotra's second-order term and centring."""
         g = guess
         return _Products(
-            self.x + (centre - g.x * g.zx), self.f + (centre - g.f * g.y),
-            self.u + (centre - g.u * g.v), self.w + (centre - g.w * g.p),
+            self.x + (centre - g.x * g.zx),
+            self.f + (centre - g.f * g.y),
+            self.u + (centre - g.u * g.v),
+            self.w + (centre - g.w * g.p),
             self.t + (centre - g.t * g.zt),
-        )  # fmt: skip
+        )
 
     def centred(self, centre: float) -> _Products:
         """The same with centring alone."""
@@ -265,9 +273,14 @@ class _Step:
     def plus(self, other: _Step) -> _Step:
         """The sum of two steps."""
         return _Step(
-            self.at, self.x + other.x, self.t + other.t, self.y + other.y, self.v + other.v,
-            self.p + other.p, self.zx + other.zx,
-        )  # fmt: skip
+            self.at,
+            self.x + other.x,
+            self.t + other.t,
+            self.y + other.y,
+            self.v + other.v,
+            self.p + other.p,
+            self.zx + other.zx,
+        )
 
     def missing(self, want: _Products) -> _Products:
         """Wanted changes of products less those of this step, to first order."""

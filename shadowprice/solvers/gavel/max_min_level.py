@@ -43,9 +43,15 @@ def highest_level(rates: Rates, need: FloatArray, workspace: Workspace) -> Price
         x, y = together.spread(level.x, level.y)
         kind = together.kind
         return PricedLevel(
-            level.value, level.bound, x, y,
-            level.job_price[kind], level.time_price[kind], level.worker_price, level.method,
-        )  # fmt: skip
+            level.value,
+            level.bound,
+            x,
+            y,
+            level.job_price[kind],
+            level.time_price[kind],
+            level.worker_price,
+            level.method,
+        )
     return _solve(rates, need * rates.count, workspace)
 
 

@@ -121,9 +121,12 @@ class Hadar:
         jobs = live.jobs[order].tolist()
         shapes = {jobs[position]: shape for position, shape in chosen.gangs}
         placed = place(
-            shapes, state.running, hardware.capacity.tolist(), hardware.pool.tolist(),
+            shapes,
+            state.running,
+            hardware.capacity.tolist(),
+            hardware.pool.tolist(),
             scattered=self.communication == 0.0,
-        )  # fmt: skip
+        )
         _apply(state, decision, placed)
         self._record(state, placed, columns.bounds, hardware)
         return len(placed) == len(live) and all(

@@ -113,10 +113,13 @@ class RelaxedJobs:
         else:
             work = list(gain.service)
         return cls(
-            to_ticks(jobs.arrival_s).tolist(), work, jobs.gpus.tolist(),
-            [Fraction(w) for w in jobs.weight.tolist()], instance.cluster.total_gpus,
+            to_ticks(jobs.arrival_s).tolist(),
+            work,
+            jobs.gpus.tolist(),
+            [Fraction(w) for w in jobs.weight.tolist()],
+            instance.cluster.total_gpus,
             Fraction(1) if gain is None else gain.kappa,
-        )  # fmt: skip
+        )
 
     @property
     def capacity(self) -> Fraction:

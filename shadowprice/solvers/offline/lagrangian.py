@@ -93,9 +93,14 @@ def weight_scale(weight: NDArray[np.float64]) -> float:
 
 
 def interval_bound(
-    release: list[int], work: list[int], gpus: list[int], weight: list[Fraction],
-    capacity: int | Fraction, bounds: list[int], prices: Whole,
-) -> Fraction:  # fmt: skip
+    release: list[int],
+    work: list[int],
+    gpus: list[int],
+    weight: list[Fraction],
+    capacity: int | Fraction,
+    bounds: list[int],
+    prices: Whole,
+) -> Fraction:
     """Exact bound of the interval LP, its constant included, in the unit of the times.
 
     Each job takes its work from the cheapest half-intervals open to it, at cost w_j b_jk / p_j +

@@ -317,9 +317,14 @@ class _Branched:
 
 
 def _branch(
-    jobs: Slotted, best: NDArray[np.int64], allowed: list[NDArray[np.int64]] | None, *,
-    span: bool, until: float, agreed: bool,
-) -> _Branched | None:  # fmt: skip
+    jobs: Slotted,
+    best: NDArray[np.int64],
+    allowed: list[NDArray[np.int64]] | None,
+    *,
+    span: bool,
+    until: float,
+    agreed: bool,
+) -> _Branched | None:
     """The MILP over allowed starts; None if it was not asked or has no answer.
 
     Parameters

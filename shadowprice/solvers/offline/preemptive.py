@@ -97,9 +97,16 @@ def slotted_preemptive_optimum(
     certified = found.standing is Standing.PROVEN
     least = bound_of(low, "optimum").value_s
     return Optimum(
-        least, float(upper / TICKS_PER_S), runs_on_nodes(instance, *_runs(jobs, found.runs)), method,
-        certified, jobs.slot_s, True, found.standing, least if certified else 0.0,
-    )  # fmt: skip
+        least,
+        float(upper / TICKS_PER_S),
+        runs_on_nodes(instance, *_runs(jobs, found.runs)),
+        method,
+        certified,
+        jobs.slot_s,
+        True,
+        found.standing,
+        least if certified else 0.0,
+    )
 
 
 @dataclass(frozen=True, eq=False)

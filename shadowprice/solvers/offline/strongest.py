@@ -188,9 +188,14 @@ def _interval_lp(
         return None
     jobs = RelaxedJobs.of(instance)
     return lagrangian.interval_bound(
-        jobs.release, jobs.work, jobs.gpus, jobs.weight, jobs.capacity,
-        list(found.grid_ticks), found.prices,
-    )  # fmt: skip
+        jobs.release,
+        jobs.work,
+        jobs.gpus,
+        jobs.weight,
+        jobs.capacity,
+        list(found.grid_ticks),
+        found.prices,
+    )
 
 
 def _typed_interval_lp(
@@ -245,9 +250,13 @@ def interval_prices(
     bounds = [*range(first, min(horizon, end), step), end]
     scale = lagrangian.weight_scale(jobs.weight)
     data = relaxations.Intervals(
-        (release - first) / step, work / step, jobs.weight / scale, jobs.gpus,
-        float(relaxed.capacity), (np.array(bounds, dtype=np.float64) - first) / step,
-    )  # fmt: skip
+        (release - first) / step,
+        work / step,
+        jobs.weight / scale,
+        jobs.gpus,
+        float(relaxed.capacity),
+        (np.array(bounds, dtype=np.float64) - first) / step,
+    )
     model = relaxations.build(data)
     compiled = compile_model(model)
     left = max(budget_s - (time.monotonic() - began), 0.1)

@@ -168,9 +168,14 @@ def typed_bound(
 
 
 def _gain(
-    jobs: TypedJobs, prices: Whole, j: int, alpha: Fraction,
-    when: NDArray[np.int64], size: NDArray[np.int64], some: NDArray[np.int64],
-) -> int:  # fmt: skip
+    jobs: TypedJobs,
+    prices: Whole,
+    j: int,
+    alpha: Fraction,
+    when: NDArray[np.int64],
+    size: NDArray[np.int64],
+    some: NDArray[np.int64],
+) -> int:
     """Gain of a job over its alpha in these pieces, rounded up, in 1 / (PRICE_UNIT _FINE) ticks."""
     intervals, piece = some.T
     w = jobs.weight[j]
@@ -203,9 +208,13 @@ def work_values(jobs: TypedJobs, given: TypedPrices, steps: int = 50) -> NDArray
 
 
 def _work_done(
-    alpha: NDArray[np.float64], when: NDArray[np.float64], size: NDArray[np.int64],
-    rate: NDArray[np.float64], rent: NDArray[np.float64], able: NDArray[np.bool_],
-) -> NDArray[np.float64]:  # fmt: skip
+    alpha: NDArray[np.float64],
+    when: NDArray[np.float64],
+    size: NDArray[np.int64],
+    rate: NDArray[np.float64],
+    rent: NDArray[np.float64],
+    able: NDArray[np.bool_],
+) -> NDArray[np.float64]:
     """Share of its work that each job buys where it gains, if all of it is worth alpha."""
     left = alpha[:, None, None] - when
     best = np.zeros_like(left)
@@ -260,10 +269,15 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
     first, step = int(bounds[0]), float(np.median(np.diff(bounds)))
     begin, size, charge = jobs.pieces(bounds)
     data = typed_relaxation.TypedIntervals(
-        weight / scale, jobs.gpus,
-        np.where(jobs.time > 0, jobs.time, np.inf) / step, jobs.capacity_floats,
-        (bounds - first) / step, (begin - first) / step, size / step, charge / step,
-    )  # fmt: skip
+        weight / scale,
+        jobs.gpus,
+        np.where(jobs.time > 0, jobs.time, np.inf) / step,
+        jobs.capacity_floats,
+        (bounds - first) / step,
+        (begin - first) / step,
+        size / step,
+        charge / step,
+    )
     model = typed_relaxation.build(data)
     compiled = compile_model(model)
     left = max(until - time.monotonic(), 0.1)

@@ -122,6 +122,10 @@ def _step(
     if ratio < best.ratio or (ratio == best.ratio and not proven):
         return None
     return WorstList(
-        tuple(arrival[j] for j in jobs), tuple(acted[j][1] for j in jobs),
-        tuple(acted[j][2] for j in jobs), ratio, proven, best.steps + 1,
-    )  # fmt: skip
+        tuple(arrival[j] for j in jobs),
+        tuple(acted[j][1] for j in jobs),
+        tuple(acted[j][2] for j in jobs),
+        ratio,
+        proven,
+        best.steps + 1,
+    )

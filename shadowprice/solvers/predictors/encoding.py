@@ -19,9 +19,17 @@ from dataclasses import dataclass, field
 from shadowprice.solvers.predictors.predictor import Features
 
 COLUMNS = (
-    "gang", "base", "group jobs", "group spread", "last - base",
-    "name - base", "name jobs", "user - base", "user jobs", "model - base"
-)  # fmt: skip
+    "gang",
+    "base",
+    "group jobs",
+    "group spread",
+    "last - base",
+    "name - base",
+    "name jobs",
+    "user - base",
+    "user jobs",
+    "model - base",
+)
 """What each feature of a row is; the second is the base that targets are counted from."""
 
 BASE, SPREAD = COLUMNS.index("base"), COLUMNS.index("group spread")

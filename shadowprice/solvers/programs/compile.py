@@ -33,9 +33,14 @@ from shadowprice.solvers.programs.standard_form import StandardFormModel
 from shadowprice.solvers.programs.templates import TracedModel
 
 __all__ = [
-    "CompiledModel", "Solution", "SolverOptions", "SolverWarning", "Standing", "Status",
+    "CompiledModel",
+    "Solution",
+    "SolverOptions",
+    "SolverWarning",
+    "Standing",
+    "Status",
     "compile_model",
-]  # fmt: skip
+]
 
 
 class SolverWarning(UserWarning):

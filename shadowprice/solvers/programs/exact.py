@@ -281,9 +281,13 @@ def implied(least: Least, cutoff: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _derive(
-    value: FloatArray, row: NDArray[np.int64], column: NDArray[np.int64], side: FloatArray,
-    lower: FloatArray, upper: FloatArray,
-) -> None:  # fmt: skip
+    value: FloatArray,
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+    side: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> None:
     """Tighten infinite bounds by rows sum(value x) <= side, in place."""
     rows = len(side)
     with np.errstate(invalid="ignore"):

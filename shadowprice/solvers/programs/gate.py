@@ -394,9 +394,12 @@ class _Mixed:
             raise error
         # It was wrong: the answer is what branching and a second search give.
         answer = Solution(
-            Status.OPTIMAL, math.nan, math.inf if self.program.maximise else -math.inf, point,
+            Status.OPTIMAL,
+            math.nan,
+            math.inf if self.program.maximise else -math.inf,
+            point,
             np.zeros(0),
-        )  # fmt: skip
+        )
         again = self._without_presolve(None)
         better = None if again is None else self._point(again.primal)
         if better is not None and self.least.value(better) < self.least.value(point):

@@ -164,8 +164,13 @@ class Highs:
         )
         return Solution(
             Status.OPTIMAL if optimal else Status.TIME_LIMIT,
-            objective, bound, primal, duals, max(iterations, 0), Standing.FOUND,
-        )  # fmt: skip
+            objective,
+            bound,
+            primal,
+            duals,
+            max(iterations, 0),
+            Standing.FOUND,
+        )
 
 
 class HighsEnding(StrEnum):
@@ -242,17 +247,25 @@ class Series:
         self._highs.addRow(lower, upper, len(columns), columns, values)
 
     def columns(
-        self, costs: FloatArray, upper: FloatArray, rows: Sequence[NDArray[np.int64]],
+        self,
+        costs: FloatArray,
+        upper: FloatArray,
+        rows: Sequence[NDArray[np.int64]],
         entries: Sequence[FloatArray],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add columns from 0 to some bounds, with entries in rows that are there."""
         lengths = np.array([len(part) for part in rows], dtype=np.int64)
         start = np.cumsum([0, *lengths])[:-1].astype(np.int32)
         self._highs.addCols(
-            len(costs), costs, np.zeros(len(costs)), upper, int(lengths.sum()), start,
+            len(costs),
+            costs,
+            np.zeros(len(costs)),
+            upper,
+            int(lengths.sum()),
+            start,
             np.concatenate([*rows, np.zeros(0)]).astype(np.int32),
             np.concatenate([*entries, np.zeros(0)]),
-        )  # fmt: skip
+        )
 
     def bounds(self, columns: NDArray[np.int32], lower: FloatArray, upper: FloatArray) -> None:
         """Change bounds of columns."""
@@ -340,9 +353,22 @@ def _pass(highs: Any, program: LinearProgram) -> None:
     integer = p.integer.astype(np.int32)
     layout = highspy.MatrixFormat.kRowwise
     status = highs.passModel(
-        p.columns, p.rows, len(p.value), layout, sense, p.offset, p.cost,
-        p.lower, p.upper, p.row_lower, p.row_upper, p.start, p.index, p.value, integer,
-    )  # fmt: skip
+        p.columns,
+        p.rows,
+        len(p.value),
+        layout,
+        sense,
+        p.offset,
+        p.cost,
+        p.lower,
+        p.upper,
+        p.row_lower,
+        p.row_upper,
+        p.start,
+        p.index,
+        p.value,
+        integer,
+    )
     _must(status, "the model's arrays")
 
 

@@ -42,9 +42,17 @@ class LinearProgram:
 
     @classmethod
     def of(
-        cls, cost: FloatArray, lower: FloatArray, upper: FloatArray, table: FloatArray, row_lower: FloatArray,
-        row_upper: FloatArray, *, maximise: bool = False, whole: bool = False,
-    ) -> LinearProgram:  # fmt: skip
+        cls,
+        cost: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        table: FloatArray,
+        row_lower: FloatArray,
+        row_upper: FloatArray,
+        *,
+        maximise: bool = False,
+        whole: bool = False,
+    ) -> LinearProgram:
         """A programme from a dense table of coefficients, shape (rows, columns).
 
         Parameters
@@ -56,10 +64,18 @@ class LinearProgram:
         start = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(table)))))
         values = table[row, column].astype(np.float64)
         return cls(
-            cost.astype(np.float64), 0.0, maximise, lower.astype(np.float64),
-            upper.astype(np.float64), row_lower.astype(np.float64), row_upper.astype(np.float64),
-            start.astype(np.int32), column.astype(np.int32), values, np.full(len(cost), whole),
-        )  # fmt: skip
+            cost.astype(np.float64),
+            0.0,
+            maximise,
+            lower.astype(np.float64),
+            upper.astype(np.float64),
+            row_lower.astype(np.float64),
+            row_upper.astype(np.float64),
+            start.astype(np.int32),
+            column.astype(np.int32),
+            values,
+            np.full(len(cost), whole),
+        )
 
     @property
     def columns(self) -> int:

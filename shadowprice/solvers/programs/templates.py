@@ -284,10 +284,18 @@ class TracedModel:
         self._terms = [(term, block.first) for block in self.blocks for term in block.terms]
         start, index = self._pattern(rows, len(lower))
         self.program = LinearProgram(
-            np.zeros(len(lower)), 0.0, maximise, lower, upper,
-            np.full(rows, -INFINITY), np.full(rows, INFINITY),
-            start, index, np.zeros(len(index)), integer,
-        )  # fmt: skip
+            np.zeros(len(lower)),
+            0.0,
+            maximise,
+            lower,
+            upper,
+            np.full(rows, -INFINITY),
+            np.full(rows, INFINITY),
+            start,
+            index,
+            np.zeros(len(index)),
+            integer,
+        )
         self._fill(None)
 
     def _add_parameters(self, data: Mapping[str, ArrayLike]) -> None:
@@ -361,9 +369,13 @@ class TracedModel:
                 raise NotTraceable("a variable bound of a range")
             minus = body.constant
             return _Block(
-                component, first, frame.size, body.terms,
-                low.constant.with_(minus, np.subtract), high.constant.with_(minus, np.subtract),
-            )  # fmt: skip
+                component,
+                first,
+                frame.size,
+                body.terms,
+                low.constant.with_(minus, np.subtract),
+                high.constant.with_(minus, np.subtract),
+            )
         equality = isinstance(expression, kinds.EqualityExpression)
         if not equality and not isinstance(expression, kinds.InequalityExpression):
             raise NotTraceable(f"a relation of type {type(expression).__name__}")

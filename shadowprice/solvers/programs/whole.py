@@ -87,9 +87,13 @@ class WholeProgram:
         return self.variable(0, 1)
 
     def row(
-        self, terms: Terms, *, low: int | None = None, high: int | None = None,
+        self,
+        terms: Terms,
+        *,
+        low: int | None = None,
+        high: int | None = None,
         only_if: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add a row low <= terms <= high, where a variable is 1 if one is given."""
         self.rows.append(WholeRow(terms, low, high, only_if))
 

@@ -36,11 +36,14 @@ from shadowprice.instances.workload import Workload
 CLUSTER = Cluster((Node(2, "NVIDIA H200", cpus=8.0), Node(2, 'K"80\\')))
 NODES = [
     {
-        "name": f"n{k}", "gpu_type": node.gpu_type, "cpus": node.cpus, "memory_gb": node.memory_gb,
+        "name": f"n{k}",
+        "gpu_type": node.gpu_type,
+        "cpus": node.cpus,
+        "memory_gb": node.memory_gb,
         "devices": [{"index": i, "uuid": f"n{k}-{i}"} for i in range(node.gpus)],
     }
     for k, node in enumerate(CLUSTER.nodes)
-]  # fmt: skip
+]
 
 
 def jobs_of(rates: list[float], iterations: list[int]) -> Workload:
@@ -66,10 +69,16 @@ def as_if_real(outcome: Outcome, path: Path, policy: str, round_s: float) -> Run
     names, work = workload.id.tolist(), workload.work.astype(int).tolist()
     for row, name in enumerate(names):
         ledger.add_job(
-            name, position=row, iterations=work[row], step=work[row], gpus=int(workload.gpus[row]),
-            arrival_s=float(workload.arrival_s[row]), state="finished", finish_s=float(outcome.end_s[row]),
+            name,
+            position=row,
+            iterations=work[row],
+            step=work[row],
+            gpus=int(workload.gpus[row]),
+            arrival_s=float(workload.arrival_s[row]),
+            state="finished",
+            finish_s=float(outcome.end_s[row]),
             model="" if workload.model[row].startswith("job:") else workload.model[row],
-        )  # fmt: skip
+        )
     log: list[tuple[float, str, str, int, dict[str, object]]] = [
         (0.0, "driver-started", "", 0, {"resumed": False})
     ]
@@ -159,9 +168,12 @@ def test_charges_are_told_apart() -> None:
         return LeaseTime("a", ("d",), 10.0 + extra_s, 100, resumed, finished)
 
     leases = [
-        lease(3.0, False, True), lease(4.0, False, False), lease(5.5, True, True), lease(6.5, True, False),
+        lease(3.0, False, True),
+        lease(4.0, False, False),
+        lease(5.5, True, True),
+        lease(6.5, True, False),
         LeaseTime("unknown", ("d",), 99.0, 1, True, True),
-    ]  # fmt: skip
+    ]
     found = measured_overheads(leases, rates, types)
     assert (found.start_s, found.restart_s) == (
         pytest.approx(3.0, abs=1e-5),
@@ -189,17 +201,26 @@ def test_only_plain_leases_are_timed() -> None:
     found = lease_times(
         [
             event(0.0, "driver-started", resumed=False),
-            grant(0.0, "a", 1), event(5.0, "stop-asked", "a", 1), back(6.0, "a", 1, 40, 75),
-            grant(10.0, "a", 2, 40), back(30.0, "a", 2, 100, 0), event(30.0, "finished", "a", 2, at_s=25.0),
-            grant(30.0, "crashes", 1), back(31.0, "crashes", 1, 3, 1),
-            grant(32.0, "b", 1), grant(33.0, "c", 1, partner="b"),
-            back(40.0, "b", 1, 9, 0), event(40.0, "finished", "b", 1),
-            back(41.0, "c", 1, 9, 0), event(41.0, "finished", "c", 1),
-            grant(50.0, "d", 1), event(60.0, "driver-started", resumed=True),
+            grant(0.0, "a", 1),
+            event(5.0, "stop-asked", "a", 1),
+            back(6.0, "a", 1, 40, 75),
+            grant(10.0, "a", 2, 40),
+            back(30.0, "a", 2, 100, 0),
+            event(30.0, "finished", "a", 2, at_s=25.0),
+            grant(30.0, "crashes", 1),
+            back(31.0, "crashes", 1, 3, 1),
+            grant(32.0, "b", 1),
+            grant(33.0, "c", 1, partner="b"),
+            back(40.0, "b", 1, 9, 0),
+            event(40.0, "finished", "b", 1),
+            back(41.0, "c", 1, 9, 0),
+            event(41.0, "finished", "c", 1),
+            grant(50.0, "d", 1),
+            event(60.0, "driver-started", resumed=True),
             back(61.0, "d", 1, 9, 0),
             event(61.0, "finished", "d", 1),
         ]
-    )  # fmt: skip
+    )
     assert found == [
         LeaseTime("a", ("d",), 6.0, 40, False, False),
         LeaseTime("a", ("d",), 15.0, 60, True, True),

@@ -56,17 +56,20 @@ def of(found: list[Piece], job: str, phase: str) -> list[tuple[str, float, float
 def test_pieces_of_packing_migration_and_a_lost_node(run: RunReader) -> None:
     found = pieces(run.timeline, run.now_s)
     assert of(found, "resnet", STARTING) == [
-        (GPUS[0], 0.0, 3.0, 0.0, 1.0), (GPUS[2], 245.0, 248.0, 0.0, 1.0),
-    ]  # fmt: skip
+        (GPUS[0], 0.0, 3.0, 0.0, 1.0),
+        (GPUS[2], 245.0, 248.0, 0.0, 1.0),
+    ]
     # Alone, then above lstm; then, after the migration, alone on the other node.
     assert of(found, "resnet", RUNNING) == [
-        (GPUS[0], 3.0, 60.0, 0.0, 1.0), (GPUS[0], 60.0, 182.0, 0.0, 0.5),
+        (GPUS[0], 3.0, 60.0, 0.0, 1.0),
+        (GPUS[0], 60.0, 182.0, 0.0, 0.5),
         (GPUS[2], 248.0, 290.0, 0.0, 1.0),
-    ]  # fmt: skip
+    ]
     assert of(found, "lstm", RUNNING) == [
-        (GPUS[0], 62.0, 182.0, 0.5, 1.0), (GPUS[0], 182.0, 182.5, 0.0, 1.0),
+        (GPUS[0], 62.0, 182.0, 0.5, 1.0),
+        (GPUS[0], 182.0, 182.5, 0.0, 1.0),
         (GPUS[0], 182.5, 260.0, 0.0, 0.5),
-    ]  # fmt: skip
+    ]
     # From the loss of its node to the proof that it is gone nobody works on the device.
     assert of(found, "unlucky", UNCONFIRMED) == [(GPUS[2], 150.0, 241.0, 0.0, 1.0)]
     assert of(found, "unwanted", RUNNING) == []
@@ -122,14 +125,23 @@ def test_bars_fill_each_device_where_and_only_where_it_is_held(
         job = f"j{k}"
         timeline.feed(
             [
-                {"kind": "granted", "job": job, "epoch": 1, "time_s": start, "data": {"devices": [device]}},
+                {
+                    "kind": "granted",
+                    "job": job,
+                    "epoch": 1,
+                    "time_s": start,
+                    "data": {"devices": [device]},
+                },
                 {"kind": "running", "job": job, "epoch": 1, "time_s": start + ready, "data": {}},
                 {
-                    "kind": "released", "job": job, "epoch": 1, "time_s": start + length,
+                    "kind": "released",
+                    "job": job,
+                    "epoch": 1,
+                    "time_s": start + length,
                     "data": {"devices": [device], "reason": "exited", "code": 0, "step": 1},
                 },
             ]
-        )  # fmt: skip
+        )
     found = pieces(timeline, 200.0)
     for device in GPUS:
         for k in range(101):
@@ -326,13 +338,28 @@ def browser(page: Path, profile: Path, *words: str) -> subprocess.CompletedProce
     assert CHROMIUM is not None
     return subprocess.run(
         [
-            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--enable-logging=stderr", "--v=0", "--virtual-time-budget=8000", "--window-size=1200,1800",
-            f"--user-data-dir={profile}", *words, page.as_uri(),
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--enable-logging=stderr",
+            "--v=0",
+            "--virtual-time-budget=8000",
+            "--window-size=1200,1800",
+            f"--user-data-dir={profile}",
+            *words,
+            page.as_uri(),
         ],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def console_of(done: subprocess.CompletedProcess[str]) -> list[str]:

@@ -121,8 +121,11 @@ class Processes:
         with open(lease / "output.log", "wb") as log:
             process = subprocess.Popen(
                 [sys.executable, str(EXAMPLES / script), *arguments],
-                env=os.environ | env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+                env=os.environ | env,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         self.started.append(process)
         return lease
 
@@ -188,9 +191,19 @@ def test_signals_and_kills_change_nothing(processes: Processes, tmp_path: Path) 
 def test_a_script_that_knows_nothing_goes_on_by_itself(tmp_path: Path) -> None:
     def run(folder: Path, stop: bool) -> tuple[int, str]:
         with subprocess.Popen(
-            [sys.executable, EXAMPLES / "unaware.py", "--checkpoints", folder, "--steps", "150",
-             "--step-ms", "4"], stdout=subprocess.PIPE, text=True,
-        ) as process:  # fmt: skip
+            [
+                sys.executable,
+                EXAMPLES / "unaware.py",
+                "--checkpoints",
+                folder,
+                "--steps",
+                "150",
+                "--step-ms",
+                "4",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
             if stop:
                 time.sleep(0.3)
                 process.send_signal(signal.SIGTERM)

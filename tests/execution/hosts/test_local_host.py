@@ -270,9 +270,16 @@ def test_a_gpu_stays_claimed_while_a_supervisor_lives(tmp_path: Path, claims: Pa
     assert str(claims) not in (directory / "output.log").read_text(), "the command has the claim"
     running.pids = []
     later = LaunchSpec(
-        LeaseKey("job", 2), node.devices, False, ("true",), {}, directory.parent / "e2-r0",
-        tmp_path, 60.0, 5.0,
-    )  # fmt: skip
+        LeaseKey("job", 2),
+        node.devices,
+        False,
+        ("true",),
+        {},
+        directory.parent / "e2-r0",
+        tmp_path,
+        60.0,
+        5.0,
+    )
     again.start([later])
     wait(again, later.key, Phase.ENDED)
     with pytest.raises(HostError, match="claimed by run 'one'"):  # taken over

@@ -356,9 +356,18 @@ def test_a_job_without_a_lease_is_preempted_and_goes_on(make: Callable[..., Case
     assert min(epochs.values()) >= 2
     alone = case.folder / "alone"
     subprocess.run(
-        [sys.executable, str(UNAWARE), "--checkpoints", str(alone), "--steps", "200", "--step-ms=0"],
-        check=True, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+        [
+            sys.executable,
+            str(UNAWARE),
+            "--checkpoints",
+            str(alone),
+            "--steps",
+            "200",
+            "--step-ms=0",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     for name, epoch in epochs.items():
         assert "goes on at step" in (case.lease(name, epoch) / "output.log").read_text()
         folder = adopted(case.state / "jobs" / name)

@@ -22,9 +22,18 @@ SLOW_KINDS = {"driver away longer than the TTL", "stale worker goes on", "full d
 def test_a_short_campaign(tmp_path: Path) -> None:
     kinds = tuple(kind for kind in KINDS if kind not in SLOW_KINDS)
     campaign = Campaign(
-        jobs=4, faults=12, seed=1, iterations=600, step_ms=10.0, slots=3, round_s=1.0, every_s=0.7,
-        kinds=kinds, hang_s=2.0, grace_s=2.0,
-    )  # fmt: skip
+        jobs=4,
+        faults=12,
+        seed=1,
+        iterations=600,
+        step_ms=10.0,
+        slots=3,
+        round_s=1.0,
+        every_s=0.7,
+        kinds=kinds,
+        hang_s=2.0,
+        grace_s=2.0,
+    )
     outcome = run_campaign(campaign, tmp_path, within_s=170.0)
     assert sum(outcome.faults.values()) == 12
     assert set(outcome.faults) == set(kinds)
@@ -35,9 +44,17 @@ def test_a_short_campaign(tmp_path: Path) -> None:
 @pytest.mark.timeout(120)
 def test_a_stale_worker_is_refused(tmp_path: Path) -> None:
     campaign = Campaign(
-        jobs=2, faults=1, seed=1, iterations=250, slots=3, round_s=1.0, every_s=1.0,
-        kinds=("stale worker goes on",), hang_s=2.0, grace_s=0.5,
-    )  # fmt: skip
+        jobs=2,
+        faults=1,
+        seed=1,
+        iterations=250,
+        slots=3,
+        round_s=1.0,
+        every_s=1.0,
+        kinds=("stale worker goes on",),
+        hang_s=2.0,
+        grace_s=0.5,
+    )
     outcome = run_campaign(campaign, tmp_path, within_s=110.0)
     assert outcome.stale == outcome.fenced == 1
 

@@ -115,8 +115,12 @@ def test_placeholders_are_replaced_once_and_others_are_left(folder: Path) -> Non
     )
     assert job.keeps_checkpoints
     assert job.argv("/bin/{directory}", "/c/{python}") == (
-        "/bin/{directory}", f"{{x}}{folder}", "{/c/{python}}", "{}", "{0}"
-    )  # fmt: skip
+        "/bin/{directory}",
+        f"{{x}}{folder}",
+        "{/c/{python}}",
+        "{}",
+        "{0}",
+    )
 
 
 def test_defaults_hold_where_a_job_says_nothing(folder: Path) -> None:
@@ -173,7 +177,10 @@ WRONG = [
     (f"jobs: [{JOB}]\ndefaults: {{name: x}}", "defaults: unknown key 'name'"),
     (f"jobs: [{JOB}]\ndefaults: {{env: 5}}", "defaults: env"),
     (f"jobs: [{JOB}]\ndefaults: {{gpu: 5}}", "defaults: unknown key 'gpu'; did you mean 'gpus'"),
-    (f"jobs: [{JOB}, {{name: A, command: [x], iterations: 1}}]", r"job 2 \(A\): name is that of job 1"),
+    (
+        f"jobs: [{JOB}, {{name: A, command: [x], iterations: 1}}]",
+        r"job 2 \(A\): name is that of job 1",
+    ),
     (f"jobs: [{JOB}]\njobs: []", "line 2: key 'jobs' is there twice"),
     (job(itertions="5"), "did you mean 'iterations'"),
     (job(name=""), "has no name"),
@@ -194,13 +201,28 @@ WRONG = [
     *[(job(gpus=value), "gpus is") for value in ("0", "-1", "1.5", "x", "~", "[1]", "1e9", "yes")],
     *[
         (job(iterations=value), "iterations is")
-        for value in ("0", "-3", "0.5", "1e400", "1e13", ".nan", ".inf", "1_000", "0x10", "1:30", "9" * 5000)
+        for value in (
+            "0",
+            "-3",
+            "0.5",
+            "1e400",
+            "1e13",
+            ".nan",
+            ".inf",
+            "1_000",
+            "0x10",
+            "1:30",
+            "9" * 5000,
+        )
     ],
     *[(job(weight=value), "weight is") for value in ("-1", ".nan", ".inf", "1e19", "x")],
     *[(job(arrival_s=value), "arrival_s is") for value in ("-1", ".NaN", "1e10", "2026-01-01")],
     *[(job(deadline_s=value), "deadline_s is") for value in ("-1", ".inf", "''")],
     *[(job(cpus=value), "cpus is") for value in ("-1", "many", "1e99")],
-    *[(job(throughput=value), "throughput") for value in ("0", "-1", "x", "{}", "{v: 0}", "{v: -1}", "[1]", "1e999")],
+    *[
+        (job(throughput=value), "throughput")
+        for value in ("0", "-1", "x", "{}", "{v: 0}", "{v: -1}", "[1]", "1e999")
+    ],
     *[(job(gpu_types=value), "gpu_types is") for value in ("[]", "v100", "[~]", "['']", "[[v]]")],
     (job(model="[x]"), "model is"),
     (job(model="'job:b'"), "model is 'job:b'"),
@@ -216,7 +238,7 @@ WRONG = [
     (job(env="{SHADOWPRICE_EPOCH: 1}"), "SHADOWPRICE_EPOCH"),
     (job(env="{CUDA_VISIBLE_DEVICES: 1}"), "CUDA_VISIBLE_DEVICES"),
     (job(env="[A]"), "env is no mapping"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "told"), WRONG, ids=range(len(WRONG)))
@@ -231,9 +253,28 @@ def test_what_is_wrong_is_named(folder: Path, text: str, told: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["..", ".", "../x", "/etc/passwd", "a/b", "a\\\\b", ".hidden", "-x", "a b", "é", "x" * 65, "a\\n", "a\\0", "~",
-     "[]", "{a: b}", "con/..", "a%2f", "$(x)"],
-)  # fmt: skip
+    [
+        "..",
+        ".",
+        "../x",
+        "/etc/passwd",
+        "a/b",
+        "a\\\\b",
+        ".hidden",
+        "-x",
+        "a b",
+        "é",
+        "x" * 65,
+        "a\\n",
+        "a\\0",
+        "~",
+        "[]",
+        "{a: b}",
+        "con/..",
+        "a%2f",
+        "$(x)",
+    ],
+)
 def test_no_name_leaves_the_state_directory(folder: Path, name: str) -> None:
     text = name if name in ("~", "[]", "{a: b}") else f'"{name}"'
     with pytest.raises(InputError):
@@ -406,9 +447,14 @@ jobs:
     assert made.throughput is not None
     rates = dict(zip(made.id.tolist(), made.throughput.tolist(), strict=True))
     assert rates == {
-        "types": [5.0, 0.0], "table": [4.0, 2.0], "wide": [1.0, 1.0], "half": [3.0, 0.0],
-        "picky": [0.0, 2.0], "nameless": [8.0, 1.0], "own": [7.0, 7.0],
-    }  # fmt: skip
+        "types": [5.0, 0.0],
+        "table": [4.0, 2.0],
+        "wide": [1.0, 1.0],
+        "half": [3.0, 0.0],
+        "picky": [0.0, 2.0],
+        "nameless": [8.0, 1.0],
+        "own": [7.0, 7.0],
+    }
     assert made.id.tolist()[-1] == "own"
     assert made.model.tolist()[:2] == ["job:types", "m"]
     assert made.weight.tolist()[3] == 3.0

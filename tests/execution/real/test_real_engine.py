@@ -30,12 +30,16 @@ def job(name: str, iterations: int = 100, gpus: int = 1, **more: Any) -> dict[st
 def some_jobs(r: random.Random, n: int) -> list[dict[str, Any]]:
     return [
         job(
-            f"j{k}", r.randint(20, 400), r.choice([1, 1, 2]), arrival_s=float(r.choice([0, 0, 3, 20])),
-            throughput=float(r.choice([5, 10, 20])), true_rate=r.choice([5.0, 10.0, 12.0]),
+            f"j{k}",
+            r.randint(20, 400),
+            r.choice([1, 1, 2]),
+            arrival_s=float(r.choice([0, 0, 3, 20])),
+            throughput=float(r.choice([5, 10, 20])),
+            true_rate=r.choice([5.0, 10.0, 12.0]),
             model=r.choice(["m", "n"]),
         )
         for k in range(n)
-    ]  # fmt: skip
+    ]
 
 
 def crash(r: random.Random) -> Callable[[FakeRun], None]:
@@ -83,10 +87,14 @@ def scenario(path: Path, seed: int, policy: str) -> FakeRun:
         if make is lose:
             faults.append((at_s + r.uniform(0.5, 15), heal))
     return FakeRun(
-        path / f"{policy}-{seed}", jobs, policy, round_s=r.choice([0.0, 4.0]),
-        share=r.choice([None, 0.5]), faults=faults,
+        path / f"{policy}-{seed}",
+        jobs,
+        policy,
+        round_s=r.choice([0.0, 4.0]),
+        share=r.choice([None, 0.5]),
+        faults=faults,
         kill_at_s=sorted(r.uniform(0, 90) for _ in range(r.choice([0, 2]))),
-    )  # fmt: skip
+    )
 
 
 def check(run: FakeRun, ledger: RunLedger) -> None:
@@ -233,9 +241,12 @@ def test_a_process_that_cannot_be_stopped_keeps_its_device(tmp_path: Path) -> No
             run.host.stop = lambda *_: None  # type: ignore[method-assign]
 
     run = FakeRun(
-        tmp_path / "run", [job("a", 500), job("b", 50, arrival_s=30.0)], "fifo",
-        nodes=two_nodes(1)[:1], faults=[(5.0, cling)],
-    )  # fmt: skip
+        tmp_path / "run",
+        [job("a", 500), job("b", 50, arrival_s=30.0)],
+        "fifo",
+        nodes=two_nodes(1)[:1],
+        faults=[(5.0, cling)],
+    )
     with pytest.raises(HostError, match=r"jobs wait for devices that are kept aside since 600 s"):
         run.execute()
     ledger = RunLedger.open(run.state / "run.db", readonly=True)
@@ -246,9 +257,11 @@ def test_a_process_that_cannot_be_stopped_keeps_its_device(tmp_path: Path) -> No
 
 def test_jobs_that_wait_for_a_lost_node_run_when_it_is_back(tmp_path: Path) -> None:
     run = FakeRun(
-        tmp_path / "run", [job("a", 400, gpu_types=["V100"])], "fifo",
+        tmp_path / "run",
+        [job("a", 400, gpu_types=["V100"])],
+        "fifo",
         faults=[(5.0, lambda run: run.host.down.add("n1")), (60.0, heal)],
-    )  # fmt: skip
+    )
     ledger = run.execute()
     kinds = [row["kind"] for row in ledger.events()]
     assert kinds.index("node-lost") < kinds.index("quarantined") < kinds.index("node-back")
@@ -295,8 +308,11 @@ def test_a_cancelled_job_is_over_wherever_it_is(tmp_path: Path) -> None:
         ledger.close()
 
     jobs = [
-        job("runs", 900, 2), job("waits", 900, 2), job("other", 300, 2), job("later", arrival_s=40.0)
-    ]  # fmt: skip
+        job("runs", 900, 2),
+        job("waits", 900, 2),
+        job("other", 300, 2),
+        job("later", arrival_s=40.0),
+    ]
     run = FakeRun(
         tmp_path / "run", jobs, "fifo", nodes=two_nodes()[:1], faults=[(6.0, cancel_both)]
     )

@@ -64,9 +64,12 @@ def test_a_back_off_that_is_over_does_not_keep_the_driver_awake_until_the_round_
     tmp_path: Path,
 ) -> None:
     run = FakeRun(
-        tmp_path / "run", [job("a", 100)], "fifo", round_s=32.0,
+        tmp_path / "run",
+        [job("a", 100)],
+        "fifo",
+        round_s=32.0,
         faults=[(3.0, lambda run: run.host.crash(LeaseKey("a", 1)))],
-    )  # fmt: skip
+    )
     asked = naps(run)
     run.execute()
     assert sum(seconds < 0.01 for seconds in asked) <= 2
@@ -89,12 +92,14 @@ def test_a_policy_that_never_starts_a_preempted_job_again_is_told_so(tmp_path: P
 def test_a_lease_on_a_node_that_is_back_is_stopped(tmp_path: Path) -> None:
     jobs = [job("a", 2000)]
     run = FakeRun(
-        tmp_path / "run", jobs, "fifo",
+        tmp_path / "run",
+        jobs,
+        "fifo",
         faults=[
             (5.0, lambda run: run.host.down.add(run.host.starts[0][1].node)),
             (10.0, lambda run: run.host.down.clear()),
         ],
-    )  # fmt: skip
+    )
     ledger = run.execute()
     back_s = events(ledger, "node-back")[0]["time_s"]
     first = events(ledger, "released")[0]
@@ -106,12 +111,15 @@ def test_a_lease_on_a_node_that_is_back_is_stopped(tmp_path: Path) -> None:
 
 def test_a_driver_that_resumes_stops_what_was_written_off_too(tmp_path: Path) -> None:
     run = FakeRun(
-        tmp_path / "run", [job("a", 2000)], "fifo", kill_at_s=[10.0],
+        tmp_path / "run",
+        [job("a", 2000)],
+        "fifo",
+        kill_at_s=[10.0],
         faults=[
             (5.0, lambda run: run.host.down.add(run.host.starts[0][1].node)),
             (10.0, lambda run: run.host.down.clear()),
         ],
-    )  # fmt: skip
+    )
     run.execute()
     assert run.drivers == 2
     assert run.host.processes[LeaseKey("a", 1)].stop_at_s < 20.0
@@ -125,12 +133,15 @@ def test_a_lease_that_was_written_off_says_nothing_of_its_job(tmp_path: Path) ->
         )
 
     run = FakeRun(
-        tmp_path / "run", [job("a", 200), job("b", 900)], "fifo", round_s=8.0,
+        tmp_path / "run",
+        [job("a", 200), job("b", 900)],
+        "fifo",
+        round_s=8.0,
         faults=[
             (5.0, lambda run: run.host.down.add(run.host.starts[0][1].node)),
             (60.0, back),
         ],
-    )  # fmt: skip
+    )
     ledger = run.execute()
     found = {row["name"]: row["step"] for row in ledger.jobs()}
     assert found == {"a": 200, "b": 900}, log(ledger)
@@ -148,12 +159,15 @@ def test_both_leases_of_a_job_end_in_one_turn(tmp_path: Path) -> None:
         run.host.jobs["a"].committed = 60
 
     run = FakeRun(
-        tmp_path / "run", [job("a", 500)], "fifo", round_s=8.0,
+        tmp_path / "run",
+        [job("a", 500)],
+        "fifo",
+        round_s=8.0,
         faults=[
             (5.0, lambda run: run.host.down.add(run.host.starts[0][1].node)),
             (26.0, crash_both),
         ],
-    )  # fmt: skip
+    )
     ledger = run.execute()
     grants = events(ledger, "granted")
     assert [row["data"]["from_step"] for row in grants] == [0, 0, 60], log(ledger)
@@ -184,9 +198,11 @@ def test_a_device_that_is_gone_when_a_run_is_resumed_is_kept_aside(tmp_path: Pat
 
 def test_a_run_whose_jobs_are_over_does_not_wait_for_a_lost_node(tmp_path: Path) -> None:
     run = FakeRun(
-        tmp_path / "run", [job("a", 200)], "fifo",
+        tmp_path / "run",
+        [job("a", 200)],
+        "fifo",
         faults=[(5.0, lambda run: run.host.down.add(run.host.starts[0][1].node))],
-    )  # fmt: skip
+    )
     ledger = run.execute()
     assert run.states(ledger) == {"a": "finished"}
     assert ledger.last_s() < 120.0
@@ -199,9 +215,12 @@ def test_a_policy_that_wakes_does_not_hide_that_nothing_can_run(tmp_path: Path) 
         decision.wake_at(state.now_s + 8.0)
 
     run = FakeRun(
-        tmp_path / "run", [job("a", 400)], Script(wake), nodes=two_nodes(1)[:1],
+        tmp_path / "run",
+        [job("a", 400)],
+        Script(wake),
+        nodes=two_nodes(1)[:1],
         faults=[(5.0, lambda run: run.host.down.add("n0"))],
-    )  # fmt: skip
+    )
     with pytest.raises(HostError, match="1 jobs wait for n0 since 600 s"):
         run.execute()
 
@@ -222,9 +241,14 @@ def test_a_job_that_cannot_join_is_not_tried_without_pause(tmp_path: Path) -> No
 
     jobs = [job("a", 400), job("b", 400, arrival_s=1.0), job("c", 100, arrival_s=3.0)]
     run = FakeRun(
-        tmp_path / "run", jobs, Script(join), round_s=0.0, share=0.5,
-        nodes=two_nodes(1)[:1], faults=[(4.0, cling)],
-    )  # fmt: skip
+        tmp_path / "run",
+        jobs,
+        Script(join),
+        round_s=0.0,
+        share=0.5,
+        nodes=two_nodes(1)[:1],
+        faults=[(4.0, cling)],
+    )
     with pytest.raises(HostError, match="kept aside"):
         run.execute()
     ledger = RunLedger.open(run.state / "run.db", readonly=True)
@@ -234,9 +258,7 @@ def test_a_job_that_cannot_join_is_not_tried_without_pause(tmp_path: Path) -> No
 
 
 def test_a_checkpoint_folder_that_cannot_be_copied_fails_the_job_only(tmp_path: Path) -> None:
-    jobs = [
-        job("bad", 900, command=["x", "{checkpoint_dir}"]), job("good", 300)
-    ]  # fmt: skip
+    jobs = [job("bad", 900, command=["x", "{checkpoint_dir}"]), job("good", 300)]
     run = FakeRun(tmp_path / "run", jobs, "fifo", kill_at_s=[9.0, 20.0])
     state = run.state
 
@@ -264,9 +286,12 @@ def test_the_end_of_a_driver_leaves_finished_jobs_finished(
 
     monkeypatch.setattr("shadowprice.execution.real.engine.RealHosts", noted)
     run = FakeRun(
-        tmp_path / "run", [job("a", 200), job("b", 900)], "fifo", kill_at_s=[40.0],
+        tmp_path / "run",
+        [job("a", 200), job("b", 900)],
+        "fifo",
+        kill_at_s=[40.0],
         faults=[(5.0, lambda run: run.host.down.add("n0"))],
-    )  # fmt: skip
+    )
     wind_down = lambda _: _wind_down(made[-1])  # noqa: E731
     run.faults.append((39.0, wind_down))
     with pytest.raises(KilledDriver):
@@ -317,9 +342,7 @@ def test_time_after_an_end_is_no_service(tmp_path: Path) -> None:
         decision.start_all()
         attained.extend(state._attained_s[row] for row in state.finished)
 
-    run = FakeRun(
-        tmp_path / "run", [job("a", 100)], Script(note), round_s=32.0
-    )  # fmt: skip
+    run = FakeRun(tmp_path / "run", [job("a", 100)], Script(note), round_s=32.0)
     run.execute()
     assert attained == [pytest.approx(10.0, abs=0.6)]
 
@@ -337,9 +360,12 @@ def test_a_job_that_waited_and_was_cancelled_had_no_service(tmp_path: Path) -> N
         ledger.close()
 
     run = FakeRun(
-        tmp_path / "run", [job("a", 400), job("b", 400)], Script(note),
-        nodes=two_nodes(1)[:1], faults=[(20.0, cancel)],
-    )  # fmt: skip
+        tmp_path / "run",
+        [job("a", 400), job("b", 400)],
+        Script(note),
+        nodes=two_nodes(1)[:1],
+        faults=[(20.0, cancel)],
+    )
     run.execute()
     assert min(attained.values()) == 0.0
 
@@ -373,9 +399,15 @@ def test_a_start_that_is_late_in_its_round_has_its_time_to_start(tmp_path: Path)
 
 def test_a_lease_that_never_began_is_not_said_to_have_run(tmp_path: Path) -> None:
     run = FakeRun(
-        tmp_path / "run", [job("a", 100)], "fifo", nodes=two_nodes()[:1],
-        faults=[(0.0, lambda run: run.host.down.add("n0")), (3.0, lambda run: run.host.down.clear())],
-    )  # fmt: skip
+        tmp_path / "run",
+        [job("a", 100)],
+        "fifo",
+        nodes=two_nodes()[:1],
+        faults=[
+            (0.0, lambda run: run.host.down.add("n0")),
+            (3.0, lambda run: run.host.down.clear()),
+        ],
+    )
     ledger = run.execute()
     granted = [row["epoch"] for row in events(ledger, "granted")]
     assert len(granted) > 1
@@ -423,9 +455,7 @@ def test_jobs_that_share_a_device_listen_at_different_ports(tmp_path: Path) -> N
             decision.join(1, 0)
 
     jobs = [job("a", 200), job("b", 200)]
-    run = FakeRun(
-        tmp_path / "run", jobs, Script(join), nodes=two_nodes(1)[:1], share=0.9
-    )  # fmt: skip
+    run = FakeRun(tmp_path / "run", jobs, Script(join), nodes=two_nodes(1)[:1], share=0.9)
     run.execute()
     ports = {order.key.job: order.env["MASTER_PORT"] for _, order in run.host.starts}
     assert len(run.host.starts) == 2

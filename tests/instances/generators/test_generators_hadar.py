@@ -81,8 +81,10 @@ def test_sampled_jobs_are_those_of_the_busiest_eight_hours() -> None:
 
 def test_sampled_jobs_between_the_classes_are_extra_large() -> None:
     whole = Workload.from_columns(
-        arrival_s=np.zeros(5), gpus=np.ones(5, dtype=np.int64), work=3600.0 * np.array([1.0, 5, 55, 100, 10]),
-    )  # fmt: skip
+        arrival_s=np.zeros(5),
+        gpus=np.ones(5, dtype=np.int64),
+        work=3600.0 * np.array([1.0, 5, 55, 100, 10]),
+    )
     jobs = sampled(whole, jobs=5, throughputs=TABLE)
     by_hours = {
         round(hours): str(model).split(" (")[0]

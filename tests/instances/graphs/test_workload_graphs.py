@@ -122,8 +122,10 @@ def test_the_command_line_takes_predictors_networks_and_placements(tmp_path: Pat
     def command(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "shadowprice", *words],
-            capture_output=True, text=True, timeout=180,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
 
     assert command("generate", "recurrent", "-o", str(trace), "--jobs", "30").returncode == 0
     options = ("--cluster", "8x8", "--network", "300:12.5", "--placement", "heavy-edge")
@@ -132,9 +134,17 @@ def test_the_command_line_takes_predictors_networks_and_placements(tmp_path: Pat
     )
     assert json.loads(done.stdout)["verified"] is True
     compared = command(
-        "compare", str(trace), "--policies", "asrpt,wcs-duration", "--cluster", "8x8",
-        "--predictor", "oracle", "--budget", "1",
-    )  # fmt: skip
+        "compare",
+        str(trace),
+        "--policies",
+        "asrpt,wcs-duration",
+        "--cluster",
+        "8x8",
+        "--predictor",
+        "oracle",
+        "--budget",
+        "1",
+    )
     assert "by ASRPT-sharper" in compared.stdout.replace("\n", " ")
     wrong = command(
         "simulate", str(trace), "--policy", "asrpt", "--cluster", "8x8", "--network", "300"

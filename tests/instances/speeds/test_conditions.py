@@ -186,9 +186,11 @@ def test_conditions_that_do_not_belong_are_refused():
         Instance(CLUSTER, workload, conditions=Conditions(elasticity=wide))
     with pytest.raises(InputError, match="expected one of the two"):
         Instance(
-            CLUSTER, workload, together=Throughputs(("gpu",), {}, {}, "t"),
+            CLUSTER,
+            workload,
+            together=Throughputs(("gpu",), {}, {}, "t"),
             conditions=Conditions(profiles),
-        )  # fmt: skip
+        )
     with pytest.raises(InputError, match="none is given"):
         Conditions()
     with pytest.raises(InputError, match="expected 0 < s <= 1"):
@@ -208,9 +210,15 @@ def test_run_directories_keep_conditions(tmp_path_factory, instance, seed):
 
 @pytest.mark.parametrize(
     "text",
-    ['{"speed": 1}', "{}", "[1]", '{"sensitivity": {"profiles": [], "of": [1.5]}}',
-     '{"locality": {"spread_speed": ["x"]}}', "x"],
-)  # fmt: skip
+    [
+        '{"speed": 1}',
+        "{}",
+        "[1]",
+        '{"sensitivity": {"profiles": [], "of": [1.5]}}',
+        '{"locality": {"spread_speed": ["x"]}}',
+        "x",
+    ],
+)
 def test_other_conditions_are_refused(text):
     with pytest.raises(InputError, match="file"):
         from_json(text, path="file")

@@ -29,17 +29,26 @@ from support.peers import PEERS, needs_peers
 
 SERVER = Cluster.parse("2x8+24cpu+500gb")
 PEER_NAMES = {
-    "alexnet": "alexnet", "res18": "resnet-18", "res50": "resnet-50", "mobilenet": "mobilenet",
-    "shufflenet": "shufflenet", "gnmt": "gnmt", "lstm": "lstm", "transformer": "transformer-xl",
-    "m5": "m5", "deepspeech": "deepspeech",
-}  # fmt: skip
+    "alexnet": "alexnet",
+    "res18": "resnet-18",
+    "res50": "resnet-50",
+    "mobilenet": "mobilenet",
+    "shufflenet": "shufflenet",
+    "gnmt": "gnmt",
+    "lstm": "lstm",
+    "transformer": "transformer-xl",
+    "m5": "m5",
+    "deepspeech": "deepspeech",
+}
 
 
 def jobs_of(*kinds: tuple[str, int]) -> Workload:
     return Workload.from_columns(
-        arrival_s=[0.0] * len(kinds), work=[3600.0] * len(kinds),
-        model=[model for model, _ in kinds], gpus=[gpus for _, gpus in kinds],
-    )  # fmt: skip
+        arrival_s=[0.0] * len(kinds),
+        work=[3600.0] * len(kinds),
+        model=[model for model, _ in kinds],
+        gpus=[gpus for _, gpus in kinds],
+    )
 
 
 @st.composite
@@ -72,9 +81,12 @@ def test_a_file_gives_the_tables_back(
 
 
 GOOD: dict[str, Any] = {
-    "model": "m", "gpus": 2, "cpus_per_gpu": [1, 3], "memory_gb_per_gpu": [20, 62.5],
+    "model": "m",
+    "gpus": 2,
+    "cpus_per_gpu": [1, 3],
+    "memory_gb_per_gpu": [20, 62.5],
     "speed": [[0.1, 0.5], [0.2, 1.0]],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -85,18 +97,30 @@ GOOD: dict[str, Any] = {
         ({"speed": [[0.1, 0.5]]}, r"speed has 1 rows, expected one row for each of 2 CPUs"),
         ({"speed": 7}, r"speed has 7, expected one row"),
         ({"speed": [[0.1, 0.5], 7]}, r"with 3 CPUs: has 7, expected 2"),
-        ({"speed": [[0.0, 0.5], [0.2, 1.0]]}, r"1 CPUs and 20 GB for each GPU is 0\.0, expected a number > 0"),
+        (
+            {"speed": [[0.0, 0.5], [0.2, 1.0]]},
+            r"1 CPUs and 20 GB for each GPU is 0\.0, expected a number > 0",
+        ),
         ({"speed": [[-0.1, 0.5], [0.2, 1.0]]}, r"1 CPUs and 20 GB for each GPU is -0\.1"),
         ({"speed": [["x", 0.5], [0.2, 1.0]]}, r"1 CPUs and 20 GB for each GPU is 'x'"),
         ({"speed": [[True, 1], [1, 1]]}, r"1 CPUs and 20 GB for each GPU is True"),
         ({"speed": [[10**400, 1], [1, 1]]}, r"1 CPUs and 20 GB for each GPU is 1000"),
-        ({"speed": [[0.1, 0.5], [0.2, 0.4]]}, r"3 CPUs and 62\.5 GB for each GPU is 0\.4, expected no less"),
-        ({"speed": [[0.3, 0.2], [0.4, 1.0]]}, r"1 CPUs and 62\.5 GB for each GPU is 0\.2, expected no less"),
+        (
+            {"speed": [[0.1, 0.5], [0.2, 0.4]]},
+            r"3 CPUs and 62\.5 GB for each GPU is 0\.4, expected no less",
+        ),
+        (
+            {"speed": [[0.3, 0.2], [0.4, 1.0]]},
+            r"1 CPUs and 62\.5 GB for each GPU is 0\.2, expected no less",
+        ),
         ({"cpus_per_gpu": [3, 1]}, r"cpus_per_gpu is \[3\.0, 1\.0\], expected increasing"),
         ({"cpus_per_gpu": []}, r"cpus_per_gpu is \[\], expected a list of numbers"),
-        ({"memory_gb_per_gpu": [20, "x"]}, r"memory_gb_per_gpu is \[20, 'x'\], expected a list of numbers"),
+        (
+            {"memory_gb_per_gpu": [20, "x"]},
+            r"memory_gb_per_gpu is \[20, 'x'\], expected a list of numbers",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_bad_table_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = tmp_path / "p.json"
     path.write_text(json.dumps({"profiles": [GOOD | change]}))
@@ -113,18 +137,33 @@ def test_a_bad_table_is_named(tmp_path: Path, change: dict[str, Any], message: s
         ({"profiles": [GOOD | {"speed": [[float("nan"), 1], [1, 1]]}]}, "NaN is no number of it"),
         ({"profiles": []}, "non-empty"),
         ({"profiles": [5]}, "table 1: is 5, expected a mapping with model"),
-        ({"profiles": [GOOD, {**GOOD, "gpu": 1}]}, "table 2: unknown key 'gpu'; did you mean 'gpus'"),
-        ({"profiles": [{k: v for k, v in GOOD.items() if k != "speed"}]}, "table 1: has no speed, expected model"),
+        (
+            {"profiles": [GOOD, {**GOOD, "gpu": 1}]},
+            "table 2: unknown key 'gpu'; did you mean 'gpus'",
+        ),
+        (
+            {"profiles": [{k: v for k, v in GOOD.items() if k != "speed"}]},
+            "table 1: has no speed, expected model",
+        ),
         ({"profiles": [{**GOOD, "model": ""}]}, "model is ''"),
         ({"profiles": [{**GOOD, "gpus": 0}]}, "gpus is 0, expected an integer >= 1"),
         ({"profiles": [{**GOOD, "gpus": True}]}, "gpus is True"),
         ({"profiles": [GOOD, GOOD]}, "model 'm' on 2 GPUs: is there twice"),
         ({"profiles": {"m": {"1": {}}}}, "profile_axes"),
-        ({"profiles": {"m": {"one": {}}}, "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]}}, "gang size"),
-        ({"profiles": {"m": 5}, "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]}}, "gang size"),
-        ({"profiles": {"m": {"1": {}}}, "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]}}, "speed has None"),
+        (
+            {"profiles": {"m": {"one": {}}}, "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]}},
+            "gang size",
+        ),
+        (
+            {"profiles": {"m": 5}, "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]}},
+            "gang size",
+        ),
+        (
+            {"profiles": {"m": {"1": {}}}, "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]}},
+            "speed has None",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_file_of_another_form(tmp_path: Path, data: Any, message: str) -> None:
     path = tmp_path / "p.json"
     path.write_text(json.dumps(data))

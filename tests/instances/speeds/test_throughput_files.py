@@ -129,8 +129,17 @@ def test_a_failed_write_leaves_the_old_file(
         write_throughputs(GOOD, tmp_path / "nowhere" / "t.json")
 
 
-def seen(job: str, steps: int, seconds: float, *, model: str = "", gpus: int = 1, gpu_type: str = "v100",
-         nodes: int = 1, co: tuple[str, str] = ("", "")) -> Observation:  # fmt: skip
+def seen(
+    job: str,
+    steps: int,
+    seconds: float,
+    *,
+    model: str = "",
+    gpus: int = 1,
+    gpu_type: str = "v100",
+    nodes: int = 1,
+    co: tuple[str, str] = ("", ""),
+) -> Observation:
     return Observation(job, model, gpus, gpu_type, nodes, *co, steps, seconds)
 
 

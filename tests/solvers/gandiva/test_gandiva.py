@@ -151,8 +151,9 @@ def test_a_suspended_job_migrates_to_gpus_that_become_free() -> None:
     jobs = [(0.0, 1, 500.0), (0.0, 1, 70.0), (0.0, 1, 500.0)]
     schedule = done(instance_of("2x1", jobs), REACTIVE)
     assert [(start, where) for start, _, where in rows_of(schedule, 0)] == [
-        (0.0, ((0, 1),)), (70.0, ((1, 1),)),
-    ]  # fmt: skip
+        (0.0, ((0, 1),)),
+        (70.0, ((1, 1),)),
+    ]
     assert ends(schedule) == [510.0, 70.0, 560.0]
 
 

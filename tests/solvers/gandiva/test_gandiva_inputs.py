@@ -57,9 +57,13 @@ def test_a_pair_beats_turns_if_it_asks_for_less_than_twice_the_capacity(
 def test_interference_becomes_rates_of_pairs() -> None:
     cluster = Cluster.parse("1x2:p100,1x2:p40")
     workload = Workload.from_columns(
-        arrival_s=[0, 0, 0], gpus=[1, 1, 2], work=[9, 9, 9], model=["VAE", "RHN", "VAE"],
-        throughput=[[3.0, 6.0], [1.0, 2.0], [5.0, 9.0]], gpu_types=("p40", "p100"),
-    )  # fmt: skip
+        arrival_s=[0, 0, 0],
+        gpus=[1, 1, 2],
+        work=[9, 9, 9],
+        model=["VAE", "RHN", "VAE"],
+        throughput=[[3.0, 6.0], [1.0, 2.0], [5.0, 9.0]],
+        gpu_types=("p40", "p100"),
+    )
     table = Interference(phi=0.5).of(workload, cluster)
     s = 0.5 / (UTILISATION["VAE"] + UTILISATION["RHN"])
     assert table.pair("p100", ("VAE", 1), ("RHN", 1)) == pytest.approx((6 * s, 2 * s))

@@ -32,8 +32,10 @@ def test_a_packing_is_kept_if_it_beats_turns(share: float, kept: bool) -> None:
     together = pair_table({("a", "a"): (share, share)})
     jobs = [(0.0, 1, 1000.0), (0.0, 1, 1000.0)]
     schedule = done(instance_of("1x1", jobs, together=together, model="a"))
-    shared_s = [spell.end_s - spell.start_s for spell in spells(instance_of(
-        "1x1", jobs, together=together, model="a"), schedule)]  # fmt: skip
+    shared_s = [
+        spell.end_s - spell.start_s
+        for spell in spells(instance_of("1x1", jobs, together=together, model="a"), schedule)
+    ]
     if kept:
         assert sum(shared_s) > 10 * QUANTUM_S
         assert max(ends(schedule)) < 2000
@@ -166,8 +168,10 @@ def test_a_job_that_gains_nothing_from_more_gpus_gives_them_back() -> None:
     instance = instance_of("1x4", [(0.0, 1, 1000.0)], conditions=wide)
     runs = rows_of(done(instance), 0)
     assert [(start, where) for start, _, where in runs] == [
-        (0.0, ((0, 1),)), (120.0, ((0, 4),)), (180.0, ((0, 1),)),
-    ]  # fmt: skip
+        (0.0, ((0, 1),)),
+        (120.0, ((0, 4),)),
+        (180.0, ((0, 1),)),
+    ]
 
 
 def test_nobody_grows_who_did_not_opt_in() -> None:

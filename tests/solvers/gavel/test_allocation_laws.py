@@ -500,10 +500,13 @@ def test_hierarchies_fill_step_by_step(
 
 @settings(max_examples=40)
 @given(
-    n=st.integers(1, 40), types=st.integers(1, 4), seed=st.integers(0, 10**6),
-    spread=st.sampled_from([0.0, 1.0, 3.0]), gpus=st.sampled_from([0.5, 1.0, 30.0, 1e5]),
+    n=st.integers(1, 40),
+    types=st.integers(1, 4),
+    seed=st.integers(0, 10**6),
+    spread=st.sampled_from([0.0, 1.0, 3.0]),
+    gpus=st.sampled_from([0.5, 1.0, 30.0, 1e5]),
     zeros=st.booleans(),
-)  # fmt: skip
+)
 def test_block_arrow_is_the_plain_optimum(
     n: int, types: int, seed: int, spread: float, gpus: float, zeros: bool
 ) -> None:
@@ -515,9 +518,11 @@ def test_block_arrow_is_the_plain_optimum(
     workers = gpus * random.choice([1.0, 2.0, 36.0], types)
     point = block_arrow.solve(a, load, workers)
     problem = AllocationProblem.from_columns(
-        gpu_types=[f"{j}" for j in range(types)], capacity=workers, throughput=a,
+        gpu_types=[f"{j}" for j in range(types)],
+        capacity=workers,
+        throughput=a,
         gpus=load.astype(int),
-    )  # fmt: skip
+    )
     best = Plain.of(problem, packed=False).level(np.ones(n))
     # Both sides are certificates, whatever the data; together they are tight.
     assert (point.x >= 0).all()
@@ -535,9 +540,12 @@ def test_large_problems_take_the_structured_method_and_agree(n: int) -> None:
     random = np.random.default_rng(n)
     kinds = random.uniform(0.1, 50, (n, 3))
     problem = AllocationProblem.from_columns(
-        gpu_types=["a", "b", "c"], capacity=[n // 5, n // 4, 0], throughput=kinds,
-        gpus=random.choice([1, 2, 4, 8], n), weight=random.choice([1e-3, 1.0, 1e3], n),
-    )  # fmt: skip
+        gpu_types=["a", "b", "c"],
+        capacity=[n // 5, n // 4, 0],
+        throughput=kinds,
+        gpus=random.choice([1, 2, 4, 8], n),
+        weight=random.choice([1e-3, 1.0, 1e3], n),
+    )
     quick = allocated("max_min_fairness_perf", problem)
     policy = allocations()["max_min_fairness_perf"]
     slow = policy.allocate(problem, Workspace(SolverOptions(method="simplex")))
@@ -550,11 +558,15 @@ def test_large_problems_take_the_structured_method_and_agree(n: int) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "max_min_fairness_perf", "max_min_fairness_packed", "min_total_duration_perf",
-        "finish_time_fairness_perf", "max_sum_throughput_perf", "max_min_fairness_water_filling_perf",
+        "max_min_fairness_perf",
+        "max_min_fairness_packed",
+        "min_total_duration_perf",
+        "finish_time_fairness_perf",
+        "max_sum_throughput_perf",
+        "max_min_fairness_water_filling_perf",
         "max_min_fairness_water_filling_packed",
     ],
-)  # fmt: skip
+)
 def test_merging_equal_jobs_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     @few
     @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 3))
@@ -568,10 +580,15 @@ def test_merging_equal_jobs_changes_nothing(name: str, monkeypatch: pytest.Monke
         factors = [together[of[a], of[b]] for a, b in ((first, second), (second, first))]
         factors[1] = factors[0] if symmetric else factors[1]
         problem = AllocationProblem.from_columns(
-            gpu_types=["a", "b"], capacity=[2, 3], throughput=rates[of],
-            steps=random.choice([10.0, 50.0], kinds)[of], weight=np.array([1.0, 2.0, 3.0])[of],
-            pairs=Pairs(first, second, rates[of][first] * factors[0], rates[of][second] * factors[1]),
-        )  # fmt: skip
+            gpu_types=["a", "b"],
+            capacity=[2, 3],
+            throughput=rates[of],
+            steps=random.choice([10.0, 50.0], kinds)[of],
+            weight=np.array([1.0, 2.0, 3.0])[of],
+            pairs=Pairs(
+                first, second, rates[of][first] * factors[0], rates[of][second] * factors[1]
+            ),
+        )
         merged = allocated(name, problem)
         with monkeypatch.context() as patched:
             for module in (level, total):
@@ -683,9 +700,7 @@ def test_the_unit_of_a_jobs_steps_does_not_matter(
     assert one.objective == pytest.approx(two.objective, rel=1e-6)
 
 
-OBJECTIVES = [
-    name for name in allocations() if name not in ("pop",) and "SLO" not in name
-]  # fmt: skip
+OBJECTIVES = [name for name in allocations() if name not in ("pop",) and "SLO" not in name]
 
 
 @few
@@ -700,16 +715,22 @@ def test_names_and_orders_do_not_matter(problem: AllocationProblem, random: Any)
     one, two = problem.pairs.throughput_first, problem.pairs.throughput_second
     turned = (a > b)[:, None]
     pairs = Pairs(
-        np.minimum(a, b), np.maximum(a, b),
-        np.where(turned, two, one)[:, columns], np.where(turned, one, two)[:, columns],
-    )  # fmt: skip
+        np.minimum(a, b),
+        np.maximum(a, b),
+        np.where(turned, two, one)[:, columns],
+        np.where(turned, one, two)[:, columns],
+    )
     other = AllocationProblem.from_columns(
         gpu_types=[f"zz{j}" for j in range(types)],
-        capacity=problem.capacity[columns], price=problem.price[columns],
-        throughput=problem.throughput[np.ix_(jobs, columns)], gpus=problem.gpus[jobs],
-        weight=problem.weight[jobs], steps=problem.steps[jobs],
-        elapsed_s=problem.elapsed_s[jobs], pairs=pairs,
-    )  # fmt: skip
+        capacity=problem.capacity[columns],
+        price=problem.price[columns],
+        throughput=problem.throughput[np.ix_(jobs, columns)],
+        gpus=problem.gpus[jobs],
+        weight=problem.weight[jobs],
+        steps=problem.steps[jobs],
+        elapsed_s=problem.elapsed_s[jobs],
+        pairs=pairs,
+    )
     view = problem.throughput / problem.throughput.max(axis=1, keepdims=True)
     votes = sorted(zip((view == 1).sum(axis=0), view.sum(axis=0), strict=True))
     assume(types == 1 or votes[-1] != votes[-2])  # No tie for the reference type.
@@ -726,9 +747,11 @@ def test_names_and_orders_do_not_matter(problem: AllocationProblem, random: Any)
 
 def small(**columns: Any) -> AllocationProblem:
     given_ = {
-        "gpu_types": ["a", "b"], "capacity": [2, 2], "throughput": [[4.0, 1.0], [3.0, 2.0]],
+        "gpu_types": ["a", "b"],
+        "capacity": [2, 2],
+        "throughput": [[4.0, 1.0], [3.0, 2.0]],
         "steps": 100.0,
-    }  # fmt: skip
+    }
     return AllocationProblem.from_columns(**(given_ | columns))
 
 
@@ -740,9 +763,11 @@ def test_no_jobs_is_an_empty_allocation(name: str) -> None:
 
 
 PROGRAMMES = [
-    name for name in sorted(allocations())
-    if name not in ("isolated", "proportional", "gandiva", "fifo", "fifo_perf", "fifo_packed", "allox")
-]  # fmt: skip
+    name
+    for name in sorted(allocations())
+    if name
+    not in ("isolated", "proportional", "gandiva", "fifo", "fifo_perf", "fifo_packed", "allox")
+]
 
 
 @pytest.mark.parametrize("name", PROGRAMMES)
@@ -830,9 +855,12 @@ def test_makespans_of_widely_different_steps_are_exact(seed: int) -> None:
     slow = (random.uniform(0.2, 1, (len(first), 1)) for _ in range(2))
     both = (rates[side] * factor for side, factor in zip((first, second), slow, strict=True))
     problem = AllocationProblem.from_columns(
-        gpu_types=["a"], capacity=[1], throughput=rates, steps=steps,
+        gpu_types=["a"],
+        capacity=[1],
+        throughput=rates,
+        steps=steps,
         pairs=Pairs(first, second, *both),
-    )  # fmt: skip
+    )
     apart = allocated("min_total_duration_perf", problem)
     packed = allocated("min_total_duration_packed", problem)
     assert packed.objective <= apart.objective * (1 + 1e-6)
@@ -843,9 +871,11 @@ def test_makespans_of_widely_different_steps_are_exact(seed: int) -> None:
 def test_the_next_in_a_queue_rises_when_the_one_before_is_held_back() -> None:
     # Jobs 0 and 3 run on type a only; job 2 has a GPU of type b to itself and must not stay at 0.
     problem = AllocationProblem.from_columns(
-        gpu_types=["a", "b"], capacity=[1, 2], entity=["only"] * 4,
+        gpu_types=["a", "b"],
+        capacity=[1, 2],
+        entity=["only"] * 4,
         throughput=[[0.1, 0.0], [0.32511694, 0.29433283], [0.47459626, 0.27168265], [0.1, 0.0]],
-    )  # fmt: skip
+    )
     policy = WaterFilling("queue", entity_weights={"only": 1.0}, inside={"only": "fifo"})
     got = policy.allocate(problem, Workspace()).effective_throughput
     np.testing.assert_allclose(got, [0.1, 0.29433283, 0.27168265, 0.0], rtol=1e-6, atol=1e-9)

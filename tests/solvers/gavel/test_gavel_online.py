@@ -292,9 +292,14 @@ def problem_file(tmp_path: Path) -> Path:
 
 def test_allocate_prints_what_it_promises(problem_file: Path) -> None:
     done = command(
-        "allocate", "max_min_fairness_perf", str(problem_file), "--json", "--explain",
-        "--solver", "simplex",
-    )  # fmt: skip
+        "allocate",
+        "max_min_fairness_perf",
+        str(problem_file),
+        "--json",
+        "--explain",
+        "--solver",
+        "simplex",
+    )
     assert done.returncode == 0
     report = json.loads(done.stdout)
     # The example of the paper, section 4.1.

@@ -32,13 +32,20 @@ pytestmark = pytest.mark.skipif(
 )
 
 PROGRAMMES = (
-    "max_min_fairness", "max_min_fairness_perf", "max_min_fairness_packed",
-    "finish_time_fairness", "finish_time_fairness_perf", "finish_time_fairness_packed",
-    "min_total_duration", "min_total_duration_perf", "min_total_duration_packed",
-    "max_sum_throughput_perf", "max_sum_throughput_normalized_by_cost_perf",
+    "max_min_fairness",
+    "max_min_fairness_perf",
+    "max_min_fairness_packed",
+    "finish_time_fairness",
+    "finish_time_fairness_perf",
+    "finish_time_fairness_packed",
+    "min_total_duration",
+    "min_total_duration_perf",
+    "min_total_duration_packed",
+    "max_sum_throughput_perf",
+    "max_sum_throughput_normalized_by_cost_perf",
     "max_sum_throughput_normalized_by_cost_perf_SLOs",
     "max_sum_throughput_normalized_by_cost_packed_SLOs",
-)  # fmt: skip
+)
 WATER_FILLING = tuple(f"max_min_fairness_water_filling{s}" for s in ("", "_perf", "_packed"))
 CLOSED = ("isolated", "proportional", "fifo_perf", "allox")
 RANDOM = ("fifo", "fifo_packed", "gandiva")

@@ -381,11 +381,13 @@ def brute_force(jobs: asrpt_joint.Jobs) -> int | None:
             slots = math.ceil(jobs.iterations[j] * alpha / jobs.slot_s - CLOSE)
             gpus = tuple((node, sum(row)) for node, row in mapping)
             seen[gpus] = min(seen.get(gpus, slots), slots)
-        choices.append([
-            (start, slots, gpus)
-            for gpus, slots in seen.items()
-            for start in range(jobs.release[j], jobs.horizon - slots + 1)
-        ])  # fmt: skip
+        choices.append(
+            [
+                (start, slots, gpus)
+                for gpus, slots in seen.items()
+                for start in range(jobs.release[j], jobs.horizon - slots + 1)
+            ]
+        )
     best = math.inf
     for chosen in itertools.product(*choices):
         total = sum(start + slots for start, slots, _ in chosen)

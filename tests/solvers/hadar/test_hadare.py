@@ -107,10 +107,13 @@ def test_no_step_is_lost_and_every_record_is_accepted(instance: Instance, option
 TAKEN_OVER = Instance(
     Cluster.parse("1x1:v100,1x1:k80"),
     Workload.from_columns(
-        arrival_s=[0, 0, 1], gpus=[1, 1, 1], work=[1, 1, 1], gpu_types=TYPES,
+        arrival_s=[0, 0, 1],
+        gpus=[1, 1, 1],
+        work=[1, 1, 1],
+        gpu_types=TYPES,
         throughput=[[0, 0, 0.3], [0, 0, 0.3], [0.3, 0, 1]],
     ),
-)  # fmt: skip
+)
 """A further copy could do all steps of a job, and leave the node it was served with idle."""
 
 

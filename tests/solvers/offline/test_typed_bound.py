@@ -48,9 +48,11 @@ def typed_instances(draw: st.DrawFn, max_jobs: int = 5, weights: bool = True) ->
     }
     weight = draw(st.lists(st.sampled_from([0.0, 0.3, 1.0, 5.0]), min_size=n, max_size=n))
     jobs = Workload.from_columns(
-        **numbers, weight=weight if weights else None, gpu_types=types,
+        **numbers,
+        weight=weight if weights else None,
+        gpu_types=types,
         throughput=draw(st.lists(rows, min_size=n, max_size=n)),
-    )  # fmt: skip
+    )
     return Instance(Cluster.parse(cluster), jobs)
 
 
@@ -137,8 +139,10 @@ def least_slotted_cost(instance: Instance, slots: int) -> Fraction:
 @given(data=st.data())
 def test_never_above_exhaustive_search(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 2))
-    draw = {name: data.draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
-            for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 2), ("work", 1, 3))}  # fmt: skip
+    draw = {
+        name: data.draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
+        for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 2), ("work", 1, 3))
+    }
     speeds = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=2, max_size=2)
     table = data.draw(st.lists(speeds, min_size=n, max_size=n))
     jobs = Workload.from_columns(**draw, throughput=table, gpu_types=TYPES[:2])
@@ -169,9 +173,13 @@ def test_equal_types_are_one_pool(instance: Instance, data: st.DataObject) -> No
     """On one pool the bound is that of the interval LP for the same prices."""
     jobs = instance.workload
     alike = Workload.from_columns(
-        arrival_s=jobs.arrival_s, gpus=jobs.gpus, work=jobs.work, weight=jobs.weight,
-        throughput=np.repeat(np.full((len(jobs), 1), 2.0), 2, axis=1), gpu_types=TYPES[:2],
-    )  # fmt: skip
+        arrival_s=jobs.arrival_s,
+        gpus=jobs.gpus,
+        work=jobs.work,
+        weight=jobs.weight,
+        throughput=np.repeat(np.full((len(jobs), 1), 2.0), 2, axis=1),
+        gpu_types=TYPES[:2],
+    )
     equal = Instance(Cluster.parse("1x2:k80,1x2:p100"), alike)
     mine = TypedJobs.of(equal)
     assert mine.capacity.tolist() == [4]
@@ -179,9 +187,14 @@ def test_equal_types_are_one_pool(instance: Instance, data: st.DataObject) -> No
     wide = np.append(given_.bounds, given_.bounds[-1] + 10_000 * TICKS_PER_S)
     given_ = TypedPrices(wide, np.vstack((given_.prices, np.zeros((1, 1), dtype=np.int64))))
     one_pool = lagrangian.interval_bound(
-        mine.release.tolist(), mine.time[:, 0].tolist(), mine.gpus.tolist(), list(mine.weight),
-        4, wide.tolist(), given_.prices[:, 0],
-    )  # fmt: skip
+        mine.release.tolist(),
+        mine.time[:, 0].tolist(),
+        mine.gpus.tolist(),
+        list(mine.weight),
+        4,
+        wide.tolist(),
+        given_.prices[:, 0],
+    )
     assert float(typed_bound(mine, given_) / TICKS_PER_S) == pytest.approx(
         float(one_pool / TICKS_PER_S), abs=1e-3
     )
@@ -192,9 +205,12 @@ def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:
     """Forty jobs want eight fast GPUs; all GPUs as fast as the fastest is far from possible."""
     n = 40
     jobs = Workload.from_columns(
-        arrival_s=np.zeros(n), gpus=np.ones(n), work=np.arange(1, n + 1) * 100,
-        throughput=[[0.2, 1.0]] * n, gpu_types=("k80", "v100"),
-    )  # fmt: skip
+        arrival_s=np.zeros(n),
+        gpus=np.ones(n),
+        work=np.arange(1, n + 1) * 100,
+        throughput=[[0.2, 1.0]] * n,
+        gpu_types=("k80", "v100"),
+    )
     instance = Instance(Cluster.parse("2x4:k80,1x8:v100"), jobs)
     found = {
         bound.kind: bound
@@ -219,9 +235,10 @@ def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    instance=typed_instances(max_jobs=4), data=st.data(),
+    instance=typed_instances(max_jobs=4),
+    data=st.data(),
     efficiency=st.sampled_from([0.6, 0.9, 1.0]),
-)  # fmt: skip
+)
 def test_jobs_that_grow(instance: Instance, efficiency: float, data: st.DataObject) -> None:
     """GPU use is at least gang x progress: jobs one after the other, each as wide as it may be."""
     jobs, cluster = instance.workload, instance.cluster
@@ -244,9 +261,12 @@ def test_values_of_work_are_the_best() -> None:
     """The bisection finds, to rounding, the values at which the bound is greatest."""
     rng = np.random.default_rng(5)
     jobs = Workload.from_columns(
-        arrival_s=rng.integers(0, 50, 6), gpus=rng.choice([1, 2], 6), work=rng.integers(5, 60, 6),
-        throughput=rng.choice([0.5, 1.0, 3.0], (6, 2)), gpu_types=TYPES[:2],
-    )  # fmt: skip
+        arrival_s=rng.integers(0, 50, 6),
+        gpus=rng.choice([1, 2], 6),
+        work=rng.integers(5, 60, 6),
+        throughput=rng.choice([0.5, 1.0, 3.0], (6, 2)),
+        gpu_types=TYPES[:2],
+    )
     mine = TypedJobs.of(Instance(Cluster.parse("1x2:k80,1x2:p100"), jobs))
     bounds = np.arange(0, 400, 10) * TICKS_PER_S
     prices = TypedPrices(bounds, lagrangian.exact_prices(rng.uniform(0, 3, (39, 2))))

@@ -137,9 +137,17 @@ def recipes(draw: st.DrawFn, integer: bool | None = None) -> Recipe:
         rows.append(Row(over, relation, draw(linear(known, 2)), draw(other)))
     whole = draw(st.booleans()) if integer is None else integer
     return Recipe(
-        low, low + size - 1, letters, ragged, tuple(edges), tuple(rows),
-        draw(linear("", 2)), draw(st.booleans()), whole, draw(st.booleans()),
-    )  # fmt: skip
+        low,
+        low + size - 1,
+        letters,
+        ragged,
+        tuple(edges),
+        tuple(rows),
+        draw(linear("", 2)),
+        draw(st.booleans()),
+        whole,
+        draw(st.booleans()),
+    )
 
 
 def evaluate(node: Node, m: Any, at: Mapping[str, Any]) -> Any:
@@ -395,8 +403,9 @@ def test_the_template_and_the_fallback_compiler_agree(recipe: Recipe, seed: int)
     if not quick.program.mixed:
         named, other_sign = ordinals(slow_model), turned(rows_of(quick), rows_of(slow))
         for here, there, solution, model in (
-            (quick, slow, one, quick_model), (slow, quick, two, slow_model),
-        ):  # fmt: skip
+            (quick, slow, one, quick_model),
+            (slow, quick, two, slow_model),
+        ):
             duals = {named[k]: v for k, v in duals_by_name(here, solution, model).items()}
             crossed = {name: -v if name in other_sign else v for name, v in duals.items()}
             for compiled, prices in ((here, duals), (there, crossed)):
@@ -560,8 +569,12 @@ def test_coefficients_change_between_warm_solves(trace: bool) -> None:
 
 
 METHODS = [
-    ("auto", True), ("simplex", True), ("ipm", True), ("ipm", False), ("pdlp", True),
-]  # fmt: skip
+    ("auto", True),
+    ("simplex", True),
+    ("ipm", True),
+    ("ipm", False),
+    ("pdlp", True),
+]
 
 
 @pytest.mark.parametrize(("method", "crossover"), METHODS)

@@ -216,9 +216,14 @@ def test_lies_are_found_out(lie: Lie, always: bool, monkeypatch: pytest.MonkeyPa
 
 def test_a_better_point_takes_the_place_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     program = LinearProgram.of(
-        np.array([1.0, 1.0]), np.zeros(2), np.full(2, 9.0), np.array([[2.0, 1.0]]),
-        np.array([3.0]), np.array([INF]), whole=True,
-    )  # fmt: skip
+        np.array([1.0, 1.0]),
+        np.zeros(2),
+        np.full(2, 9.0),
+        np.array([[2.0, 1.0]]),
+        np.array([3.0]),
+        np.array([INF]),
+        whole=True,
+    )
     worst = claimed(program, np.array([9.0, 9.0]))
     monkeypatch.setattr(highs.Highs, "solve", lambda self, program, *rest, **how: worst)
     solution = gate.solve(program)
@@ -231,9 +236,15 @@ def test_what_nothing_confirms_is_found_and_not_optimal(monkeypatch: pytest.Monk
     rng = np.random.default_rng(3)
     table = rng.integers(1, 30, (4, 12)) + 0.5
     program = LinearProgram.of(
-        rng.integers(5, 30, 12) + 0.25, np.zeros(12), np.ones(12), table, np.full(4, -INF),
-        table.sum(axis=1) * 0.45, maximise=True, whole=True,
-    )  # fmt: skip
+        rng.integers(5, 30, 12) + 0.25,
+        np.zeros(12),
+        np.ones(12),
+        table,
+        np.full(4, -INF),
+        table.sum(axis=1) * 0.45,
+        maximise=True,
+        whole=True,
+    )
     honest = highs.Highs.solve
 
     def solve(self: Any, program: LinearProgram, *rest: Any, presolve: bool = True) -> Solution:
@@ -256,9 +267,14 @@ def test_what_nothing_confirms_is_found_and_not_optimal(monkeypatch: pytest.Monk
 
 def test_a_second_opinion_is_asked_and_heard() -> None:
     program = LinearProgram.of(
-        np.array([-5.0, -4.0, -3.0]), np.zeros(3), np.ones(3), np.array([[2.0, 3.0, 1.0]]),
-        np.array([-INF]), np.array([4.0]), whole=True,
-    )  # fmt: skip
+        np.array([-5.0, -4.0, -3.0]),
+        np.zeros(3),
+        np.ones(3),
+        np.array([[2.0, 3.0, 1.0]]),
+        np.array([-INF]),
+        np.array([4.0]),
+        whole=True,
+    )
     asked = []
 
     def second(value: Fraction, left_s: float) -> bool:
@@ -311,9 +327,14 @@ def test_bounds_round_down_and_hold(program: LinearProgram, data: st.DataObject)
 
 def test_costs_that_are_multiples_lift_a_bound() -> None:
     program = LinearProgram.of(
-        np.array([6.0, 9.0]), np.zeros(2), np.ones(2), np.ones((1, 2)), np.array([1.0]),
-        np.array([INF]), whole=True,
-    )  # fmt: skip
+        np.array([6.0, 9.0]),
+        np.zeros(2),
+        np.ones(2),
+        np.ones((1, 2)),
+        np.array([1.0]),
+        np.array([INF]),
+        whole=True,
+    )
     least = Least.of(program)
     assert least.step == 3
     assert lifted(least, 6.0000001) == 9
@@ -346,9 +367,14 @@ def test_points_are_evaluated_exactly() -> None:
     program.row_upper[:] = 0.3 - 1e-8
     assert violation(Least.of(program), np.ones(2)) > 1.0
     whole = LinearProgram.of(
-        np.ones(1), np.zeros(1), np.array([2.0**40]), np.ones((1, 1)), np.array([2.0**40]),
-        np.array([INF]), whole=True,
-    )  # fmt: skip
+        np.ones(1),
+        np.zeros(1),
+        np.array([2.0**40]),
+        np.ones((1, 1)),
+        np.array([2.0**40]),
+        np.array([INF]),
+        whole=True,
+    )
     assert violation(Least.of(whole), np.array([2.0**40 - 1])) == INF
     assert violation(Least.of(whole), np.array([2.0**40])) == 0.0
     loose = LinearProgram.of(
@@ -363,9 +389,13 @@ def test_points_are_evaluated_exactly() -> None:
 def test_continuous_columns_are_solved_for_again() -> None:
     """A big M times a thousandth of a millionth is no integer solution once the integer is rounded."""
     program = LinearProgram.of(
-        np.array([1.0, 100.0]), np.zeros(2), np.array([10.0, 1.0]),
-        np.array([[1.0, -1e7], [1.0, 0.0]]), np.array([-INF, 1.0]), np.array([0.0, INF]),
-    )  # fmt: skip
+        np.array([1.0, 100.0]),
+        np.zeros(2),
+        np.array([10.0, 1.0]),
+        np.array([[1.0, -1e7], [1.0, 0.0]]),
+        np.array([-INF, 1.0]),
+        np.array([0.0, INF]),
+    )
     program.integer[1] = True
     solution = gate.solve(program)
     assert solution.objective == pytest.approx(101.0)
@@ -391,9 +421,14 @@ def test_a_closed_tree_is_right(program: LinearProgram) -> None:
 def test_a_linear_programme_is_examined() -> None:
     table = np.array([[1.0, 1.0], [1.0, 3.0]])
     program = LinearProgram.of(
-        np.array([3.0, 2.0]), np.zeros(2), np.full(2, INF), table, np.full(2, -INF),
-        np.array([4.0, 6.0]), maximise=True,
-    )  # fmt: skip
+        np.array([3.0, 2.0]),
+        np.zeros(2),
+        np.full(2, INF),
+        table,
+        np.full(2, -INF),
+        np.array([4.0, 6.0]),
+        maximise=True,
+    )
     right = gate.solve(program)
     assert (right.objective, right.standing) == (pytest.approx(12.0), Standing.PROVEN)
     assert gate.meets(program, right)

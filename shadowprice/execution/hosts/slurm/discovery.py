@@ -36,9 +36,10 @@ def found_nodes(
         If a node mixes types of GPU, or nothing is free.
     """
     usable = [
-        node for name, node in sorted(nodes.items(), key=_natural)
+        node
+        for name, node in sorted(nodes.items(), key=_natural)
         if node.takes_jobs and name not in exclude
-    ]  # fmt: skip
+    ]
     has_gpus = any(node.gpus for node in nodes.values())
     found = []
     for node in usable:

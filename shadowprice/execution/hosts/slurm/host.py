@@ -173,8 +173,11 @@ class SlurmHost:
             if order.key not in self._leases:
                 self._take_over(order)
             lease_files.adopt_or_void(order.directory)
-        pending = [job.identity for job in self._view.jobs.answer.values()
-                   if job.is_pending and self._is_ours(job)]  # fmt: skip
+        pending = [
+            job.identity
+            for job in self._view.jobs.answer.values()
+            if job.is_pending and self._is_ours(job)
+        ]
         with suppress(HostError):  # they end by themselves when they start
             self._slurm.cancel(pending)
 

@@ -207,9 +207,14 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = SlurmOptions.parse(given.partition)
         pilot = Pilot(
-            given.state.resolve(), tuple(given.execute), given.nodes, given.gpus, given.time,
-            given.cpus, options=options,
-        )  # fmt: skip
+            given.state.resolve(),
+            tuple(given.execute),
+            given.nodes,
+            given.gpus,
+            given.time,
+            given.cpus,
+            options=options,
+        )
         if given.print:
             print(pilot.script(), end="")
             return 0

@@ -110,9 +110,16 @@ class TimeReceived:
         """A job leaves, and all its pairs."""
         keep = (self.first != job) & (self.second != job)
         for name in (
-            "first", "second", "gpus", "rate_first", "rate_second", "received_s", "deficit_s",
-            "allocation", "allocated",
-        ):  # fmt: skip
+            "first",
+            "second",
+            "gpus",
+            "rate_first",
+            "rate_second",
+            "received_s",
+            "deficit_s",
+            "allocation",
+            "allocated",
+        ):
             setattr(self, name, getattr(self, name)[keep])
         self._index()
 

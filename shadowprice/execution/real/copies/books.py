@@ -17,9 +17,14 @@ from shadowprice.execution.real.lease_outcome import CANCELLED, LeaseOutcome
 from shadowprice.execution.real.run import RealRun
 
 ARRIVED, ROUND, COUNTED, CONCLUDED, CONFIRMED, WITHDRAWN, NODES = (
-    "fork arrived", "fork round", "fork counted", "fork concluded", "fork confirmed", "fork withdrawn",
+    "fork arrived",
+    "fork round",
+    "fork counted",
+    "fork concluded",
+    "fork confirmed",
+    "fork withdrawn",
     "fork nodes",
-)  # fmt: skip
+)
 
 AVOIDED_ROUNDS = 4
 """So long a job does without a node on which a copy of it failed, if it has others."""
@@ -126,10 +131,14 @@ class Books:
         self.round = -1
         self._failed: dict[tuple[int, int], int] = {}
         self._apply: Mapping[str, Callable[[Any], None]] = {
-            ARRIVED: self._arrived, ROUND: self._round, COUNTED: self._counted,
-            CONCLUDED: self._concluded, CONFIRMED: self._confirmed, WITHDRAWN: self._withdrawn,
+            ARRIVED: self._arrived,
+            ROUND: self._round,
+            COUNTED: self._counted,
+            CONCLUDED: self._concluded,
+            CONFIRMED: self._confirmed,
+            WITHDRAWN: self._withdrawn,
             NODES: self._nodes,
-        }  # fmt: skip
+        }
 
     def write(self, entry: str, data: object) -> None:
         """Keep an entry; belongs into the transaction of its events."""

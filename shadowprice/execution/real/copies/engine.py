@@ -192,11 +192,16 @@ class ForkEngine:
         cpu_s = time.process_time() - cpu_s
         forks = [
             Fork(
-                row, self.run.tracked[row].epoch + 1, steps[row], self.run.tracked[row].step,
-                now_s, end_s, copies,
+                row,
+                self.run.tracked[row].epoch + 1,
+                steps[row],
+                self.run.tracked[row].step,
+                now_s,
+                end_s,
+                copies,
             )
             for row, copies in plan.items()
-        ]  # fmt: skip
+        ]
         self._mind_standstill(bool(forks), now_s)
         self._carry_out(number, forks, cpu_s)
 

@@ -50,10 +50,20 @@ class ForkLeases:
             job, fork.epoch, used, copy=k, stop_at=stop_at, origin=self._folder(fork, k)
         )
         return HeldLease(
-            fork.row, fork.epoch, ((copy.node, len(node.devices)),), node.devices, orders,
-            from_step=fork.from_step, target=stop_at, granted_s=fork.begun_s, rate=1.0,
-            synced_s=fork.begun_s, moved_s=fork.begun_s, step=fork.from_step, copy=k,
-        )  # fmt: skip
+            fork.row,
+            fork.epoch,
+            ((copy.node, len(node.devices)),),
+            node.devices,
+            orders,
+            from_step=fork.from_step,
+            target=stop_at,
+            granted_s=fork.begun_s,
+            rate=1.0,
+            synced_s=fork.begun_s,
+            moved_s=fork.begun_s,
+            step=fork.from_step,
+            copy=k,
+        )
 
     def start(self, fork: Fork) -> None:
         """Make the folders of copies and start them; void them if that is not possible."""
@@ -114,9 +124,14 @@ class ForkLeases:
             folders.append(folder)
             seconds += max(number(manifest, "seconds", 0.0) - begun_s, 0.0)
         commit_average(
-            folders, list(steps.values()), job / _CHECKPOINTS, epoch=fork.epoch,
-            step=fork.from_step + sum(steps.values()), seconds=seconds, fence=job / "fence",
-        )  # fmt: skip
+            folders,
+            list(steps.values()),
+            job / _CHECKPOINTS,
+            epoch=fork.epoch,
+            step=fork.from_step + sum(steps.values()),
+            seconds=seconds,
+            fence=job / "fence",
+        )
 
     def bar(self, fork: Fork, k: int) -> None:
         """Refuse what a copy that was lost from sight may still want to commit."""

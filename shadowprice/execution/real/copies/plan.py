@@ -86,9 +86,13 @@ class _Plan:
         if not self.jobs or not self.nodes:
             return {}
         grants = assign(
-            self._view(now_s), self.policy.scores(), self.class_of_node, self._preferred,
-            self._room, self._most,
-        )  # fmt: skip
+            self._view(now_s),
+            self.policy.scores(),
+            self.class_of_node,
+            self._preferred,
+            self._room,
+            self._most,
+        )
         return {self.jobs[grant.position].tracked.row: self._split(grant) for grant in grants}
 
     def _view(self, now_s: float) -> ForkView:

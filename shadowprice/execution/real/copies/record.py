@@ -30,19 +30,30 @@ class ForkRecord:
         name = run.tracked[fork.row].job.name
         for lease, copy in zip(fork.leases, fork.copies, strict=True):
             self._event(
-                "granted", lease, devices=[device.uuid for device in lease.devices],
-                node_of={device.uuid: device.node for device in lease.devices}, partner=None,
-                from_step=before, ranks=1, whole_node=True, gpus=copy.gpus, stop_at=lease.target,
-            )  # fmt: skip
+                "granted",
+                lease,
+                devices=[device.uuid for device in lease.devices],
+                node_of={device.uuid: device.node for device in lease.devices},
+                partner=None,
+                from_step=before,
+                ranks=1,
+                whole_node=True,
+                gpus=copy.gpus,
+                stop_at=lease.target,
+            )
             if fork.from_step < before:
                 # Whoever goes on next does so from the one that was found whole.
                 self._event("damaged", lease, step=fork.from_step)
                 before = fork.from_step
         rate = sum(copy.rate for copy in fork.copies)
         run.ledger.update_job(
-            name, state="running", epoch=fork.epoch, why="", predicted_rate=rate,
+            name,
+            state="running",
+            epoch=fork.epoch,
+            why="",
+            predicted_rate=rate,
             step=fork.from_step,
-        )  # fmt: skip
+        )
         run.ledger.first_start(name, run.clock.now_s())
 
     def concluded(
@@ -81,10 +92,16 @@ class ForkRecord:
             steps, seconds = timed(lease.report)
             rates.append(steps / seconds if steps and seconds > 0 else None)
             self.run.ledger.sample(
-                time_s=now_s, job=self._name(lease), epoch=lease.epoch, step=lease.step,
-                rate=rates[-1], co_runner="", gpu_type=self.rates.class_of(copy.node)[0],
-                gpus=copy.gpus, nodes=1,
-            )  # fmt: skip
+                time_s=now_s,
+                job=self._name(lease),
+                epoch=lease.epoch,
+                step=lease.step,
+                rate=rates[-1],
+                co_runner="",
+                gpu_type=self.rates.class_of(copy.node)[0],
+                gpus=copy.gpus,
+                nodes=1,
+            )
         if all(rates):
             total = sum(rate or 0.0 for rate in rates)
             self.run.ledger.update_job(self._name(fork.leases[0]), measured_rate=total)
@@ -95,9 +112,14 @@ class ForkRecord:
         job = self.run.tracked[fork.row].job
         if steps and seconds > 0:
             where = {
-                "job": job.name, "model": job.model, "gpus": copy.gpus, "nodes": 1,
-                "gpu_type": self.rates.class_of(copy.node)[0], "co_runner": "", "co_model": "",
-            }  # fmt: skip
+                "job": job.name,
+                "model": job.model,
+                "gpus": copy.gpus,
+                "nodes": 1,
+                "gpu_type": self.rates.class_of(copy.node)[0],
+                "co_runner": "",
+                "co_model": "",
+            }
             self.run.ledger.observe(where, steps, seconds)
         began_s = lease.stepping_s - lease.granted_s
         start_s = began_s if lease.stepping_s < lease.ended_s else None
@@ -106,10 +128,17 @@ class ForkRecord:
     def _released(self, lease: HeldLease, end: Ending, committed: int, steps: int) -> None:
         reached = max(lease.step, lease.from_step + steps)
         self._event(
-            "released", lease, devices=[device.uuid for device in lease.devices], code=end.code,
-            reason=end.reason, forced=end.forced, step=reached, checkpoint_step=committed,
-            lost_steps=reached - lease.from_step - steps, detail=end.why[-2000:],
-        )  # fmt: skip
+            "released",
+            lease,
+            devices=[device.uuid for device in lease.devices],
+            code=end.code,
+            reason=end.reason,
+            forced=end.forced,
+            step=reached,
+            checkpoint_step=committed,
+            lost_steps=reached - lease.from_step - steps,
+            detail=end.why[-2000:],
+        )
 
     def _quarantined(self, lease: HeldLease) -> None:
         why = "its node does not answer" if lease.lost else "its processes may be left"

@@ -86,9 +86,14 @@ class FinishTimeFairness:
         reached = rates.throughput(level.x, level.y)
         worst = float(((problem.elapsed_s + work / reached) / due).max())
         return Allocation(
-            self.name, problem, *spread(problem, rates, level.x, level.y),
-            worst, ratio, prices(level), self._notes(problem),
-        )  # fmt: skip
+            self.name,
+            problem,
+            *spread(problem, rates, level.x, level.y),
+            worst,
+            ratio,
+            prices(level),
+            self._notes(problem),
+        )
 
     def _notes(self, problem: AllocationProblem) -> tuple[str, ...]:
         if self.weighted or (problem.weight == 1.0).all():

@@ -44,9 +44,13 @@ class MaxMinFairness:
         rates = Rates.for_levels(problem, aware=self.aware, packed=self.packed)
         level = highest_level(rates, fair_share(problem, rates), workspace)
         return Allocation(
-            self.name, problem, *spread(problem, rates, level.x, level.y),
-            level.value, level.bound, prices(level),
-        )  # fmt: skip
+            self.name,
+            problem,
+            *spread(problem, rates, level.x, level.y),
+            level.value,
+            level.bound,
+            prices(level),
+        )
 
 
 def fair_share(problem: AllocationProblem, rates: Rates) -> FloatArray:
@@ -59,9 +63,12 @@ def prices(level: PricedLevel) -> Prices:
     """The witness of a level."""
     jobs = len(level.job_price)
     return Prices(
-        level.worker_price[None, :], level.job_price, level.time_price,
-        np.full(jobs, level.value), np.zeros(jobs, dtype=np.int64),
-    )  # fmt: skip
+        level.worker_price[None, :],
+        level.job_price,
+        level.time_price,
+        np.full(jobs, level.value),
+        np.zeros(jobs, dtype=np.int64),
+    )
 
 
 ALLOCATIONS = (

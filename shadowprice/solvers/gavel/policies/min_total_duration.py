@@ -38,10 +38,13 @@ class MinTotalDuration:
         rates = Rates.for_levels(problem, aware=self.aware, packed=self.packed)
         level = highest_level(rates, problem.steps, workspace)
         return Allocation(
-            self.name, problem, *spread(problem, rates, level.x, level.y),
+            self.name,
+            problem,
+            *spread(problem, rates, level.x, level.y),
             1.0 / level.value if level.value > 0 else float("inf"),
-            1.0 / level.bound, prices(level),
-        )  # fmt: skip
+            1.0 / level.bound,
+            prices(level),
+        )
 
 
 ALLOCATIONS = (

@@ -307,9 +307,13 @@ class WaterFilling:
         filled = fill(rates, norm, path, workspace)
         smallest = float((filled.levels / problem.weight).min())
         return Allocation(
-            self.name, problem, *spread(problem, rates, filled.last.x, filled.last.y),
-            smallest, None, _prices(filled),
-        )  # fmt: skip
+            self.name,
+            problem,
+            *spread(problem, rates, filled.last.x, filled.last.y),
+            smallest,
+            None,
+            _prices(filled),
+        )
 
     def _entities(self, problem: AllocationProblem) -> tuple[Entity, ...]:
         found = []

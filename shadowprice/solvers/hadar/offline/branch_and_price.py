@@ -242,8 +242,9 @@ class Pricing:
         worth = jobs.utility.values - np.tensordot(relaxed.cuts, master.weights, axes=1)
         price = np.tensordot(relaxed.price, self.asked, axes=(1, 2))
         paid = np.flatnonzero(relaxed.cuts)
-        np.add.at(price, master.at[paid],
-                  relaxed.cuts[paid, None, None] * master.running[paid, :, :-1])  # fmt: skip
+        np.add.at(
+            price, master.at[paid], relaxed.cuts[paid, None, None] * master.running[paid, :, :-1]
+        )
         price = price.transpose(0, 2, 1)
         cost = np.where(node.allowed[:, :, :-1].transpose(1, 2, 0), price, np.inf)
         idle = np.where(node.allowed[:, :, -1].T, 0.0, np.inf)
@@ -368,9 +369,9 @@ class _Search:
         while current is not None and time.process_time() < self.end:
             node, relaxed = self._solve(current)
             self.nodes += 1
-            node, relaxed = self._root(node, relaxed) if self.nodes == 1 else self._cut(
-                node, relaxed, _NODE
-            )  # fmt: skip
+            node, relaxed = (
+                self._root(node, relaxed) if self.nodes == 1 else self._cut(node, relaxed, _NODE)
+            )
             if self.neighbours.cpu_s < _NEIGHBOURS * (time.process_time() - self.start):
                 self.neighbours.improve(self.ends)
             current, later = self._parts(node, relaxed)
@@ -383,9 +384,15 @@ class _Search:
         proven = not self._open(bound)
         plan = place(instance, self.jobs, self.plans.chosen)
         return OfflineOptimum(
-            self.best, self.best if proven else bound, proven, plan, self.relaxation, self.nodes,
-            time.process_time() - self.start, self.prices,
-        )  # fmt: skip
+            self.best,
+            self.best if proven else bound,
+            proven,
+            plan,
+            self.relaxation,
+            self.nodes,
+            time.process_time() - self.start,
+            self.prices,
+        )
 
     def _root(self, node: SearchNode, relaxed: Relaxed) -> tuple[SearchNode, Relaxed]:
         """A first plan, and cuts at the root."""
@@ -457,9 +464,10 @@ class _Search:
             if not found:
                 break
             self.master.pack(
-                np.array([t for t, _ in found]), np.array([one.weights for _, one in found]),
+                np.array([t for t, _ in found]),
+                np.array([one.weights for _, one in found]),
                 np.array([one.limit for _, one in found]),
-            )  # fmt: skip
+            )
             node, relaxed = self._solve(node)
         return node, relaxed
 

@@ -262,10 +262,14 @@ class PackingCuts:
         self.usable = bool(np.prod(self._size, dtype=np.float64) <= MAX_LEFT)
         self.width = max((len(levels) for levels in jobs.levels), default=0)
         self._patterns: list[Pattern] = []
-        self._ways = [
-            [self._placements(level.types, int(jobs.gang[job])) for level in levels]
-            for job, levels in enumerate(jobs.levels)
-        ] if self.usable else []  # fmt: skip
+        self._ways = (
+            [
+                [self._placements(level.types, int(jobs.gang[job])) for level in levels]
+                for job, levels in enumerate(jobs.levels)
+            ]
+            if self.usable
+            else []
+        )
 
     def separate(self, share: NDArray[np.float64], *, fresh: bool) -> list[tuple[int, Pattern]]:
         """Violated cuts and their rounds.
@@ -362,8 +366,10 @@ class PackingCuts:
 
     def _placements(self, types: tuple[int, ...], gang: int) -> list[tuple[Place, Place]]:
         """Ways to place a gang: vectors of GPUs that hold it, and the same without it."""
-        options = [range(min(gang, int(self.jobs.capacity[r])) + 1) if r in types else range(1)
-                   for r in range(self.jobs.types)]  # fmt: skip
+        options = [
+            range(min(gang, int(self.jobs.capacity[r])) + 1) if r in types else range(1)
+            for r in range(self.jobs.types)
+        ]
         return [
             (
                 tuple(slice(k, None) for k in gpus),

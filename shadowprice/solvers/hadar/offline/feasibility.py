@@ -255,8 +255,9 @@ def _weights(jobs: RoundJobs, job: int, states: States) -> tuple[list[int], int]
         return None
     done = _work(states, weights)
     most = int(done.max(initial=0))
-    least = [int(done[last].min()) + w for last, w in zip(states.last, weights, strict=True)
-             if len(last)]  # fmt: skip
+    least = [
+        int(done[last].min()) + w for last, w in zip(states.last, weights, strict=True) if len(last)
+    ]
     whole = min(least, default=most + 1)
     return (weights, whole) if most < whole else None
 

@@ -84,8 +84,9 @@ class Master:
         upper = np.concatenate((np.ones(jobs.jobs), room))
         self._series.rows(lower, upper)
         # First a column for every job that has no schedule: forbidden, so at a penalty.
-        self._columns(-np.ones(jobs.jobs), [np.array([j]) for j in range(jobs.jobs)],
-                      [np.ones(1)] * jobs.jobs)  # fmt: skip
+        self._columns(
+            -np.ones(jobs.jobs), [np.array([j]) for j in range(jobs.jobs)], [np.ones(1)] * jobs.jobs
+        )
         self.add([(job, jobs.rounds, ()) for job in range(jobs.jobs)])
 
     def add(self, schedules: list[tuple[int, int, Levels]]) -> int:
@@ -144,8 +145,9 @@ class Master:
         running = np.zeros((len(weights), *self.running.shape[1:]))
         self._cut(weights, running, np.zeros(len(weights), dtype=np.int64), limits, entries)
 
-    def pack(self, at: NDArray[np.int64], weights: NDArray[np.float64],
-             limits: NDArray[np.float64]) -> None:  # fmt: skip
+    def pack(
+        self, at: NDArray[np.int64], weights: NDArray[np.float64], limits: NDArray[np.float64]
+    ) -> None:
         """Add cuts: the weights of what runs in a round add up to no more than a limit.
 
         Parameters
@@ -215,9 +217,13 @@ class Master:
         last = n + self.jobs.rounds * len(self.demand.capacity)
         price = np.maximum(duals[n:last], 0.0).reshape(self.jobs.rounds, -1)
         return Relaxed(
-            found.value, primal[n:], float(primal[:n].sum()),
-            duals[:n], price, np.maximum(duals[last:], 0.0),
-        )  # fmt: skip
+            found.value,
+            primal[n:],
+            float(primal[:n].sum()),
+            duals[:n],
+            price,
+            np.maximum(duals[last:], 0.0),
+        )
 
     def _run(self, *, primal: bool) -> Vertex:
         """Solve from the last basis or, should that fail, from scratch."""

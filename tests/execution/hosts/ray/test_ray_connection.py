@@ -92,8 +92,10 @@ class TestNoCluster:
 
     def test_one_of_its_own_is_reached_by_loopback_only(self, tmp_path: Path) -> None:
         environment = os.environ | {
-            "RAY_ADDRESS": "local", "HOME": str(tmp_path), "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-        }  # fmt: skip
+            "RAY_ADDRESS": "local",
+            "HOME": str(tmp_path),
+            "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        }
         environment.pop("RAY_AUTH_MODE", None)  # tokens are on, in a home of their own
         done = subprocess.run(
             [sys.executable, "-c", STARTS_ITS_OWN, str(ROOT), str(tmp_path / "state")],
@@ -181,8 +183,11 @@ class TestTable:
             _row("5" * 16, NodeName="named", Alive=False),
         ]
         assert list(node_names(rows).values()) == [
-            "host", "named", "twice-33333333", "twice-44444444",
-        ]  # fmt: skip
+            "host",
+            "named",
+            "twice-33333333",
+            "twice-44444444",
+        ]
 
 
 class TestSlots:

@@ -58,8 +58,13 @@ def test_json_of_22_05_and_of_later_versions() -> None:
         "real_memory": 4000,
         "address": "a",
     }
-    new = {**common, "state": ["MIXED", "DRAIN"], "cpus": {"set": True, "number": 8},
-           "real_memory": {"set": True, "infinite": False, "number": 4000}, "address": "a"}  # fmt: skip
+    new = {
+        **common,
+        "state": ["MIXED", "DRAIN"],
+        "cpus": {"set": True, "number": 8},
+        "real_memory": {"set": True, "infinite": False, "number": 4000},
+        "address": "a",
+    }
     read = [nodes_of_json(json.dumps({"nodes": [node]}), "all") for node in (old, new)]
     assert read[0] == read[1]
     node = read[0]["n0"]

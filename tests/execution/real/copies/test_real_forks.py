@@ -144,11 +144,15 @@ def scenario(path: Path, seed: int) -> ForkRun:
     r = random.Random(seed)
     jobs = [
         job(
-            f"j{k}", r.randint(20, 400), r.choice([1, 1, 2]), arrival_s=float(r.choice([0, 0, 3, 20])),
-            throughput=float(r.choice([2, 10, 20])), true_rate=r.choice([5.0, 10.0, 12.0]),
+            f"j{k}",
+            r.randint(20, 400),
+            r.choice([1, 1, 2]),
+            arrival_s=float(r.choice([0, 0, 3, 20])),
+            throughput=float(r.choice([2, 10, 20])),
+            true_rate=r.choice([5.0, 10.0, 12.0]),
         )
         for k in range(4)
-    ]  # fmt: skip
+    ]
     faults: list[tuple[float, Callable[[Any], None]]] = []
     for _ in range(6):
         at_s, kind = r.uniform(1, 80), r.choice(["crash", "crash", "hang", "lose", "cancel"])
@@ -163,9 +167,14 @@ def scenario(path: Path, seed: int) -> ForkRun:
     nodes = r.choice([None, three_nodes()])
     more = {} if nodes is None else {"nodes": nodes}
     return ForkRun(
-        path / str(seed), jobs, policy, round_s=r.choice([3.0, 4.0, 8.0]), faults=faults,
-        kill_at_s=kills, **more,
-    )  # fmt: skip
+        path / str(seed),
+        jobs,
+        policy,
+        round_s=r.choice([3.0, 4.0, 8.0]),
+        faults=faults,
+        kill_at_s=kills,
+        **more,
+    )
 
 
 def test_copies_add_up_to_their_job(tmp_path: Path) -> None:
@@ -737,9 +746,14 @@ def test_a_driver_that_is_killed_in_a_round_takes_its_copies_over(
 ) -> None:
     jobs = write_jobs(tmp_path / "jobs.yaml", [walks(700)])
     driver = Driver(
-        tmp_path, jobs, "hadare", hosts="local:2x1", round_s=1.5,
-        limits={"poll_s": 0.02, "grace_s": 5.0, "ttl_s": 30.0}, state=state,
-    )  # fmt: skip
+        tmp_path,
+        jobs,
+        "hadare",
+        hosts="local:2x1",
+        round_s=1.5,
+        limits={"poll_s": 0.02, "grace_s": 5.0, "ttl_s": 30.0},
+        state=state,
+    )
     leases = state / "jobs" / "walk" / "leases"
     try:
         driver.start()

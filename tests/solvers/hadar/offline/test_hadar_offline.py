@@ -173,9 +173,12 @@ def test_relaxation_is_no_worse_than_the_schedule_forms():
 
 def test_mixed_gangs_run_at_the_slowest_type():
     workload = Workload.from_columns(
-        arrival_s=[0.0], gpus=[3], work=[2.0 * ROUND_S], throughput=[[2.0, 1.0]],
+        arrival_s=[0.0],
+        gpus=[3],
+        work=[2.0 * ROUND_S],
+        throughput=[[2.0, 1.0]],
         gpu_types=("a", "b"),
-    )  # fmt: skip
+    )
     instance = Instance.feasible(Cluster.parse("1x2:a,1x3:b"), workload)[0]
     table = minus_completion(instance, ROUND_S, 4)
     # Three GPUs need type b, so two rounds; on type a alone it would be one.
@@ -184,9 +187,14 @@ def test_mixed_gangs_run_at_the_slowest_type():
 
 def test_deadlines_that_cannot_all_be_kept():
     workload = Workload.from_columns(
-        arrival_s=[0.0, 0.0], gpus=[1, 1], work=[ROUND_S, ROUND_S], weight=[2.0, 3.0],
-        deadline_s=[ROUND_S, ROUND_S], throughput=[[1.0], [1.0]], gpu_types=("a",),
-    )  # fmt: skip
+        arrival_s=[0.0, 0.0],
+        gpus=[1, 1],
+        work=[ROUND_S, ROUND_S],
+        weight=[2.0, 3.0],
+        deadline_s=[ROUND_S, ROUND_S],
+        throughput=[[1.0], [1.0]],
+        gpu_types=("a",),
+    )
     instance = Instance(Cluster.parse("1x1:a"), workload)
     assert optimum(instance, deadline(instance, ROUND_S, 3)).value == 3.0
 
