@@ -78,7 +78,7 @@ def decision_s(asks: list[ResourceRequest], demands: Demands) -> float:
     cluster = Cluster(
         (Node(GPUS, cpus=GPUS * SHARE[0], memory_gb=GPUS * SHARE[1]),) * len(demands.size)
     )
-    profiles = tuple(demands.profile(demands.profile_of(ask.job)) for ask in asks)
+    profiles = tuple(demands.profile_of(ask.job) for ask in asks)
     conditions = Conditions(Sensitivity(profiles, np.arange(len(asks))))
     instance = Instance(cluster, workload, conditions=conditions)
     return first_decisions_s(instance, policy("synergy-tune:srtf"))[0]

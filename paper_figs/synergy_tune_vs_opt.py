@@ -58,7 +58,7 @@ def rounds(many: int) -> Iterator[dict[str, object]]:
                 bound = choose(asks, servers, demands).bound if bound is None else bound
                 MECHANISMS[name].place(asks, servers, demands)
                 speeds = [
-                    demands.profile(demands.profile_of(job)).at(grant.cpus, grant.memory_gb)
+                    demands.profile_of(job).at(grant.cpus, grant.memory_gb)
                     for job, grant in servers.held.items()
                 ]
                 yield {

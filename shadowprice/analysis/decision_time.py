@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.instance import Instance
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.policy import Knowledge, Policy
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 
 
 class _EnoughError(Exception):

@@ -13,17 +13,18 @@ import math
 import time
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine_hosts import Hosts
 from shadowprice.execution.simulated_hosts import ConditionedHosts, GraphHosts, SimulatedHosts
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
-from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import JobPlacement, Pieces, Placement
-from shadowprice.solvers.policy import Policy
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 
 _IDLE_WAKES = 100_000
 """Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""
@@ -102,7 +103,7 @@ def run(
 
 
 class Engine:
-    """State of one run, and its loop.
+    """The engine of one run: its loop, and the table of all jobs, of which a policy sees who arrived.
 
     What a subclass may replace is where time comes from: :meth:`_await` and :meth:`_due_s`, and
     what else happened meanwhile: :meth:`_sense`.
@@ -133,10 +134,18 @@ class Engine:
         self.hosts: Hosts = hosts or self.mapped or self.conditioned or SimulatedHosts(instance)
         if isinstance(placement, JobPlacement):
             placement = placement.for_workload(instance.workload)
-        self.state = State(instance, policy.knows, placement.allocator(instance.cluster, pools))
+        environment = Environment.of(instance)
+        self.jobs = JobTable.of(instance, environment)
+        service_gpu_s = None
+        if Knowledge.DISTRIBUTION in policy.knows:
+            service_gpu_s = np.sort(instance.workload.gpus * instance.shortest_s)
+        allocator = placement.allocator(instance.cluster, pools)
+        self.state = State(environment, policy.knows, allocator, service_gpu_s)
         self.arrivals: list[float] = instance.workload.arrival_s.tolist()
         self.ids = instance.workload.id
         self.admitted = 0
+        self.next_arrival_s = self.arrivals[0] if self.arrivals else math.inf
+        self.next_end_s = math.inf
         self.decisions = 0
         self.idle_wakes = 0
 
@@ -170,10 +179,8 @@ class Engine:
 
     def _await(self, wake_s: float) -> float:
         """Time of the next event [s], at the latest the one the policy asked for; infinity for none."""
-        event_s = min(self.hosts.next_end_s, wake_s)
-        if self.admitted < len(self.arrivals):
-            event_s = min(event_s, self.arrivals[self.admitted])
-        return event_s
+        self.next_end_s = self.hosts.next_end_s
+        return min(self.next_end_s, self.next_arrival_s, wake_s)
 
     def _due_s(self, event_s: float) -> float:
         """Time of the decision about an event [s]."""
@@ -181,13 +188,12 @@ class Engine:
 
     def _sense(self, now_s: float) -> None:
         """Take note of what happened until now."""
-        self._finish(now_s)
-        self._admit(now_s)
-
-    def _finish(self, now_s: float) -> None:
         hosts = self.hosts
-        while hosts.next_end_s <= now_s:
+        while self.next_end_s <= now_s:
             self._depart(*hosts.finish_next())
+            self.next_end_s = hosts.next_end_s
+        if self.next_arrival_s <= now_s:
+            self._admit(now_s)
 
     def _depart(self, job: int, end_s: float, pieces: Pieces) -> None:
         """A running job leaves its GPUs and the cluster."""
@@ -208,10 +214,13 @@ class Engine:
             self.state.goes_on(partner, *self.hosts.go_on(partner, ALONE, at_s))
 
     def _admit(self, now_s: float) -> None:
-        state, arrivals = self.state, self.arrivals
-        while self.admitted < len(arrivals) and arrivals[self.admitted] <= now_s:
-            state.admit(self.admitted)
-            self.admitted += 1
+        """Show the policy the jobs that have arrived until now."""
+        arrivals, end = self.arrivals, self.admitted
+        while end < len(arrivals) and arrivals[end] <= now_s:
+            end += 1
+        self.state.admit(self.jobs, end)
+        self.admitted = end
+        self.next_arrival_s = arrivals[end] if end < len(arrivals) else math.inf
 
     def _apply(self, decision: Decision, now_s: float) -> None:
         state, hosts = self.state, self.hosts
@@ -255,7 +264,7 @@ class Engine:
             state.amounts[job] = amounts
         given = decision.amounts or {}
         hosts.hold(given)
-        if state.sensitivity is not None:
+        if state.profiled:
             for job, pieces in decision.starts:
                 state.amounts[job] = given.get(job) or hosts.proportional(pieces)
 
@@ -265,7 +274,7 @@ class Engine:
                 f"{self.policy.name}: asks at {now_s} s to be woken at {wake_s} s, "
                 "expected a later time"
             )
-        nothing_else = not self.state.running and self.admitted == len(self.arrivals)
+        nothing_else = not self.state.running and self.next_arrival_s == math.inf
         self.idle_wakes = self.idle_wakes + 1 if nothing_else else 0
         if self.idle_wakes > _IDLE_WAKES:
             self._starved()

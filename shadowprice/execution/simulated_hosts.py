@@ -277,7 +277,9 @@ class GraphHosts(SimulatedHosts):
 
     def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
         shape = shape_of(stages for _, stages in self._where[job])
-        return one_run_s(self._iterations[job], self._times.iteration_s(self._of[job], shape))
+        number = self._of[job]
+        alpha_s = self._times.iteration_s(number, self._graph[number], shape)
+        return one_run_s(self._iterations[job], alpha_s)
 
     def _record(
         self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float

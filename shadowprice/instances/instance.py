@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,16 +12,10 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, Cluster
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.grid import (
-    MAX_TIME_S,
-    MAX_TOTAL_S,
-    TICK_S,
-    TICKS_PER_S,
-    ceil_time,
-    up_to_grid,
-)
+from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, TICKS_PER_S, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+from shadowprice.instances.speeds.sharing import PairRates, SharedRuns
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 
 
@@ -231,58 +223,23 @@ class Instance:
             Infinity where the two cannot share: unequal gangs, a job with itself, no measured
             rate or a rate of 0 for either, or a type on which one of them cannot run alone.
         """
-        one, other, kind = np.broadcast_arrays(job, partner, gpu_type)
-        rates, row = self._pair_rates
-        mine, theirs = rates[kind, row[one], row[other]], rates[kind, row[other], row[one]]
-        able = (mine > 0) & (theirs > 0) & (one != other)
-        able &= self.workload.gpus[one] == self.workload.gpus[other]
-        able &= np.isfinite(self.processing_s[one, kind] + self.processing_s[other, kind])
-        times: NDArray[np.float64] = np.full(one.shape, np.inf)
-        with np.errstate(over="ignore"):
-            times[able] = up_to_grid(self.workload.work[one][able] / mine[able])
-        return np.where(times <= MAX_TIME_S, np.maximum(times, TICK_S), np.inf)
+        return self.shared_runs.run_s(job, partner, gpu_type)
 
     def shared_s(self, job: int, partner: int, gpu_type: int) -> float:
         """One entry of :meth:`shared_processing_s`, faster than an array of one."""
-        rates, row, gpus, work, alone = self._pair_lists
-        mine = rates[gpu_type][row[job]][row[partner]]
-        theirs = rates[gpu_type][row[partner]][row[job]]
-        if not (mine > 0 and theirs > 0 and gpus[job] == gpus[partner] and job != partner):
-            return math.inf
-        if math.inf in (alone[job][gpu_type], alone[partner][gpu_type]):
-            return math.inf
-        time_s = work[job] / mine
-        # The limit itself is allowed, as in the array.
-        return max(ceil_time(time_s) if time_s != MAX_TIME_S else time_s, TICK_S)
+        return self.shared_runs.one_run_s(job, partner, gpu_type)
 
     @cached_property
-    def _pair_lists(self) -> tuple[Any, list[int], list[int], list[float], list[list[float]]]:
-        rates, row = self._pair_rates
-        jobs = self.workload
-        lists = row.tolist(), jobs.gpus.tolist(), jobs.work.tolist()
-        return rates.tolist(), *lists, self.processing_s.tolist()
+    def shared_runs(self) -> SharedRuns:
+        """Run times of jobs that share GPUs."""
+        jobs, rates = self.workload, self.pair_rates
+        kind = rates.rows(jobs.model, jobs.gpus)
+        return SharedRuns(rates, kind, jobs.gpus, jobs.work, self.processing_s)
 
     @cached_property
-    def _pair_rates(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Rates [1/s] by (type, kind, kind of the partner), and the kind of every job.
-
-        The first kind's rate is given; kind 0 stands for all that never share.
-        """
-        jobs: list[Kind] = list(
-            zip(self.workload.model.tolist(), self.workload.gpus.tolist(), strict=True)
-        )
-        pairs = {} if self.together is None else self.together.together
-        type_row = {name: row for row, name in enumerate(self.cluster.gpu_types)}
-        known = set(jobs) & {kind for _, *both in pairs for kind in both}
-        kind_row = {kind: row for row, kind in enumerate(sorted(known), start=1)}
-        rates = np.zeros((len(type_row), len(kind_row) + 1, len(kind_row) + 1))
-        # What was measured in the order given comes last and prevails.
-        for swap in (True, False):
-            for (gpu_type, first, second), both in pairs.items():
-                one, other = (second, first) if swap else (first, second)
-                if gpu_type in type_row and one in kind_row and other in kind_row:
-                    rates[type_row[gpu_type], kind_row[one], kind_row[other]] = both[swap]
-        return rates, np.array([kind_row.get(kind, 0) for kind in jobs], dtype=np.int64)
+    def pair_rates(self) -> PairRates:
+        """Rates of kinds that share GPUs, on the cluster's types."""
+        return PairRates.of(self.together, self.cluster.gpu_types)
 
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
@@ -340,21 +297,7 @@ def pool_throughput(instance: Instance, jobs: NDArray[np.int64]) -> NDArray[np.f
 
 def sharing_pairs(instance: Instance, jobs: NDArray[np.int64]) -> Pairs:
     """All pairs of these jobs that may share GPUs of some pool, by position among them; O(jobs^2)."""
-    if instance.together is None:
-        return Pairs.none(len(instance.pools.names))
-    gpus = instance.workload.gpus[jobs]
-    first, second = np.triu_indices(len(jobs), 1)
-    equal = gpus[first] == gpus[second]
-    first, second = first[equal], second[equal]
-    rates = [_shared(instance, jobs[a], jobs[b]) for a, b in ((first, second), (second, first))]
-    some = np.asarray((rates[0] > 0).any(axis=1))
-    return Pairs(first[some], second[some], rates[0][some], rates[1][some])
-
-
-def _shared(
-    instance: Instance, job: NDArray[np.int64], partner: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Work a second of jobs beside partners on each pool, shape (pairs, pools)."""
-    pools = np.arange(len(instance.pools.names))
-    times = instance.shared_processing_s(job[:, None], partner[:, None], pools[None, :])
-    return np.asarray(instance.workload.work[job][:, None] / times)
+    pools = len(instance.pools.names)
+    return (
+        Pairs.none(pools) if instance.together is None else instance.shared_runs.pairs(jobs, pools)
+    )

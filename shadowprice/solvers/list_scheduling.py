@@ -10,9 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import JobColumns
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, State
 
 Priority = Callable[[JobColumns], NDArray[np.int64]]
 """Positions in the live columns, highest priority first."""
@@ -25,9 +23,9 @@ def serve_in_order(state: State, priority: Priority) -> Decision:
     live jobs, O(waiting) when everything fits.
     """
     if state.everything_fits:
-        return state.decision().start_all()
+        return Decision(state).start_all()
     if not state.waiting:
-        return state.decision()
+        return Decision(state)
     live = state.live()
     return run_exactly(state, live, priority(live))
 
@@ -39,7 +37,7 @@ def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Dec
         chosen = choose_by_count(live.gpus[order], state.total_gpus)
     else:
         chosen = choose_by_pool(state, jobs.tolist())
-    decision = state.decision()
+    decision = Decision(state)
     stopped = jobs[running & ~chosen].tolist()
     for job in stopped:
         decision.stop(job)

@@ -1,22 +1,23 @@
-"""The protocol of an online scheduling policy: one method, ``decide``."""
+"""All that the author of a policy reads: the protocol, the decision, and the state it is about.
+
+A policy is one method, ``decide``, which is given a :class:`State` and returns a :class:`Decision`.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
+import math
+from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Protocol, runtime_checkable
 
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.state import State
+from shadowprice.errors import InputError, PolicyError
+from shadowprice.instances.graphs.job_graph import StageMapping
+from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.speeds.sensitivity import Amounts
+from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.state import JobColumns, Knowledge, State
 
-
-class Knowledge(StrEnum):
-    """Knowledge of a policy beyond the past. Reading anything undeclared is an error."""
-
-    DURATION = "duration"
-    """The processing time of every job that has arrived (a clairvoyant policy)."""
-
-    DISTRIBUTION = "distribution"
-    """The distribution of service over the workload, without knowing whose is which."""
+__all__ = ["Decision", "JobColumns", "Knowledge", "Policy", "State"]
 
 
 @runtime_checkable
@@ -42,3 +43,263 @@ class Policy(Protocol):
 
     def decide(self, state: State) -> Decision:
         """Say which jobs start and stop now, and optionally when to ask again."""
+
+
+class Decision:
+    """A decision under construction; GPUs are reserved as it is written, nothing runs yet.
+
+    A new one is empty: nothing starts, nothing stops.
+
+    Parameters
+    ----------
+    state : State
+        What it is about.
+
+    Attributes
+    ----------
+    starts : list of (int, pieces)
+        Jobs to start and the nodes they were given.
+    stops : list of int
+        Running jobs to preempt.
+    partners : dict of int to int, or None
+        Jobs whose sharing was touched and their partners from now on, -1 for nobody; None if
+        none was.
+    mappings : dict of int to mapping, or None
+        Where the replicas of jobs to start are, for those that were given with one; None if none
+        was.
+    amounts, adjusted : dict of int to amounts, or None
+        CPUs and memory [GB] on each of their nodes of jobs to start, and of jobs that go on with
+        others than before; None if none was given.
+    wake_s : float
+        Time [s] at which the policy wants to decide again although nothing happened.
+    """
+
+    __slots__ = (
+        "_allocator",
+        "_placed",
+        "_state",
+        "adjusted",
+        "amounts",
+        "mappings",
+        "partners",
+        "starts",
+        "stops",
+        "wake_s",
+    )
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._allocator = state.allocator
+        self.starts: list[tuple[int, Pieces]] = []
+        self.stops: list[int] = []
+        self.partners: dict[int, int] | None = None
+        self.mappings: dict[int, StageMapping] | None = None
+        self.amounts: dict[int, Amounts] | None = None
+        self.adjusted: dict[int, Amounts] | None = None
+        self._placed: dict[int, Pieces] | None = None
+        self.wake_s = math.inf
+
+    @property
+    def free_gpus(self) -> int:
+        """GPUs neither held nor reserved."""
+        return self._allocator.free_gpus
+
+    def start(self, job: int) -> bool:
+        """Reserve GPUs for a waiting job; False, and no change, if its gang does not fit now."""
+        pieces = self._take(job, self._pools_of(job))
+        if pieces is None:
+            return False
+        self.starts.append((job, pieces))
+        return True
+
+    def start_on(self, job: int, pool: int) -> bool:
+        """Reserve GPUs of one pool (GPU type) for a waiting job.
+
+        False, and no change, if its gang does not fit there now or can never run there.
+        """
+        if pool not in self._pools_of(job):
+            return False
+        pieces = self._take(job, (pool,))
+        if pieces is None:
+            return False
+        self.starts.append((job, pieces))
+        return True
+
+    def start_at(self, job: int, pieces: Pieces, amounts: Amounts | None = None) -> bool:
+        """Reserve exactly these GPUs for a waiting job, of several types or more than its gang if need be.
+
+        That the job can use them is for the engine and the verifier to say.
+
+        Parameters
+        ----------
+        amounts : tuple of (float, float), optional
+            CPUs and memory [GB] on each of these nodes, where jobs have profiles of them;
+            GPU-proportional if not given.
+
+        Returns
+        -------
+        bool
+            False, and no change, if they are not all free.
+        """
+        if not self._allocator.take_again(pieces):
+            return False
+        self.starts.append((job, pieces))
+        if amounts is not None:
+            if self.amounts is None:
+                self.amounts = {}
+            self.amounts[job] = amounts
+        return True
+
+    def adjust(self, job: int, amounts: Amounts) -> None:
+        """Let a running job go on with other CPUs and memory, at no charge.
+
+        Raises
+        ------
+        PolicyError
+            If it does not run, or has not as many nodes.
+        """
+        pieces = None if job in self.stops else self._state.running.get(job)
+        if pieces is None or len(pieces) != len(amounts) or not self._state.profiled:
+            raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
+        if self.adjusted is None:
+            self.adjusted = {}
+        self.adjusted[job] = amounts
+
+    def start_mapped(self, job: int, mapping: StageMapping) -> bool:
+        """Reserve exactly these GPUs for the replicas of a waiting job with a graph.
+
+        Its run then takes as long as this mapping makes its iterations. A job with a graph that is
+        started in another way has its stages in order on the GPUs it was given.
+
+        Returns
+        -------
+        bool
+            False, and no change, if they are not all free.
+
+        Raises
+        ------
+        PolicyError
+            If the instance has no graphs, or it is no mapping of the job's replicas.
+        """
+        mapping, pieces = self._checked(job, mapping)
+        if not self._allocator.take_again(pieces):
+            return False
+        self.starts.append((job, pieces))
+        if self.mappings is None:
+            self.mappings = {}
+        self.mappings[job] = mapping
+        return True
+
+    def join(self, job: int, partner: int) -> bool:
+        """Let a waiting job share the GPUs of a job that runs or was just started.
+
+        Joining is free for the partner; the job pays for its own start or restart. When one of
+        the two ends or stops, the other goes on alone on the same GPUs.
+
+        Returns
+        -------
+        bool
+            False, and no change, if the two cannot share there, or the partner has one already.
+
+        Raises
+        ------
+        PolicyError
+            If the partner holds no GPUs.
+        """
+        state = self._state
+        pieces = self._pieces_of(partner)
+        if pieces is None:
+            raise PolicyError(f"job {job} joins job {partner}, which holds no GPUs")
+        if self.partner_of(partner) is not None or not state.can_share(job, partner, pieces):
+            return False
+        self.starts.append((job, pieces))
+        self._touch({job: partner, partner: job})
+        return True
+
+    def partner_of(self, job: int) -> int | None:
+        """Job that shares its GPUs with this one after the decision so far."""
+        if self.partners is None or job not in self.partners:
+            return self._state.partner_of.get(job)
+        partner = self.partners[job]
+        return None if partner == ALONE else partner
+
+    def stop(self, job: int) -> None:
+        """Preempt a running job; its GPUs are free for the starts that follow, if not shared."""
+        pieces = self._state.running.get(job)
+        if pieces is None:
+            raise PolicyError(f"job {job} is stopped, but does not run")
+        partner = self.partner_of(job)
+        if partner is None:
+            self._allocator.give_back(pieces)
+        else:
+            self._touch({job: ALONE, partner: ALONE})
+        self.stops.append(job)
+
+    def resume_in_place(self, job: int) -> bool:
+        """Take a stop back if the very same GPUs are still free, or its partner is still alone."""
+        state = self._state
+        partner = state.partner_of.get(job)
+        if partner is not None and partner not in self.stops:
+            if self.partner_of(partner) is not None:
+                return False
+            self._touch({job: partner, partner: job})
+        elif not self._allocator.take_again(state.running[job]):
+            return False
+        self.stops.remove(job)
+        return True
+
+    def start_all(self) -> Decision:
+        """Start every waiting job that fits, in the order they wait."""
+        for job in self._state.waiting:
+            self.start(job)
+        return self
+
+    def wake_at(self, time_s: float) -> None:
+        """Ask to decide again at this time, at the latest."""
+        self.wake_s = min(self.wake_s, time_s)
+
+    def _pools_of(self, job: int) -> Sequence[int]:
+        try:
+            return self._state.pools[job]
+        except IndexError:
+            self._state.require_arrived(job)
+            raise
+
+    def _take(self, job: int, pools: Sequence[int]) -> Pieces | None:
+        state = self._state
+        if state.by_job is None:
+            return self._allocator.take(state.gang[job], pools)
+        return state.by_job.take_for(job, state.gang[job], pools)
+
+    def _checked(self, job: int, mapping: StageMapping) -> tuple[StageMapping, Pieces]:
+        """A mapping of a job's replicas, and its GPUs."""
+        state = self._state
+        try:
+            mapping = tuple((index(node), tuple(stages)) for node, stages in mapping)
+            state.iteration_s(job, mapping)
+        except (InputError, TypeError, ValueError) as error:
+            raise PolicyError(f"job {job} is started with a wrong mapping: {error}") from error
+        pieces = tuple((node, sum(stages)) for node, stages in mapping)
+        nodes = {node for node, gpus in pieces if gpus and 0 <= node < state.nodes}
+        if len(nodes) < len(pieces):
+            raise PolicyError(
+                f"job {job} is started with a wrong mapping: on nodes and GPUs {pieces}, expected "
+                f"different nodes of 0 to {state.nodes - 1} with at least one replica each"
+            )
+        return mapping, pieces
+
+    def _touch(self, partners: Mapping[int, int]) -> None:
+        # Most decisions touch nothing and are spared a dictionary of their own.
+        if self.partners is None:
+            self.partners = {}
+        self.partners.update(partners)
+
+    def _pieces_of(self, job: int) -> Pieces | None:
+        """GPUs that a job holds after the decision so far; O(1) on average."""
+        if self._placed is None:
+            self._placed = {}
+        for started, pieces in self.starts[len(self._placed) :]:
+            self._placed[started] = pieces
+        if job in self._placed:
+            return self._placed[job]
+        return None if job in self.stops else self._state.running.get(job)

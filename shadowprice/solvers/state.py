@@ -3,38 +3,244 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection
+from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
-from shadowprice.instances.graphs.workload_graphs import JobGraphs, shape_of
-from shadowprice.instances.instance import Instance, Pools
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import JobColumns
+from shadowprice.instances.graphs.workload_graphs import shape_of
+from shadowprice.instances.grid import TICK_S
+from shadowprice.instances.instance import Pools
+from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Amounts, proportional_share
+from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
 
-if TYPE_CHECKING:
-    from shadowprice.solvers.policy import Knowledge
+Notes = TypeVar("Notes")
+
+
+class Knowledge(StrEnum):
+    """Knowledge of a policy beyond the past. Reading anything undeclared is an error."""
+
+    DURATION = "duration"
+    """The processing time of every job that has arrived (a clairvoyant policy)."""
+
+    DISTRIBUTION = "distribution"
+    """The distribution of service over the workload, without knowing whose is which."""
+
+
+class JobColumns:
+    """Columns over some jobs that have arrived, all of shape (jobs,) and in the order of :attr:`jobs`.
+
+    Attributes
+    ----------
+    jobs : ndarray of int
+        Numbers of the jobs, in order of arrival from 0.
+    """
+
+    __slots__ = ("_state", "_table", "jobs")
+
+    def __init__(self, state: State, table: JobTable, jobs: NDArray[np.int64]) -> None:
+        self._state = state
+        self._table = table
+        self.jobs = jobs
+
+    @property
+    def gpus(self) -> NDArray[np.int64]:
+        """Gang sizes [GPUs]."""
+        return self._table.counts("gpus")[self.jobs]
+
+    @property
+    def arrival_s(self) -> NDArray[np.float64]:
+        """Arrival times [s]."""
+        return self._table.column("arrival_s")[self.jobs]
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """Weights."""
+        return self._table.column("weight")[self.jobs]
+
+    @property
+    def deadline_s(self) -> NDArray[np.float64]:
+        """Deadlines [s], infinity for none."""
+        return self._table.column("deadline_s")[self.jobs]
+
+    @property
+    def id(self) -> NDArray[np.object_]:
+        """Names, unique."""
+        return self._table.text("id", self.jobs.tolist())
+
+    @property
+    def tenant(self) -> NDArray[np.object_]:
+        """Owners, empty where unknown."""
+        return self._table.text("tenant", self.jobs.tolist())
+
+    @property
+    def model(self) -> NDArray[np.object_]:
+        """Kinds of model, empty where unknown."""
+        return self._table.text("model", self.jobs.tolist())
+
+    @property
+    def group(self) -> NDArray[np.object_]:
+        """Groups of jobs that run the same program on the same inputs, empty where unknown."""
+        return self._table.text("group", self.jobs.tolist())
+
+    @property
+    def name(self) -> NDArray[np.object_]:
+        """Names under which jobs were submitted, which may recur; empty where unknown."""
+        return self._table.text("name", self.jobs.tolist())
+
+    @property
+    def throughput(self) -> NDArray[np.float64]:
+        """Work a second of the whole gang on each pool, 0 where it cannot run; shape (jobs, pools).
+
+        With job graphs, iterations a second at alpha_min.
+        """
+        environment = self._state.environment
+        if environment.network is not None:
+            # Not from run times, which tell how much work there is when rounded to the grid.
+            return np.asarray(1.0 / np.maximum(self.alpha_min_s, TICK_S)[:, None])
+        if not environment.typed:
+            return np.ones((len(self.jobs), 1))
+        return self._table.column("throughput")[self.jobs]
+
+    @property
+    def alpha_min_s(self) -> NDArray[np.float64]:
+        """Time of an iteration under the best mapping [s]; of jobs with graphs."""
+        return self._table.column("alpha_min_s")[self.jobs]
+
+    @property
+    def alpha_max_s(self) -> NDArray[np.float64]:
+        """Time of an iteration under the worst mapping [s]; of jobs with graphs."""
+        return self._table.column("alpha_max_s")[self.jobs]
+
+    @property
+    def sharing_pairs(self) -> Pairs:
+        """Pairs of these jobs that may share GPUs, by position among them; O(jobs^2)."""
+        environment = self._state.environment
+        pools, rates = len(environment.pools.names), environment.pair_rates
+        if rates is None:
+            return Pairs.none(pools)
+        return self._table.shared_runs(rates).pairs(self.jobs, pools)
+
+    @property
+    def work(self) -> NDArray[np.float64]:
+        """Whole work, in the workload's units; needs ``duration``."""
+        self._state.require(Knowledge.DURATION)
+        return self._table.column("work")[self.jobs]
+
+    @property
+    def remaining_work(self) -> NDArray[np.float64]:
+        """Work left, in the workload's units; needs ``duration``."""
+        environment = self._state.environment
+        if not environment.typed and environment.network is None:
+            return self.remaining_s
+        share = self.remaining_s / self._table.column("shortest_s")[self.jobs]
+        return np.asarray(share * self._table.column("work")[self.jobs])
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Running now, one flag a job."""
+        return self._table.column("rate")[self.jobs] > 0
+
+    @property
+    def rate(self) -> NDArray[np.float64]:
+        """Work a second of every job as it runs now, overheads left aside, 0 if it does not run.
+
+        What a progress report tells: beside a partner, on its GPUs, with its CPUs and memory.
+        """
+        table, jobs = self._table, self.jobs
+        fastest = table.column("work")[jobs] / table.column("shortest_s")[jobs]
+        return np.asarray(table.column("rate")[jobs] * fastest)
+
+    @property
+    def attained_s(self) -> NDArray[np.float64]:
+        """Time [s] the job has run so far, without overheads."""
+        attained: NDArray[np.float64] = (
+            self._table.column("attained_s")[self.jobs] + self._ran_s() * self.running
+        )
+        return attained
+
+    @property
+    def first_start_s(self) -> NDArray[np.float64]:
+        """Time [s] of the first start, infinity before it."""
+        return self._table.column("first_start_s")[self.jobs]
+
+    @property
+    def waited_s(self) -> NDArray[np.float64]:
+        """Time [s] since the job last stopped or arrived; 0 while it runs."""
+        since_s = self._table.column("waiting_since_s")[self.jobs]
+        return np.where(self.running, 0.0, self._state.now_s - since_s)
+
+    @property
+    def remaining_s(self) -> NDArray[np.float64]:
+        """Run time [s] left on the fastest GPU type, at alpha_min of a graph; needs ``duration``."""
+        self._state.require(Knowledge.DURATION)
+        left: NDArray[np.float64] = (
+            self._table.column("left_s")[self.jobs]
+            - self._table.column("rate")[self.jobs] * self._ran_s()
+        )
+        return left
+
+    @property
+    def owed_s(self) -> NDArray[np.float64]:
+        """Overhead [s] the job still has to pay: for a waiting job when it resumes, else in this run."""
+        unpaid = np.maximum(
+            self._table.column("progress_from_s")[self.jobs] - self._state.now_s, 0.0
+        )
+        return np.where(self.running, unpaid, self._table.column("owed_s")[self.jobs])
+
+    @property
+    def processing_s(self) -> NDArray[np.float64]:
+        """Whole run time [s] on the fastest GPU type, at alpha_min of a graph; needs ``duration``."""
+        self._state.require(Knowledge.DURATION)
+        return self._table.column("shortest_s")[self.jobs]
+
+    def _ran_s(self) -> NDArray[np.float64]:
+        """Time since progress began in the current run; meaningless for jobs that do not run."""
+        return np.maximum(self._state.now_s - self._table.column("progress_from_s")[self.jobs], 0.0)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
 
 
 class State:
     """The cluster at one moment; kept by the engine, read by policies.
 
+    It holds what is known at the start and the jobs that have arrived, and nothing else: the engine
+    copies the rows of a job when it arrives. Jobs are numbered in order of arrival.
+
+    Parameters
+    ----------
+    environment : Environment
+        What is known at the start.
+    knows : collection of Knowledge
+        What the policy has declared.
+    allocator : Allocator
+        Of the cluster, with all GPUs free.
+    service_gpu_s : ndarray, optional
+        Services of all jobs, sorted [GPU-s]; for policies that have declared to know them.
+
     Attributes
     ----------
+    environment : Environment
+        What is known at the start.
     now_s : float
         Current time [s].
+    gang : list of int
+        Gang sizes of the jobs that have arrived [GPUs].
+    pools : list of tuple of int
+        Pools of GPUs each of them may use, fastest first.
     waiting : OrderedDict of int
-        Rows of the jobs that have arrived and do not run, in the order they began to wait.
+        Jobs that have arrived and do not run, in the order they began to wait.
     running : dict of int to pieces
-        Rows of the running jobs and the nodes they hold.
+        Running jobs and the nodes they hold.
     partner_of : dict of int to int
         For each running job that shares its GPUs, the job it shares them with.
     amounts : dict of int to amounts
@@ -45,32 +251,23 @@ class State:
         Free GPUs, and where the next gang would go.
     by_job : JobAllocator or None
         The same if it treats jobs differently.
-    memory : dict
-        A policy's own notes from one decision to the next; empty at the start of a run.
     arrived, finished : list of int
-        Rows of the jobs that arrived or finished since the last decision.
+        Jobs that arrived or finished since the last decision.
     """
 
     __slots__ = (
-        "_attained_s",
-        "_first_start_s",
-        "_gpus",
-        "_instance",
+        "_jobs",
         "_knows",
-        "_left_s",
         "_live",
-        "_owed_s",
-        "_progress_from_s",
-        "_rate",
-        "_type_of_node",
-        "_waiting_since_s",
+        "_notes",
+        "_service_gpu_s",
         "allocator",
         "amounts",
         "arrived",
         "by_job",
+        "environment",
         "finished",
         "gang",
-        "memory",
         "now_s",
         "one_pool",
         "partner_of",
@@ -81,24 +278,21 @@ class State:
     )
 
     def __init__(
-        self, instance: Instance, knows: Collection[Knowledge], allocator: Allocator
+        self,
+        environment: Environment,
+        knows: Collection[Knowledge],
+        allocator: Allocator,
+        service_gpu_s: NDArray[np.float64] | None = None,
     ) -> None:
-        n = len(instance.workload)
-        self._instance = instance
+        self.environment = environment
         self._knows = frozenset(knows)
-        self._gpus = instance.workload.gpus
-        self._type_of_node: list[int] = instance.cluster.type_of_node.tolist()
-        self._left_s = instance.shortest_s.copy()
-        self._attained_s = np.zeros(n)
-        self._owed_s = np.zeros(n)
-        self._rate = np.zeros(n)
-        self._progress_from_s = np.zeros(n)
-        self._first_start_s = np.full(n, np.inf)
-        self._waiting_since_s = instance.workload.arrival_s.copy()
+        self._service_gpu_s = service_gpu_s
+        self._jobs = JobTable(environment)
         self._live: dict[int, None] = {}
-        self.gang: list[int] = self._gpus.tolist()
-        self.one_pool = instance.workload.throughput is None or len(instance.pools.names) == 1
-        self.pools = instance_pools(instance)
+        self._notes: dict[type, object] = {}
+        self.gang = self._jobs.gang
+        self.pools = self._jobs.pools
+        self.one_pool = len(environment.pools.names) == 1
         self.allocator = allocator
         self.by_job = allocator if isinstance(allocator, JobAllocator) else None
         self.now_s = 0.0
@@ -109,31 +303,90 @@ class State:
         self.amounts: dict[int, Amounts] = {}
         self.arrived: list[int] = []
         self.finished: list[int] = []
-        self.memory: dict[str, Any] = {}
 
-    def decision(self) -> Decision:
-        """An empty decision about this state: nothing starts, nothing stops."""
-        return Decision(self)
+    # What is known at the start.
 
     @property
     def total_gpus(self) -> int:
         """GPUs of the cluster."""
-        return self._instance.cluster.total_gpus
+        return self.environment.cluster.total_gpus
 
     @property
     def nodes(self) -> int:
         """Nodes of the cluster."""
-        return len(self._type_of_node)
-
-    @property
-    def jobs_total(self) -> int:
-        """Jobs of the workload, those that have not arrived included."""
-        return len(self.gang)
+        return len(self.environment.cluster.nodes)
 
     @property
     def pools_of_gpus(self) -> Pools:
         """Pools of GPUs that are alike to the jobs: names, GPUs, prices."""
-        return self._instance.pools
+        return self.environment.pools
+
+    @property
+    def share_per_gpu(self) -> tuple[float, float]:
+        """CPUs and memory [GB] for each GPU when both are divided by GPUs."""
+        return proportional_share(self.environment.cluster)
+
+    @property
+    def sharing(self) -> bool:
+        """True if any jobs may share GPUs."""
+        return self.environment.pair_rates is not None
+
+    @property
+    def profiled(self) -> bool:
+        """True if jobs have profiles by CPUs and memory, which are then handed out beside GPUs."""
+        return self.environment.profiled
+
+    @property
+    def mapped(self) -> bool:
+        """True if jobs have graphs, whose replicas are mapped to nodes."""
+        return self.environment.network is not None
+
+    @property
+    def network(self) -> Network:
+        """Bandwidths that the iterations of job graphs depend on.
+
+        Raises
+        ------
+        PolicyError
+            If jobs have no graphs.
+        """
+        if self.environment.network is None:
+            raise _no_graphs()
+        return self.environment.network
+
+    def service_gpu_s(self) -> NDArray[np.float64]:
+        """Total services gpus x processing time [GPU-s] of the workload, sorted; needs ``distribution``."""
+        self.require(Knowledge.DISTRIBUTION)
+        assert self._service_gpu_s is not None
+        return self._service_gpu_s
+
+    def require(self, knowledge: Knowledge) -> None:
+        """Raise :class:`PolicyError` unless the policy has declared this knowledge."""
+        if knowledge not in self._knows:
+            declared = ", ".join(sorted(self._knows)) or "nothing"
+            raise PolicyError(
+                f"the policy reads {str(knowledge)!r}, but declares that it knows {declared}"
+            )
+
+    # What a policy remembers.
+
+    def notes(self, kind: type[Notes], make: Callable[[], Notes] | None = None) -> Notes:
+        """What the policy keeps from one decision to the next: one object of a class, for one run.
+
+        Parameters
+        ----------
+        kind : type
+            Class of the notes, usually a dataclass in the policy's file.
+        make : callable, optional
+            Makes them at the run's first decision; the class itself if not given.
+        """
+        found = self._notes.get(kind)
+        if found is None:
+            found = self._notes[kind] = kind() if make is None else make()
+        assert isinstance(found, kind)
+        return found
+
+    # Jobs that have arrived.
 
     @property
     def everything_fits(self) -> bool:
@@ -145,40 +398,45 @@ class State:
         """True if as many GPUs are free as all waiting jobs need, though perhaps badly spread."""
         return self.one_pool and self.waiting_gpus <= self.allocator.free_gpus
 
-    @property
-    def sensitivity(self) -> Sensitivity | None:
-        """Profiles of all jobs by CPUs and memory, None where these do not matter."""
-        conditions = self._instance.conditions
-        return None if conditions is None else conditions.sensitivity
+    def free_gpus_by_node(self) -> list[int]:
+        """Free GPUs of every node, what the decision so far reserves left out; O(nodes)."""
+        return self.allocator.free_by_node()
 
-    @property
-    def conditions(self) -> Conditions | None:
-        """On what the speeds of runs depend, None if on nothing."""
-        return self._instance.conditions
+    def live(self) -> JobColumns:
+        """The jobs that have arrived and not finished, as columns; O(number of them)."""
+        live = np.fromiter(self._live, dtype=np.int64, count=len(self._live))
+        return JobColumns(self, self._jobs, live)
 
-    @property
-    def graphs(self) -> JobGraphs:
-        """The jobs' graphs.
+    def columns(self, jobs: Collection[int]) -> JobColumns:
+        """The same columns for some of the jobs that have arrived, in the order given.
 
         Raises
         ------
         PolicyError
-            If the instance has none.
+            If one of them has not arrived.
         """
-        graphs = self._instance.graphs
-        if graphs is None:
-            raise PolicyError("the policy asks for job graphs, but the instance has none")
-        return graphs
+        rows = np.fromiter(jobs, dtype=np.int64, count=len(jobs))
+        # A negative number is a very large one without its sign.
+        if len(rows) and rows.view(np.uint64).max() >= len(self.gang):
+            self.require_arrived(*rows.tolist())
+        return JobColumns(self, self._jobs, rows)
 
-    @property
-    def network(self) -> Network:
-        """Bandwidths that the iterations of job graphs depend on."""
-        return self.graphs.network
+    def completed_work(self) -> NDArray[np.float64]:
+        """Whole work of the jobs in :attr:`finished`, which everyone knows once it is done."""
+        return self._jobs.column("work")[self.finished]
 
     def graph_of(self, job: int) -> JobGraph:
-        """Stages, replicas and traffic of a job."""
-        graphs = self.graphs
-        return graphs.graph[int(graphs.of[job])]
+        """Stages, replicas and traffic of a job.
+
+        Raises
+        ------
+        PolicyError
+            If it has not arrived, or jobs have no graphs.
+        """
+        self.require_arrived(job)
+        if not self.mapped:
+            raise _no_graphs()
+        return self._jobs.graphs[job]
 
     def iteration_s(self, job: int, mapping: StageMapping) -> float:
         """alpha, the time of an iteration of a job under a mapping of its replicas [s].
@@ -190,117 +448,113 @@ class State:
         InputError
             If it is no mapping of the job's replicas; that its nodes differ is not checked.
         """
-        graphs = self.graphs
-        shape = shape_of(stages for _, stages in mapping)
-        return graphs.times.iteration_s(int(graphs.of[job]), shape)
+        graph = self.graph_of(job)
+        times, number = self.environment.times, int(self._jobs.counts("graph")[job])
+        assert times is not None
+        return times.iteration_s(number, graph, shape_of(stages for _, stages in mapping))
 
-    def free_gpus_by_node(self) -> list[int]:
-        """Free GPUs of every node, what the decision so far reserves left out; O(nodes)."""
-        return self.allocator.free_by_node()
+    def profile_of(self, job: int) -> Profile:
+        """Speed of a job by CPUs and memory, where jobs have such profiles."""
+        self.require_arrived(job)
+        return self._jobs.profiles[job]
 
-    def live(self) -> JobColumns:
-        """The jobs that have arrived and not finished, as columns; O(number of them)."""
-        return JobColumns(self, np.fromiter(self._live, dtype=np.int64, count=len(self._live)))
-
-    def columns(self, jobs: Collection[int]) -> JobColumns:
-        """The same columns for some of the live jobs, in the order given."""
-        return JobColumns(self, np.fromiter(jobs, dtype=np.int64, count=len(jobs)))
-
-    def admit(self, job: int) -> None:
-        """Engine: a job arrives."""
-        self._live[job] = None
-        self.waiting[job] = None
-        self.waiting_gpus += self.gang[job]
-        self.arrived.append(job)
-
-    def readmit(self, job: int, left_s: float) -> None:
-        """Engine: a job that had to leave before its end arrives again with so much work left."""
-        self._left_s[job] = left_s
-        self._waiting_since_s[job] = self.now_s
-        self.admit(job)
-        # Columns are in order of the jobs, whoever comes back.
-        self._live = dict.fromkeys(sorted(self._live))
-
-    def learn(self, instance: Instance) -> None:
-        """Engine: the same jobs with better estimates of their throughputs."""
-        self._left_s *= instance.shortest_s / self._instance.shortest_s
-        self._instance = instance
-        self.pools = instance_pools(instance)
-
-    @property
-    def sharing(self) -> bool:
-        """True if any jobs may share GPUs."""
-        return self._instance.together is not None
+    def widest(self, job: int) -> int:
+        """Most GPUs that a job may hold: its gang, unless it has opted in for more."""
+        self.require_arrived(job)
+        return int(self._jobs.counts("widest")[job]) if self.environment.elastic else self.gang[job]
 
     def can_share(self, job: int, partner: int, pieces: Pieces) -> bool:
         """True if two jobs of equal gang have rates for running together on these nodes."""
-        instance = self._instance
-        if instance.together is None:
+        self.require_arrived(job, partner)
+        rates = self.environment.pair_rates
+        if rates is None:
             return False
-        types = {self._type_of_node[node] for node, _ in pieces}
-        return all(instance.shared_s(job, partner, kind) != np.inf for kind in types)
+        shared = self._jobs.shared_runs(rates)
+        type_of_node = self.environment.cluster.type_of_node
+        types = {int(type_of_node[node]) for node, _ in pieces}
+        return all(shared.can_share(job, partner, gpu_type) for gpu_type in types)
+
+    def require_arrived(self, *jobs: int) -> None:
+        """Raise :class:`PolicyError` if one of these jobs has not arrived."""
+        known = len(self.gang)
+        for job in jobs:
+            if not 0 <= job < known:
+                arrived = f"only jobs 0 to {known - 1} have" if known else "none has"
+                raise PolicyError(
+                    f"the policy asks for job {job} at {self.now_s} s, but {arrived} arrived"
+                )
+
+    # The engine's side.
+
+    def admit(self, jobs: JobTable, end: int) -> None:
+        """Engine: the jobs up to this row arrive, exclusively; theirs are copied, and no others."""
+        gang, live, waiting, arrived = self.gang, self._live, self.waiting, self.arrived
+        first = len(gang)
+        self._jobs.extend(jobs, end)
+        for job in range(first, end):
+            live[job] = waiting[job] = None
+            self.waiting_gpus += gang[job]
+            arrived.append(job)
+
+    def readmit(self, job: int, left_s: float) -> None:
+        """Engine: a job that had to leave before its end arrives again with so much work left."""
+        self._jobs.left_s[job] = left_s
+        self._jobs.waiting_since_s[job] = self.now_s
+        self.waiting[job] = None
+        self.waiting_gpus += self.gang[job]
+        self.arrived.append(job)
+        # Columns are in order of the jobs, whoever comes back.
+        self._live = dict.fromkeys(sorted((*self._live, job)))
+
+    def learn(self, environment: Environment, jobs: JobTable) -> None:
+        """Engine: better estimates of the throughputs of the same jobs."""
+        self.environment = environment
+        self._jobs.relearn(jobs)
 
     def forget(self, job: int, end_s: float) -> None:
         """Engine: a job has finished at this time; what it attained can still be read."""
+        jobs = self._jobs
         del self._live[job]
-        self._attained_s[job] += max(end_s - self._progress_from_s[job], 0.0)
-        self._rate[job] = 0.0
+        jobs.attained_s[job] += max(end_s - jobs.progress_from_s[job], 0.0)
+        jobs.rate[job] = 0.0
         if self.amounts:
             self.amounts.pop(job, None)
 
     def started(self, job: int, pieces: Pieces, progress_from_s: float, rate: float) -> None:
         """Engine: a waiting job runs on these nodes and makes progress from then on."""
+        jobs = self._jobs
         del self.waiting[job]
         self.waiting_gpus -= self.gang[job]
         self.running[job] = pieces
-        self._progress_from_s[job] = progress_from_s
-        self._rate[job] = rate
-        if self._first_start_s[job] == np.inf:
-            self._first_start_s[job] = self.now_s
+        jobs.progress_from_s[job] = progress_from_s
+        jobs.rate[job] = rate
+        if jobs.first_start_s[job] == np.inf:
+            jobs.first_start_s[job] = self.now_s
 
     def stopped(self, job: int, ran_s: float, left_s: float, owed_s: float) -> None:
         """Engine: a running job was preempted after making progress for ``ran_s``."""
+        jobs = self._jobs
         del self.running[job]
         if self.amounts:
             self.amounts.pop(job, None)
         self.waiting[job] = None
         self.waiting_gpus += self.gang[job]
-        self._rate[job] = 0.0
-        self._attained_s[job] += ran_s
-        self._left_s[job] = left_s
-        self._owed_s[job] = owed_s
-        self._waiting_since_s[job] = self.now_s
+        jobs.rate[job] = 0.0
+        jobs.attained_s[job] += ran_s
+        jobs.left_s[job] = left_s
+        jobs.owed_s[job] = owed_s
+        jobs.waiting_since_s[job] = self.now_s
 
     def goes_on(
         self, job: int, ran_s: float, left_s: float, progress_from_s: float, rate: float
     ) -> None:
         """Engine: a running job got other conditions after making progress for ``ran_s``."""
-        self._attained_s[job] += ran_s
-        self._left_s[job] = left_s
-        self._progress_from_s[job] = progress_from_s
-        self._rate[job] = rate
-
-    def require(self, knowledge: str) -> None:
-        """Raise :class:`PolicyError` unless the policy has declared this knowledge."""
-        if knowledge not in self._knows:
-            declared = ", ".join(sorted(self._knows)) or "nothing"
-            raise PolicyError(
-                f"the policy reads {knowledge!r}, but declares that it knows {declared}"
-            )
-
-    def service_gpu_s(self) -> NDArray[np.float64]:
-        """Total services gpus x processing time [GPU-s] of the workload, sorted; needs ``distribution``."""
-        self.require("distribution")
-        return np.sort(self._gpus * self._instance.shortest_s)
+        jobs = self._jobs
+        jobs.attained_s[job] += ran_s
+        jobs.left_s[job] = left_s
+        jobs.progress_from_s[job] = progress_from_s
+        jobs.rate[job] = rate
 
 
-def instance_pools(instance: Instance) -> list[tuple[int, ...]]:
-    """Pools of GPUs each job may use, fastest first.
-
-    Without a throughput table all GPUs are one pool; with one, a pool is a GPU type.
-    """
-    if instance.workload.throughput is None:
-        return [(0,)] * len(instance.workload)
-    order = np.argsort(instance.processing_s, axis=1, kind="stable")
-    usable = np.isfinite(instance.processing_s).sum(axis=1)
-    return [tuple(row[:k]) for row, k in zip(order.tolist(), usable.tolist(), strict=True)]
+def _no_graphs() -> PolicyError:
+    return PolicyError("the policy asks for job graphs, but the instance has none")

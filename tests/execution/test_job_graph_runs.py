@@ -31,11 +31,9 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.offline.bounds import simple_bounds
-from shadowprice.solvers.policy import Knowledge, Policy
+from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.registry import placements, policies, policy
-from shadowprice.solvers.state import State
 from support.job_graph_runs import COSTLY, Chance, graph_instances
 
 # Those that choose GPUs only; the others place graphs themselves.
@@ -71,7 +69,7 @@ class Planned:
     preemptive: bool = True
 
     def decide(self, state: State) -> Decision:
-        decision = state.decision()
+        decision = Decision(state)
         for job, mapping in self.plan.get(state.now_s, {}).items():
             if job in state.running:
                 decision.stop(job)
@@ -397,7 +395,7 @@ def test_gpus_that_are_not_free_are_not_given() -> None:
     @dataclass(frozen=True)
     class Greedy(Planned):
         def decide(self, state: State) -> Decision:
-            decision = state.decision()
+            decision = Decision(state)
             for job in state.waiting:
                 before = state.free_gpus_by_node()
                 answers.append(decision.start_mapped(job, TOGETHER))

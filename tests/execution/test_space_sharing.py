@@ -30,11 +30,10 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.consolidated import Pack
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
+from support.states import Stops, state_of
 
 COSTLY = Overheads(start_s=1.0, restart_s=5.0, migration_s=2.0)
 MODELS = ("a", "b")
@@ -53,15 +52,14 @@ class Chance:
     preemptive: bool = True
 
     def decide(self, state: State) -> Decision:
-        memory = state.memory
-        draw: random.Random = memory.setdefault("draw", random.Random(self.seed))
-        memory.setdefault("stops", self.stops)
+        draw = state.notes(random.Random, lambda: random.Random(self.seed))
+        stops = state.notes(Stops, lambda: Stops(self.stops))
         check_state(state)
-        decision = state.decision()
+        decision = Decision(state)
         stopped = []
         for job in list(state.running):
-            if memory["stops"] and draw.random() < 0.3:
-                memory["stops"] -= 1
+            if stops.left and draw.random() < 0.3:
+                stops.left -= 1
                 decision.stop(job)
                 stopped.append(job)
         for job in list(stopped):
@@ -71,7 +69,7 @@ class Chance:
         draw.shuffle(jobs)
         for job in jobs:
             self._place(state, decision, job, draw)
-        if memory["stops"] and (state.running or decision.starts):
+        if stops.left and (state.running or decision.starts):
             decision.wake_at(state.now_s + draw.choice((0.25, 3.0)))
         return decision
 
@@ -210,7 +208,7 @@ class Pairs:
     preemptive: bool = False
 
     def decide(self, state: State) -> Decision:
-        decision = state.decision()
+        decision = Decision(state)
         for job in state.waiting:
             others = [*state.running, *(started for started, _ in decision.starts)]
             if not (self.share and any(decision.join(job, other) for other in others)):
@@ -392,10 +390,8 @@ def test_joining_is_refused_where_it_cannot_be() -> None:
         {("a", "b"): (0.5, 0.5), ("a", "a"): (0.5, 0.5), ("a", "c"): (0.5, 0.0)}, ("gpu",)
     )
     instance = Instance(Cluster.parse("1x2"), jobs, together=together)
-    state = State(instance, (), Count().allocator(instance.cluster, [0]))
-    for job in range(5):
-        state.admit(job)
-    decision = state.decision()
+    state = state_of(instance)
+    decision = Decision(state)
     with pytest.raises(PolicyError, match="job 1 joins job 0, which holds no GPUs"):
         decision.join(1, 0)
     assert not decision.start_on(0, 1)
@@ -411,8 +407,8 @@ def test_joining_is_refused_where_it_cannot_be() -> None:
     assert decision.partner_of(4) is None
     assert decision.free_gpus == 1
     nobody = Instance(instance.cluster, jobs)
-    state = State(nobody, (), Count().allocator(nobody.cluster, [0]))
-    alone = state.decision()
+    state = state_of(nobody)
+    alone = Decision(state)
     assert alone.start(0)
     assert not alone.join(1, 0)
 
@@ -422,14 +418,12 @@ def test_a_stop_of_one_of_two_is_taken_back_while_the_other_is_still_alone() -> 
     instance = Instance(
         Cluster.parse("1x1"), jobs, together=table({("a", "a"): (0.5, 0.5)}, ("gpu",))
     )
-    state = State(instance, (), Count().allocator(instance.cluster, [0]))
-    for job in range(3):
-        state.admit(job)
+    state = state_of(instance)
     assert state.allocator.take(1, (0,)) == ((0, 1),)
     for job in (0, 1):
         state.started(job, ((0, 1),), 0.0, 0.5)
     state.partner_of.update({0: 1, 1: 0})
-    decision = state.decision()
+    decision = Decision(state)
     decision.stop(0)
     assert decision.free_gpus == 0
     assert decision.resume_in_place(0)

@@ -23,9 +23,7 @@ from shadowprice.proofs.testing.battery import LAWS, Law, as_test
 from shadowprice.proofs.testing.subject import PolicyUnderTest
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.srtf import Srtf
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.policy import Knowledge, Policy
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
@@ -47,7 +45,7 @@ class Greedy:
         return list(state.waiting)
 
     def decide(self, state: State) -> Decision:
-        decision = state.decision()
+        decision = Decision(state)
         for job in self.order(state):
             decision.start(job)
         return decision
@@ -68,10 +66,17 @@ class Delayed(Greedy):
 
     def decide(self, state: State) -> Decision:
         if state.arrived or state.finished:
-            decision = state.decision()
+            decision = Decision(state)
             decision.wake_at(state.now_s + self.delay_s)
             return decision
         return super().decide(state)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A run has begun."""
+
+    noted: None
 
 
 @dataclass(frozen=True)
@@ -81,9 +86,7 @@ class Forgetful(Greedy):
     runs: list[float] = field(default_factory=list)
 
     def order(self, state: State) -> list[int]:
-        if "begun" not in state.memory:
-            state.memory["begun"] = True
-            self.runs.append(state.now_s)
+        state.notes(Begun, lambda: Begun(self.runs.append(state.now_s)))
         return list(state.waiting)[:: 1 if len(self.runs) % 2 else -1]
 
 
@@ -97,14 +100,15 @@ class Peeking(Greedy):
     """Reads durations where it should not."""
 
     def order(self, state: State) -> list[int]:
-        return sorted(state.waiting, key=lambda job: -state._left_s[job])
+        return sorted(state.waiting, key=lambda job: -state._jobs.left_s[job])
 
 
 class Prophet(Greedy):
-    """Knows how many jobs will come."""
+    """Knows how many jobs will come: no state says so, but the engine is on the stack."""
 
     def order(self, state: State) -> list[int]:
-        return list(state.waiting)[:: 1 if state.jobs_total % 2 else -1]
+        engine = sys._getframe(2).f_locals["self"]
+        return list(state.waiting)[:: 1 if len(engine.arrivals) % 2 else -1]
 
 
 BROKEN: list[tuple[str, Policy, str]] = [
@@ -120,7 +124,15 @@ BROKEN: list[tuple[str, Policy, str]] = [
     ("test_runs_every_job_once", Liar(), "it declares preemptive = False"),
     ("test_no_gpus_idle_while_a_job_that_fits_waits", Fifo(), r"laws\(..., waits=True\)"),
     ("test_a_longer_job_is_not_foreseen", Peeking(), "it declares that it knows nothing"),
-    ("test_arrivals_are_not_foreseen", Prophet(), "jobs that have not arrived do not matter"),
+    *(
+        (f"test_arrivals_are_not_foreseen{where}", Prophet(), "have not arrived do not matter")
+        for where in (
+            "",
+            "_on_gpu_types",
+            "_where_jobs_may_share_gpus",
+            "_under_conditions",
+        )
+    ),
 ]
 
 

@@ -21,12 +21,7 @@ from shadowprice.execution import simulated_hosts as graph_hosts
 from shadowprice.execution import simulated_hosts as hosts
 from shadowprice.execution.engine import run
 from shadowprice.instances import grid
-from shadowprice.instances import (
-    instance as instance_module,
-)
-from shadowprice.instances import (
-    workload as workload_module,
-)
+from shadowprice.instances import workload as workload_module
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.graphs import iteration_time
 from shadowprice.instances.graphs import workload_graphs as job_graphs
@@ -36,6 +31,7 @@ from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds import conditions
+from shadowprice.instances.speeds import sharing as sharing_module
 from shadowprice.instances.speeds.conditions import Conditions, RunSpeeds
 from shadowprice.instances.speeds.elasticity import Elasticity
 from shadowprice.instances.speeds.locality import Locality, fewest_nodes
@@ -224,7 +220,7 @@ FAULTS = {
     "partners are faster": (typed_instance, patch(Instance, "shared_s", halved)),
     "times beside partners are rounded down": (
         typed_instance,
-        patch(instance_module, "ceil_time", down),
+        patch(sharing_module, "ceil_time", down),
     ),
     "a tick early": (typed_instance, patch(hosts.SimulatedHosts, "_missing", early)),
     "runs count double": (typed_instance, patch(hosts.SimulatedHosts, "_share_left", forgetful)),

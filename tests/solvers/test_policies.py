@@ -13,11 +13,9 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.consolidated import Consolidate, Pack
-from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.policy import Decision, Policy, State
 from shadowprice.solvers.registry import placement, policies, policy
-from shadowprice.solvers.state import State
 from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
 
@@ -197,19 +195,19 @@ class Idle:
     preemptive = False
 
     def decide(self, state: State) -> Decision:
-        return state.decision()
+        return Decision(state)
 
 
 class Zeno(Idle):
     def decide(self, state: State) -> Decision:
-        decision = state.decision()
+        decision = Decision(state)
         decision.wake_at(state.now_s)
         return decision
 
 
 class Waiting(Idle):
     def decide(self, state: State) -> Decision:
-        decision = state.decision()
+        decision = Decision(state)
         decision.wake_at(state.now_s + 1.0)
         return decision
 

@@ -10,9 +10,7 @@ import numpy as np
 
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.speeds.profile import Profile
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 
 CLUSTER = Cluster((Node(4, cpus=12.0, memory_gb=40.0),) * 3)
 PROFILE = Profile(
@@ -33,8 +31,8 @@ class Restless:
     preemptive: ClassVar[bool] = True
 
     def decide(self, state: State) -> Decision:
-        draw = state.memory.setdefault("draw", np.random.default_rng(self.seed))
-        decision = state.decision()
+        draw = state.notes(np.random.Generator, lambda: np.random.default_rng(self.seed))
+        decision = Decision(state)
         if draw.random() < 0.4:
             for job in list(state.running):
                 if draw.random() < 0.5:
@@ -42,14 +40,14 @@ class Restless:
         waiting = [*state.waiting, *decision.stops]
         kept = {job: p for job, p in state.running.items() if job not in decision.stops}
         for job, pieces in kept.items():
-            if state.sensitivity is not None:
+            if state.profiled:
                 amounts = self.amounts(draw, pieces)
                 decision.adjust(job, amounts)
         for job in waiting:
             placed = self.pieces(draw, state, job)
             if placed is not None:
                 more = None
-                if state.sensitivity is not None:
+                if state.profiled:
                     more = self.amounts(draw, placed)
                 assert decision.start_at(job, placed, more)
         if state.waiting or state.running or waiting:
@@ -61,9 +59,8 @@ class Restless:
     ) -> tuple[tuple[int, int], ...] | None:
         free = state.free_gpus_by_node()
         left = state.gang[job]
-        conditions = state.conditions
-        if conditions is not None and conditions.elasticity is not None:
-            left = int(draw.integers(left, conditions.elasticity.widest[job] + 1))
+        if state.environment.elastic:
+            left = int(draw.integers(left, state.widest(job) + 1))
         pieces = []
         for node in draw.permutation(len(free)).tolist():
             part = min(left, free[node])

@@ -15,9 +15,8 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.strategies import job_graphs
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
+from support.states import Stops
 
 COSTLY = Overheads(start_s=1.0, restart_s=5.0, migration_s=2.0)
 
@@ -54,16 +53,15 @@ class Chance:
     preemptive: bool = True
 
     def decide(self, state: State) -> Decision:
-        memory = state.memory
-        draw: random.Random = memory.setdefault("draw", random.Random(self.seed))
-        memory.setdefault("stops", self.stops)
-        live, decision = state.live(), state.decision()
+        draw = state.notes(random.Random, lambda: random.Random(self.seed))
+        stops = state.notes(Stops, lambda: Stops(self.stops))
+        live, decision = state.live(), Decision(state)
         assert np.all(live.remaining_s > -1e-9)
         assert np.all(live.remaining_s <= live.processing_s)
         stopped = []
         for job in list(state.running):
-            if memory["stops"] and draw.random() < 0.3:
-                memory["stops"] -= 1
+            if stops.left and draw.random() < 0.3:
+                stops.left -= 1
                 decision.stop(job)
                 if draw.random() < 0.7 or not decision.resume_in_place(job):
                     stopped.append(job)
@@ -75,7 +73,7 @@ class Chance:
                 assert decision.start(job) == (mapping is not None)
             else:
                 assert decision.start_mapped(job, mapping)
-        if memory["stops"] and (state.running or decision.starts):
+        if stops.left and (state.running or decision.starts):
             decision.wake_at(state.now_s + draw.choice((0.25, 3.0)))
         return decision
 

@@ -12,9 +12,8 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing.cases import charges
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
+from support.states import Stops
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,13 @@ class Fickle:
     preemptive: ClassVar[bool] = True
 
     def decide(self, state: State) -> Decision:
-        draw = state.memory.setdefault("draw", random.Random(self.seed))
-        decision = state.decision()
+        draw = state.notes(random.Random, lambda: random.Random(self.seed))
+        stops = state.notes(Stops)
+        decision = Decision(state)
         for job in list(state.running):
             # Not for ever: who is charged for every start would never get on.
-            if draw.random() < 0.3 and state.memory.setdefault("stops", 12):
-                state.memory["stops"] -= 1
+            if draw.random() < 0.3 and stops.left:
+                stops.left -= 1
                 decision.stop(job)
         waiting = [*state.waiting, *decision.stops]
         draw.shuffle(waiting)
@@ -44,7 +44,7 @@ class Fickle:
             joins = state.sharing and draw.random() < 0.5
             if not (joins and any(decision.join(job, other) for other in hosts if other != job)):
                 any(decision.start_on(job, pool) for pool in pools)
-        if state.memory.get("stops", 12) and (state.running or decision.starts):
+        if stops.left and (state.running or decision.starts):
             decision.wake_at(state.now_s + draw.choice([0.1, 1 / 3, 0.7, 2.3]))
         return decision
 

@@ -22,13 +22,11 @@ from shadowprice.instances.instance import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.sjf import Sjf
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.list_scheduling import choose_by_count
 from shadowprice.solvers.placement.consolidated import Consolidate
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 
 TICK = Rounds(length_s=1.0)
 PREEMPTION = Overheads(restart_by_gpus=((1, 7.0), (8, 30.0), (10_000_000, 60.0)))
@@ -47,7 +45,7 @@ class HeliosSrtf:
 
     def decide(self, state: State) -> Decision:
         """Decide again one tick after any change: a preempted job has a new remaining time."""
-        decision = state.decision()
+        decision = Decision(state)
         if not state.waiting:
             return decision
         live = state.live()

@@ -14,10 +14,8 @@ import numpy as np
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.presets.preset import Preset, RunSetup
 from shadowprice.solvers.classic.fifo import FifoSkip
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 
 TICK = Rounds(length_s=1.0)
 
@@ -32,7 +30,7 @@ class SkippingSjf:
 
     def decide(self, state: State) -> Decision:
         """Start everything that fits, shortest first, ties by order of arrival."""
-        decision = state.decision()
+        decision = Decision(state)
         if not state.waiting or not decision.free_gpus:
             return decision
         waiting = state.columns(state.waiting)

@@ -14,7 +14,7 @@ the Gittins rank takes the mean of the whole service of jobs ending within the q
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -24,14 +24,11 @@ from shadowprice.execution.presets.preset import Preset, RunSetup
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
 THRESHOLDS = (3250.0, 7200.0)
@@ -51,6 +48,20 @@ class Yarn:
         return ConsolidatedAllocator(cluster, pool_of_node, strict=True, best_fit=False)
 
 
+@dataclass
+class _Queue:
+    """The list of live jobs as the last event left it."""
+
+    jobs: list[int] = field(default_factory=list)
+
+
+@dataclass
+class _Queues:
+    """The lists of live jobs of each level as the last event left them."""
+
+    jobs: list[list[int]] = field(default_factory=lambda: [[], [], []])
+
+
 @dataclass(frozen=True)
 class SortedList:
     """All live jobs in one list, sorted by a key at every event; ties keep their places."""
@@ -63,10 +74,11 @@ class SortedList:
     def decide(self, state: State) -> Decision:
         """Sort, then give GPUs greedily, skipping what does not fit."""
         gone = set(state.finished)
-        queue = [job for job in state.memory.get("queue", []) if job not in gone] + state.arrived
+        notes = state.notes(_Queue)
+        queue = [job for job in notes.jobs if job not in gone] + state.arrived
         live = state.columns(queue)
         order = np.argsort(self.key(live), kind="stable")
-        state.memory["queue"] = live.jobs[order].tolist()
+        notes.jobs = live.jobs[order].tolist()
         return run_exactly(state, live, order)
 
 
@@ -80,7 +92,7 @@ class LongestPending:
 
     def decide(self, state: State) -> Decision:
         """Start every other job from the head while they fit."""
-        decision = state.decision()
+        decision = Decision(state)
         for job in list(state.waiting)[::2]:
             if not decision.start(job):
                 break
@@ -102,7 +114,7 @@ class Dlas:
         queues = self._queues(state)
         jobs = [job for queue in queues for job in queue]
         if not jobs:
-            return state.decision()
+            return Decision(state)
         executed = dict(zip(jobs, state.columns(jobs).attained_s.tolist(), strict=True))
         self._demote(state, queues, executed)
         if self.rank is not None:
@@ -121,7 +133,7 @@ class Dlas:
         return decision
 
     def _queues(self, state: State) -> list[list[int]]:
-        queues: list[list[int]] = state.memory.setdefault("queues", [[], [], []])
+        queues = state.notes(_Queues).jobs
         gone = set(state.finished)
         if gone:
             queues[:] = [[job for job in queue if job not in gone] for queue in queues]

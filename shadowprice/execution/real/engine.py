@@ -16,11 +16,11 @@ from shadowprice.execution.real.lease_outcome import LeaseOutcome
 from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.real_hosts import RealHosts
 from shadowprice.execution.real.run import RealRun
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
-from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.protocol import Placement
-from shadowprice.solvers.policy import Knowledge, Policy
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 
 
 class RealEngine(Engine):
@@ -34,9 +34,7 @@ class RealEngine(Engine):
         self._aside = [0] * len(run.devices.nodes)
 
     def _await(self, wake_s: float) -> float:
-        if self.admitted < len(self.arrivals):
-            wake_s = min(wake_s, self.arrivals[self.admitted])
-        return self.real.await_event(wake_s)
+        return self.real.await_event(min(wake_s, self.next_arrival_s))
 
     def _due_s(self, event_s: float) -> float:
         """Time of the decision [s]: the end of the round; if that is long past, of the last one."""
@@ -62,13 +60,19 @@ class RealEngine(Engine):
             self._withdraw(row, now_s)
         self._keep_aside()
         if self.run.measuring.learn():
-            state.learn(self.run.measuring.instance)
+            self._learn(self.run.measuring.instance)
         before = self.admitted
         self._admit(now_s)
         for row in range(before, self.admitted):
             self.real.admit(row)
         for row in turn.returned:
             state.readmit(row, self.real.left_s(self.run.tracked[row]))
+
+    def _learn(self, instance: Instance) -> None:
+        """Better estimates of throughputs, for those who have arrived and those to come."""
+        environment = Environment.of(instance)
+        self.jobs = JobTable.of(instance, environment)
+        self.state.learn(environment, self.jobs)
 
     def _apply(self, decision: Decision, now_s: float) -> None:
         with self.real.applying(decision.stops):

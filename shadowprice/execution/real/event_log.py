@@ -14,8 +14,7 @@ from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measuring import JobProgress, Measuring, timed
 from shadowprice.instances.schedule import ALONE
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, State
 
 # Decisions of a policy in words, for the log and for people who wait.
 

@@ -22,9 +22,8 @@ from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.replay import Journal, Resuming
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, State
 
 
 class RealHosts:

@@ -83,7 +83,7 @@ class JobGraphs:
     @cached_property
     def times(self) -> IterationTimes:
         """Alpha of the mappings asked for so far."""
-        return IterationTimes(self)
+        return IterationTimes(self.network)
 
     def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> JobGraphs:
         """The graphs of some of the jobs, as :meth:`Workload.select`."""
@@ -147,17 +147,17 @@ class IterationTimes:
 
     Parameters
     ----------
-    graphs : JobGraphs
+    network : Network
     """
 
-    __slots__ = ("_graph", "_known", "_network")
+    __slots__ = ("_known", "_network")
 
-    def __init__(self, graphs: JobGraphs) -> None:
-        self._graph, self._network = graphs.graph, graphs.network
+    def __init__(self, network: Network) -> None:
+        self._network = network
         self._known: dict[tuple[int, Shape], float] = {}
 
-    def iteration_s(self, graph: int, shape: Shape) -> float:
-        """Alpha of one of the graphs on nodes that hold these replicas [s].
+    def iteration_s(self, number: int, graph: JobGraph, shape: Shape) -> float:
+        """Alpha of a graph, numbered by the caller, on nodes that hold these replicas [s].
 
         O(nodes of the shape) where it was asked for before.
 
@@ -166,10 +166,10 @@ class IterationTimes:
         InputError
             If the shape is none of this graph on these nodes.
         """
-        key = (graph, shape)
+        key = (number, shape)
         found = self._known.get(key)
         if found is None:
-            found = iteration_s(self._graph[graph], tuple(enumerate(shape)), self._network)
+            found = iteration_s(graph, tuple(enumerate(shape)), self._network)
             self._known[key] = found
         return found
 

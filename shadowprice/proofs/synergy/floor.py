@@ -77,8 +77,7 @@ def hypotheses_hold(asks: Sequence[ResourceRequest], demands: Demands) -> bool:
     """H2 and H4 of jobs on empty servers; H1 and H3 are built into :class:`Servers`."""
     enough = sum(ask.gpus for ask in asks) <= int(demands.size.sum())
     return enough and all(
-        demands.profile(demands.profile_of(ask.job)).at(ask.cpus, ask.memory_gb)
-        >= demands.floor(ask.job)
+        demands.profile_of(ask.job).at(ask.cpus, ask.memory_gb) >= demands.floor(ask.job)
         for ask in asks
     )
 
@@ -95,7 +94,7 @@ def check(servers: Servers, asks: Sequence[ResourceRequest], demands: Demands) -
             return False
         if ask.gpus == 1 and len(grant.pieces) != 1:
             return False
-        profile = demands.profile(demands.profile_of(ask.job))
+        profile = demands.profile_of(ask.job)
         if profile.at(grant.cpus, grant.memory_gb) < demands.floor(ask.job):
             return False
         for server, gpus in grant.pieces:

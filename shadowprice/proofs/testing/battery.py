@@ -73,7 +73,17 @@ LAWS = (
         "test_arrivals_are_not_foreseen",
         checks.blind_to_arrivals,
         cases.plain,
-        lambda subject: not subject.knows_distribution,
+    ),
+    Law("test_arrivals_are_not_foreseen_on_gpu_types", checks.blind_to_arrivals, cases.typed),
+    Law(
+        "test_arrivals_are_not_foreseen_where_jobs_may_share_gpus",
+        checks.blind_to_arrivals,
+        cases.shared,
+    ),
+    Law(
+        "test_arrivals_are_not_foreseen_under_conditions",
+        checks.blind_to_arrivals,
+        cases.conditioned,
     ),
     Law("test_cost_is_never_below_the_bound", checks.above_bounds, cases.placed),
     Law("test_cost_is_never_below_the_bound_on_gpu_types", checks.above_bounds, cases.typed),

@@ -14,6 +14,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.testing.case import Case, broken
+from shadowprice.proofs.testing.future import other_future
 from shadowprice.proofs.testing.subject import PolicyUnderTest, Scaling
 from shadowprice.solvers.offline.bounds import simple_bounds
 
@@ -99,7 +100,7 @@ def repeats(subject: PolicyUnderTest, case: Case) -> None:
             "the same input gives the same schedule",
             "a later run gives another one",
             case,
-            "Draw numbers from a seed, and keep notes in state.memory, not in the policy.",
+            "Draw numbers from a seed, and keep notes in state.notes(...), not in the policy.",
         )
 
 
@@ -159,22 +160,25 @@ def blind_to_durations(subject: PolicyUnderTest, case: Case) -> None:
 
 
 def blind_to_arrivals(subject: PolicyUnderTest, case: Case) -> None:
-    """Without the last job, everything before it arrives is the same."""
+    """Without the last jobs, or with others in their place, everything before them is the same."""
     instance, jobs = case.instance, case.instance.workload
     last = float(jobs.arrival_s.max())
     early = jobs.arrival_s < last
     if not early.any():
         return
-    fewer = Instance(instance.cluster, jobs.select(early))
-    one = _starts(instance, case.run(subject.policy), last)
-    other = _starts(fewer, case.run(subject.policy, fewer), last)
-    if one != other:
-        broken(
-            subject.policy,
-            "it is online, so jobs that have not arrived do not matter",
-            f"without the jobs that arrive at {last} s, others start otherwise before then",
-            case,
-        )
+    before = _starts(instance, case.run(subject.policy), last)
+    same_service = subject.knows_distribution
+    others = {"with others in place of": other_future(instance, early, same_service=same_service)}
+    if not same_service and instance.conditions is None and instance.graphs is None:
+        others["without"] = replace(instance, workload=jobs.select(early))
+    for what, other in others.items():
+        if _starts(other, case.run(subject.policy, other), last) != before:
+            broken(
+                subject.policy,
+                "it is online, so jobs that have not arrived do not matter",
+                f"{what} the jobs that arrive at {last} s, others start otherwise before then",
+                case,
+            )
 
 
 def above_bounds(subject: PolicyUnderTest, case: Case) -> None:

@@ -43,10 +43,8 @@ from shadowprice.instances.grid import TICKS_PER_S, ceil_time
 from shadowprice.solvers.asrpt.graph_starts import GraphStarts
 from shadowprice.solvers.asrpt.predicted_jobs import PredictedJobs, knowledge
 from shadowprice.solvers.asrpt.srpt_machine import VirtualMachine
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.list_scheduling import Backlog
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 
 BASES = ("alpha_min", "alpha_max")
 """Time of an iteration from which virtual work is computed."""
@@ -151,21 +149,19 @@ class Asrpt:
 
     def decide(self, state: State) -> Decision:
         """Run the virtual machine up to now, then start what may start."""
-        waiting: _Waiting | None = state.memory.get("waiting")
-        if waiting is None:
-            waiting = state.memory["waiting"] = _Waiting(
-                PredictedJobs(state, self.predictor),
-                GraphStarts(state, self.placement),
-                state.now_s,
-            )
+        waiting = state.notes(_Waiting, lambda: self._begin(state))
         self._update(state, waiting)
-        decision = state.decision()
+        decision = Decision(state)
         passed = self._serve(state, waiting, decision)
         if self.work_conserving and (passed or not waiting.queue):
             self._start_early(state, waiting, decision)
         if waiting.early:
             self._wake_at_release(state, waiting, decision)
         return decision
+
+    def _begin(self, state: State) -> _Waiting:
+        starts = GraphStarts(state, self.placement)
+        return _Waiting(PredictedJobs(self.predictor), starts, state.now_s)
 
     def _update(self, state: State, waiting: _Waiting) -> None:
         machine, gpus = waiting.machine, state.total_gpus
@@ -183,7 +179,7 @@ class Asrpt:
             machine.add(job, now, work)
             waiting.early.push(state.gang[job], work, job)
             waiting.longest_s[job], waiting.since_s[job] = high, state.now_s
-            if waiting.starts.mapped and high >= self.theta * low:
+            if state.mapped and high >= self.theta * low:
                 waiting.heavy.add(job)
 
     def _serve(self, state: State, waiting: _Waiting, decision: Decision) -> bool:

@@ -19,10 +19,8 @@ from typing import ClassVar
 from shadowprice.errors import InputError
 from shadowprice.solvers.asrpt.graph_starts import GraphStarts
 from shadowprice.solvers.asrpt.predicted_jobs import PredictedJobs, knowledge
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.list_scheduling import Backlog
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 
 ORDERS = ("duration", "workload", "submission")
 """By predicted run time, by that times GPUs, by arrival."""
@@ -32,7 +30,7 @@ class _Waiting:
     """Notes of one run."""
 
     def __init__(self, state: State, predictor: str, placement: str) -> None:
-        self.predicted = PredictedJobs(state, predictor)
+        self.predicted = PredictedJobs(predictor)
         self.starts = GraphStarts(state, placement)
         self.backlog: Backlog[float] = Backlog()
 
@@ -85,11 +83,9 @@ class PredictedOrder:
 
     def decide(self, state: State) -> Decision:
         """Start jobs in order; those that do not fit block, or are passed over."""
-        waiting: _Waiting | None = state.memory.get("waiting")
-        if waiting is None:
-            waiting = state.memory["waiting"] = _Waiting(state, self.predictor, self.placement)
+        waiting = state.notes(_Waiting, lambda: _Waiting(state, self.predictor, self.placement))
         waiting.update(state, self.order)
-        decision, backlog = state.decision(), waiting.backlog
+        decision, backlog = Decision(state), waiting.backlog
         refused: list[tuple[int, float, int]] = []
         while backlog and decision.free_gpus:
             found = backlog.pop(decision.free_gpus if self.backfill else None)

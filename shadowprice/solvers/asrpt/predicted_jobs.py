@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S
-from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.policy import Knowledge, State
 from shadowprice.solvers.predictors.predictor import Features, predictor
-from shadowprice.solvers.state import State
 
 
 class PredictedJobs:
@@ -21,43 +20,34 @@ class PredictedJobs:
 
     Attributes
     ----------
-    iterations : ndarray, shape (n,)
-        Predicted iterations of the jobs that have arrived.
+    iterations : dict of int to float
+        Predicted iterations of the jobs that have arrived and not finished.
     """
 
-    def __init__(self, state: State, specification: str) -> None:
+    def __init__(self, specification: str) -> None:
         self._predictor = predictor(specification)
-        workload = state._instance.workload
-        # Rows of jobs that have not arrived are never looked at.
-        self._features = Features.of(workload)
-        self._graphs = state._instance.graphs
-        self.iterations = np.zeros(len(workload))
+        self.iterations: dict[int, float] = {}
 
     def update(self, state: State) -> None:
         """Learn what completed and predict what arrived since the last decision."""
         if state.finished:
-            rows = np.array(state.finished)
-            # A job's iterations are known to everyone once it has run them.
-            done = state._instance.workload.work[rows]
-            self._predictor.learn(self._features.select(rows), done)
+            features = Features.of(state.columns(state.finished))
+            self._predictor.learn(features, state.completed_work())
+            for job in state.finished:
+                self.iterations.pop(job, None)
         if state.arrived:
-            rows = np.array(state.arrived)
-            truth = None
-            if self._predictor.clairvoyant:
-                state.require(Knowledge.DURATION)
-                truth = state._instance.workload.work[rows]
-            self.iterations[rows] = self._predictor.predict(self._features.select(rows), truth)
+            jobs = state.columns(state.arrived)
+            truth = jobs.work if self._predictor.clairvoyant else None
+            predicted = self._predictor.predict(Features.of(jobs), truth).tolist()
+            self.iterations.update(zip(state.arrived, predicted, strict=True))
 
     def run_s(self, state: State, jobs: list[int]) -> tuple[list[float], list[float]]:
         """Predicted run times of jobs at alpha_min and at alpha_max [s], on the time grid."""
-        rows = np.array(jobs)
-        predicted = self.iterations[rows]
-        if self._graphs is not None:
-            graph = self._graphs.of[rows]
-            shortest = predicted * self._graphs.shortest_iteration_s[graph]
-            longest = predicted * self._graphs.longest_iteration_s[graph]
+        predicted, live = np.array([self.iterations[job] for job in jobs]), state.columns(jobs)
+        if state.mapped:
+            shortest, longest = predicted * live.alpha_min_s, predicted * live.alpha_max_s
         else:
-            rate = state.columns(jobs).throughput
+            rate = live.throughput
             with np.errstate(divide="ignore"):
                 shortest = predicted / rate.max(axis=1)
                 longest = predicted / np.where(rate > 0, rate, np.inf).min(axis=1)

@@ -16,9 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Easy:
 
     def decide(self, state: State) -> Decision:
         """Start from the head; at the first job that does not fit, reserve and backfill."""
-        decision = state.decision()
+        decision = Decision(state)
         waiting = iter(state.waiting)
         head = next((job for job in waiting if not decision.start(job)), None)
         if head is None:

@@ -15,9 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Fifo:
 
     def decide(self, state: State) -> Decision:
         """Start from the head of the queue, stop at the first job that does not fit."""
-        decision = state.decision()
+        decision = Decision(state)
         for job in state.waiting:
             if not decision.start(job):
                 break
@@ -47,7 +45,7 @@ class FifoSkip:
 
     def decide(self, state: State) -> Decision:
         """Start every waiting job that fits beside those before it."""
-        decision = state.decision()
+        decision = Decision(state)
         for job in state.waiting:
             if not decision.free_gpus:
                 break

@@ -18,11 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import serve_in_order
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
 
 @dataclass(frozen=True)

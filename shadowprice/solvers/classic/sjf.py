@@ -16,9 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Sjf:
 
     def decide(self, state: State) -> Decision:
         """Start from the shortest waiting job, stop at the first that does not fit."""
-        decision = state.decision()
+        decision = Decision(state)
         if not state.waiting or not decision.free_gpus:
             return decision
         waiting = state.columns(state.waiting)

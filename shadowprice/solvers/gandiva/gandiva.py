@@ -18,20 +18,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.gandiva import migration as moves
 from shadowprice.solvers.gandiva import packing
 from shadowprice.solvers.gandiva.measured_rates import MeasuredRates
 from shadowprice.solvers.gandiva.time_slicing import fill, rotate, settle_waiting
 from shadowprice.solvers.gandiva.unit_decision import UnitDecision
 from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
+
+
+@dataclass
+class _GandivaNotes:
+    """Who is at home where, what was measured, and since when no job has waited [s]."""
+
+    book: ServerOccupancy
+    idle_since_s: float
+    measured: MeasuredRates = field(default_factory=MeasuredRates)
 
 
 @dataclass(frozen=True)
@@ -76,14 +83,10 @@ class Gandiva:
 
     def decide(self, state: State) -> Decision:
         """React to who came and went; at the end of a turn rotate; try, measure, keep or revert."""
-        if "book" not in state.memory:
-            state.memory |= {
-                "book": ServerOccupancy(state),
-                "measured": MeasuredRates(),
-                "idle_since_s": state.now_s,
-            }
-        book: ServerOccupancy = state.memory["book"]
-        measured: MeasuredRates = state.memory["measured"]
+        notes = state.notes(
+            _GandivaNotes, lambda: _GandivaNotes(ServerOccupancy(state), state.now_s)
+        )
+        book, measured = notes.book, notes.measured
         shift = UnitDecision(state, book, self.quantum_s)
         self._note(shift, measured)
         if self.measures:
@@ -98,7 +101,7 @@ class Gandiva:
             packing.pack(shift, measured)
         settle_waiting(shift)
         if book.waiting:
-            state.memory["idle_since_s"] = state.now_s
+            notes.idle_since_s = state.now_s
         elif self.measures:
             self._explore(shift, measured)
         if turn:
@@ -141,8 +144,8 @@ class Gandiva:
 
     def _grow_s(self, shift: UnitDecision) -> float:
         """Time [s] from which GPUs that no job wanted have idled long enough."""
-        since_s: float = shift.state.memory["idle_since_s"]
-        return since_s + self.idle_quanta * self.quantum_s
+        idle_since_s = shift.state.notes(_GandivaNotes).idle_since_s
+        return idle_since_s + self.idle_quanta * self.quantum_s
 
     def _next_turn_s(self, now_s: float) -> float:
         """The first end of a turn after a time [s]."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import State
 
 Kind = tuple[str, int]
 """Model and gang; a name of its own for a job of unknown model."""

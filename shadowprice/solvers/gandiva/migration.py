@@ -95,11 +95,10 @@ def defragment(shift: UnitDecision, measured: MeasuredRates) -> None:
 
 def grow(shift: UnitDecision, measured: MeasuredRates) -> None:
     """Try jobs that opted in on all free GPUs of their server, up to their widest; O(running)."""
-    conditions = shift.state.conditions
-    if conditions is None or conditions.elasticity is None:
+    if not shift.state.environment.elastic:
         return
     for unit in _movable(shift):
-        widest = int(conditions.elasticity.widest[unit.jobs[0]])
+        widest = shift.state.widest(unit.jobs[0])
         if len(unit.home) > 1 or unit.width >= widest:
             continue
         node, gpus = unit.home[0]
@@ -110,11 +109,10 @@ def grow(shift: UnitDecision, measured: MeasuredRates) -> None:
 
 def can_grow(shift: UnitDecision) -> bool:
     """True if any job has opted in for more GPUs than it holds; O(running)."""
-    conditions = shift.state.conditions
-    if conditions is None or conditions.elasticity is None:
+    if not shift.state.environment.elastic:
         return False
-    widest = conditions.elasticity.widest
-    return any(unit.alone and unit.width < widest[unit.jobs[0]] for unit in shift.book.running)
+    widest = shift.state.widest
+    return any(unit.alone and unit.width < widest(unit.jobs[0]) for unit in shift.book.running)
 
 
 def shrink(shift: UnitDecision) -> None:

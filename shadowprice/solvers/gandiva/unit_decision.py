@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from shadowprice.errors import PolicyError
 from shadowprice.solvers.gandiva.units import ServerOccupancy, Trial, Unit, fits
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, State
 
 
 class UnitDecision:
@@ -27,7 +27,7 @@ class UnitDecision:
         self.state = state
         self.book = book
         self.due_s = state.now_s + quantum_s
-        self.decision = state.decision()
+        self.decision = Decision(state)
         self.free: list[int] = state.free_gpus_by_node()
         self.touched: set[int] = set()
 

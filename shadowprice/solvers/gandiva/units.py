@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import State
 
 
 @dataclass(eq=False, slots=True)

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.gavel.online import Snapshots
 from shadowprice.solvers.gavel.rounds import (
     Combinations,
@@ -28,9 +27,8 @@ from shadowprice.solvers.gavel.rounds import (
     select,
 )
 from shadowprice.solvers.gavel.workspace import Workspace
-from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.policy import Decision, Knowledge, State
 from shadowprice.solvers.registry import allocation as find_allocation
-from shadowprice.solvers.state import State
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,9 @@ class Gavel:
 
     def decide(self, state: State) -> Decision:
         """Between rounds only start what waits; at the end of one choose anew."""
-        book: _GavelNotes | None = state.memory.get("gavel")
-        if book is None:
-            book = state.memory["gavel"] = _GavelNotes(self, state)
+        book = state.notes(_GavelNotes, lambda: _GavelNotes(self, state))
         book.update(state)
-        decision = state.decision()
+        decision = Decision(state)
         if state.now_s >= book.round_ends_s:
             book.round_ends_s = state.now_s + self.round_s
             _choose(state, decision, book)
@@ -96,7 +92,7 @@ class _GavelNotes:
     def __init__(self, policy: Gavel, state: State) -> None:
         self.round_s, self.reset_s = policy.round_s, policy.reset_s
         self.policy = find_allocation(policy.allocation)
-        self.snapshots = Snapshots(state, steps=self.policy.needs_steps, pairs=self.policy.packed)
+        self.snapshots = Snapshots(steps=self.policy.needs_steps, pairs=self.policy.packed)
         self.workspace = Workspace(spare=True)
         self.ledger = ServiceLedger.empty(len(state.pools_of_gpus.names))
         self.round_ends_s = 0.0

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.rates import FloatArray
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import State
 
 
 class Snapshots:
@@ -25,12 +25,12 @@ class Snapshots:
         Whether jobs may share GPUs.
     """
 
-    def __init__(self, state: State, *, steps: bool, pairs: bool) -> None:
+    def __init__(self, *, steps: bool, pairs: bool) -> None:
         self.steps, self.pairs = steps, pairs
-        jobs = state.jobs_total
-        self._isolated_s = np.zeros(jobs)
-        self._steps_then = np.zeros(jobs)
-        self._rate_then = np.zeros(jobs)
+        # By job; one that has not been seen yet is in none of them.
+        self._isolated_s = np.zeros(0)
+        self._steps_then = np.zeros(0)
+        self._rate_then = np.zeros(0)
 
     def problem(self, state: State) -> tuple[NDArray[np.int64], AllocationProblem]:
         """Rows of the live jobs in the workload, and the problem they make."""
@@ -61,6 +61,17 @@ class Snapshots:
         return jobs, problem
 
     def _isolate(self, jobs: NDArray[np.int64], steps: FloatArray) -> None:
+        """Add what has passed since the last problem."""
+        self._make_room(int(jobs.max(initial=-1)) + 1)
         moved = jobs[self._rate_then[jobs] > 0]
         done = self._steps_then[moved] - steps[self._rate_then[jobs] > 0]
         self._isolated_s[moved] += done / self._rate_then[moved]
+
+    def _make_room(self, jobs: int) -> None:
+        """Have an entry for so many jobs; O(1) a job, amortised."""
+        missing = jobs - len(self._isolated_s)
+        if missing > 0:
+            more = np.zeros(max(missing, len(self._isolated_s)))
+            self._isolated_s = np.concatenate((self._isolated_s, more))
+            self._steps_then = np.concatenate((self._steps_then, more))
+            self._rate_then = np.concatenate((self._rate_then, more))

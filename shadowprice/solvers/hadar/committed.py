@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.hadar.commit_schedule import (
     Commitment,
     CommittableJob,
@@ -42,16 +41,13 @@ from shadowprice.solvers.hadar.prices import (
     UtilityBounds,
     check_settings,
     idle_before,
-    overheads_of,
     published_bounds,
     reserved_full_at,
     round_at,
     start_exactly,
 )
-from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
 _HORIZON = 100_000
 """Rounds ahead in which a schedule may end."""
@@ -107,16 +103,14 @@ class HadarCommitted:
 
     def decide(self, state: State) -> Decision:
         """Sell slots to those who came; at the beginning of a round execute what was sold."""
-        ledger: _Ledger | None = state.memory.get(self.name)
-        if ledger is None:
-            ledger = state.memory[self.name] = _Ledger(self, state)
+        ledger = state.notes(Ledger, lambda: Ledger(self, state))
         if not self.aligned and idle_before(state):
             ledger.begin(state.now_s)
         for job in state.finished:
             ledger.slots.pop(job, None)
         if state.arrived:
             ledger.sell(state)
-        decision = state.decision()
+        decision = Decision(state)
         number = round_at(state.now_s, ledger.origin_s, self.round_s)
         begins_s = ledger.origin_s + number * self.round_s
         if begins_s == state.now_s:
@@ -127,7 +121,7 @@ class HadarCommitted:
         return decision
 
 
-class _Ledger:
+class Ledger:
     """Ledger of the schedules sold to jobs."""
 
     def __init__(self, policy: HadarCommitted, state: State) -> None:
@@ -135,7 +129,7 @@ class _Ledger:
         self.hardware = Hardware.of(state)
         self.begin(0.0)
         self.bounds: UtilityBounds | None = None
-        charged = overheads_of(state)
+        charged = state.environment.overheads
         largest = max([charged.restart_s, *(cost for _, cost in charged.restart_by_gpus)])
         self.productive_s = policy.round_s - charged.start_s - largest - charged.migration_s
         if self.productive_s <= 0:

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.hadar.prices import (
     SCALES,
     ExponentialPrices,
@@ -32,16 +31,21 @@ from shadowprice.solvers.hadar.prices import (
     UtilityBounds,
     check_settings,
     idle_before,
-    overheads_of,
     published_bounds,
     round_at,
     start_exactly,
 )
 from shadowprice.solvers.hadar.round_selection import NodeClasses, Request, place, select
-from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+
+
+@dataclass
+class _HadarNotes:
+    """The nodes, and the time from which rounds are counted [s]."""
+
+    hardware: Hardware
+    origin_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -89,20 +93,18 @@ class Hadar:
 
     def decide(self, state: State) -> Decision:
         """Choose for the round that begins; between rounds only wait for the next."""
-        decision = state.decision()
+        decision = Decision(state)
         live = state.live()
         if not len(live):
             return decision
-        memory = state.memory
-        if "hardware" not in memory:
-            memory["hardware"], memory["origin_s"] = Hardware.of(state), 0.0
+        notes = state.notes(_HadarNotes, lambda: _HadarNotes(Hardware.of(state)))
         if not self.aligned and idle_before(state):
-            memory["origin_s"] = state.now_s
-        origin_s: float = memory["origin_s"]
-        begins_s = origin_s + round_at(state.now_s, origin_s, self.round_s) * self.round_s
+            notes.origin_s = state.now_s
+        number = round_at(state.now_s, notes.origin_s, self.round_s)
+        begins_s = notes.origin_s + number * self.round_s
         if begins_s > state.now_s:
             decision.wake_at(begins_s)
-        elif not self._choose(state, decision, live, memory["hardware"]):
+        elif not self._choose(state, decision, live, notes.hardware):
             decision.wake_at(state.now_s + self.round_s)
         return decision
 
@@ -213,7 +215,7 @@ def _charges_s(
 
     A job that stays on the type it runs on (the slowest, of several) is assumed to keep its GPUs.
     """
-    overheads = overheads_of(state)
+    overheads = state.environment.overheads
     charge = np.repeat(live.owed_s[:, None], rate.shape[1], axis=1)
     if overheads.free:
         return charge

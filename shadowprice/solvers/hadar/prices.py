@@ -20,11 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
-from shadowprice.instances.instance import Overheads
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, State
 
 
 @dataclass(frozen=True)
@@ -260,11 +257,6 @@ def round_at(now_s: float, origin_s: float, round_s: float) -> int:
 def idle_before(state: State) -> bool:
     """True if the cluster was empty until the jobs that arrive now."""
     return not state.running and len(state.waiting) == len(state.arrived)
-
-
-def overheads_of(state: State) -> Overheads:
-    """Charges of starts, restarts and migrations."""
-    return state._instance.overheads
 
 
 def start_exactly(state: State, decision: Decision, job: int, pieces: Pieces) -> None:

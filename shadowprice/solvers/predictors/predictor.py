@@ -23,6 +23,7 @@ import shadowprice.solvers.predictors
 from shadowprice.errors import InputError
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import modules
+from shadowprice.solvers.state import JobColumns
 
 Build = Callable[[str, int], "Predictor"]
 """Builds a predictor from the text after the colon of its specification and a seed."""
@@ -51,15 +52,15 @@ class Features:
     gpus: NDArray[np.int64]
 
     @classmethod
-    def of(cls, workload: Workload) -> Features:
-        """Features of all jobs of a workload, in its order; the tenant is the user."""
+    def of(cls, jobs: Workload | JobColumns) -> Features:
+        """Features of jobs, in their order; the tenant is the user."""
         return cls(
-            id=workload.id,
-            user=workload.tenant,
-            group=workload.group,
-            name=workload.name,
-            model=workload.model,
-            gpus=workload.gpus,
+            id=jobs.id,
+            user=jobs.tenant,
+            group=jobs.group,
+            name=jobs.name,
+            model=jobs.model,
+            gpus=jobs.gpus,
         )
 
     def select(self, rows: ArrayLike | slice) -> Features:

@@ -45,8 +45,8 @@ def column_bounds(
     """Bounds of every column of a Var and whether it is integer; a sparse one is not filled."""
     lower, upper = np.full(size, -INFINITY), np.full(size, INFINITY)
     integer = np.zeros(size, dtype=bool)
-    bounds, domain = variable._rule_bounds, variable._rule_domain
-    sparse = variable.is_indexed() and not variable._dense
+    bounds, domain = variable._rule_bounds, variable._rule_domain  # noqa: SLF001
+    sparse = variable.is_indexed() and not variable._dense  # noqa: SLF001
     if sparse and domain.constant() and (bounds is None or bounds.constant()):
         block = variable.parent_block()
         like = pyo.Var(

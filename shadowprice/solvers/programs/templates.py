@@ -81,7 +81,7 @@ class Walker:
         if isinstance(expression, bool | int | float | np.integer | np.floating):
             return Affine((), Value.constant(float(expression)))
         if isinstance(expression, IndexTemplate):
-            index = frame.index(expression._id)
+            index = frame.index(expression._id)  # noqa: SLF001
             if index.dtype.kind != "i":
                 raise NotTraceable("an index that is no number is used as one")
             return Affine((), Value.constant(index.astype(np.float64)))
@@ -158,7 +158,7 @@ class Walker:
 
     def _position(self, index_set: Any, index: Sequence[Any], frame: Frame) -> NDArray[np.int64]:
         templates = all(isinstance(each, IndexTemplate) for each in index)
-        key = (id(index_set), *(each._id for each in index)) if templates else None
+        key = (id(index_set), *(each._id for each in index)) if templates else None  # noqa: SLF001
         if key is None or key not in frame.positions:
             columns = [self._index(each, frame) for each in index]
             position = self.members(index_set).positions(columns)
@@ -169,7 +169,7 @@ class Walker:
 
     def _index(self, index: Any, frame: Frame) -> Column:
         if isinstance(index, IndexTemplate):
-            return frame.index(index._id)
+            return frame.index(index._id)  # noqa: SLF001
         if isinstance(index, int | str):
             column = np.empty(frame.size, dtype=np.int64 if isinstance(index, int) else object)
             column[:] = index
@@ -198,14 +198,14 @@ class Walker:
 
     def _over(self, templates: Sequence[Any], frame: Frame) -> Frame:
         """The product of a frame with the members of the set of a sum."""
-        index_set = templates[0]._set
+        index_set = templates[0]._set  # noqa: SLF001
         if isinstance(index_set, GetItemExpression):
             columns, lift = self._ragged_members(index_set, len(templates), frame)
         else:
             members = self.members(index_set)
             lift = np.repeat(np.arange(frame.size), members.size)
             columns = [np.tile(column, frame.size) for column in members.columns]
-        indices = {t._id: column for t, column in zip(templates, columns, strict=True)}
+        indices = {t._id: column for t, column in zip(templates, columns, strict=True)}  # noqa: SLF001
         return Frame(len(lift), indices, frame, lift)
 
     def _ragged_members(
@@ -356,9 +356,9 @@ class TracedModel:
         if not component.is_indexed():
             return Frame(1, {}), expression
         members = self._walker.members(component.index_set())
-        if len(component) != members.size or not all(map(_ACTIVE, component._data.values())):
+        if len(component) != members.size or not all(map(_ACTIVE, component._data.values())):  # noqa: SLF001
             raise NotTraceable(f"constraint {component.name}: rows were taken out of it")
-        columns = {t._id: column for t, column in zip(indices, members.columns, strict=True)}
+        columns = {t._id: column for t, column in zip(indices, members.columns, strict=True)}  # noqa: SLF001
         return Frame(members.size, columns), expression
 
     def _block(self, component: Any, expression: Any, frame: Frame, first: int) -> _Block:

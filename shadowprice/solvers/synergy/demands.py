@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest
+
+
+class ProfilesByJob(Protocol):
+    """Interface of what knows the profiles of jobs: a state, or the profiles of an instance."""
+
+    def profile_of(self, job: int) -> Profile:
+        """Profile of a job."""
 
 
 class Demands:
@@ -21,7 +29,7 @@ class Demands:
 
     Parameters
     ----------
-    sensitivity : Sensitivity
+    profiles : ProfilesByJob
     size : ndarray of int, shape (servers,)
         GPUs of every server.
     share : (float, float)
@@ -29,10 +37,11 @@ class Demands:
     """
 
     def __init__(
-        self, sensitivity: Sensitivity, size: NDArray[np.int64], share: tuple[float, float]
+        self, profiles: ProfilesByJob, size: NDArray[np.int64], share: tuple[float, float]
     ) -> None:
-        self._sensitivity, self.size, self.share = sensitivity, size, share
-        self._found: dict[tuple[int, int], tuple[float, float]] = {}
+        self.profile_of, self.size, self.share = profiles.profile_of, size, share
+        self._found: dict[tuple[Profile, int], tuple[float, float]] = {}
+        self._gain: dict[Profile, float] = {}
 
     def ask(self, job: int, gpus: int) -> ResourceRequest:
         """Best-case demand of a job.
@@ -42,9 +51,9 @@ class Demands:
         InputError
             If its profile has no speed with the GPU-proportional share.
         """
-        key = (int(self._sensitivity.of[job]), gpus)
+        key = (self.profile_of(job), gpus)
         if key not in self._found:
-            self._found[key] = self._best(self._sensitivity.profiles[key[0]], gpus)
+            self._found[key] = self._best(*key)
         return ResourceRequest(job, gpus, *self._found[key])
 
     def proportional(self, job: int, gpus: int) -> ResourceRequest:
@@ -52,24 +61,17 @@ class Demands:
         self.floor(job)
         return ResourceRequest(job, gpus, *self.share)
 
-    def profile_of(self, job: int) -> int:
-        """Number of a job's profile."""
-        return int(self._sensitivity.of[job])
-
-    def profile(self, number: int) -> Profile:
-        """A profile by number."""
-        return self._sensitivity.profiles[number]
-
     def floor(self, job: int) -> float:
         """Speed of a job with its GPU-proportional share."""
-        return share_speed(self._sensitivity.profile_of(job), self.share)
+        return share_speed(self.profile_of(job), self.share)
 
     def best_speed(self, jobs: NDArray[np.int64]) -> NDArray[np.float64]:
         """Largest speed of jobs against that with their GPU-proportional share."""
-        profiles = self._sensitivity.profiles
-        gain = np.array([p.best / share_speed(p, self.share) for p in profiles])
-        found: NDArray[np.float64] = gain[self._sensitivity.of[jobs]]
-        return found
+        profiles = [self.profile_of(job) for job in jobs.tolist()]
+        for profile in profiles:
+            if profile not in self._gain:
+                self._gain[profile] = profile.best / share_speed(profile, self.share)
+        return np.array([self._gain[profile] for profile in profiles])
 
     def _best(self, profile: Profile, gpus: int) -> tuple[float, float]:
         cpus, memory_gb = np.meshgrid(

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from shadowprice.errors import PolicyError
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.synergy.servers import ServerGrant
 
 

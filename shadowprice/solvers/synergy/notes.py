@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.speeds.sensitivity import proportional_share
-from shadowprice.solvers.job_columns import JobColumns
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import JobColumns, State
 from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.orders import STARVED_S
 
@@ -43,10 +41,7 @@ class SynergyNotes:
         PolicyError
             If jobs have profiles and GPUs are of several types.
         """
-        found: SynergyNotes | None = state.memory.get("synergy")
-        if found is None:
-            found = state.memory["synergy"] = cls(_demands(state, policy))
-        return found
+        return state.notes(cls, lambda: cls(_demands(state, policy)))
 
     def starved(self, state: State, live: JobColumns) -> NDArray[np.bool_]:
         """Mask of the live jobs that have ever waited for longer than :data:`STARVED_S`."""
@@ -58,8 +53,7 @@ class SynergyNotes:
 
 
 def _demands(state: State, policy: str) -> Demands | None:
-    sensitivity = state.sensitivity
-    if sensitivity is None:
+    if not state.profiled:
         return None
     names = state.pools_of_gpus.names
     if len(names) > 1:
@@ -69,4 +63,4 @@ def _demands(state: State, policy: str) -> Demands | None:
         )
     # At the first decision nothing runs: all GPUs of a node are free.
     size = np.array(state.free_gpus_by_node(), dtype=np.int64)
-    return Demands(sensitivity, size, proportional_share(state._instance.cluster))
+    return Demands(state, size, state.share_per_gpu)

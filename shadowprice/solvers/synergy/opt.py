@@ -109,12 +109,12 @@ def choose(
     SolverError
         If nothing was found in time.
     """
-    members: dict[tuple[int, int], list[int]] = defaultdict(list)
+    members: dict[tuple[Profile, int], list[int]] = defaultdict(list)
     for ask in asks:
         members[demands.profile_of(ask.job), ask.gpus].append(ask.job)
     kinds = list(members)
     largest = int(servers.size.max())
-    tables = [undominated(demands.profile(p), servers.share, largest) for p, _ in kinds]
+    tables = [undominated(p, servers.share, largest) for p, _ in kinds]
     points, lengths = np.concatenate(tables), [len(table) for table in tables]
     kind = np.repeat(np.arange(len(kinds)), lengths)
     data = _choices(members, kind, points, servers, demands)
@@ -128,19 +128,19 @@ def choose(
         rows = np.repeat(np.flatnonzero(kind == number), counts[kind == number])
         for job, row in zip(members[kinds[number]], rows.tolist(), strict=True):
             asked.append(ResourceRequest(job, gpus, float(points[row, 0]), float(points[row, 1])))
-    sizes = [demands.profile(p).speed.size * len(members[p, g]) for p, g in kinds]
+    sizes = [p.speed.size * len(members[p, g]) for p, g in kinds]
     kept = sum(length * len(members[each]) for length, each in zip(lengths, kinds, strict=True))
     return ChosenAmounts(tuple(asked), found.objective, found.bound, sum(sizes), kept)
 
 
 def _choices(
-    members: Mapping[tuple[int, int], list[int]],
+    members: Mapping[tuple[Profile, int], list[int]],
     kind: NDArray[np.int64],
     points: NDArray[np.float64],
     servers: Servers,
     demands: Demands,
 ) -> synergy.Choices:
-    floor = [share_speed(demands.profile(profile), servers.share) for profile, _ in members]
+    floor = [share_speed(profile, servers.share) for profile, _ in members]
     total = int(servers.size.sum())
     return synergy.Choices(
         jobs=np.array([len(jobs) for jobs in members.values()]),

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.job_columns import JobColumns
-from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.policy import JobColumns, Knowledge
 
 STARVED_S = 1000 * 3600.0
 """A job that waits longer than this goes before the others for the rest of its life [s] (published)."""

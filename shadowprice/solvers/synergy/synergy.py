@@ -35,11 +35,8 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import choose_by_count, run_exactly
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 from shadowprice.solvers.synergy.mechanisms import Greedy, Mechanism, ProportionalMechanism
 from shadowprice.solvers.synergy.moves import carry_out, grants_of, kept_in_place
 from shadowprice.solvers.synergy.notes import SynergyNotes
@@ -149,7 +146,7 @@ def decide_in_rounds(
     """A decision of Synergy's rounds; O(L log L) for L live jobs, and the mechanism's cost."""
     book = SynergyNotes.of(state, policy.name)
     book.stale |= bool(state.finished or state.arrived)
-    decision = state.decision()
+    decision = Decision(state)
     if not state.running and not state.waiting:
         return decision
     if state.now_s >= book.round_ends_s or not state.running:
@@ -174,7 +171,7 @@ def _new_round(state: State, book: SynergyNotes, order: JobOrder, mechanism: Mec
         jobs = jobs[choose_by_count(live.gpus[ranked], state.total_gpus)]
     servers = Servers(book.demands.size, book.demands.share)
     mechanism.place(_asks(state, book, jobs, fair=mechanism.fair), servers, book.demands)
-    decision = state.decision()
+    decision = Decision(state)
     carry_out(state, decision, kept_in_place(servers.held, state.running, servers.size))
     return decision
 

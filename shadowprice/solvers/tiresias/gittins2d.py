@@ -31,10 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import JobColumns
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 from shadowprice.solvers.tiresias.gittins_index import (
     LearnedDistribution,
     QuantumIndex,
@@ -119,17 +116,11 @@ class Gittins2d(Las2d):
             return self._distribution(state)
         if self.sample is not None:
             return self.sample
-        told: ServiceDistribution | None = state.memory.get("distribution")
-        if told is None:
-            told = state.memory["distribution"] = ServiceDistribution(state.service_gpu_s())
-        return told
+        return state.notes(ServiceDistribution, lambda: ServiceDistribution(state.service_gpu_s()))
 
     def _distribution(self, state: State) -> LearnedDistribution:
         """Distribution of service learned in this run."""
-        known: LearnedDistribution | None = state.memory.get("learned")
-        if known is None:
-            known = state.memory["learned"] = LearnedDistribution(self.sample)
-        return known
+        return state.notes(LearnedDistribution, lambda: LearnedDistribution(self.sample))
 
 
 POLICIES = (Gittins2d(),)

@@ -28,11 +28,15 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICK_S, up_to_grid
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import run_exactly
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+
+
+@dataclass
+class _Promotions:
+    """Executed time of each job when it last returned to the first queue [s]."""
+
+    service_s: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,9 @@ class Las2d:
     def decide(self, state: State) -> Decision:
         """Promote, then serve the queues; wake at the next demotion or promotion that matters."""
         if state.everything_fits:
-            return state.decision().start_all()
+            return Decision(state).start_all()
         if not state.waiting:
-            return state.decision()
+            return Decision(state)
         if self.promote_knob == np.inf and state.fits_by_count:
             return self._start_waiting(state)
         live = state.live()
@@ -92,7 +96,7 @@ class Las2d:
 
         Whom a demotion puts where does not matter before somebody has to: no wake-up.
         """
-        decision = state.decision()
+        decision = Decision(state)
         live = state.columns(state.waiting)
         rows = [0]
         if len(live) > 1:
@@ -118,7 +122,7 @@ class Las2d:
         attained = live.attained_s
         if self.promote_knob == np.inf:
             return attained
-        reset: dict[int, float] = state.memory.setdefault("service_at_promotion_s", {})
+        reset = state.notes(_Promotions).service_s
         for job in state.finished:
             reset.pop(job, None)
         before = np.array([reset.get(job, 0.0) for job in live.jobs.tolist()])

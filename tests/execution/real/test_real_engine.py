@@ -15,6 +15,7 @@ from shadowprice.errors import HostError, InputError, PolicyError
 from shadowprice.execution.hosts.protocol import LaunchSpec
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.proofs.execution_log import verify_ledger
+from shadowprice.solvers.policy import Decision
 from shadowprice.solvers.registry import policies
 from support.fake_host import two_nodes
 from support.fake_run import FakeRun, KilledDriver, events, log
@@ -275,7 +276,7 @@ def test_a_policy_that_decides_otherwise_when_a_run_is_resumed_is_refused(tmp_pa
         last = False
 
         def decide(self, state: Any) -> Any:
-            decision = state.decision()
+            decision = Decision(state)
             waiting = sorted(state.waiting, reverse=self.last)
             for row in waiting:
                 decision.start(row)

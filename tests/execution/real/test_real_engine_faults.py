@@ -21,6 +21,7 @@ from shadowprice.execution.real.run import RealRun
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
 from shadowprice.proofs.execution_log import verify_ledger
+from shadowprice.solvers.policy import Decision
 from support.fake_host import two_nodes
 from support.fake_run import LIMITS, FakeRun, KilledDriver, events, log
 
@@ -38,7 +39,7 @@ class Script:
         self._decide = decide
 
     def decide(self, state: Any) -> Any:
-        decision = state.decision()
+        decision = Decision(state)
         self._decide(state, decision)
         return decision
 
@@ -481,7 +482,7 @@ def test_leases_are_renewed_while_a_long_record_is_replayed(tmp_path: Path) -> N
         def decide(self, state: Any) -> Any:
             if self.clock is not None:
                 self.clock.time_s += 3.0  # longer than a quarter of the TTL, which is 8 s
-            return state.decision().start_all()
+            return Decision(state).start_all()
 
     policy = SlowToDecide()
     jobs = [job("long", 3000)] + [job(f"j{k}", 10, arrival_s=4.0 * k) for k in range(8)]

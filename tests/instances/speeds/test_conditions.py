@@ -24,7 +24,7 @@ from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.policy import Decision, Knowledge
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
 
 
@@ -92,7 +92,7 @@ def test_less_cpus_take_longer():
         preemptive: ClassVar[bool] = False
 
         def decide(self, state):
-            decision = state.decision()
+            decision = Decision(state)
             for job in list(state.waiting):
                 decision.start_at(job, ((0, 2),), ((self.cpus, 20.0),))
             return decision
@@ -125,7 +125,7 @@ def test_more_cpus_in_place_are_no_restart():
         preemptive: ClassVar[bool] = True
 
         def decide(self, state):
-            decision = state.decision()
+            decision = Decision(state)
             if state.waiting:
                 decision.start_at(0, ((1, 2),))
                 decision.wake_at(41.0)

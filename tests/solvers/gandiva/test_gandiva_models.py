@@ -21,7 +21,6 @@ from shadowprice.instances.workload import Workload
 from shadowprice.models.gandiva import Homes, Packings, packing
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.gandiva import matching as gandiva_matching
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.gandiva.exact import (
     best_packing,
     best_pairs,
@@ -29,9 +28,9 @@ from shadowprice.solvers.gandiva.exact import (
     greedy_pairs,
     total,
 )
+from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.registry import policy
-from shadowprice.solvers.state import State
 
 JOBS = 7
 
@@ -192,7 +191,7 @@ class Careless:
     preemptive = False
 
     def decide(self, state: State) -> Decision:
-        decision = state.decision()
+        decision = Decision(state)
         for job in list(state.waiting):
             if not any(decision.join(job, host) for host in list(state.running)):
                 decision.start(job)

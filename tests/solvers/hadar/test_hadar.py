@@ -23,7 +23,6 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.hadar import competitive as hadar_competitive
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.hadar.commit_schedule import (
     Commitment,
     CommittableJob,
@@ -32,7 +31,7 @@ from shadowprice.solvers.hadar.commit_schedule import (
     commit,
     tasks_of,
 )
-from shadowprice.solvers.hadar.committed import HadarCommitted
+from shadowprice.solvers.hadar.committed import HadarCommitted, Ledger
 from shadowprice.solvers.hadar.hadar import Hadar
 from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 from shadowprice.solvers.hadar.prices import (
@@ -50,8 +49,8 @@ from shadowprice.solvers.hadar.round_selection import (
     select,
     take,
 )
-from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, State
+from support.states import state_of
 
 TYPES = ("v100", "p100", "k80")
 
@@ -525,7 +524,7 @@ class Watched(HadarCommitted):
 
     def decide(self, state: State) -> Decision:
         decision = super().decide(state)
-        ledger = state.memory.get(self.name)
+        ledger = state.notes(Ledger)
         number = (state.now_s - ledger.origin_s) / self.round_s
         if number == int(number):
             after = {
@@ -588,10 +587,7 @@ def test_rounds_shorter_than_the_overheads_are_refused() -> None:
 def decision_cpu_s(jobs: int, cluster: str) -> float:
     instance = random_instance(7, jobs, cluster)
     policy = Hadar()
-    types = instance.cluster.type_of_node.tolist()
-    state = State(instance, policy.knows, Count().allocator(instance.cluster, types))
-    for job in range(jobs):
-        state.admit(job)
+    state = state_of(instance, policy.knows)
     state.now_s = 360.0 * 6
     began = time.process_time()
     decision = policy.decide(state)

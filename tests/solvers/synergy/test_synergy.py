@@ -207,7 +207,7 @@ def test_stage_one_is_the_best_choice(seed: int) -> None:
     servers = Servers(demands.size, demands.share)
     options = []
     for ask in asks:
-        p = demands.profile(demands.profile_of(ask.job))
+        p = demands.profile_of(ask.job)
         options.append(
             [
                 (c * ask.gpus, m * ask.gpus, float(p.speed[i, j]))
@@ -226,7 +226,7 @@ def test_stage_one_is_the_best_choice(seed: int) -> None:
     chosen = choose(asks, servers, demands, SolverOptions(relative_gap=0.0))
     assert chosen.value == pytest.approx(best)
     assert sorted(ask.job for ask in chosen.asks) == [ask.job for ask in asks]
-    got = [demands.profile(demands.profile_of(a.job)).at(a.cpus, a.memory_gb) for a in chosen.asks]
+    got = [demands.profile_of(a.job).at(a.cpus, a.memory_gb) for a in chosen.asks]
     assert sum(got) == pytest.approx(chosen.value)
 
 
@@ -262,7 +262,7 @@ def test_a_vertex_leaves_few_jobs_and_rounding_keeps_the_floor(seed: int) -> Non
     MECHANISMS["opt"].place(asks, servers, demands)
     assert synergy_floor.check(servers, asks, demands)
     held = servers.held.items()
-    speeds = [demands.profile(demands.profile_of(j)).at(g.cpus, g.memory_gb) for j, g in held]
+    speeds = [demands.profile_of(j).at(g.cpus, g.memory_gb) for j, g in held]
     assert sum(speeds) <= chosen.bound * (1 + 1e-6) + 1e-6
 
 

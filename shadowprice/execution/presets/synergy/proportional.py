@@ -25,13 +25,10 @@ from shadowprice.execution.presets.preset import Preset, RunSetup
 from shadowprice.execution.presets.synergy.rounds import ROUND_S
 from shadowprice.execution.presets.synergy.tuned import PROFILED, first_round_s, profiled_recipe
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.decision import Decision
-from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class RankedEachRound:
     def decide(self, state: State) -> Decision:
         """Serve by rank, ties by arrival; decide again next round while somebody waits."""
         if not state.waiting:
-            return state.decision()
+            return Decision(state)
         live = state.live()
         decision = run_exactly(state, live, np.argsort(self.rank(live), kind="stable"))
         if len(state.waiting) + len(decision.stops) > len(decision.starts):

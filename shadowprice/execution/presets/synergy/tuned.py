@@ -33,10 +33,8 @@ from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.profile import Profile
 from shadowprice.instances.speeds.sensitivity import Sensitivity, proportional_share
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Placement
-from shadowprice.solvers.policy import Knowledge
-from shadowprice.solvers.state import State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 from shadowprice.solvers.synergy.demands import share_speed
 from shadowprice.solvers.synergy.moves import carry_out
 from shadowprice.solvers.synergy.servers import ResourceRequest
@@ -93,6 +91,13 @@ def profiled_recipe(
     return RunSetup(rounded, policy, placement, Rounds(ROUND_S, first_s), conditions=conditions)
 
 
+@dataclass
+class _NextRound:
+    """The round to repeat next."""
+
+    number: int = 0
+
+
 @dataclass(frozen=True)
 class Repeat:
     """Runs jobs as they were run before, round by round."""
@@ -104,14 +109,15 @@ class Repeat:
 
     def decide(self, state: State) -> Decision:
         """Decision of the earlier run for this round; the same until it ends."""
-        number: int = state.memory.get("round", 0)
-        decision = state.decision()
+        notes = state.notes(_NextRound)
+        number = notes.number
+        decision = Decision(state)
         if number < len(self.rounds) and state.now_s >= self.rounds[number].start_s:
             if state.now_s > self.rounds[number].start_s:
                 raise PolicyError(f"{self.name}: round {number} is missed at {state.now_s} s")
             carry_out(state, decision, self.rounds[number].grants)
             number += 1
-        state.memory["round"] = number
+        notes.number = number
         if number < len(self.rounds):
             decision.wake_at(self.rounds[number].start_s)
         return decision
