@@ -240,13 +240,11 @@ class Hardware:
     def of(cls, state: State) -> Hardware:
         """Nodes of a state; O(nodes + GPUs held)."""
         capacity = np.array(state.free_gpus_by_node(), dtype=np.int64)
-        held = {
-            (job if state.partner_of.get(job, job) > job else -1): p
-            for job, p in state.running.items()
-        }
-        for pieces in held.values():
-            for node, gpus in pieces:
-                capacity[node] += gpus
+        for job, pieces in state.running.items():
+            # Two jobs that share GPUs hold them once.
+            if state.partner_of.get(job, job) >= job:
+                for node, gpus in pieces:
+                    capacity[node] += gpus
         pools = [state.allocator.pool_of(node) for node in range(state.nodes)]
         return cls(capacity, np.array(pools, dtype=np.int64))
 

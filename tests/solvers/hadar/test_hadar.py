@@ -38,6 +38,7 @@ from shadowprice.solvers.hadar.node_classes import NodeClasses
 from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 from shadowprice.solvers.hadar.prices import (
     ExponentialPrices,
+    Hardware,
     PriceLog,
     UtilityBounds,
     published_bounds,
@@ -538,6 +539,19 @@ class Watched(HadarCommitted):
             for job, rounds in ledger.schedules.items():
                 assert after.get(job) == rounds.get(int(number))
         return decision
+
+
+class CountsGpus(Hadar):
+    """Reads the cluster at every decision, whatever runs, as a driver that takes over does."""
+
+    def decide(self, state: State) -> Decision:
+        assert Hardware.of(state).capacity.tolist() == [4, 4, 4]
+        return super().decide(state)
+
+
+def test_the_cluster_is_the_same_whatever_runs_on_it() -> None:
+    instance = random_instance(0, 25, "1x4:v100,1x4:p100,1x4:k80")
+    verify(instance, run(instance, CountsGpus()).schedule)
 
 
 @pytest.mark.parametrize("seed", range(6))
