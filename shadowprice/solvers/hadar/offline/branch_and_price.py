@@ -242,7 +242,7 @@ def running(master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
 def _by_completion(
     node: SearchNode, jobs: RoundJobs, completes: NDArray[np.float64]
 ) -> tuple[SearchNode, SearchNode] | None:
-    """Whether a job completes by some round or later; None where that is whole for all."""
+    """A job completes by some round, or later; None where that is whole for all."""
     until = np.cumsum(completes, axis=1)
     fractional = np.minimum(until, 1.0 - until)
     if fractional.max(initial=0.0) <= _WHOLE:
@@ -263,7 +263,7 @@ def _by_completion(
 def _by_round(
     node: SearchNode, jobs: RoundJobs, doing: NDArray[np.float64]
 ) -> tuple[SearchNode, SearchNode] | None:
-    """Whether a job runs in a round, or at least how fast; None where that is whole for all."""
+    """A job runs in a round, at some speed at least, or not; None where that is whole for all."""
     # Cumulated over levels from the fastest on; the last is whether the job runs at all.
     at_least = np.cumsum(doing[:, :, :-1], axis=2)
     fractional = np.minimum(at_least, 1.0 - at_least)
