@@ -3,7 +3,8 @@
 The fence of a job is the epoch that may publish checkpoints; workers of earlier ones are refused.
 A command that knows nothing of leases saves and resumes by itself in the folder that stands for
 ``{checkpoint_dir}`` in its arguments. Every epoch has its own, a copy of the last one that was
-adopted, so that a command that should be dead writes where nobody reads. A folder is adopted when its lease ended cleanly.
+adopted, so that a command that should be dead writes where nobody reads. A folder is adopted when
+its lease ended cleanly.
 """
 
 from __future__ import annotations
