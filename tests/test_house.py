@@ -324,3 +324,22 @@ def ours(path: Path, names: set[str]) -> Iterator[str]:
                 yield inner if inner in names else node.module
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in names)
+
+
+def builds_a_model(path: Path) -> bool:
+    functions = [node for node in tree_of(path).body if isinstance(node, ast.FunctionDef)]
+    return any(node.returns and "ConcreteModel" in ast.unparse(node.returns) for node in functions)
+
+
+MODELS = [path for path in SOURCES if path.parent.name == "models" and builds_a_model(path)]
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_a_model_runs_or_says_what_holds_it_equal_to_what_runs(path: Path) -> None:
+    """``RUNS_IN`` names the module that compiles it, ``REFERENCE`` the tests that compare it."""
+    module = importlib.import_module(module_of(path))
+    places = [getattr(module, name, None) for name in ("RUNS_IN", "REFERENCE")]
+    (place,) = [each for each in places if each is not None]
+    runs = place == places[0]
+    user = ROOT / (f"{place.replace('.', '/')}.py" if runs else place)
+    assert module_of(path) in set(ours(user, {module_of(each) for each in SOURCES}))
