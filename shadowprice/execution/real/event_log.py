@@ -16,7 +16,7 @@ from shadowprice.execution.real.measuring import JobProgress, Measuring, timed
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.policy import Decision, State
 
-# Decisions of a policy in words, for the log and for people who wait.
+# Decisions in words, for the log and for people who wait.
 
 
 def told(
