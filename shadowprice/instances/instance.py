@@ -14,7 +14,7 @@ from shadowprice.instances.cluster import ANY_TYPE, Cluster
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, TICKS_PER_S, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.sharing import PairRates, SharedRuns
+from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 
@@ -237,9 +237,9 @@ class Instance:
         return SharedRuns(rates, kind, jobs.gpus, jobs.work, self.processing_s)
 
     @cached_property
-    def pair_rates(self) -> PairRates:
+    def pair_rates(self) -> SharingRates:
         """Rates of kinds that share GPUs, on the cluster's types."""
-        return PairRates.of(self.together, self.cluster.gpu_types)
+        return SharingRates.of(self.together, self.cluster.gpu_types)
 
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.workload_graphs import IterationTimes
 from shadowprice.instances.instance import Instance, Overheads, Pools, pool_throughput
 from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sharing import PairRates, SharedRuns
+from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 
 TEXTS = ("id", "tenant", "model", "group", "name")
 """Columns of a workload that are text."""
@@ -31,7 +31,7 @@ _FIRST_ROWS = 64
 
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """What is known before any job arrives.
+    """Knowledge before any job arrives: cluster, charges, and on what speeds depend.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Environment:
         Bandwidths that the iterations of job graphs depend on; None if jobs have no graphs.
     times : IterationTimes or None
         Times of iterations that somebody has asked for; None if jobs have no graphs.
-    pair_rates : PairRates or None
+    pair_rates : SharingRates or None
         Rates of models that share GPUs; None if no jobs may.
     profiled, elastic : bool
         Whether jobs have profiles by CPUs and memory; whether some may hold more GPUs than their
@@ -60,13 +60,13 @@ class Environment:
     typed: bool
     network: Network | None
     times: IterationTimes | None
-    pair_rates: PairRates | None
+    pair_rates: SharingRates | None
     profiled: bool
     elastic: bool
 
     @classmethod
     def of(cls, instance: Instance) -> Environment:
-        """What an instance says beside its jobs."""
+        """All that an instance says beside its jobs."""
         conditions, graphs = instance.conditions, instance.graphs
         return cls(
             cluster=instance.cluster,
@@ -225,7 +225,7 @@ class JobTable:
         found[:] = [self.texts[job][at] for job in jobs]
         return found
 
-    def shared_runs(self, rates: PairRates) -> SharedRuns:
+    def shared_runs(self, rates: SharingRates) -> SharedRuns:
         """Run times of the jobs there are beside each other."""
         kind, gpus = self.counts("kind"), self.counts("gpus")
         return SharedRuns(rates, kind, gpus, self.column("work"), self.column("alone_s"))

@@ -371,7 +371,7 @@ class State:
     # What a policy remembers.
 
     def notes(self, kind: type[Notes], make: Callable[[], Notes] | None = None) -> Notes:
-        """What the policy keeps from one decision to the next: one object of a class, for one run.
+        """Notes that the policy keeps between decisions: one object of a class, for one run.
 
         Parameters
         ----------

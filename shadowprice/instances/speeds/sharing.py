@@ -17,7 +17,7 @@ from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 
 
 @dataclass(frozen=True, eq=False)
-class PairRates:
+class SharingRates:
     """Measured rates of two jobs on the same GPUs, by GPU type and kind; says nothing of jobs.
 
     Parameters
@@ -33,7 +33,7 @@ class PairRates:
     row_of: dict[Kind, int]
 
     @classmethod
-    def of(cls, together: Throughputs | None, gpu_types: Sequence[str]) -> PairRates:
+    def of(cls, together: Throughputs | None, gpu_types: Sequence[str]) -> SharingRates:
         """Rates on some GPU types; O(kinds^2 + pairs)."""
         pairs = {} if together is None else together.together
         type_row = {name: row for row, name in enumerate(gpu_types)}
@@ -66,7 +66,7 @@ class SharedRuns:
 
     Parameters
     ----------
-    rates : PairRates
+    rates : SharingRates
     kind : ndarray of int, shape (n,)
         Row of each job in the rates.
     gpus, work : ndarray, shape (n,)
@@ -75,7 +75,7 @@ class SharedRuns:
         Run time of each job alone [s], infinite where it cannot run.
     """
 
-    rates: PairRates
+    rates: SharingRates
     kind: NDArray[np.int64]
     gpus: NDArray[np.int64]
     work: NDArray[np.float64]
@@ -137,7 +137,7 @@ class SharedRuns:
 
 
 def _one_run_s(
-    rates: PairRates, columns: tuple[Any, ...], job: int, partner: int, gpu_type: int
+    rates: SharingRates, columns: tuple[Any, ...], job: int, partner: int, gpu_type: int
 ) -> float:
     kind, gpus, work, alone_s = columns
     table = rates.lists[gpu_type]

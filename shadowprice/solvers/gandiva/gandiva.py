@@ -34,7 +34,7 @@ from shadowprice.solvers.policy import Decision, Knowledge, State
 
 @dataclass
 class _GandivaNotes:
-    """Who is at home where, what was measured, and since when no job has waited [s]."""
+    """Server occupancy, measured rates, and the time since which no job has waited [s]."""
 
     book: ServerOccupancy
     idle_since_s: float
