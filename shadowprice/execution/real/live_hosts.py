@@ -465,8 +465,9 @@ class LiveHosts:
                 if lease.gone:
                     end = lease_ending(lease)
                     # Until another lease was granted, it could still commit.
-                    step = max(step, reported_commit(lease))
-                    self.run.record.confirmed(lease, end, step)
+                    own = reported_commit(lease)
+                    step = max(step, own)
+                    self.run.record.confirmed(lease, end, lease.step, step, own)
                     found.append((tracked.row, lease.epoch, step))
         return found
 

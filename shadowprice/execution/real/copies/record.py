@@ -11,7 +11,6 @@ from typing import Any
 
 from shadowprice.execution.real.copies.books import Fork
 from shadowprice.execution.real.copies.rates import ForkRates, MeasuredCopy
-from shadowprice.execution.real.event_log import copy_of
 from shadowprice.execution.real.lease import Ending, HeldLease
 from shadowprice.execution.real.lease_outcome import FINISHED, LeaseOutcome
 from shadowprice.execution.real.measuring import timed
@@ -29,21 +28,20 @@ class ForkRecord:
         run, before = self.run, fork.before
         name = run.tracked[fork.row].job.name
         for lease, copy in zip(fork.leases, fork.copies, strict=True):
-            self._event(
-                "granted",
-                lease,
-                devices=[device.uuid for device in lease.devices],
-                node_of={device.uuid: device.node for device in lease.devices},
+            run.record.holds(
+                name,
+                lease.epoch,
+                lease.devices,
                 partner=None,
                 from_step=before,
-                ranks=1,
                 whole_node=True,
                 gpus=copy.gpus,
                 stop_at=lease.target,
+                copy=lease.copy,
             )
             if fork.from_step < before:
                 # Whoever goes on next does so from the one that was found whole.
-                self._event("damaged", lease, step=fork.from_step)
+                run.record.damaged(lease, fork.from_step)
                 before = fork.from_step
         rate = sum(copy.rate for copy in fork.copies)
         run.ledger.update_job(
@@ -63,11 +61,12 @@ class ForkRecord:
         committed, gained = fork.from_step, what.step > fork.from_step
         for number, (lease, own) in enumerate(zip(fork.leases, fork.ends, strict=True)):
             if own is None:
-                self._quarantined(lease)
+                self.run.record.quarantined(lease)
                 continue
             steps = (fork.steps or {}).get(number, 0) if gained else 0
             committed += steps
-            self._released(lease, own, committed, steps)
+            made = lease.from_step + steps
+            self.run.record.released(lease, own, max(lease.step, made), committed, made)
         measured = [self._measured(fork, number) for number in range(len(fork.leases))]
         self.run.record.follow(self.run.tracked[fork.row], fork.leases[0], end, what, now_s)
         if what.over != FINISHED and gained:
@@ -76,9 +75,8 @@ class ForkRecord:
 
     def confirmed(self, lease: HeldLease, end: Ending, step: int) -> None:
         """The processes of a copy that was lost from sight are gone; nothing of it was taken."""
-        self._released(lease, end, step, 0)
-        for device in lease.devices:
-            self._event("unquarantined", lease, device=device.uuid)
+        made = lease.from_step
+        self.run.record.confirmed(lease, end, max(lease.step, made), step, made)
 
     def step(self, fork: Fork) -> None:
         """Record the progress of a job: the steps of its copies, added up."""
@@ -124,31 +122,6 @@ class ForkRecord:
         began_s = lease.stepping_s - lease.granted_s
         start_s = began_s if lease.stepping_s < lease.ended_s else None
         return asdict(MeasuredCopy(fork.row, copy.node, copy.gpus, steps, seconds, start_s))
-
-    def _released(self, lease: HeldLease, end: Ending, committed: int, steps: int) -> None:
-        reached = max(lease.step, lease.from_step + steps)
-        self._event(
-            "released",
-            lease,
-            devices=[device.uuid for device in lease.devices],
-            code=end.code,
-            reason=end.reason,
-            forced=end.forced,
-            step=reached,
-            checkpoint_step=committed,
-            lost_steps=reached - lease.from_step - steps,
-            detail=end.why[-2000:],
-        )
-
-    def _quarantined(self, lease: HeldLease) -> None:
-        why = "its node does not answer" if lease.lost else "its processes may be left"
-        for device in lease.devices:
-            self._event("quarantined", lease, device=device.uuid, why=why)
-
-    def _event(self, kind: str, lease: HeldLease, **data: Any) -> None:
-        self.run.record.note(
-            kind, job=self._name(lease), epoch=lease.epoch, **data, **copy_of(lease)
-        )
 
     def _name(self, lease: HeldLease) -> str:
         return self.run.tracked[lease.row].job.name
