@@ -141,19 +141,12 @@ class LiveHosts:
     def take_over(self) -> None:
         """Adopt what another driver may have started."""
         run = self.run
-        leases = run.leases()
-        now_s = run.clock.now_s()
-        for lease in leases:
-            # What the driver before saw of it is not known: patience begins again.
-            lease.moved_s = now_s
-        told = run.ledger.leases_with("running")
+        leases, told_of = run.take_over(), run.ledger.leases_with("running")
         self._announced = {
             (lease.row, lease.epoch)
             for lease in leases
-            if (run.tracked[lease.row].job.name, lease.epoch) in told
+            if (run.tracked[lease.row].job.name, lease.epoch) in told_of
         }
-        run.watch.host.adopt([order for lease in leases for order in lease.orders])
-        run.watch.look(leases)
 
     def wait(self, until_s: float) -> float:
         """Wait until there is something for a turn, at the latest until a time."""
@@ -235,11 +228,7 @@ class LiveHosts:
         """Ask the leases of jobs to end, so that they do so at the same time."""
         run = self.run
         leases = [lease for row in rows if (lease := run.tracked[row].lease) is not None]
-        fresh = [lease for lease in leases if not lease.stop_why and not lease.gone]
-        run.watch.stop(fresh, "the policy stops it")
-        with run.ledger.transaction():
-            for lease in fresh:
-                run.record.stop_asked(lease)
+        run.ask_stop(leases, "the policy stops it")
 
     @contextmanager
     def applying(self, stops: Sequence[int]) -> Iterator[None]:
@@ -439,12 +428,7 @@ class LiveHosts:
         stuck = stuck and all(one.over or one.view != ABSENT for one in tracked)
         self._stuck_s = min(self._stuck_s, now_s) if stuck else math.inf
         if now_s - self._stuck_s > self.run.limits.node_s:
-            waiting = sum(one.view == WAITING for one in tracked)
-            lost = ", ".join(sorted(self.run.watch.lost)) or "devices that are kept aside"
-            raise HostError(
-                f"{waiting} jobs wait for {lost} since {self.run.limits.node_s:g} s; bring them back and "
-                "run the same command again"
-            )
+            self.run.give_up(sum(one.view == WAITING for one in tracked))
 
     def _committed(self, tracked: JobRecord, lease: HeldLease, end: Ending | None) -> int:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
