@@ -30,7 +30,7 @@ from shadowprice.execution.supervision.files import (
 )
 from shadowprice.execution.supervision.processes import bury, machine, process
 
-# Puts the supervisor where nodes find it: into the state directory, with what it imports.
+# The copy of the supervisor, with what it imports, for nodes to run.
 
 
 LIBRARY = "library/shadowprice"
@@ -67,7 +67,7 @@ def supervisor_argv(state: Path, directory: Path, python: str = sys.executable) 
     return [python, "-I", "-S", str(state / "supervisor.py"), str(directory)]
 
 
-# What a job and its supervisor wrote, reduced to what makes sense.
+# Files that a job and its supervisor wrote, reduced to what makes sense.
 
 
 REPORT_LIMIT_BYTES = 1 << 16
@@ -308,7 +308,7 @@ class LeaseReader:
         return self._seen
 
     def _read_time_ns(self) -> int:
-        """When the directory last changed, -1 if there is none."""
+        """Time of the directory's last change, -1 if there is none."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError:

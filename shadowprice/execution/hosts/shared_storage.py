@@ -1,4 +1,4 @@
-"""What hosts share whose nodes and driver see one state directory: leases by their files.
+"""Common part of hosts whose nodes and driver see one state directory: leases by their files.
 
 Files are the one channel between a driver and its leases, on every host: an order, renewals and a
 wish to stop go one way, a report and an exit come back. A host that derives from

@@ -36,7 +36,7 @@ from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.state import State
 
-# What happened between two decisions of a real run.
+# Events between two decisions of a real run.
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ _CLEAN = frozenset({0, 75, 143, -15})
 
 
 class LiveHosts:
-    """What is done on hosts, and seen of them.
+    """Acts on hosts, and sees what becomes of leases.
 
     Methods that make an answer for the engine are contexts, in which it is to be written down.
     """

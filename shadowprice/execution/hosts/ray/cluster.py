@@ -204,7 +204,7 @@ class ClusterNode:
     retry_s: float = 0.0
 
 
-class Cluster:
+class RayNodes:
     """Nodes by name.
 
     Parameters

@@ -24,7 +24,7 @@ from shadowprice.execution.hosts.protocol import (
     Phase,
     RankStatus,
 )
-from shadowprice.execution.hosts.ray.cluster import Cluster
+from shadowprice.execution.hosts.ray.cluster import RayNodes
 from shadowprice.execution.hosts.ray.connection import CONNECT_S, RayThread, connect, import_ray
 from shadowprice.execution.hosts.shared_storage import SharedStorageHost, StoredLease
 from shadowprice.execution.supervision.files import ending, take_lock, write_json
@@ -53,7 +53,7 @@ def open_host(address: str, state: Path, run_id: str) -> RayHost:
     calls = RayThread()
     run = f"shadowprice-{run_id}"
     ours = connect(calls, address, run)
-    return RayHost(calls, Cluster(calls, state.resolve(), run), state, ours=ours)
+    return RayHost(calls, RayNodes(calls, state.resolve(), run), state, ours=ours)
 
 
 @dataclass
@@ -94,7 +94,7 @@ class RayHost(SharedStorageHost[RayLease]):
     ----------
     calls : RayThread
         The thread that is connected.
-    cluster : Cluster
+    cluster : RayNodes
         Nodes of the cluster.
     ours : bool
         Whether the connection ends with the host.
@@ -102,7 +102,7 @@ class RayHost(SharedStorageHost[RayLease]):
 
     name = NAME
 
-    def __init__(self, calls: RayThread, cluster: Cluster, state: Path, *, ours: bool) -> None:
+    def __init__(self, calls: RayThread, cluster: RayNodes, state: Path, *, ours: bool) -> None:
         super().__init__(state)
         self._calls, self._cluster, self._ours = calls, cluster, ours
         self._beat_s = -math.inf

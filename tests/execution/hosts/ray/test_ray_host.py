@@ -183,7 +183,6 @@ class TestCluster:
         code = f"""
 import sys; sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
-from typing import Any
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
 state = Path({str(state)!r})
