@@ -148,15 +148,15 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         submit = []
         for lease in leases:
             try:
-                if not self._is_guest(lease):
+                if self._assign(lease):
                     submit.append(lease)
             except (OSError, Refused) as error:
                 lease.refuse(str(error))
         with ThreadPoolExecutor(SUBMITTERS) as pool:
             list(pool.map(self._submit, submit))
 
-    def _is_guest(self, lease: SlurmLease) -> bool:
-        """Write down the job of a new lease; true if that is one that has been submitted."""
+    def _assign(self, lease: SlurmLease) -> bool:
+        """Find a new lease's job, and write it down; true if that is its own, to be submitted."""
         known = [other for other in self._leases.values() if other.job.members]
         living = {other.job.holder for other in known if not other.is_over}
         job = place(lease.order, [self._jobs[holder] for holder in living])
@@ -164,11 +164,11 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             write_note(lease.order, job)
             if invite(lease.order, job):
                 self._join(lease, job)
-                return True
+                return False
         write_note(lease.order, lease.job)
         open_house(lease.job)
         self._join(lease, lease.job)
-        return False
+        return True
 
     def _join(self, lease: SlurmLease, job: HeldJob) -> None:
         lease.job = self._jobs[job.holder] = job
