@@ -178,7 +178,7 @@ class Keeper:
         self.opened = open_ray(cluster, state)
 
     def host(self) -> Host:
-        return Kept(self.opened._calls, self.opened._fleet, ours=False)
+        return Kept(self.opened._calls, self.opened._cluster, self.state, ours=False)
 
     def reopen(self, host: Host) -> Host:
         drop_driver()

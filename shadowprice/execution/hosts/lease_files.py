@@ -6,21 +6,23 @@ what it likes into its directory: garbage is taken as absent, nothing here raise
 
 from __future__ import annotations
 
-import fcntl
+import importlib.resources
 import json
 import math
 import os
 import stat
+import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import Exit, LaunchSpec, Phase, RankStatus
-from shadowprice.execution.real.checkpoints import raise_fence, read_fence
-from shadowprice.execution.real.state_directory import copy_supervisor, supervisor_argv
 from shadowprice.execution.supervision.files import (
     ending,
+    lock_within,
     read_json,
     take_lock,
     write_json,
@@ -28,7 +30,44 @@ from shadowprice.execution.supervision.files import (
 )
 from shadowprice.execution.supervision.processes import bury, machine, process
 
-# What a job and its supervisor wrote, reduced to what makes sense.
+# The copy of the supervisor, with what it imports, for nodes to run.
+
+
+LIBRARY = "library/shadowprice"
+
+
+def copy_supervisor(state: Path) -> Path:
+    """Put the supervisor into a state directory; the file to run.
+
+    Raises
+    ------
+    HostError
+        If it cannot be written.
+    """
+    package = importlib.resources.files("shadowprice.execution")
+    folder = f"{LIBRARY}/execution/supervision"
+    # Nothing else of this package goes with it, so the packages around it are empty.
+    sources = {f"{LIBRARY}/__init__.py": "", f"{LIBRARY}/execution/__init__.py": ""}
+    for part in package.joinpath("supervision").iterdir():
+        if part.name.endswith(".py"):
+            sources[f"{folder}/{part.name}"] = part.read_text(encoding="utf-8")
+    sources["supervisor.py"] = package.joinpath("supervisor.py").read_text(encoding="utf-8")
+    try:
+        (state / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, text in sources.items():  # the file to run last
+            if not (state / name).is_file() or (state / name).read_text("utf-8") != text:
+                write_text(str(state / name), text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise HostError(f"state directory {state}: cannot write the supervisor: {error}") from None
+    return state / "supervisor.py"
+
+
+def supervisor_argv(state: Path, directory: Path, python: str = sys.executable) -> list[str]:
+    """Command to execute on a node for the order in a lease's directory."""
+    return [python, "-I", "-S", str(state / "supervisor.py"), str(directory)]
+
+
+# Files that a job and its supervisor wrote, reduced to what makes sense.
 
 
 REPORT_LIMIT_BYTES = 1 << 16
@@ -79,19 +118,11 @@ def _is_number(value: object) -> bool:
     return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
 
-__all__ = [
-    "copy_supervisor",
-    "raise_fence",
-    "read_exit",
-    "read_fence",
-    "read_report",
-    "read_text_tail",
-    "supervisor_argv",
-]
-
 LEASE_BYTES = 256
 LIVENESS_S = 0.5
 """A supervisor that dies changes no file; so often its lock is tried."""
+BEGIN_S = 2.0
+"""After which a supervisor that holds its lock has begun its command."""
 
 
 def write_order(order: LaunchSpec) -> bool:
@@ -236,13 +267,8 @@ def supervisor_lives(directory: Path, recorded: Mapping[str, Any] | None) -> boo
     except OSError:
         locked = False
     else:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            locked = False
-        except OSError:
-            locked = True
-        finally:
-            os.close(descriptor)
+        locked = not lock_within(descriptor, 0.0)
+        os.close(descriptor)
     if locked or recorded is None or recorded.get("machine") != machine():
         return locked
     pid = recorded.get("pid")
@@ -251,10 +277,11 @@ def supervisor_lives(directory: Path, recorded: Mapping[str, Any] | None) -> boo
 
 
 class LeaseReader:
-    """Reads a lease's directory again and again; one ``stat`` where nothing changed.
+    """Reads a lease's directory again and again; only its attributes where nothing changed.
 
     Everything there is written by replacing files, which changes the directory's time. That has
     the grain of the clock's ticks, so that a change is trusted to be the last only after a while.
+    On a network's file system attributes may be old, and only an ``open`` asks the server again.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -264,23 +291,39 @@ class LeaseReader:
         self._recorded: dict[str, Any] | None = None
         self._changed_ns = -1
         self._alive_until = 0.0
+        self._held_s = math.inf
 
     def see(self, *, doubt: bool = False) -> RankStatus:
         """Status of the rank by its files; ``doubt`` reads them in any case."""
         if self._seen.phase is Phase.ENDED:
             return self._seen
-        try:
-            changed_ns = os.stat(self._path).st_mtime_ns
-        except OSError:
-            changed_ns = -1
+        changed_ns = self._read_time_ns()
         now = time.monotonic()
         if doubt or changed_ns != self._changed_ns or now >= self._alive_until:
             self._recorded = self._recorded or read_supervisor(self.directory)
-            self._seen = read_seen(self.directory, self._recorded)
+            self._seen = self._begun(read_seen(self.directory, self._recorded), now)
             settled = abs(time.time_ns() - changed_ns) > 50_000_000
             self._changed_ns = changed_ns if settled else -1
             self._alive_until = now + LIVENESS_S
         return self._seen
+
+    def _read_time_ns(self) -> int:
+        """Time of the directory's last change, -1 if there is none."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            return -1
+        changed_ns = os.fstat(descriptor).st_mtime_ns
+        os.close(descriptor)
+        return changed_ns
+
+    def _begun(self, seen: RankStatus, now: float) -> RankStatus:
+        """The status, but of a command that has removed what its supervisor wrote of it."""
+        if seen.phase is not Phase.STARTING or not supervisor_lives(self.directory, None):
+            self._held_s = math.inf
+            return seen
+        self._held_s = min(self._held_s, now)
+        return replace(seen, phase=Phase.RUNNING) if now - self._held_s >= BEGIN_S else seen
 
 
 def _lease(serial: int, stop: bool, grace_s: object, reason: str) -> dict[str, Any]:

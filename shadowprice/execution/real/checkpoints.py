@@ -9,17 +9,15 @@ its lease ended cleanly.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
-import time
 from pathlib import Path
 
 from shadowprice.errors import HostError
 from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.measuring import number
-from shadowprice.execution.supervision.files import write_text
+from shadowprice.execution.supervision.files import lock_within, write_text
 
 # The fence.
 
@@ -42,23 +40,12 @@ def raise_fence(job_directory: Path, epoch: int) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     lock = os.open(job_directory / "fence.lock", flags, 0o600)
     try:
-        _take(lock, job_directory)
+        if not lock_within(lock, PATIENCE_S):
+            raise HostError(f"{job_directory}: a worker holds the fence's lock")
         if read_fence(job_directory) < epoch:
             write_text(str(job_directory / "fence"), f"{epoch}\n", durable=True)
     finally:
         os.close(lock)
-
-
-def _take(lock: int, job_directory: Path) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= until_s:
-                raise HostError(f"{job_directory}: a worker holds the fence's lock") from None
-            time.sleep(0.01)
 
 
 def read_fence(job_directory: Path) -> int:

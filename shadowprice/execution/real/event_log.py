@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shadowprice.execution.hosts.protocol import Device
-from shadowprice.execution.real.checkpoints import damaged_before, reported_commit
+from shadowprice.execution.real.checkpoints import damaged_before
 from shadowprice.execution.real.clock import Clock
 from shadowprice.execution.real.lease import Ending, HeldLease, JobRecord, Kind
 from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED, LeaseOutcome
@@ -67,77 +67,98 @@ class Record:
     ) -> None:
         """A lease holds devices from now on."""
         name = tracked.job.name
+        other = None if partner == ALONE else self._name(partner)
+        self.holds(name, epoch, devices, partner=other, from_step=tracked.step)
+        self.ledger.update_job(name, state="running", epoch=epoch, why="", predicted_rate=rate)
+        self.ledger.first_start(name, self.clock.now_s())
+
+    def holds(self, name: str, epoch: int, devices: Sequence[Device], **data: Any) -> None:
+        """A lease, of which there is more to say, holds devices."""
         self._event(
             "granted",
             name,
             epoch,
             devices=[device.uuid for device in devices],
             node_of={device.uuid: device.node for device in devices},
-            partner=None if partner == ALONE else self._name(partner),
-            from_step=tracked.step,
             ranks=len({device.node for device in devices}),
+            **data,
         )
-        self.ledger.update_job(name, state="running", epoch=epoch, why="", predicted_rate=rate)
-        self.ledger.first_start(name, self.clock.now_s())
 
     def running(self, lease: HeldLease) -> None:
         """Its command was seen to run, for the first time."""
-        name = self._name(lease.row)
-        after_s = lease.running_s - lease.granted_s
-        self._event("running", name, lease.epoch, after_s=after_s, **copy_of(lease))
+        self._of(lease, "running", after_s=lease.running_s - lease.granted_s)
 
     def partner(self, lease: HeldLease, partner: int) -> None:
         """A running lease shares its devices with another job from now on, or with nobody."""
         other = None if partner == ALONE else self._name(partner)
-        self._event("partner", self._name(lease.row), lease.epoch, partner=other)
+        self._of(lease, "partner", partner=other)
 
     def stop_asked(self, lease: HeldLease) -> None:
         """It was asked to stop."""
-        name = self._name(lease.row)
-        self._event("stop-asked", name, lease.epoch, why=lease.stop_why, **copy_of(lease))
+        self._of(lease, "stop-asked", why=lease.stop_why)
 
     def ended(self, lease: HeldLease, end: Ending | None, what: LeaseOutcome, now_s: float) -> None:
         """A lease is over: its devices are free, or kept aside until that is confirmed."""
         tracked, step = self.tracked[lease.row], damaged_before(lease)
         if step is not None:
-            self._event("damaged", tracked.job.name, lease.epoch, step=step)
+            self.damaged(lease, step)
         if end is None or not what.confirmed:
-            for device in lease.devices:
-                why = "its node does not answer" if lease.lost else "its processes may be left"
-                self._event(
-                    "quarantined", tracked.job.name, lease.epoch, device=device.uuid, why=why
-                )
+            self.quarantined(lease)
         else:
-            self.released(lease, end, what.step, what.step)
+            self.released(lease, end, lease.step, what.step, what.step)
         self.follow(tracked, lease, end, what, now_s)
+
+    def damaged(self, lease: HeldLease, step: int) -> None:
+        """A later checkpoint was found damaged: the job goes on from this one."""
+        self._of(lease, "damaged", step=step)
 
     def paused(self, lease: HeldLease) -> None:
         """The driver ends, and with it this lease; its end is written down by who resumes."""
-        name = self._name(lease.row)
-        self._event("stop-asked", name, lease.epoch, why=lease.stop_why, **copy_of(lease))
-        self.ledger.update_job(name, state="waiting", why="the driver ended; resume the run")
+        self.stop_asked(lease)
+        self.ledger.update_job(
+            self._name(lease.row), state="waiting", why="the driver ended; resume the run"
+        )
 
-    def released(self, lease: HeldLease, end: Ending, step: int, own_step: int) -> None:
-        """Its processes are confirmed gone; it left its own steps, the job may have more."""
-        self._event(
+    def quarantined(self, lease: HeldLease) -> None:
+        """Its devices are kept aside until its end is confirmed."""
+        why = "its node does not answer" if lease.lost else "its processes may be left"
+        for device in lease.devices:
+            self._of(lease, "quarantined", device=device.uuid, why=why)
+
+    def released(
+        self, lease: HeldLease, end: Ending, reached: int, committed: int, own: int
+    ) -> None:
+        """Its processes are confirmed gone.
+
+        Parameters
+        ----------
+        reached : int
+            Step it came to.
+        committed : int
+            Committed step of the job.
+        own : int
+            Step that it committed itself.
+        """
+        self._of(
+            lease,
             "released",
-            self._name(lease.row),
-            lease.epoch,
             devices=[device.uuid for device in lease.devices],
             code=end.code,
             reason=end.reason,
             forced=end.forced,
-            step=lease.step,
-            checkpoint_step=step,
-            lost_steps=max(lease.step - own_step, 0),
+            step=reached,
+            checkpoint_step=committed,
+            lost_steps=max(reached - own, 0),
             detail=end.why[-2000:],
         )
 
-    def confirmed(self, lease: HeldLease, end: Ending, step: int) -> None:
-        """Record that devices which were kept aside are free again."""
-        self.released(lease, end, step, reported_commit(lease))
+    def confirmed(
+        self, lease: HeldLease, end: Ending, reached: int, committed: int, own: int
+    ) -> None:
+        """Record that devices which were kept aside are free again; see :meth:`released`."""
+        self.released(lease, end, reached, committed, own)
         for device in lease.devices:
-            self._event("unquarantined", self._name(lease.row), lease.epoch, device=device.uuid)
+            self._of(lease, "unquarantined", device=device.uuid)
 
     def nodes(self, before: set[str], now: frozenset[str]) -> None:
         """Nodes that went or came back."""
@@ -259,6 +280,9 @@ class Record:
         else:
             columns |= {"state": "waiting", "why": why}
         self.ledger.update_job(name, **columns)
+
+    def _of(self, lease: HeldLease, kind: str, **data: Any) -> None:
+        self._event(kind, self._name(lease.row), lease.epoch, **data, **copy_of(lease))
 
     def _event(self, kind: str, job: str = "", epoch: int = 0, **data: Any) -> None:
         self.ledger.event(self.clock.now_s(), kind, job, epoch, **data)

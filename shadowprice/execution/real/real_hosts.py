@@ -1,25 +1,22 @@
 """Real hosts as the engine sees them: decisions become leases, ends of leases become events.
 
-Every answer to the engine goes through the journal. A method first obtains its answer, recorded or
-new, and then brings its books up to date from the answer alone, so that a driver that takes a run
-over has the books of the one before it where the record ends.
+Every answer to the engine is asked of the journal, which has it recorded or made by
+:class:`.LiveHosts`. Then the books are brought up to date from the answer alone, so that a driver
+that takes a run over has the books of the one before it where the record ends.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, astuple
-from typing import Any
+from contextlib import ExitStack, contextmanager, nullcontext
 
-from shadowprice.execution.real.event_log import told
-from shadowprice.execution.real.granting import Grants
-from shadowprice.execution.real.host_events import EventCollector, HostEvents
+from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real.lease import ABSENT, RUNNING, WAITING, HeldLease, JobRecord
 from shadowprice.execution.real.lease_outcome import CANCELLED, LeaseOutcome
+from shadowprice.execution.real.live_hosts import HostEvents, LiveHosts
 from shadowprice.execution.real.measuring import JobProgress
-from shadowprice.execution.real.replay import Journal, Resuming
+from shadowprice.execution.real.replay import Journal
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
@@ -40,68 +37,42 @@ class RealHosts:
 
     def __init__(self, run: RealRun) -> None:
         self.run = run
-        self.journal = Journal(run.ledger, Resuming(run).keep)
-        self.sensing = EventCollector(run)
+        self.live = LiveHosts(run)
+        self.journal = Journal(run.ledger, self.live.keep_alive, self.live.take_over)
         # A turn tells the books what is missing: a policy that decides again did not know it then.
         run.watch.missing, run.devices.missing = run.devices.missing, frozenset()
-        self.grants = Grants(run)
-        self._live = False
-        self._why: dict[str, str] = {}
-        self._granted: list[HeldLease] = []
 
     def await_event(self, until_s: float) -> float:
         """Wait until something happens, at the latest until a time; infinity if nothing will."""
-        if self.journal.replaying:
-            return float(self.journal.next("await"))
-        self._go_live()
-        event_s = self.sensing.wait(until_s)
-        self.journal.record("await", event_s)
-        return event_s
+        event_s = self.journal.ask("await", lambda: nullcontext(self.live.wait(until_s)))
+        return float(event_s)
 
     def await_time(self, due_s: float) -> float:
         """Wait until a time; returns the time it is."""
-        if self.journal.replaying:
-            return float(self.journal.next("time"))
-        self._go_live()
-        now_s = self.sensing.sleep_until(due_s)
-        self.journal.record("time", now_s)
-        return now_s
+        now_s = self.journal.ask("time", lambda: nullcontext(self.live.sleep_until(due_s)))
+        return float(now_s)
 
     def turn(self, now_s: float) -> HostEvents:
         """Events since the last turn."""
-        run = self.run
-        if self.journal.replaying:
-            turn = HostEvents.from_record(self.journal.next("turn"))
-        else:
-            self._go_live()
-            with run.ledger.transaction():
-                turn = self.sensing.collect(now_s)
-                self.journal.record("turn", asdict(turn))
+        data = self.journal.ask("turn", lambda: self.live.turn(now_s))
+        turn = HostEvents.from_record(data)
         self._note(turn, now_s)
         return turn
 
     def admit(self, row: int) -> None:
         """A job arrives."""
-        self.run.tracked[row].view = WAITING
-        if not self.journal.replaying:
-            self.run.record.arrived(self.run.tracked[row])
+        tracked = self.run.tracked[row]
+        tracked.view = WAITING
+        self.journal.act(lambda: self.run.record.arrived(tracked))
 
     def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
-        if self.journal.replaying:
-            return
-        data, why = told(self.run.tracked, state, decision, cpu_s)
-        if data["starts"] or data["stops"] or why != self._why:
-            self._why = why
-            self.run.record.decided(data, why)
+        self.journal.act(lambda: self.live.decided(state, decision, cpu_s))
 
     def prepare(self, stops: Sequence[int]) -> None:
         """Ask all leases that a decision stops to end, so that they do so at the same time."""
-        if self.journal.replaying or not stops:
-            return
-        self._go_live()
-        leases = [lease for row in stops if (lease := self.run.tracked[row].lease) is not None]
-        self._ask(leases)
+        if stops:
+            self.journal.act(lambda: self.live.ask_stop(stops))
 
     @contextmanager
     def applying(self, stops: Sequence[int]) -> Iterator[None]:
@@ -109,64 +80,57 @@ class RealHosts:
 
         Where a record ends in the middle of a decision, what it lacks is written one by one.
         """
-        run = self.run
-        if self.journal.replaying:
+        with ExitStack() as stack:
+            self.journal.act(lambda: stack.enter_context(self.live.applying(stops)))
             yield
-        else:
-            self._go_live()
-            for lease in [run.tracked[row].lease for row in stops]:
-                if lease is not None:
-                    run.watch.wait_for(lease, run.leases())
-            with run.ledger.transaction():
-                yield
-        granted, self._granted = self._granted, []
-        for position, lease in enumerate(granted):
-            # Starting many takes long. Those that are still to be started nobody knows yet.
-            later = {other.keys for other in granted[position:]}
-            run.watch.renew([each for each in run.leases() if each.keys not in later])
-            self.grants.start(lease)
+        self.live.start_granted()
 
     def start(
         self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
     ) -> tuple[float, float]:
         """Grant a lease. One for which no devices are free is seen to be over in the next turn."""
-        run, tracked = self.run, self.run.tracked[job]
+        tracked = self.run.tracked[job]
         call = f"start {job} {list(map(list, pieces))} {partner}"
-        orders = None
-        if self.journal.replaying:
-            epoch, uuids = self.journal.next(call)
-        else:
-            self._go_live()
-            with run.ledger.transaction():
-                epoch, uuids, orders = self.grants.grant(tracked, pieces, partner)
-                self.journal.record(call, [epoch, uuids])
+        epoch, uuids = self.journal.ask(call, lambda: self.live.grant(tracked, pieces, partner))
         tracked.view, tracked.pieces, tracked.epoch = RUNNING, pieces, epoch
         if not uuids:
             return now_s, 1.0
-        lease = self.grants.lease(tracked, epoch, uuids, pieces, partner, now_s)
-        if orders is not None:
-            self._granted.append(lease)
-        return now_s, lease.rate
+        tracked.lease = self._lease(tracked, self.run.devices.named(uuids), partner, now_s)
+        return now_s, tracked.lease.rate
+
+    def _lease(
+        self, tracked: JobRecord, devices: tuple[Device, ...], partner: int, now_s: float
+    ) -> HeldLease:
+        """Book a lease that was granted."""
+        run, epoch = self.run, tracked.epoch
+        # Later than the end of the round, if there was much to do at it.
+        granted_s = max(now_s, run.clock.now_s())
+        run.devices.hold(devices, (tracked.job.name, epoch))
+        return HeldLease(
+            tracked.row,
+            epoch,
+            tracked.pieces,
+            devices,
+            run.orders.orders(tracked.job, epoch, devices, shared=partner != ALONE),
+            from_step=tracked.step,
+            target=tracked.job.iterations,
+            granted_s=granted_s,
+            rate=run.measuring.prior_rate(tracked.row, tracked.pieces, partner),
+            partner=partner,
+            synced_s=now_s,
+            moved_s=granted_s,
+            step=tracked.step,
+        )
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
         """End a lease and wait until its devices are free, or known not to be."""
-        run, tracked = self.run, self.run.tracked[job]
-        lease = tracked.lease
-        call = f"stop {job}"
-        if self.journal.replaying:
-            data = self.journal.next(call)
-        else:
-            self._go_live()
-            if lease is not None:
-                self._ask([lease])
-                run.watch.wait_for(lease, run.leases())
-            with run.ledger.transaction():
-                data = self._stopped(tracked, lease, now_s)
-                self.journal.record(call, data)
+        tracked = self.run.tracked[job]
+        data = self.journal.ask(f"stop {job}", lambda: self.live.stop(tracked, now_s))
         ran_s = 0.0
-        if lease is not None and data is not None:
-            self._book(lease, JobProgress(*data["progress"]), now_s)
-            ran_s = data["progress"][1]
+        if tracked.lease is not None and data is not None:
+            progress = JobProgress(*data["progress"])
+            self._book(tracked.lease, progress, now_s)
+            ran_s = progress.ran_s
             self._conclude(LeaseOutcome(**data["conclusion"]))
         # For the policy it waits from now on, whatever became of the lease.
         tracked.view, tracked.return_s = WAITING, math.inf
@@ -174,22 +138,16 @@ class RealHosts:
 
     def go_on(self, job: int, partner: int, at_s: float) -> tuple[float, float, float, float]:
         """A lease has another partner, or none, from now on."""
-        run, tracked = self.run, self.run.tracked[job]
-        lease = tracked.lease
+        tracked = self.run.tracked[job]
         call = f"go on {job} {partner}"
-        if self.journal.replaying:
-            data = self.journal.next(call)
-        else:
-            self._go_live()
-            with run.ledger.transaction():
-                data = self._went_on(tracked, lease, partner, at_s)
-                self.journal.record(call, data)
+        data = self.journal.ask(call, lambda: self.live.go_on(tracked, partner, at_s))
+        lease = tracked.lease
         if lease is None or data is None:
             return 0.0, self.left_s(tracked), at_s, 1.0
         progress = JobProgress(*data)
         self._book(lease, progress, at_s)
         lease.partner = partner
-        lease.rate = run.measuring.prior_rate(job, lease.pieces, partner)
+        lease.rate = self.run.measuring.prior_rate(job, lease.pieces, partner)
         return progress.ran_s, progress.left_s, lease.synced_s, lease.rate
 
     def left_s(self, tracked: JobRecord) -> float:
@@ -204,37 +162,6 @@ class RealHosts:
         """End of a lease [s], infinity while it runs."""
         lease = self.run.tracked[job].lease
         return -math.inf if lease is None else math.inf
-
-    def _go_live(self) -> None:
-        """Take over what runs, at the end of the record."""
-        if not self._live:
-            self._live = True
-            self.sensing.take_over()
-
-    def _ask(self, leases: Sequence[HeldLease]) -> None:
-        fresh = [lease for lease in leases if not lease.stop_why and not lease.gone]
-        self.run.watch.stop(fresh, "the policy stops it")
-        with self.run.ledger.transaction():
-            for lease in fresh:
-                self.run.record.stop_asked(lease)
-
-    def _stopped(
-        self, tracked: JobRecord, lease: HeldLease | None, now_s: float
-    ) -> dict[str, Any] | None:
-        if lease is None:
-            return None
-        progress = self.sensing.measure(tracked, lease, now_s)
-        conclusion = self.sensing.conclude(tracked, lease, now_s, at_once=True)
-        return {"progress": astuple(progress), "conclusion": asdict(conclusion)}
-
-    def _went_on(
-        self, tracked: JobRecord, lease: HeldLease | None, partner: int, at_s: float
-    ) -> tuple[Any, ...] | None:
-        if lease is None:
-            return None
-        progress = self.sensing.measure(tracked, lease, at_s)
-        self.run.record.partner(lease, partner)
-        return astuple(progress)
 
     def _note(self, turn: HostEvents, now_s: float) -> None:
         """Bring the books up to date with a turn."""

@@ -8,14 +8,12 @@ decides the same, and goes on with real ones where the record ends.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from shadowprice.errors import PolicyError
-from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
 from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.real.run import RealRun
 
 
 class Journal:
@@ -27,28 +25,40 @@ class Journal:
         Where answers are kept.
     on_read : callable
         Called before every recorded answer is given: a long record takes long.
+    on_end : callable
+        Called once, where the record has ended, before anything new is done.
     """
 
-    def __init__(self, ledger: RunLedger, on_read: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        ledger: RunLedger,
+        on_read: Callable[[], None] = lambda: None,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
         self._ledger = ledger
-        self._on_read = on_read
+        self._on_read, self._on_end = on_read, on_end
         self._recorded = ledger.answers()
         self._ahead = next(self._recorded, None)
+        self._ended = False
 
-    @property
-    def replaying(self) -> bool:
-        """True if there are recorded answers left."""
-        return self._ahead is not None
+    def ask(self, call: str, live: Callable[[], AbstractContextManager[Any]]) -> Any:
+        """The recorded answer to a call; a new one, which is kept, where the record has ended.
 
-    def next(self, call: str) -> Any:
-        """The recorded answer to a call.
+        Parameters
+        ----------
+        live : callable
+            Makes a new answer, and the context to write it down in: the transaction of its events.
 
         Raises
         ------
         PolicyError
             If another call was recorded: the policy does not decide as it did.
         """
-        assert self._ahead is not None
+        if self._ahead is None:
+            self._end()
+            with live() as answer:
+                self._ledger.answer(call, answer)
+            return answer
         self._on_read()
         recorded, data = self._ahead
         self._ahead = next(self._recorded, None)
@@ -59,52 +69,13 @@ class Journal:
             )
         return data
 
-    def record(self, call: str, data: object) -> None:
-        """Keep an answer."""
-        self._ledger.answer(call, data)
+    def act(self, live: Callable[[], object]) -> None:
+        """Do what needs no answer, unless another driver did, as the record shows."""
+        if self._ahead is None:
+            self._end()
+            live()
 
-
-# Keeping leases alive while a long record is replayed.
-
-
-class Resuming:
-    """Renews what another driver left running, long before the books know of it again.
-
-    The record of weeks takes minutes to replay, longer than leases last without a renewal. What runs
-    is known from the events: granted, and not released.
-    """
-
-    def __init__(self, run: RealRun) -> None:
-        self.run = run
-        self._keys: tuple[LeaseKey, ...] | None = None
-        self._renew_s = -math.inf
-
-    def keep(self) -> None:
-        """Renew all leases if that is due; O(events) the first time."""
-        run = self.run
-        now_s = run.clock.now_s()
-        if now_s < self._renew_s:
-            return
-        if self._keys is None:
-            orders = self._orders()
-            run.watch.host.adopt(orders)
-            self._keys = tuple(order.key for order in orders)
-        run.watch.host.renew(self._keys)
-        run.watch.on_tick()
-        self._renew_s = now_s + run.limits.ttl_s / 4.0
-
-    def _orders(self) -> list[LaunchSpec]:
-        """Orders of the leases whose end is not written down."""
-        run, held = self.run, dict[tuple[str, int], list[str]]()
-        for event in run.ledger.events():
-            lease = event["job"], event["epoch"]
-            if event["kind"] == "granted":
-                held[lease] = event["data"]["devices"]
-            elif event["kind"] == "released":
-                del held[lease]
-        jobs = {tracked.job.name: tracked.job for tracked in run.tracked}
-        return [
-            order
-            for (name, epoch), uuids in held.items()
-            for order in run.orders.orders(jobs[name], epoch, run.devices.named(uuids))
-        ]
+    def _end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._on_end()

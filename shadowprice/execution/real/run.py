@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
+from shadowprice.errors import HostError
 from shadowprice.execution.real.clock import Clock
 from shadowprice.execution.real.devices import DevicePool
 from shadowprice.execution.real.event_log import Record
@@ -45,3 +48,31 @@ class RealRun:
         running = [tracked.lease for tracked in self.tracked if tracked.lease is not None]
         copies = [lease for tracked in self.tracked for lease in tracked.copies]
         return running + copies
+
+    def take_over(self) -> list[HeldLease]:
+        """Adopt leases that another driver may have started; what has not begun never begins."""
+        leases, now_s = self.leases(), self.clock.now_s()
+        for lease in leases:
+            # What the driver before saw of it is not known: patience begins again.
+            lease.moved_s = now_s
+        self.watch.host.adopt([order for lease in leases for order in lease.orders])
+        self.watch.look(leases)
+        return leases
+
+    def ask_stop(self, leases: Sequence[HeldLease], why: str) -> None:
+        """Ask leases that were not asked yet, and are not gone, to stop; write it down."""
+        fresh = [lease for lease in leases if not lease.stop_why and not lease.gone]
+        if not fresh:
+            return
+        self.watch.stop(fresh, why)
+        with self.ledger.transaction():
+            for lease in fresh:
+                self.record.stop_asked(lease)
+
+    def give_up(self, waiting: int) -> NoReturn:
+        """Say that jobs wait for nodes that do not come back."""
+        lost = ", ".join(sorted(self.watch.lost)) or "devices that are kept aside"
+        raise HostError(
+            f"{waiting} jobs wait for {lost} since {self.limits.node_s:g} s; bring them back and "
+            "run the same command again"
+        )

@@ -1,15 +1,9 @@
-"""The state directory of a run: made once, used by one driver at a time, resumed by the next.
-
-It holds a copy of the supervisor, with what that imports, for nodes to run.
-"""
+"""The state directory of a run: made once, used by one driver at a time, resumed by the next."""
 
 from __future__ import annotations
 
-import fcntl
-import importlib.resources
 import os
 import stat
-import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -18,44 +12,7 @@ from pathlib import Path
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.supervision.files import write_text
-
-# The copy of the supervisor.
-
-
-LIBRARY = "library/shadowprice"
-
-
-def copy_supervisor(state: Path) -> Path:
-    """Put the supervisor into a state directory; the file to run.
-
-    Raises
-    ------
-    HostError
-        If it cannot be written.
-    """
-    package = importlib.resources.files("shadowprice.execution")
-    folder = f"{LIBRARY}/execution/supervision"
-    # Nothing else of this package goes with it, so the packages around it are empty.
-    sources = {f"{LIBRARY}/__init__.py": "", f"{LIBRARY}/execution/__init__.py": ""}
-    for part in package.joinpath("supervision").iterdir():
-        if part.name.endswith(".py"):
-            sources[f"{folder}/{part.name}"] = part.read_text(encoding="utf-8")
-    sources["supervisor.py"] = package.joinpath("supervisor.py").read_text(encoding="utf-8")
-    try:
-        (state / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, text in sources.items():  # the file to run last
-            if not (state / name).is_file() or (state / name).read_text("utf-8") != text:
-                write_text(str(state / name), text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise HostError(f"state directory {state}: cannot write the supervisor: {error}") from None
-    return state / "supervisor.py"
-
-
-def supervisor_argv(state: Path, directory: Path, python: str = sys.executable) -> list[str]:
-    """Command to execute on a node for the order in a lease's directory."""
-    return [python, "-I", "-S", str(state / "supervisor.py"), str(directory)]
-
+from shadowprice.execution.supervision.files import lock_within
 
 LEDGER = "run.db"
 
@@ -83,14 +40,12 @@ def locked(state: Path) -> Iterator[None]:
     state.chmod(0o700)
     lock = os.open(state / "driver.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_within(lock, 0.0):
             pid = os.pread(lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
             raise HostError(
                 f"state directory {state}: another driver (process {pid}) executes it; wait for it, or "
                 "choose another with --state"
-            ) from None
+            )
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         yield

@@ -22,9 +22,7 @@ from shadowprice.execution.hosts.lease_files import (
     adopt_or_void,
     ask_stop,
     copy_supervisor,
-    raise_fence,
     read_exit,
-    read_fence,
     read_report,
     read_seen,
     renew,
@@ -32,6 +30,7 @@ from shadowprice.execution.hosts.lease_files import (
     write_order,
 )
 from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
+from shadowprice.execution.real.checkpoints import raise_fence, read_fence
 from shadowprice.execution.supervision.files import read_json, take_lock, write_json, write_text
 from shadowprice.execution.supervision.processes import machine, process
 from support.host_conformance import living
@@ -334,6 +333,20 @@ def test_a_reader_notices_a_death_that_changes_no_file(lease: Path) -> None:
     os.close(lock)
     time.sleep(lease_files.LIVENESS_S + 0.05)
     assert reader.see().phase is Phase.ENDED
+
+
+def test_a_command_that_removed_what_its_supervisor_wrote_has_begun(
+    lease: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_files, "BEGIN_S", 0.2)
+    lock = take_lock(str(lease))
+    assert lock is not None
+    reader = LeaseReader(lease)
+    assert reader.see().phase is Phase.STARTING, "its supervisor has just come"
+    time.sleep(0.3)
+    assert reader.see(doubt=True).phase is Phase.RUNNING
+    os.close(lock)
+    assert reader.see(doubt=True).phase is Phase.STARTING, "nothing shows that it began"
 
 
 def test_the_fence_only_rises(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -21,13 +22,12 @@ from shadowprice.execution.hosts.local.claims import DeviceClaims, claims_folder
 from shadowprice.execution.hosts.local.discovery import FoundGpu, find_gpus, load_nvml
 from shadowprice.execution.hosts.protocol import (
     Device,
-    Exit,
     FoundNode,
     LaunchSpec,
-    LeaseKey,
     Phase,
     RankStatus,
 )
+from shadowprice.execution.hosts.shared_storage import SharedStorageHost, StoredLease
 from shadowprice.execution.supervision.processes import TAG, send
 
 NAME = "local"
@@ -57,7 +57,26 @@ def open_host(address: str, state: Path, run_id: str) -> LocalHost:
     return LocalHost(state, run_id, slots, nodes, nvml=load_nvml(), claims=claims_folder())
 
 
-class LocalHost:
+@dataclass
+class LocalLease(StoredLease):
+    """A lease of this machine; ``supervisor`` is the process of a child of this driver, else 0."""
+
+    supervisor: int = 0
+
+    def reap(self) -> bool:
+        """Reap its supervisor; true if that has died since the last time."""
+        if not self.supervisor:
+            return False
+        try:
+            if os.waitpid(self.supervisor, os.WNOHANG)[0] == 0:
+                return False
+        except ChildProcessError:
+            pass  # somebody else's handler was faster
+        self.supervisor = 0
+        return True
+
+
+class LocalHost(SharedStorageHost[LocalLease]):
     """Host of one machine.
 
     Parameters
@@ -97,16 +116,12 @@ class LocalHost:
         smi: str = "nvidia-smi",
     ) -> None:
         self.notes: tuple[str, ...] = ()
-        self._state = state.resolve()
+        super().__init__(state)
         self._slots, self._nodes = slots, nodes
         self._nvml = nvml
         self._smi = smi
         self._claims = DeviceClaims(claims, run_id)
         self._claimed: frozenset[str] = frozenset()
-        self._readers: dict[LeaseKey, lease_files.LeaseReader] = {}
-        self._supervisors: dict[LeaseKey, int] = {}
-        self._refused: dict[LeaseKey, Exit] = {}
-        lease_files.copy_supervisor(self._state)
 
     def discover(self) -> tuple[FoundNode, ...]:
         """GPUs that are free or this run's, a node for each type; else CPU slots.
@@ -163,18 +178,15 @@ class LocalHost:
             return False
         return any(variable.startswith(tag) for variable in variables)
 
-    def start(self, orders: Sequence[LaunchSpec]) -> None:
-        """Start a supervisor for each order; one that cannot be started is seen as ended."""
-        for order in orders:
-            if order.key in self._readers:
-                continue
-            self._readers[order.key] = lease_files.LeaseReader(order.directory)
+    def _lease_of(self, order: LaunchSpec) -> LocalLease:
+        return LocalLease(order)
+
+    def _launch(self, leases: Sequence[LocalLease]) -> None:
+        for lease in leases:
             try:
-                if lease_files.write_order(order):
-                    self._supervisors[order.key] = self._spawn(order)
+                lease.supervisor = self._spawn(lease.order)
             except (OSError, HostError) as error:
-                self._refused[order.key] = Exit(127, "unstartable", detail=str(error))
-                lease_files.void(order.directory, str(error))
+                lease.refuse(str(error))
 
     def _spawn(self, order: LaunchSpec) -> int:
         """Start a supervisor, in its own session, with the claims on its devices."""
@@ -197,64 +209,22 @@ class LocalHost:
         finally:
             os.close(log)
 
-    def adopt(self, orders: Sequence[LaunchSpec]) -> None:
-        """Go on with leases of an earlier driver; those that have not begun never begin."""
-        for order in orders:
-            self._readers[order.key] = lease_files.LeaseReader(order.directory)
-            lease_files.adopt_or_void(order.directory)
-
-    def renew(self, keys: Collection[LeaseKey]) -> None:
-        """Write a new serial for each."""
-        for key in keys:
-            lease_files.renew(self._reader(key).directory)
-
-    def stop(self, keys: Collection[LeaseKey], grace_s: float, reason: str) -> None:
-        """Write the wish for each, and wake the supervisors that are children."""
-        for key in keys:
-            directory = self._reader(key).directory
-            lease_files.ask_stop(directory, grace_s, reason)
+    def _wake(self, leases: Sequence[LocalLease], grace_s: float) -> None:
+        for lease in leases:
             # Once it has written its record it takes SIGTERM for a wish, and looks for ours.
-            if key in self._supervisors and os.path.lexists(directory / "supervisor.json"):
-                send(self._supervisors[key], signal.SIGTERM)
+            if lease.supervisor and os.path.lexists(lease.directory / "supervisor.json"):
+                send(lease.supervisor, signal.SIGTERM)
 
-    def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
-        """Read the files of those that changed."""
-        return {key: self._see(key) for key in keys}
-
-    def _see(self, key: LeaseKey) -> RankStatus:
-        if key in self._refused:
-            return RankStatus(Phase.ENDED, exit=self._refused[key])
-        reader = self._reader(key)
-        died = self._reap(key)
-        seen = reader.see(doubt=died)
+    def _look(self, lease: LocalLease) -> RankStatus:
+        died = lease.reap()
+        seen = lease.reader.see(doubt=died)
         if died and seen.phase is Phase.STARTING:
             # Its last words, if it had any.
-            words = read_text_tail(reader.directory / "supervisor.log")
+            words = read_text_tail(lease.directory / "supervisor.log")
             detail = f"the supervisor ended before it began: {words or 'it said nothing'}"
-            lease_files.void(reader.directory, detail)
-            seen = reader.see(doubt=True)
+            lease_files.void(lease.directory, detail)
+            seen = lease.reader.see(doubt=True)
         return seen
-
-    def _reap(self, key: LeaseKey) -> bool:
-        """Reap the supervisor of a lease; true if it has died since the last time."""
-        if key not in self._supervisors:
-            return False
-        try:
-            if os.waitpid(self._supervisors[key], os.WNOHANG)[0] == 0:
-                return False
-        except ChildProcessError:
-            pass  # somebody else's handler was faster
-        del self._supervisors[key]
-        return True
-
-    def _reader(self, key: LeaseKey) -> lease_files.LeaseReader:
-        if key not in self._readers:
-            raise HostError(f"lease {key.folder} of job {key.job} was neither started nor adopted")
-        return self._readers[key]
-
-    def lost_nodes(self) -> frozenset[str]:
-        """None: this machine answers itself."""
-        return frozenset()
 
     def close(self) -> None:
         """Let go of GPUs; those of leases that run stay claimed by their supervisors."""

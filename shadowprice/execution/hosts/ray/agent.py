@@ -1,14 +1,14 @@
-"""The actor that stands on each node: it starts supervisors and reads and writes lease files there.
+"""The actor that stands on each node: it does what the files of leases cannot.
 
-Ray carries its code to the nodes by value, so that they need Ray and the state directory, not this
-package. It returns plain data. What it starts does not depend on it:
-supervisors are no children of the actor, live on when it or Ray's node process dies, and are found
-again by their files; without a renewal they end by their time to live.
+Files tell orders, renewals, stops and ends. An actor starts supervisors on its node, kills what dead
+ones left there, and shows by its answers that the node is not lost. Ray carries its code to the
+nodes by value, so that they need Ray and the state directory, not this package. What it starts
+does not depend on it: supervisors are no children of the actor, live on when it or Ray's node
+process dies, and are found again by their files; without a renewal they end by their time to live.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import secrets
 import subprocess
@@ -20,11 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.execution.hosts.lease_files import (
-    LeaseReader,
-    ask_stop,
     read_supervisor,
-    read_text_tail,
-    renew,
     supervisor_argv,
     supervisor_lives,
     void,
@@ -43,16 +39,9 @@ for directory in sys.argv[2:]:
 """
 """Starts supervisors and ends, so that they have no parent that Ray would kill them with."""
 
-LAUNCH_S = 30.0
-"""After which a supervisor that has not come will not come."""
-BEGIN_S = 2.0
-"""After which a supervisor that holds its lock has begun its command."""
 IDLE_S = 900.0
 """Without a driver and without a lease for so long, the actor gives its node back."""
 PLAIN = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS")
-
-Answer = tuple[str, dict[str, Any], tuple[int, str, bool, str] | None]
-"""Phase, report, and code, reason, forced and detail of the exit."""
 
 
 def visible_device() -> str:
@@ -101,22 +90,21 @@ class Agent:
         self._claims: list[str] = []
         self._idle_s = idle_s
         self._called_s = time.monotonic()
-        self._launched: dict[str, float] = {}
-        self._readers: dict[str, LeaseReader] = {}
+        self._leases: set[str] = set()
         self._launchers: list[subprocess.Popen[bytes]] = []
         self._minding = False
 
-    def hold(self, claims: Sequence[str]) -> None:
-        """Answer for these placement groups, and give them back if no driver calls any more."""
+    def hold(self, claims: Sequence[str]) -> dict[str, Any]:
+        """Answer for these placement groups, and give them back if no driver calls any more.
+
+        What an earlier actor's leases left is cleaned up. Returns process, modules and GPUs.
+        """
         self._called_s = time.monotonic()
         self._claims = list(claims)
+        self.sweep()
         if not self._minding:
             self._minding = True
             threading.Thread(target=self._mind_driver, daemon=True).start()
-
-    def about(self) -> dict[str, Any]:
-        """Process, machine and GPUs."""
-        self._called_s = time.monotonic()
         return {
             "pid": os.getpid(),
             "modules": sorted(name for name in sys.modules if name.startswith("shadowprice")),
@@ -140,16 +128,17 @@ class Agent:
         return str(text), lock is None
 
     def start(self, directories: Sequence[str]) -> None:
-        """Start a supervisor for each order that has none."""
-        self._called_s = now = time.monotonic()
-        wanted = []
-        for directory in directories:
-            begun = any(
+        """Answer for leases, and start a supervisor for each that has none; a sign of life, too."""
+        self._called_s = time.monotonic()
+        fresh = [directory for directory in directories if directory not in self._leases]
+        self._leases |= set(fresh)
+        wanted = [
+            directory
+            for directory in fresh
+            if not any(
                 os.path.lexists(f"{directory}/{name}.json") for name in ("supervisor", "exit")
             )
-            if not begun and now - self._launched.get(directory, -LAUNCH_S) >= LAUNCH_S:
-                self._launched[directory] = now
-                wanted.append(directory)
+        ]
         if not wanted:
             return
         try:
@@ -171,58 +160,23 @@ class Agent:
             )
         )
 
-    def renew(self, directories: Sequence[str]) -> None:
-        """Let leases go on."""
-        self._called_s = time.monotonic()
-        for directory in directories:
-            renew(Path(directory))
+    def sweep(self, directories: Sequence[str] = ()) -> None:
+        """Kill what dead supervisors left on this node, and write how they ended.
 
-    def stop(self, directories: Sequence[str], grace_s: float, reason: str) -> None:
-        """Ask commands to end."""
-        self._called_s = time.monotonic()
-        for directory in directories:
-            ask_stop(Path(directory), grace_s, reason)
-
-    def poll(self, directories: Sequence[str]) -> list[Answer]:
-        """Status of leases; a supervisor that was ordered and did not come is started."""
-        self._called_s = time.monotonic()
-        answers = []
-        for directory in directories:
-            reader = self._readers.setdefault(directory, LeaseReader(Path(directory)))
-            seen = reader.see()
-            phase = self._starting(directory) if seen.phase == "starting" else str(seen.phase)
-            self._launched.setdefault(directory, self._called_s)
-            ended = seen.exit
-            told = (ended.code, ended.reason, ended.forced, ended.detail) if ended else None
-            answers.append((phase, dict(seen.report), told))
-        return answers
-
-    def _starting(self, directory: str) -> str:
-        """Phase of a lease whose supervisor has not said that its command began."""
-        since_s = time.monotonic() - self._launched.get(directory, -math.inf)
-        if since_s == math.inf:
-            self.start([directory])  # the order went to an actor that died
-        elif since_s >= BEGIN_S and supervisor_lives(Path(directory), None):
-            return "running"  # its command has removed what it said
-        elif since_s >= LAUNCH_S:
-            words = read_text_tail(Path(directory) / "supervisor.log")
-            detail = f"no supervisor began within {LAUNCH_S:g} s: {words or 'it said nothing'}"
-            void(Path(directory), detail)
-        return "starting"
-
-    def sweep(self) -> list[str]:
-        """Kill what dead supervisors of this state directory left on this node; their leases."""
-        prefix = os.fsencode(f"{TAG}={self._state}/")
-        found = set()
+        Parameters
+        ----------
+        directories : sequence of str
+            Leases whose supervisor ran on this node; of others, only those whose processes live.
+        """
+        tag = os.fsencode(f"{TAG}={self._state}/")
+        found = set(directories)
         for pid in processes():
             try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    variables = file.read().split(b"\0")
+                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            found |= {os.fsdecode(one) for one in variables if one.startswith(prefix)}
-        swept = []
-        for directory in sorted(tag.partition("=")[2] for tag in found):
+            found |= {os.fsdecode(one)[len(TAG) + 1 :] for one in variables if one.startswith(tag)}
+        for directory in sorted(found):
             recorded = read_supervisor(Path(directory))
             if recorded is None or supervisor_lives(Path(directory), recorded):
                 continue
@@ -230,8 +184,6 @@ class Agent:
             if lock is not None:
                 bury(directory, recorded)
                 os.close(lock)
-                swept.append(directory)
-        return swept
 
     def _mind_driver(self) -> None:
         """Give the node back when nobody wants it any more."""
@@ -242,7 +194,7 @@ class Agent:
             time.sleep(min(30.0, self._idle_s / 4))
             if time.monotonic() - self._called_s < self._idle_s:
                 continue
-            if any(self._holds(directory) for directory in self._launched):
+            if any(self._holds(directory) for directory in self._leases):
                 continue
             for claim in self._claims:
                 group = PlacementGroup(ray.PlacementGroupID.from_hex(claim))

@@ -1,4 +1,4 @@
-"""Machines and GPUs in Ray's table of nodes."""
+"""Machines and GPUs in Ray's table of nodes, and the storage that they share."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import HostError
+from shadowprice.execution.hosts.protocol import Device, FoundNode
 from shadowprice.execution.supervision.files import take_lock, write_json
 
 _TYPE = "accelerator_type:"
@@ -117,17 +118,85 @@ def _gpu_type(row: Mapping[str, Any], name: str) -> str:
     return types[0] if types else str(row.get("Labels", {}).get(_TYPE_LABEL, "GPU"))
 
 
-# Whether the nodes of a cluster share the state directory with the driver, locks included.
+@dataclass(frozen=True)
+class Slot:
+    """A device that this run holds.
+
+    Parameters
+    ----------
+    group : str
+        Placement group, Ray's number of it.
+    visible : str
+        What ``CUDA_VISIBLE_DEVICES`` has to be for a process to see the device alone.
+    """
+
+    device: Device
+    group: str
+    visible: str
+
+
+def slots_of(
+    member: Member, groups: Sequence[str], visible: Mapping[str, str], gpus: Mapping[str, str]
+) -> tuple[Slot, ...]:
+    """Devices of a node's placement groups, by index.
+
+    Parameters
+    ----------
+    visible : mapping of str to str
+        What a process in each group sees; none for slots of a CPU.
+    gpus : mapping of str to str
+        UUID of each GPU of the node by index, as far as known.
+
+    Raises
+    ------
+    HostError
+        If two groups see one device.
+    """
+    if member.gpu_type == "cpu":
+        return tuple(
+            Slot(Device(member.name, k, f"{member.name}/cpu:{k}"), group, "")
+            for k, group in enumerate(sorted(groups))
+        )
+    if len({visible[group] for group in groups}) != len(groups):
+        raise HostError(f"hosts ray: node {member.name} gives one GPU to two placement groups")
+    found = []
+    for k, group in enumerate(sorted(groups, key=lambda group: _order(visible[group]))):
+        seen = visible[group]
+        uuid = gpus.get(seen, seen)
+        known = uuid.startswith(("GPU-", "MIG-"))
+        name = uuid if known else f"{member.name}/gpu:{seen}"
+        found.append(Slot(Device(member.name, k, name), group, uuid if known else seen))
+    return tuple(found)
+
+
+def _order(visible: str) -> tuple[int, str]:
+    return (int(visible), "") if visible.isdigit() else (1 << 30, visible)
+
+
+def found_node(member: Member, slots: Collection[Slot]) -> FoundNode:
+    """A node as the driver knows it, with the devices that this run holds."""
+    devices = tuple(slot.device for slot in slots)
+    share = len(devices) / member.slots
+    return FoundNode(
+        member.name,
+        member.gpu_type,
+        devices,
+        member.cpus * share,
+        member.memory_gb * share,
+        member.address,
+    )
 
 
 def check_shared(state: Path, probe: Callable[[str], Mapping[str, tuple[str, bool]]]) -> None:
-    """Write a file that nodes are to read, lock a file that they are not to lock, read answers.
+    """Make sure that nodes share the state directory with this one, locks included.
+
+    Writes a file that nodes are to read, locks one that they are not to lock, and reads answers.
 
     Parameters
     ----------
     probe : callable
         Given a folder of the state directory, what each node read there and whether it found the
-        lock taken; each leaves a file (:meth:`.ray_agent.Agent.probe`).
+        lock taken; each leaves a file (:meth:`.agent.Agent.probe`).
 
     Raises
     ------

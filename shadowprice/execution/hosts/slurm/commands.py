@@ -12,18 +12,25 @@ with every job of the cluster, whatever it is told to leave out, and that once a
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from shadowprice.errors import HostError
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
 TIMEOUT_S = 10.0
+REFRESH_S = 1.0
+"""Between two questions of the same kind; what is known is answered from memory."""
+GB_PER_MIB = 1.048576e-3
+"""Slurm counts memory in MiB."""
+T = TypeVar("T")
 _JOB_FIELDS = "JobID:|,State:|,NodeList:|,exit_code:|,Reason:|,Comment:|"
 _NODE_FIELDS = "NodeList:|,StateComplete:|,CPUs:|,Memory:|,NodeAddr:|,GresUsed:|,Gres:|"
 _GPU = re.compile(
@@ -281,3 +288,53 @@ def nodes_of_lines(text: str) -> dict[str, SlurmNode]:
                 gpus_used=gpus_of(used),
             )
     return found
+
+
+@dataclass
+class CachedQuery(Generic[T]):
+    """An answer, the time when it was asked for, and why it could not be asked for again.
+
+    A controller that is restarted leaves the last answer standing: leases live on by their files.
+    """
+
+    ask: Callable[[], T]
+    answer: T
+    asked_s: float = -math.inf
+    tried_s: float = -math.inf
+    trouble: str = ""
+
+    def get(self, newer_s: float = REFRESH_S) -> T:
+        """The answer, asked for again if it is older than ``newer_s`` seconds."""
+        now = time.monotonic()
+        if now - self.tried_s >= newer_s:
+            self.tried_s = now
+            try:
+                self.answer, self.asked_s, self.trouble = self.ask(), now, ""
+            except HostError as error:
+                self.trouble = str(error)
+        return self.answer
+
+
+class SlurmView:
+    """Jobs of this user, and nodes of a partition."""
+
+    def __init__(self, slurm: Slurm, partition: str) -> None:
+        jobs: dict[int, SlurmJob] = {}
+        nodes: dict[str, SlurmNode] = {}
+        self.jobs = CachedQuery(slurm.jobs, jobs)
+        self.nodes = CachedQuery(lambda: slurm.nodes_by_format(partition), nodes)
+
+    def job(self, identity: int, since_s: float) -> SlurmJob | None:
+        """A job that was submitted at ``since_s``; None if that is not known yet.
+
+        A job that Slurm has forgotten is over.
+        """
+        found = self.jobs.get().get(identity)
+        if found is None and self.jobs.asked_s > since_s:
+            return SlurmJob(identity, "FORGOTTEN", "", 0, "Slurm knows it no more", "")
+        return found
+
+    def is_down(self, node: str) -> bool:
+        """True if Slurm has given a node up."""
+        found = self.nodes.get().get(node)
+        return found is not None and found.is_down

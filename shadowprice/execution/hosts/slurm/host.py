@@ -24,22 +24,47 @@ from pathlib import Path
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.protocol import FoundNode, LaunchSpec, LeaseKey, Phase, RankStatus
-from shadowprice.execution.hosts.slurm import jobs as slurm_jobs
-from shadowprice.execution.hosts.slurm import leases as slurm_leases
-from shadowprice.execution.hosts.slurm.cached_queries import SlurmView
-from shadowprice.execution.hosts.slurm.commands import Slurm, SlurmJob
-from shadowprice.execution.hosts.slurm.discovery import found_nodes
-from shadowprice.execution.hosts.slurm.inspector import LeaseInspector, refuse
-from shadowprice.execution.hosts.slurm.jobs import Comment
-from shadowprice.execution.hosts.slurm.leases import HeldJob, Refused, SlurmLease
-from shadowprice.execution.hosts.slurm.options import SlurmOptions
-from shadowprice.execution.supervision.files import write_text
+from shadowprice.execution.hosts.protocol import (
+    Device,
+    FoundNode,
+    LaunchSpec,
+    LeaseKey,
+    Phase,
+    RankStatus,
+)
+from shadowprice.execution.hosts.shared_storage import SharedStorageHost
+from shadowprice.execution.hosts.slurm.commands import (
+    GB_PER_MIB,
+    Slurm,
+    SlurmJob,
+    SlurmNode,
+    SlurmView,
+)
+from shadowprice.execution.hosts.slurm.jobs import (
+    AGENT,
+    Comment,
+    HeldJob,
+    Refused,
+    SlurmLease,
+    SlurmOptions,
+    invite,
+    lease_options,
+    open_house,
+    place,
+    read_note,
+    script,
+    sweep_options,
+    why_not,
+    write_note,
+)
+from shadowprice.execution.supervision.files import read_json, write_text
 
 NAME = "slurm"
 KILL_AFTER_S = 5.0
 """After a supervisor should have killed its command [s]: it hangs, and Slurm is told to kill."""
+SWEEP_AGAIN_S = 5.0
 SUBMITTERS = 8
+SLOT_TYPE = "cpu"
 # Which devices of a node a job has, only Slurm knows.
 _SLURM_SETS = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
 
@@ -60,8 +85,13 @@ def open_host(address: str, state: Path, run_id: str) -> SlurmHost:
     return SlurmHost(Slurm(), SlurmOptions.parse(address), state, run_id)
 
 
-class SlurmHost:
+class SlurmHost(SharedStorageHost[SlurmLease]):
     """Host of one Slurm cluster.
+
+    A lease has ended when its supervisor wrote so. Where a supervisor was killed, a job on its
+    node, the *sweep*, ends what it left and writes the file. While Slurm calls the node down
+    nothing of this can happen, and the lease is lost, not ended: the processes of a node that only
+    lost its daemon go on.
 
     Attributes
     ----------
@@ -73,17 +103,16 @@ class SlurmHost:
     shares = True
 
     def __init__(self, slurm: Slurm, options: SlurmOptions, state: Path, run_id: str) -> None:
-        self._slurm, self._options = slurm, options
-        self._state, self._run = state.resolve(), run_id
+        super().__init__(state)
+        self._slurm, self._options, self._run = slurm, options, run_id
         self._view = SlurmView(slurm, options.partition)
         self._nodes: dict[str, FoundNode] = {}
-        self._leases: dict[LeaseKey, SlurmLease] = {}
         self._jobs: dict[LeaseKey, HeldJob] = {}
-        self._look = LeaseInspector(slurm, options, self._view, self._state, run_id, self._leases)
+        # Nodes that do not see the state directory or this Python, and what to say of them.
+        self._blind: dict[str, str] = {}
         self._began = False
-        lease_files.copy_supervisor(self._state)
         agent = files("shadowprice.execution.hosts.slurm").joinpath("agent.py")
-        write_text(str(self._state / slurm_jobs.AGENT), agent.read_text(encoding="utf-8"))
+        write_text(str(self._state / AGENT), agent.read_text(encoding="utf-8"))
 
     def discover(self) -> tuple[FoundNode, ...]:
         """Nodes that take jobs, with what strangers' jobs leave of their GPUs.
@@ -105,52 +134,45 @@ class SlurmHost:
         self._nodes = {node.name: node for node in found}
         return found
 
-    def start(self, orders: Sequence[LaunchSpec]) -> None:
-        """Submit a job for each order, or hand it to the job that holds its devices."""
+    def _lease_of(self, order: LaunchSpec) -> SlurmLease:
+        return SlurmLease(order, HeldJob.of(order, self._state))
+
+    def _environment(self, order: LaunchSpec) -> Mapping[str, str]:
+        """Without what Slurm sets; slots stand for GPUs that must not be visible."""
+        if "/cpu:" in order.devices[0].uuid:
+            return order.env
+        return {name: value for name, value in order.env.items() if name not in _SLURM_SETS}
+
+    def _launch(self, leases: Sequence[SlurmLease]) -> None:
+        """Submit a job for each lease, or hand it to the job that holds its devices."""
         submit = []
-        for order in orders:
-            if order.key in self._leases:
-                continue
+        for lease in leases:
             try:
-                env = {
-                    k: v for k, v in order.env.items() if k not in _SLURM_SETS or _has_slots(order)
-                }
-                fresh = lease_files.write_order(replace(order, env=env))
-                lease = self._admit(order) if fresh else self._take_over(order)
-                if fresh and lease.job.holder == order.key:
+                if self._assign(lease):
                     submit.append(lease)
             except (OSError, Refused) as error:
-                refuse(self._alone(order), str(error))
+                lease.refuse(str(error))
         with ThreadPoolExecutor(SUBMITTERS) as pool:
             list(pool.map(self._submit, submit))
 
-    def _admit(self, order: LaunchSpec) -> SlurmLease:
-        """Find or make the job of a new lease, and write it down."""
-        living = {
-            lease.job.holder for lease in self._leases.values() if not self._look.is_over(lease)
-        }
-        job = slurm_leases.place(order, [self._jobs[holder] for holder in living])
+    def _assign(self, lease: SlurmLease) -> bool:
+        """Find a new lease's job, and write it down; true if that is its own, to be submitted."""
+        known = [other for other in self._leases.values() if other.job.members]
+        living = {other.job.holder for other in known if not other.is_over}
+        job = place(lease.order, [self._jobs[holder] for holder in living])
         if job is not None:
-            slurm_leases.write_note(order, job)
-            if slurm_leases.invite(order, job):
-                return self._keep(order, job)
-        lease = self._alone(order)
-        slurm_leases.write_note(order, lease.job)
-        slurm_leases.open_house(lease.job)
-        return lease
+            write_note(lease.order, job)
+            if invite(lease.order, job):
+                self._join(lease, job)
+                return False
+        write_note(lease.order, lease.job)
+        open_house(lease.job)
+        self._join(lease, lease.job)
+        return True
 
-    def _alone(self, order: LaunchSpec) -> SlurmLease:
-        devices = tuple(device.uuid for device in order.devices)
-        return self._keep(
-            order, HeldJob(order.key, slurm_jobs.guests_of(self._state, order.directory), devices)
-        )
-
-    def _keep(self, order: LaunchSpec, job: HeldJob) -> SlurmLease:
-        job.members.add(order.key)
-        self._jobs[job.holder] = job
-        lease = SlurmLease(order, job, lease_files.LeaseReader(order.directory))
-        self._leases[order.key] = lease
-        return lease
+    def _join(self, lease: SlurmLease, job: HeldJob) -> None:
+        lease.job = self._jobs[job.holder] = job
+        job.members.add(lease.order.key)
 
     def _submit(self, lease: SlurmLease) -> None:
         order = lease.order
@@ -158,21 +180,18 @@ class SlurmHost:
             if order.node not in self._nodes:
                 raise HostError(f"slurm: node {order.node} was not discovered")
             node = self._nodes[order.node]
-            options = slurm_jobs.lease_options(order, node, self._run, self._options)
-            text = slurm_jobs.script(self._state, order.directory, sys.executable, "hold")
+            options = lease_options(order, node, self._run, self._options)
+            text = script(self._state, order.directory, sys.executable, "hold")
             tags = {"SHADOWPRICE_JOB": order.key.job, "SHADOWPRICE_EPOCH": str(order.key.epoch)}
             lease.job.identity = self._slurm.submit(options, text, tags)
             lease.job.submitted_s = time.monotonic()
         except HostError as error:
-            refuse(lease, str(error))
+            lease.refuse(str(error))
 
     def adopt(self, orders: Sequence[LaunchSpec]) -> None:
         """Go on with leases that have begun; the others are void, and their jobs cancelled."""
         self._view.jobs.get(0.0)
-        for order in orders:
-            if order.key not in self._leases:
-                self._take_over(order)
-            lease_files.adopt_or_void(order.directory)
+        super().adopt(orders)
         pending = [
             job.identity
             for job in self._view.jobs.answer.values()
@@ -181,9 +200,9 @@ class SlurmHost:
         with suppress(HostError):  # they end by themselves when they start
             self._slurm.cancel(pending)
 
-    def _take_over(self, order: LaunchSpec) -> SlurmLease:
-        """A lease of an earlier driver, and its job if that is known to Slurm."""
-        job = slurm_leases.read_note(order, self._state, self._jobs)
+    def _find(self, lease: SlurmLease) -> None:
+        """Find the job of a lease of an earlier driver, if it is known to Slurm."""
+        job = read_note(lease.order, self._state, self._jobs)
         if job.identity is None:
             job.submitted_s = time.monotonic() - 1e-3
             for found in self._view.jobs.get(0.0).values():
@@ -194,36 +213,29 @@ class SlurmHost:
                     and (comment.run, comment.key) == (self._run, job.holder)
                 ):
                     job.identity = found.identity
-        return self._keep(order, job)
+        self._join(lease, job)
 
     def _is_ours(self, job: SlurmJob) -> bool:
         comment = Comment.parse(job.comment)
         return comment is not None and comment.run == self._run and not comment.sweep
 
-    def renew(self, keys: Collection[LeaseKey]) -> None:
-        """Write a new serial for each."""
-        for key in keys:
-            lease_files.renew(self._lease(key).order.directory)
-
-    def stop(self, keys: Collection[LeaseKey], grace_s: float, reason: str) -> None:
-        """Write the wish for each, and have ``scancel`` tell the jobs' scripts to look at once."""
-        waiting, running = [], []
-        for key in keys:
-            lease = self._lease(key)
-            lease_files.ask_stop(lease.order.directory, grace_s, reason)
+    def _wake(self, leases: Sequence[SlurmLease], grace_s: float) -> None:
+        """Have ``scancel`` tell the jobs' scripts to look at once."""
+        waiting, running = set(), set()
+        for lease in leases:
             lease.kill_at_s = time.monotonic() + grace_s + KILL_AFTER_S
             job = lease.job
             if job.identity is None:
                 continue
-            if not self._look.is_over(lease):
-                running.append(job.identity)
-            elif all(self._look.is_over(self._leases[member]) for member in job.members):
-                waiting.append(job.identity)
+            if not lease.is_over:
+                running.add(job.identity)
+            elif all(self._leases[member].is_over for member in job.members):
+                waiting.add(job.identity)
         # Each may have ended meanwhile, which scancel calls an error.
         with suppress(HostError):
-            self._slurm.cancel(sorted(set(waiting)), only_pending=True)
+            self._slurm.cancel(sorted(waiting), only_pending=True)
         with suppress(HostError):
-            self._slurm.signal(sorted(set(running)), "USR1")
+            self._slurm.signal(sorted(running), "USR1")
 
     def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
         """Read files; Slurm is asked for nodes once a second, for jobs only where files leave a doubt.
@@ -233,26 +245,169 @@ class SlurmHost:
         HostError
             If the nodes do not see the state directory, as the first leases of a run find out.
         """
-        found = {key: self._look.see(self._lease(key)) for key in keys}
+        found = super().poll(keys)
         self._began = self._began or any(seen.phase is Phase.RUNNING for seen in found.values())
-        if self._look.blind and not self._began:
-            raise HostError(f"slurm: {next(iter(self._look.blind.values()))}")
+        if self._blind and not self._began:
+            raise HostError(f"slurm: {next(iter(self._blind.values()))}")
         return found
 
-    def _lease(self, key: LeaseKey) -> SlurmLease:
-        if key not in self._leases:
-            raise HostError(f"lease {key.folder} of job {key.job} was neither started nor adopted")
-        return self._leases[key]
+    def _look(self, lease: SlurmLease) -> RankStatus:
+        seen = lease.reader.see()
+        if seen.phase is Phase.ENDED:
+            return self._explained(lease, seen)
+        down = self._view.is_down(lease.order.node)
+        if seen.phase is Phase.RUNNING and not down:
+            self._press(lease)
+            return seen
+        job = self._job(lease)
+        if seen.phase is Phase.STARTING:
+            return self._not_begun(lease, seen, job, down)
+        if down:
+            return replace(seen, phase=Phase.LOST)
+        if job is not None and job.is_over:
+            self._sweep(lease)
+        # Slurm's word that the node answers: whatever is left there ends, or is swept.
+        return replace(seen, phase=Phase.RUNNING)
+
+    def _job(self, lease: SlurmLease) -> SlurmJob | None:
+        """Slurm's record of a lease's job; None if nothing is known yet."""
+        job = lease.job
+        return self._view.job(-1 if job.identity is None else job.identity, job.submitted_s)
+
+    def _not_begun(
+        self, lease: SlurmLease, seen: RankStatus, job: SlurmJob | None, down: bool
+    ) -> RankStatus:
+        if job is None or job.is_pending or not job.is_over:
+            began = job is not None and not job.is_pending
+            return replace(seen, phase=Phase.LOST) if down and began else seen
+        node, state = lease.order.node, self._state
+        why = why_not(job.code, node, state, sys.executable)
+        detail = why or f"Slurm job {job.identity} is {job.state} ({job.reason}) and never began"
+        if lease_files.void(lease.directory, detail):
+            if why:
+                lease.refuse(detail)
+                self._blind[node] = detail
+            return self._see(lease)
+        return seen
+
+    def _explained(self, lease: SlurmLease, seen: RankStatus) -> RankStatus:
+        """Say so where somebody else stopped a lease: scancel by hand, a time limit, an administrator."""
+        if seen.exit is None or seen.exit.reason != "stopped" or seen.exit.detail:
+            return seen
+        told = read_json(f"{lease.directory}/lease.json") or {}
+        if told.get("stop") is True:
+            return seen
+        detail = (
+            f"Slurm ended job {lease.job.identity}: cancelled by somebody, or out of its time limit"
+        )
+        return replace(seen, exit=replace(seen.exit, detail=detail))
+
+    def _press(self, lease: SlurmLease) -> None:
+        """Kill a job whose supervisor should have ended long ago, unless another lease is in it."""
+        job = lease.job
+        if lease.kill_at_s is None or time.monotonic() < lease.kill_at_s or job.identity is None:
+            return
+        lease.kill_at_s = None
+        others = [self._leases[key] for key in job.members if key != lease.order.key]
+        if all(other.is_over for other in others):
+            with suppress(HostError):
+                self._slurm.signal([job.identity], "KILL", everyone=True)
+
+    def _sweep(self, lease: SlurmLease) -> None:
+        """Have a job on its node end what is left of a lease whose supervisor was killed."""
+        if lease.sweep is not None:
+            job = self._view.job(lease.sweep, lease.sweep_s)
+            if job is None or not job.is_over:
+                return
+        if time.monotonic() - lease.sweep_s < SWEEP_AGAIN_S:
+            return
+        lease.sweep_s = time.monotonic()
+        options = sweep_options(lease.order, self._run, self._options)
+        text = script(self._state, lease.directory, sys.executable, "sweep")
+        with suppress(HostError):
+            lease.sweep = self._slurm.submit(options, text)
 
     def lost_nodes(self) -> frozenset[str]:
         """Discovered nodes that are down, take no jobs, or do not see the state directory."""
         nodes = self._view.nodes.get()
         closed = {name for name in self._nodes if name in nodes and not nodes[name].takes_jobs}
-        return frozenset(closed | self._look.blind.keys())
+        return frozenset(closed | self._blind.keys())
 
     def close(self) -> None:
         """Nothing to let go of: jobs are left to their supervisors."""
 
 
-def _has_slots(order: LaunchSpec) -> bool:
-    return "/cpu:" in order.devices[0].uuid
+def found_nodes(
+    nodes: Mapping[str, SlurmNode], own: Mapping[str, int], exclude: frozenset[str], where: str
+) -> tuple[FoundNode, ...]:
+    """Nodes that take jobs, with the devices on them that no stranger's job holds.
+
+    Where no node has a GPU, each CPU is a slot that stands for one. A device is a place in Slurm's
+    count, not an index on the node: which GPU a job gets is Slurm's own choice.
+
+    Parameters
+    ----------
+    nodes : mapping of str to SlurmNode
+        As ``sinfo`` tells.
+    own : mapping of str to int
+        GPUs that jobs of this run hold, by node.
+    where : str
+        For messages.
+
+    Raises
+    ------
+    HostError
+        If a node mixes types of GPU, or nothing is free.
+    """
+    usable = [
+        node
+        for name, node in sorted(nodes.items(), key=_natural)
+        if node.takes_jobs and name not in exclude
+    ]
+    has_gpus = any(node.gpus for node in nodes.values())
+    found = []
+    for node in usable:
+        made = _with_gpus(node, own.get(node.name, 0)) if has_gpus else _with_slots(node)
+        if made.devices:
+            found.append(made)
+    if not found:
+        states = Counter("+".join(sorted(node.states)).lower() for node in nodes.values())
+        told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        raise HostError(
+            f"slurm: no free device in {where} ({told or 'no nodes at all'}); "
+            "see `sinfo -N -l` and `squeue`, or name another partition"
+        )
+    return tuple(found)
+
+
+def _natural(item: tuple[str, SlurmNode]) -> tuple[str, int, str]:
+    name = item[0]
+    head = name.rstrip("0123456789")
+    return head, int(name[len(head) :] or 0), name
+
+
+def _with_gpus(node: SlurmNode, own: int) -> FoundNode:
+    if len(node.gpus) > 1:
+        raise HostError(
+            f"slurm: node {node.name} has GPUs of types {', '.join(sorted(node.gpus))}, expected one "
+            f"type a node; leave it out with exclude={node.name}"
+        )
+    kind, count = next(iter(node.gpus.items()), ("gpu", 0))
+    strangers = max(0, sum(node.gpus_used.values()) - own)
+    devices = tuple(
+        Device(node.name, index, f"{node.name}/gpu:{index}") for index in range(count - strangers)
+    )
+    return _node(node, kind, devices)
+
+
+def _with_slots(node: SlurmNode) -> FoundNode:
+    devices = tuple(
+        Device(node.name, index, f"{node.name}/cpu:{index}") for index in range(node.cpus)
+    )
+    return _node(node, SLOT_TYPE, devices)
+
+
+def _node(node: SlurmNode, kind: str, devices: tuple[Device, ...]) -> FoundNode:
+    return FoundNode(
+        node.name, kind, devices, float(node.cpus), node.memory_mb * GB_PER_MIB, node.address
+    )

@@ -1,23 +1,92 @@
-"""Slurm job of one lease: its options, its script, and how to find it again."""
+"""Slurm jobs of leases: their options and scripts, who is in them, and how to find them again."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import FoundNode, LaunchSpec, LeaseKey
-from shadowprice.execution.hosts.slurm.discovery import GB_PER_MIB
-from shadowprice.execution.hosts.slurm.options import SlurmOptions
+from shadowprice.execution.hosts.shared_storage import StoredLease
+from shadowprice.execution.hosts.slurm.commands import GB_PER_MIB
+from shadowprice.execution.supervision.files import read_json, write_json
 
 AGENT = "slurm_agent.py"
+"""Name of :mod:`.agent` in a state directory."""
 LOG = "slurm.log"
 NO_STATE, NO_PYTHON = 66, 69
 """Exit codes of the script: the node sees no state directory, or has no such Python."""
 _MARK = "shadowprice"
 _SWEEP = "sweep"
 SWEEP_MEMORY_MB = 64
+NOTE = "slurm.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
+_TIME = re.compile(r"(\d+-)?\d+(:\d\d){0,2}|UNLIMITED")
+_PASSED = ("account", "qos", "reservation")
+
+
+@dataclass(frozen=True)
+class SlurmOptions:
+    """The address of a Slurm host: partition and what its jobs ask for.
+
+    ``PARTITION[,time=LIMIT][,account=NAME][,qos=NAME][,reservation=NAME][,exclude=NODE]...``, every
+    part optional; ``gpu,time=2-00:00:00,account=lab`` for instance.
+
+    Parameters
+    ----------
+    partition : str
+        Empty for all nodes of the cluster, and jobs to its default partition.
+    time_limit : str
+        Of each lease's job, as ``--time`` takes it; empty for the partition's own.
+    passed : tuple of (str, str)
+        Other options of ``sbatch``, name and value.
+    exclude : frozenset of str
+        Nodes that are not used.
+    """
+
+    partition: str = ""
+    time_limit: str = ""
+    passed: tuple[tuple[str, str], ...] = ()
+    exclude: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, address: str) -> SlurmOptions:
+        """Read an address.
+
+        Raises
+        ------
+        HostError
+            If a part is unknown or malformed.
+        """
+        partition, time_limit, exclude = "", "", set()
+        passed: dict[str, str] = {}
+        for position, part in enumerate(filter(None, address.split(","))):
+            name, equals, value = part.partition("=")
+            if not equals and position == 0 and _NAME.fullmatch(name):
+                partition = name
+            elif name == "time" and _TIME.fullmatch(value):
+                time_limit = value
+            elif name == "exclude" and _NAME.fullmatch(value):
+                exclude.add(value)
+            elif name in _PASSED and _NAME.fullmatch(value):
+                passed[name] = value
+            else:
+                raise HostError(
+                    f"slurm: {part!r} in address {address!r}, expected PARTITION[,time=LIMIT][,account=NAME]"
+                    "[,qos=NAME][,reservation=NAME][,exclude=NODE]"
+                )
+        return cls(partition, time_limit, tuple(passed.items()), frozenset(exclude))
+
+    def arguments(self) -> list[str]:
+        """Options of ``sbatch`` that place a job, its time limit left out."""
+        chosen = [f"--partition={self.partition}"] if self.partition else []
+        return chosen + [f"--{name}={value}" for name, value in self.passed]
 
 
 @dataclass(frozen=True)
@@ -142,3 +211,127 @@ def why_not(code: int, node: str, state: Path, python: str) -> str:
             f"node {node} has no {python}; run from a Python that all nodes have at the same path"
         )
     return ""
+
+
+@dataclass
+class HeldJob:
+    """A job of Slurm that holds devices for one lease and its guests.
+
+    Parameters
+    ----------
+    holder : LeaseKey
+        Lease it was submitted for; it may have ended while guests go on.
+    guests : Path
+        Folder in which its agent looks for guests.
+    devices : tuple of str
+        Uuids of its devices, in the order of their indices in the job.
+    identity : int or None
+        Its number, once it is known.
+    submitted_s : float
+        When it was submitted, or looked for by a later driver; monotonic clock.
+    """
+
+    holder: LeaseKey
+    guests: Path
+    devices: tuple[str, ...]
+    identity: int | None = None
+    submitted_s: float = 0.0
+    members: set[LeaseKey] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, order: LaunchSpec, state: Path) -> HeldJob:
+        """The job of a lease of its own."""
+        devices = tuple(device.uuid for device in order.devices)
+        return cls(order.key, guests_of(state, order.directory), devices)
+
+
+@dataclass
+class SlurmLease(StoredLease):
+    """One rank, the job it is in, and what is done about its end.
+
+    Parameters
+    ----------
+    kill_at_s : float or None
+        When Slurm is to kill its job, if its supervisor does not end it.
+    sweep : int or None
+        Job that ends what a dead supervisor left, submitted at ``sweep_s``.
+    """
+
+    job: HeldJob
+    kill_at_s: float | None = None
+    sweep: int | None = None
+    sweep_s: float = 0.0
+
+
+class Refused(Exception):
+    """Slurm cannot run this lease; the text says why."""
+
+
+def place(order: LaunchSpec, jobs: Iterable[HeldJob]) -> HeldJob | None:
+    """The living job that holds all of an order's devices; None if none holds any.
+
+    Raises
+    ------
+    Refused
+        If some of the devices are in a job and others are not: Slurm gives a device to one job.
+    """
+    wanted = {device.uuid for device in order.devices}
+    overlapping = [job for job in jobs if wanted & set(job.devices)]
+    if not overlapping:
+        return None
+    if len(overlapping) == 1 and wanted <= set(overlapping[0].devices):
+        return overlapping[0]
+    taken = ", ".join(
+        sorted(f"{job.holder.job} has {'+'.join(job.devices)}" for job in overlapping)
+    )
+    raise Refused(
+        f"Slurm lets jobs share devices only if one holds all that the other wants: {order.key.job} wants "
+        f"{'+'.join(sorted(wanted))}, {taken}"
+    )
+
+
+def invite(order: LaunchSpec, job: HeldJob) -> bool:
+    """Hand a lease to the agent of a job; False if that takes no guests any more."""
+    positions = [job.devices.index(device.uuid) for device in order.devices]
+    name = f"{order.key.folder}-{order.key.job}.json"
+    fresh = job.guests.with_name(f"{job.guests.name}.{name}.tmp")
+    fresh.write_text(json.dumps({"lease": str(order.directory), "positions": positions}))
+    try:
+        os.rename(fresh, job.guests / name)
+    except FileNotFoundError:
+        fresh.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def open_house(job: HeldJob) -> None:
+    """Make the folder in which the agent looks for guests."""
+    job.guests.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def write_note(order: LaunchSpec, job: HeldJob) -> None:
+    """Write down which job a lease is in, for a driver that starts later."""
+    note = {"holder": asdict(job.holder), "devices": list(job.devices)}
+    write_json(f"{order.directory}/{NOTE}", note)
+
+
+def read_note(order: LaunchSpec, state: Path, known: Mapping[LeaseKey, HeldJob]) -> HeldJob:
+    """The job of a lease as written down; its own, with its devices, if nothing sensible was."""
+    own = tuple(device.uuid for device in order.devices)
+    note = read_json(f"{order.directory}/{NOTE}") or {}
+    try:
+        told = note["holder"]
+        holder = LeaseKey(
+            str(told["job"]), int(told["epoch"]), int(told["rank"]), int(told["copy"])
+        )
+        devices = tuple(str(uuid) for uuid in note["devices"])
+    except (KeyError, TypeError, ValueError):
+        holder, devices = order.key, own
+    if holder in known:
+        return known[holder]
+    guests = guests_of(state, state / "jobs" / holder.job / "leases" / holder.folder)
+    # A job may write what it likes into its folder; what leads out of the state is no lease of ours.
+    inside = guests.resolve().is_relative_to((state / "slurm").resolve())
+    if holder == order.key or not inside or not set(own) <= set(devices):
+        return HeldJob.of(order, state)
+    return HeldJob(holder, guests, devices)

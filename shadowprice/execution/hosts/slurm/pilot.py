@@ -24,7 +24,7 @@ from pathlib import Path
 
 from shadowprice.errors import HostError, ShadowpriceError
 from shadowprice.execution.hosts.slurm.commands import Slurm
-from shadowprice.execution.hosts.slurm.options import SlurmOptions
+from shadowprice.execution.hosts.slurm.jobs import SlurmOptions
 from shadowprice.execution.supervision.files import write_text
 
 NOTICE_S = 120

@@ -7,7 +7,8 @@ anything follows from it. Whoever reads the entries again has the books of the d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -99,7 +100,7 @@ class Fork:
 
 
 class Books:
-    """Books of a run whose jobs are forked; every method but :meth:`write` follows an entry.
+    """Books of a run whose jobs are forked; changed by entries only.
 
     Parameters
     ----------
@@ -140,9 +141,13 @@ class Books:
             NODES: self._nodes,
         }
 
-    def write(self, entry: str, data: object) -> None:
-        """Keep an entry; belongs into the transaction of its events."""
-        self.run.ledger.answer(entry, data)
+    @contextmanager
+    def keep(self, entry: str, data: Any) -> Iterator[None]:
+        """Write an entry in one transaction with the events inside, and apply it once it is durable."""
+        with self.run.ledger.transaction():
+            yield
+            self.run.ledger.answer(entry, data)
+        self.apply(entry, data)
 
     def apply(self, entry: str, data: Any) -> None:
         """Bring the books up to date with an entry that is durable."""

@@ -22,8 +22,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict
+from typing import Any
 
-from shadowprice.errors import HostError
 from shadowprice.execution.real.copies.books import (
     CONCLUDED,
     COUNTED,
@@ -42,7 +42,6 @@ from shadowprice.execution.real.copies.leases import ForkLeases
 from shadowprice.execution.real.copies.plan import Candidate, plan_round
 from shadowprice.execution.real.copies.policy import ForkPolicy
 from shadowprice.execution.real.copies.rates import ForkRates
-from shadowprice.execution.real.copies.record import ForkRecord
 from shadowprice.execution.real.copies.watch import ForkWatch
 from shadowprice.execution.real.lease import JobRecord
 from shadowprice.execution.real.run import RealRun
@@ -67,8 +66,7 @@ class ForkEngine:
         rates = ForkRates(run.measuring.instance, run.devices.nodes, policy)
         self.leases = ForkLeases(run)
         self.books = Books(run, rates, self.leases.lease)
-        self.record = ForkRecord(run, rates)
-        self.watch = ForkWatch(run, self.books, self.record)
+        self.watch = ForkWatch(run, self.books, rates)
         self._averaging = averaging
         self._averages: dict[int, Future[str]] = {}
         self._why: dict[str, str] = {}
@@ -85,7 +83,7 @@ class ForkEngine:
             If the order of jobs returns no scores.
         """
         self.books.read()
-        self.watch.take_over()
+        self.run.take_over()
         self._clean()
         if self._averaging is not None:
             self._rounds(self._averaging)
@@ -124,9 +122,8 @@ class ForkEngine:
             for fork in self.books.forks.values()
             if now_s >= fork.end_s
             for lease in fork.leases
-            if not lease.stop_why and not lease.gone
         ]
-        self.watch.stop(leases, ROUND_ENDS)
+        self.run.ask_stop(leases, ROUND_ENDS)
 
     def _after(self, fork: Fork, now_s: float, averaging: Executor) -> None:
         """After all copies are over: count, average, conclude; each in its turn, each once."""
@@ -158,18 +155,15 @@ class ForkEngine:
             "steps": steps,
             "ends": [None if end is None else asdict(end) for end in ends],
         }
-        with self.run.ledger.transaction():
-            self.books.write(COUNTED, entry)
-        self.books.apply(COUNTED, entry)
+        with self.books.keep(COUNTED, entry):
+            pass  # there is no event of it
 
     def _conclude(self, fork: Fork, trouble: str, now_s: float) -> None:
         run, tracked = self.run, self.run.tracked[fork.row]
         end, what = conclude_fork(tracked, fork, trouble, now_s, run.limits)
-        with run.ledger.transaction():
-            measured = self.record.concluded(fork, end, what, now_s)
-            entry = {"conclusion": asdict(what), "measured": measured}
-            self.books.write(CONCLUDED, entry)
-        self.books.apply(CONCLUDED, entry)
+        entry: dict[str, Any] = {"conclusion": asdict(what)}
+        with self.books.keep(CONCLUDED, entry):
+            entry["measured"] = self.watch.concluded(fork, end, what, now_s)
         self.leases.clean(fork.row)
 
     def _begin_round(self, now_s: float) -> None:
@@ -243,17 +237,13 @@ class ForkEngine:
             names[fork.row]: [[copy.node, copy.gpus] for copy in fork.copies] for fork in forks
         }
         entry = {"number": number, "forks": [fork.record() for fork in forks]}
-        with run.ledger.transaction():
+        with self.books.keep(ROUND, entry) if forks else run.ledger.transaction():
             run.record.decided({"starts": starts, "stops": [], "cpu_s": cpu_s}, why)
             for fork in forks:
                 fork.leases = [self.leases.lease(fork, k) for k in range(len(fork.copies))]
-                self.record.granted(fork)
-            if forks:
-                self.books.write(ROUND, entry)
-        if forks:
-            self.books.apply(ROUND, entry)
-            for row in rows:
-                self.leases.start(self.books.forks[row])
+                self.watch.granted(fork)
+        for row in rows:
+            self.leases.start(self.books.forks[row])
 
     def _reason(self, tracked: JobRecord) -> str:
         """Reason that a job waits, as far as it can be seen from outside."""
@@ -268,8 +258,4 @@ class ForkEngine:
         """Give up when jobs wait for nodes that do not come back."""
         self._stuck_s = math.inf if begins else min(self._stuck_s, now_s)
         if now_s - self._stuck_s > self.run.limits.node_s:
-            lost = ", ".join(sorted(self.run.watch.lost)) or "devices that are kept aside"
-            raise HostError(
-                f"{len(self.books.waiting())} jobs wait for {lost} since {self.run.limits.node_s:g} s; "
-                "bring them back and run the same command again"
-            )
+            self.run.give_up(len(self.books.waiting()))

@@ -17,9 +17,8 @@ import pytest
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts.ray.agent import Agent
-from shadowprice.execution.hosts.ray.calls import RayThread
-from shadowprice.execution.hosts.ray.claims import slots_of
-from shadowprice.execution.hosts.ray.nodes import check_shared, members, node_names
+from shadowprice.execution.hosts.ray.connection import RayThread
+from shadowprice.execution.hosts.ray.nodes import check_shared, members, node_names, slots_of
 from shadowprice.execution.hosts.registry import open_host
 from support.paths import ROOT
 
@@ -73,7 +72,7 @@ class TestNoCluster:
             f"sys.path.insert(0, {str(ROOT)!r})\n"
             "from pathlib import Path\n"
             "from shadowprice.errors import HostError\n"
-            "from shadowprice.execution.hosts.ray import calls as ray_calls\n"
+            "from shadowprice.execution.hosts.ray import connection as ray_calls\n"
             "from shadowprice.execution.hosts.registry import open_host\n"
             "ray_calls.CONNECT_S = 8.0\n"
             "server = socket.create_server(('127.0.0.1', 0))\n"

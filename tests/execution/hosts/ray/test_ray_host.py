@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import signal
 import subprocess
@@ -11,13 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shadowprice.errors import HostError
+from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.protocol import Host, LaunchSpec, Phase
 from shadowprice.execution.hosts.ray import agent as ray_agent
-from shadowprice.execution.hosts.ray import fleet as ray_fleet
+from shadowprice.execution.hosts.ray import cluster as ray_cluster
 from shadowprice.execution.hosts.registry import open_host
 from support.host_conformance import (
     HostCase,
@@ -58,6 +59,17 @@ def _lost_or_none(host: Host) -> frozenset[str] | None:
         return host.lost_nodes()
     except HostError:
         return None
+
+
+def _supervisors_are_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To this process, not to actors: nothing on a supervisor's machine can be looked at."""
+    read = lease_files.read_supervisor
+
+    def elsewhere(directory: Path) -> dict[str, Any] | None:
+        found = read(directory)
+        return found and found | {"machine": "another", "node": "another"}
+
+    monkeypatch.setattr(lease_files, "read_supervisor", elsewhere)
 
 
 def _devices_are_rays(environment: Mapping[str, str], order: LaunchSpec) -> None:
@@ -150,7 +162,7 @@ class TestCluster:
         node_id = next(n["NodeID"] for n in ray.nodes() if n["NodeName"] == "n0" and n["Alive"])
         namespace = f"shadowprice-test-{case.state.parent.name}"
         actor = ray.get_actor(f"agent-{node_id}", namespace=namespace)
-        about = ray.get(actor.about.remote(), timeout=20.0)
+        about = ray.get(actor.hold.remote([]), timeout=20.0)
         assert about["modules"] == [], "the package must not be needed on nodes"
         os.kill(about["pid"], signal.SIGKILL)
         for _ in range(5):
@@ -250,13 +262,13 @@ import time; time.sleep(600)
         import shadowprice.execution.hosts.ray.host as module
 
         monkeypatch.setattr(module, "CONFIRM_S", 1.0)
+        _supervisors_are_elsewhere(monkeypatch)
         order = case.start(["sleep", "600"], devices=case.nodes[1].devices, ttl_s=4.0, grace_s=1.0)
         case.wait(order, Phase.RUNNING)
         case.host.renew([order.key])
         renewed = time.monotonic()
-        found = record(order) | {"machine": "another", "node": "another"}
+        found = record(order)
         os.kill(found["pid"], signal.SIGSTOP)  # so that it cannot answer through the storage
-        (order.directory / "supervisor.json").write_text(json.dumps(found))
         cluster.kill("n1")
         wait_until(lambda: case.host.lost_nodes() == {"n1"}, 30.0)
         while time.monotonic() < renewed + 8.0:
@@ -266,12 +278,22 @@ import time; time.sleep(600)
         ended = gone(case, order)
         assert (ended.reason, ended.forced) == ("expired", True)
 
+    def test_what_a_dead_supervisor_left_on_another_machine_is_ended_there(
+        self, case: HostCase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        _supervisors_are_elsewhere(monkeypatch)
+        order = case.start(shell("setsid sleep 600 & echo up; sleep 600"))
+        case.wait_output(order, "up")
+        case.wait(order, Phase.RUNNING)
+        os.kill(record(order)["pid"], signal.SIGKILL)
+        assert case.ended(order).code == -9
+
     def test_the_head_hangs(
         self, cluster: RayCluster, case: HostCase, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         order = case.start(["sleep", "600"], ttl_s=4.0)
         case.wait(order, Phase.RUNNING)
-        monkeypatch.setattr(ray_fleet, "PATIENCE_S", 6.0)
+        monkeypatch.setattr(ray_cluster, "PATIENCE_S", 6.0)
         began = time.monotonic()
         os.kill(cluster.head_service, signal.SIGSTOP)
         try:
@@ -307,3 +329,4 @@ import time; time.sleep(600)
         wait_until(lambda: ray.available_resources().get("GPU", 0.0) == 4.0, 20.0)
         assert not living(str(order.directory))
         case.orders.clear()
+        case.host = open_ray(cluster, case.state)  # the one before lost its connection

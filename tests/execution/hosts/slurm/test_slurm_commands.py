@@ -19,9 +19,8 @@ from shadowprice.execution.hosts.slurm.commands import (
     nodes_of_json,
     nodes_of_lines,
 )
-from shadowprice.execution.hosts.slurm.discovery import found_nodes
-from shadowprice.execution.hosts.slurm.jobs import Comment, script
-from shadowprice.execution.hosts.slurm.options import SlurmOptions
+from shadowprice.execution.hosts.slurm.host import found_nodes
+from shadowprice.execution.hosts.slurm.jobs import Comment, SlurmOptions, script
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shadowprice.errors import HostError
-from shadowprice.execution.hosts.slurm.options import SlurmOptions
+from shadowprice.execution.hosts.slurm.jobs import SlurmOptions
 from shadowprice.execution.hosts.slurm.pilot import Pilot, main
 from support.paths import ROOT
 from support.slurm_cluster import needs_slurm, slurm_cluster

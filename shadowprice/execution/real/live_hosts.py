@@ -1,15 +1,23 @@
-"""Waiting for what happens on real hosts, and putting it into turns."""
+"""The live half of real hosts: grants, waits, stops, and what happened since the last turn.
+
+Nothing here runs while a record is replayed, but for the renewal of what runs. What the engine is
+told of it passes through the journal, in the transaction of its events.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields, replace
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from typing import Any
 
 from shadowprice.errors import HostError
+from shadowprice.execution.hosts.protocol import Device, LaunchSpec, LeaseKey
 from shadowprice.execution.real import checkpoints as plain_checkpoints
-from shadowprice.execution.real.checkpoints import committed_by, reported_commit
+from shadowprice.execution.real.checkpoints import committed_by, raise_fence, reported_commit
+from shadowprice.execution.real.event_log import told
 from shadowprice.execution.real.lease import (
     ABSENT,
     RUNNING,
@@ -23,8 +31,12 @@ from shadowprice.execution.real.lease_outcome import LeaseOutcome, conclude, lea
 from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
 from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.run import RealRun
+from shadowprice.instances.schedule import ALONE
+from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.state import State
 
-# What happened between two decisions of a real run.
+# Events between two decisions of a real run.
 
 
 @dataclass(frozen=True)
@@ -74,8 +86,11 @@ _CLEAN = frozenset({0, 75, 143, -15})
 """Exit codes after which a command's own checkpoint folder is taken for whole."""
 
 
-class EventCollector:
-    """The live half of real hosts: nothing of it runs while a record is replayed."""
+class LiveHosts:
+    """Acts on hosts, and sees what becomes of leases.
+
+    Methods that make an answer for the engine are contexts, in which it is to be written down.
+    """
 
     def __init__(self, run: RealRun) -> None:
         self.run = run
@@ -83,23 +98,55 @@ class EventCollector:
         self._stepped_s = self._sampled_s = -math.inf
         self._stuck_s = math.inf
         self._turned_s = -math.inf
+        self._why: dict[str, str] = {}
+        self._granted: list[int] = []
+        self._kept: tuple[LeaseKey, ...] | None = None
+        self._renew_s = -math.inf
+
+    def keep_alive(self) -> None:
+        """Renew what another driver left running, if that is due; O(events) the first time.
+
+        The record of weeks takes minutes to replay, longer than leases last without a renewal, and
+        only at its end the books know of them. What runs is known from the events: granted, and
+        not released.
+        """
+        run = self.run
+        now_s = run.clock.now_s()
+        if now_s < self._renew_s:
+            return
+        if self._kept is None:
+            orders = self._unreleased()
+            run.watch.host.adopt(orders)
+            self._kept = tuple(order.key for order in orders)
+        run.watch.host.renew(self._kept)
+        run.watch.on_tick()
+        self._renew_s = now_s + run.limits.ttl_s / 4.0
+
+    def _unreleased(self) -> list[LaunchSpec]:
+        """Orders of the leases whose end is not written down."""
+        run, held = self.run, dict[tuple[str, int], list[str]]()
+        for event in run.ledger.events():
+            lease = event["job"], event["epoch"]
+            if event["kind"] == "granted":
+                held[lease] = event["data"]["devices"]
+            elif event["kind"] == "released":
+                del held[lease]
+        jobs = {tracked.job.name: tracked.job for tracked in run.tracked}
+        return [
+            order
+            for (name, epoch), uuids in held.items()
+            for order in run.orders.orders(jobs[name], epoch, run.devices.named(uuids))
+        ]
 
     def take_over(self) -> None:
         """Adopt what another driver may have started."""
         run = self.run
-        leases = run.leases()
-        now_s = run.clock.now_s()
-        for lease in leases:
-            # What the driver before saw of it is not known: patience begins again.
-            lease.moved_s = now_s
-        told = run.ledger.leases_with("running")
+        leases, told_of = run.take_over(), run.ledger.leases_with("running")
         self._announced = {
             (lease.row, lease.epoch)
             for lease in leases
-            if (run.tracked[lease.row].job.name, lease.epoch) in told
+            if (run.tracked[lease.row].job.name, lease.epoch) in told_of
         }
-        run.watch.host.adopt([order for lease in leases for order in lease.orders])
-        run.watch.look(leases)
 
     def wait(self, until_s: float) -> float:
         """Wait until there is something for a turn, at the latest until a time."""
@@ -120,8 +167,13 @@ class EventCollector:
             self._sleep(now_s, due_s)
         return now_s
 
-    def collect(self, now_s: float) -> HostEvents:
+    @contextmanager
+    def turn(self, now_s: float) -> Iterator[dict[str, Any]]:
         """Put what happened into a turn, and write it down."""
+        with self.run.ledger.transaction():
+            yield asdict(self._collect(now_s))
+
+    def _collect(self, now_s: float) -> HostEvents:
         run = self.run
         self._turned_s = run.clock.now_s()
         run.record.nodes(run.devices.lost, run.watch.lost)
@@ -133,9 +185,9 @@ class EventCollector:
             lease = tracked.lease
             if lease is None:
                 continue
-            progress.append(astuple(self.measure(tracked, lease, now_s)))
+            progress.append(astuple(self._measure(tracked, lease, now_s)))
             if run.watch.over(lease):
-                ended.append(self.conclude(tracked, lease, now_s))
+                ended.append(self._conclude(tracked, lease, now_s))
         withdrawn = [
             tracked.row
             for tracked in run.tracked
@@ -165,14 +217,128 @@ class EventCollector:
             missing=sorted(run.watch.missing),
         )
 
-    def measure(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:
+    def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
+        """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
+        data, why = told(self.run.tracked, state, decision, cpu_s)
+        if data["starts"] or data["stops"] or why != self._why:
+            self._why = why
+            self.run.record.decided(data, why)
+
+    def ask_stop(self, rows: Sequence[int]) -> None:
+        """Ask the leases of jobs to end, so that they do so at the same time."""
+        run = self.run
+        leases = [lease for row in rows if (lease := run.tracked[row].lease) is not None]
+        run.ask_stop(leases, "the policy stops it")
+
+    @contextmanager
+    def applying(self, stops: Sequence[int]) -> Iterator[None]:
+        """Write down at once all that a decision changes, when what it stops is over."""
+        run = self.run
+        for lease in [run.tracked[row].lease for row in stops]:
+            if lease is not None:
+                run.watch.wait_for(lease, run.leases())
+        with run.ledger.transaction():
+            yield
+
+    @contextmanager
+    def grant(
+        self, tracked: JobRecord, pieces: Pieces, partner: int
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Epoch and devices of a new lease; no devices if some are not to be had."""
+        run = self.run
+        with run.ledger.transaction():
+            devices = () if tracked.over or tracked.cancel else self._find(pieces, partner)
+            if not devices:
+                yield tracked.epoch, []
+                return
+            epoch = tracked.epoch + 1
+            rate = run.measuring.work_rate(tracked.row, pieces, partner)
+            run.record.granted(tracked, epoch, devices, partner, rate)
+            self._granted.append(tracked.row)
+            yield epoch, [device.uuid for device in devices]
+
+    def _find(self, pieces: Pieces, partner: int) -> tuple[Device, ...]:
+        devices = self.run.devices
+        other = None if partner == ALONE else self.run.tracked[partner].lease
+        if other is not None:
+            return other.devices if devices.joinable(other.devices) else ()
+        found = [devices.find(node, count) for node, count in pieces]
+        if not all(found):
+            return ()
+        devices_found = tuple(device for part in found for device in part)
+        # The books are told in the next turn only.
+        missing = self.run.watch.missing
+        return () if any(device.uuid in missing for device in devices_found) else devices_found
+
+    def start_granted(self) -> None:
+        """Carry out the grants that were written down."""
+        run, rows = self.run, self._granted
+        self._granted = []
+        granted = [lease for row in rows if (lease := run.tracked[row].lease) is not None]
+        for position, lease in enumerate(granted):
+            # Starting many takes long. Those that are still to be started nobody knows yet.
+            later = {other.keys for other in granted[position:]}
+            run.watch.renew([each for each in run.leases() if each.keys not in later])
+            self._start(lease)
+
+    def _start(self, lease: HeldLease) -> None:
+        """Carry a grant out. The fence is raised first: whoever ran this job before is refused."""
+        run = self.run
+        tracked = run.tracked[lease.row]
+        directory = run.orders.job_directory(tracked.job.name)
+        try:
+            raise_fence(directory, lease.epoch)
+        except HostError as error:
+            # Without a fence nobody may start: the lease is void, and is tried again.
+            run.record.note("note", text=str(error))
+            run.watch.host.adopt(lease.orders)
+            return
+        try:
+            if tracked.job.keeps_checkpoints:
+                plain_checkpoints.prepare(directory, lease.epoch)
+        except shutil.Error as error:
+            # What the command left cannot be copied, a pipe for instance: its failure, not the run's.
+            lease.stop_why = f"failed: its checkpoints cannot be copied: {error}"
+            run.watch.host.adopt(lease.orders)
+            return
+        run.watch.host.start(lease.orders)
+
+    @contextmanager
+    def stop(self, tracked: JobRecord, now_s: float) -> Iterator[dict[str, Any] | None]:
+        """End a lease, and wait until its devices are free, or known not to be."""
+        run, lease = self.run, tracked.lease
+        if lease is None:
+            yield None
+            return
+        self.ask_stop([tracked.row])
+        run.watch.wait_for(lease, run.leases())
+        with run.ledger.transaction():
+            progress = self._measure(tracked, lease, now_s)
+            what = self._conclude(tracked, lease, now_s, at_once=True)
+            yield {"progress": astuple(progress), "conclusion": asdict(what)}
+
+    @contextmanager
+    def go_on(
+        self, tracked: JobRecord, partner: int, at_s: float
+    ) -> Iterator[tuple[Any, ...] | None]:
+        """Progress of a lease that has another partner, or none, from now on."""
+        lease = tracked.lease
+        with self.run.ledger.transaction():
+            if lease is None:
+                yield None
+                return
+            progress = self._measure(tracked, lease, at_s)
+            self.run.record.partner(lease, partner)
+            yield astuple(progress)
+
+    def _measure(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:
         """Progress of a lease, written down."""
         run = self.run
         progress = run.measuring.progress(tracked, lease, now_s)
         run.record.progress(lease, progress, run.measuring, now_s)
         return progress
 
-    def conclude(
+    def _conclude(
         self, tracked: JobRecord, lease: HeldLease, now_s: float, *, at_once: bool = False
     ) -> LeaseOutcome:
         """Determine and record the outcome of a lease that is over.
@@ -262,12 +428,7 @@ class EventCollector:
         stuck = stuck and all(one.over or one.view != ABSENT for one in tracked)
         self._stuck_s = min(self._stuck_s, now_s) if stuck else math.inf
         if now_s - self._stuck_s > self.run.limits.node_s:
-            waiting = sum(one.view == WAITING for one in tracked)
-            lost = ", ".join(sorted(self.run.watch.lost)) or "devices that are kept aside"
-            raise HostError(
-                f"{waiting} jobs wait for {lost} since {self.run.limits.node_s:g} s; bring them back and "
-                "run the same command again"
-            )
+            self.run.give_up(sum(one.view == WAITING for one in tracked))
 
     def _committed(self, tracked: JobRecord, lease: HeldLease, end: Ending | None) -> int:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
@@ -288,8 +449,9 @@ class EventCollector:
                 if lease.gone:
                     end = lease_ending(lease)
                     # Until another lease was granted, it could still commit.
-                    step = max(step, reported_commit(lease))
-                    self.run.record.confirmed(lease, end, step)
+                    own = reported_commit(lease)
+                    step = max(step, own)
+                    self.run.record.confirmed(lease, end, lease.step, step, own)
                     found.append((tracked.row, lease.epoch, step))
         return found
 

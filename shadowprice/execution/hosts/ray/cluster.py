@@ -1,27 +1,38 @@
-"""The nodes of a cluster that a run uses: which there are, which are lost, their actors' answers."""
+"""The nodes of a cluster that a run uses: slots that hold their devices, actors, who is lost.
+
+A slot is a placement group with one GPU and its share of the cores, pinned to its node. Ray chooses
+which GPU that is; a task inside the slot reads it once. From then on the run decides what runs on
+which GPU, and with what beside it, and nobody else's tasks come there. Slots and actors are
+detached: they outlive a driver that is killed, and the next one finds them by name.
+"""
 
 from __future__ import annotations
 
 import math
+import secrets
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import FoundNode
-from shadowprice.execution.hosts.ray.calls import RayThread, import_ray
-from shadowprice.execution.hosts.ray.claims import (
-    ACTOR_S,
-    SLOT_S,
+from shadowprice.execution.hosts.ray import agent as ray_agent
+from shadowprice.execution.hosts.ray.connection import RayThread, import_ray
+from shadowprice.execution.hosts.ray.nodes import (
+    Member,
     Slot,
-    SlotClaims,
+    check_shared,
     found_node,
+    members,
     slots_of,
 )
-from shadowprice.execution.hosts.ray.nodes import Member, check_shared, members
 
+SLOT_S = 5.0
+ACTOR_S = 60.0
 ANSWER_S = 3.0
 """An actor that does not answer for so long is passed over until the next time."""
 SILENCE_S = 15.0
@@ -34,8 +45,139 @@ RETURN_S = 5.0
 """Between two attempts to take a node back."""
 
 
+class SlotClaims:
+    """Holds devices of a cluster in the name of a run.
+
+    Its methods call Ray without a time-out of their own: they are to be called through
+    :class:`.connection.RayThread`.
+
+    Parameters
+    ----------
+    ray : module
+        The library, connected.
+    run : str
+        Name of the run, a namespace of its own.
+    state : str
+        State directory.
+    """
+
+    def __init__(self, ray: Any, run: str, state: str) -> None:
+        self._ray = ray
+        # The function of this name hides the module from an import statement.
+        self._groups: Any = import_module("ray.util.placement_group")
+        self._strategies: Any = import_module("ray.util.scheduling_strategies")
+        self._run, self._state = run, state
+        # The whole package travels by value: nodes need not have it.
+        package = sys.modules[__name__.partition(".")[0]]
+        ray.cloudpickle.register_pickle_by_value(package)
+        self._actor = ray.remote(ray_agent.Agent)
+        # A worker that had a GPU is used again: the task only reads a variable.
+        self._reader = ray.remote(num_cpus=0, num_gpus=1, max_calls=0)(ray_agent.visible_device)
+
+    def agent(self, member_id: str) -> Any:
+        """The actor of a node, found or started; it may not answer yet."""
+        return self._actor.options(
+            name=f"agent-{member_id}",
+            namespace=self._run,
+            get_if_exists=True,
+            lifetime="detached",
+            num_cpus=0,
+            max_restarts=0,
+            scheduling_strategy=self._strategies.NodeAffinitySchedulingStrategy(
+                member_id, soft=False
+            ),
+        ).remote(self._state, ray_agent.IDLE_S)
+
+    def hold(self, members: Sequence[Member]) -> dict[str, tuple[str, ...]]:
+        """Placement groups of this run on each node, at most one for a device.
+
+        Those that exist are kept; of those that are asked for now, the ones that cannot be had at
+        once are given up, since others use their devices.
+        """
+        held: dict[str, list[str]] = {member.node_id: [] for member in members}
+        for group, (node_id, ready) in self._existing().items():
+            if ready and node_id in held:
+                held[node_id].append(group)
+            else:
+                self._remove(group)
+        asked = [
+            (member.node_id, self._ask(member))
+            for member in members
+            for _ in range(member.slots - len(held[member.node_id]))
+        ]
+        until = time.monotonic() + SLOT_S
+        for node_id, group in asked:
+            if group.wait(max(0.0, until - time.monotonic())):
+                held[node_id].append(group.id.hex())
+            else:
+                self._groups.remove_placement_group(group)
+        return {node_id: tuple(groups) for node_id, groups in held.items()}
+
+    def _ask(self, member: Member) -> Any:
+        return self._groups.placement_group(
+            [member.bundle],
+            name=f"{self._run}/{member.node_id}/{secrets.token_hex(8)}",
+            lifetime="detached",
+            bundle_label_selector=[{"ray.io/node-id": member.node_id}],
+        )
+
+    def _existing(self) -> dict[str, tuple[str, bool]]:
+        """Node of each placement group of this run, and whether it stands."""
+        found = {}
+        for group, about in self._groups.placement_group_table().items():
+            run, node_id, _ = ("//" + about["name"]).rsplit("/", 2)
+            if run == f"//{self._run}" and about["state"] != "REMOVED":
+                found[group] = (node_id, about["state"] == "CREATED")
+        return found
+
+    def _remove(self, group: str) -> None:
+        self._groups.remove_placement_group(self._group(group))
+
+    def _group(self, group: str) -> Any:
+        return self._groups.PlacementGroup(self._ray.PlacementGroupID.from_hex(group))
+
+    def read_devices(self, held: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """GPUs as a process in each placement group sees them.
+
+        A node's are read one after another, by one worker, nodes at the same time.
+        """
+        visible: dict[str, str] = {}
+        for turn in range(max((len(groups) for groups in held.values()), default=0)):
+            asked = {
+                groups[turn]: self._reader.options(
+                    scheduling_strategy=self._strategies.PlacementGroupSchedulingStrategy(
+                        self._group(groups[turn]), 0
+                    )
+                ).remote()
+                for groups in held.values()
+                if turn < len(groups)
+            }
+            answers = self._ray.get(list(asked.values()), timeout=ACTOR_S)
+            visible |= dict(zip(asked, answers, strict=True))
+        return visible
+
+    def ask(self, questions: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Answers by node, without those that did not answer in time; errors as values."""
+        names = {reference: name for name, reference in questions.items()}
+        ready, _ = self._ray.wait(list(names), num_returns=len(names), timeout=timeout_s)
+        answers: dict[str, Any] = {}
+        for reference in ready:
+            try:
+                answers[names[reference]] = self._ray.get(reference, timeout=timeout_s)
+            except self._ray.exceptions.RayError as error:
+                answers[names[reference]] = error
+        return answers
+
+    def release(self, agents: Iterable[Any]) -> None:
+        """Give all devices back and end the actors."""
+        for agent in agents:
+            self._ray.kill(agent)
+        for group in self._existing():
+            self._remove(group)
+
+
 @dataclass
-class FleetNode:
+class ClusterNode:
     """A node that was discovered.
 
     Parameters
@@ -62,7 +204,7 @@ class FleetNode:
     retry_s: float = 0.0
 
 
-class Fleet:
+class RayNodes:
     """Nodes by name.
 
     Parameters
@@ -82,7 +224,7 @@ class Fleet:
         self._claims = calls.call(
             "take an actor", lambda: SlotClaims(self._ray, run, str(state)), 4 * ANSWER_S
         )
-        self._nodes: dict[str, FleetNode] = {}
+        self._nodes: dict[str, ClusterNode] = {}
         self._table: tuple[Member, ...] = ()
         self._table_s = -math.inf
         self._silent_s = math.inf  # since when the head does not answer
@@ -132,33 +274,32 @@ class Fleet:
         """True if a node was lost when :meth:`lost` was asked last, or is none."""
         return name not in self._nodes or self._nodes[name].lost
 
-    def tell(
-        self, method: str, arguments: Mapping[str, tuple[Any, ...]], timeout_s: float = ANSWER_S
-    ) -> dict[str, Any]:
-        """Ask actors of nodes that are not lost; what those answered that did."""
-        agents = {name: self._nodes[name].agent for name in arguments if not self.is_lost(name)}
-        answers = self._ask(agents, method, timeout_s, lambda name: arguments[name])
-        for name, answer in [*answers.items()]:
+    def beat(self, leases: Mapping[str, Sequence[str]]) -> None:
+        """Show actors that a driver lives, and which leases are to run there; see who answers."""
+        agents = {name: node.agent for name, node in self._nodes.items() if not node.lost}
+        answers = self._ask(agents, "start", ANSWER_S, lambda name: leases.get(name, ()))
+        for name, answer in answers.items():
             node = self._nodes[name]
             if not isinstance(answer, Exception):
                 node.answered_s = time.monotonic()
-                continue
-            del answers[name]
-            if isinstance(answer, self._ray.exceptions.ActorDiedError) and name in {
-                member.name for member in self._members() if member == node.member
-            }:
+            elif isinstance(answer, self._ray.exceptions.ActorDiedError) and (
+                node.member in self._members()
+            ):
                 node.agent = self._agent(node.member)  # its node lives: it was killed alone
                 groups = [slot.group for slot in node.slots]
-                self._calls.call("take a call", lambda: node.agent.hold.remote(groups), ANSWER_S)  # noqa: B023
-        return answers
+                self._send({name: node.agent}, "hold", {name: groups})
 
-    def send(self, method: str, arguments: Mapping[str, tuple[Any, ...]]) -> None:
+    def send(self, method: str, leases: Mapping[str, Sequence[str]]) -> None:
         """Tell actors of nodes that are not lost, without waiting for an answer."""
-        agents = {name: self._nodes[name].agent for name in arguments if not self.is_lost(name)}
+        agents = {name: self._nodes[name].agent for name in leases if not self.is_lost(name)}
+        self._send(agents, method, leases)
 
+    def _send(
+        self, agents: Mapping[str, Any], method: str, arguments: Mapping[str, Sequence[str]]
+    ) -> None:
         def send() -> None:
             for name, agent in agents.items():
-                getattr(agent, method).remote(*arguments[name])
+                getattr(agent, method).remote(arguments[name])
 
         self._calls.call(f"{method} leases", send, ANSWER_S)
 
@@ -199,7 +340,7 @@ class Fleet:
         else:
             self._nodes[name].retry_s = time.monotonic() + RETURN_S
 
-    def _admit(self, new: Sequence[Member]) -> tuple[FleetNode, ...]:
+    def _admit(self, new: Sequence[Member]) -> tuple[ClusterNode, ...]:
         """Hold the devices of nodes, start their actors, clean up what earlier ones left there."""
         if not new:
             return ()
@@ -214,12 +355,10 @@ class Fleet:
             "say which GPU a slot has", lambda: self._claims.read_devices(gpus), ACTOR_S
         )
         groups = {member.name: held[member.node_id] for member in new}
-        abouts = self._ask_all(agents, "about")
-        check_shared(self._state, lambda name: self._ask_all(agents, "probe", lambda _: (name,)))
-        self._ask_all(agents, "sweep")
-        self._ask_all(agents, "hold", lambda name: (list(groups[name]),))
+        abouts = self._ask_all(agents, "hold", lambda name: groups[name])
+        check_shared(self._state, lambda name: self._ask_all(agents, "probe", lambda _: name))
         return tuple(
-            FleetNode(
+            ClusterNode(
                 member,
                 slots_of(member, groups[member.name], visible, abouts[member.name]["gpus"]),
                 agents[member.name],
@@ -239,7 +378,7 @@ class Fleet:
         self,
         agents: Mapping[str, Any],
         method: str,
-        arguments: Callable[[str], tuple[Any, ...]] = lambda _: (),
+        argument: Callable[[str], str | Sequence[str]],
     ) -> dict[str, Any]:
         """Answers of all these actors, which may just be starting.
 
@@ -248,7 +387,7 @@ class Fleet:
         HostError
             If one does not answer.
         """
-        answers = self._ask(agents, method, ACTOR_S, arguments)
+        answers = self._ask(agents, method, ACTOR_S, argument)
         for name in agents:
             answer = answers.get(name, TimeoutError(f"no answer within {ACTOR_S:g} s"))
             if isinstance(answer, Exception):
@@ -261,11 +400,11 @@ class Fleet:
         agents: Mapping[str, Any],
         method: str,
         timeout_s: float,
-        arguments: Callable[[str], tuple[Any, ...]],
+        argument: Callable[[str], str | Sequence[str]],
     ) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
             questions = {
-                name: getattr(agent, method).remote(*arguments(name))
+                name: getattr(agent, method).remote(argument(name))
                 for name, agent in agents.items()
             }
             return self._claims.ask(questions, timeout_s)
