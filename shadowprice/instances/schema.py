@@ -169,6 +169,18 @@ def _required(record: Any) -> tuple[str, ...]:
     )
 
 
+@cache
+def _meant(record: Any) -> dict[str, str]:
+    """Keys of a record by the names of its fields, where these are others."""
+    if not issubclass(record, msgspec.Struct):
+        return {}
+    return {
+        each.name: each.encode_name
+        for each in msgspec.structs.fields(record)
+        if each.name != each.encode_name
+    }
+
+
 def _checked_keys(part: _Part, numbers_as_text: bool) -> Any:
     """The value of a part whose records have the keys of their types; numbers for their text."""
     value, members = part.value, part.members()
@@ -176,7 +188,7 @@ def _checked_keys(part: _Part, numbers_as_text: bool) -> Any:
         return _number(value, members)
     record = part.container() or (members[0] if len(members) == 1 else None)
     if _is_record(record):
-        known_keys(value, part.where, tuple(_fields(record)), _required(record))
+        known_keys(value, part.where, tuple(_fields(record)), _required(record), _meant(record))
     found = {key: _checked_keys(each, numbers_as_text) for key, each in part.inside()}
     if isinstance(value, dict):
         return value | found
@@ -229,4 +241,7 @@ def _expected(kind: Any) -> str:
         return " or ".join(dict.fromkeys(shown_members))
     if _is_record(kind):
         return f"a mapping with {', '.join(_required(kind) or _fields(kind))}"
+    inner = get_args(kind)
+    if get_origin(kind) is tuple and inner[-1] is not Ellipsis:
+        return f"a list of {len(inner)}: {', '.join(map(_expected, inner))}"
     return _EXPECTED.get(get_origin(kind) or kind, "something else")

@@ -438,7 +438,7 @@ def test_a_gang_of_eight_is_not_answered_for_one_gpu(tmp_path: Path) -> None:
     """The name of our column is not the key of Gavel's file; it was passed over."""
     path = tmp_path / "problem.json"
     path.write_text(json.dumps({"cluster": {"v100": 8}, "jobs": [{"tput": [10], "gpus": 8}]}))
-    with pytest.raises(InputError, match=r"job 0: unknown key 'gpus'; did you mean 'sf'\?"):
+    with pytest.raises(InputError, match=r"jobs\[0\]: unknown key 'gpus'; did you mean 'sf'\?"):
         load_allocation_problem(path)
 
 
