@@ -128,7 +128,9 @@ class _Part(NamedTuple):
         elif isinstance(self.value, list) and inner:
             endless = get_origin(container) is list or inner[-1] is Ellipsis
             for k, value in enumerate(self.value if endless else self.value[: len(inner)]):
-                name = value.get("name") if isinstance(value, dict) else None
+                name = None
+                if isinstance(value, dict):
+                    name = value.get("name", value.get("model"))
                 named = f" ({shown(name)})" if isinstance(name, str) else ""
                 yield k, _Part(inner[0 if endless else k], value, f"{where}[{k}]{named}")
 
