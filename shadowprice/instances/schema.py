@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator
+from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -26,7 +27,9 @@ from typing import (
 )
 
 import msgspec
+import numpy as np
 from msgspec import Meta, UnsetType
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import LARGEST, ONE_LINE, known_keys, shown
@@ -42,6 +45,9 @@ Name: TypeAlias = Annotated[
 ]
 Number: TypeAlias = Annotated[float, Meta(ge=-LARGEST, le=LARGEST, description="a number")]
 Amount: TypeAlias = Annotated[float, Meta(ge=0, le=LARGEST, description="a number >= 0")]
+Whole: TypeAlias = Annotated[
+    int, Meta(ge=-(2**63), le=2**63 - 1, description="an integer of 64 bits")
+]
 
 SECRET = {"secret": True}
 """``extra`` of a ``Meta``: messages leave the value out."""
@@ -57,6 +63,7 @@ _EXPECTED = {
     list: "a list",
     tuple: "a list",
     dict: "a mapping",
+    np.ndarray: "a list of numbers",
     NoneType: "null",
 }
 
@@ -67,7 +74,7 @@ def decode(kind: type[T], data: object, where: str, *, numbers_as_text: bool = F
     Parameters
     ----------
     kind : type
-        A dataclass or Struct, or a container of them.
+        A dataclass or Struct, or a container of them; ``NDArray`` stands for lists of numbers.
     where : str
         File, and place in it, for messages.
     numbers_as_text : bool
@@ -81,7 +88,7 @@ def decode(kind: type[T], data: object, where: str, *, numbers_as_text: bool = F
     """
     part = _Part(kind, _checked_keys(_Part(kind, data, where), numbers_as_text), where)
     try:
-        return msgspec.convert(part.value, kind)
+        return msgspec.convert(part.value, kind, dec_hook=_array)
     except msgspec.ValidationError as error:
         raise InputError(_explained(part)) from error
 
@@ -95,7 +102,7 @@ class _Part(NamedTuple):
 
     def fits(self) -> bool:
         try:
-            msgspec.convert(self.value, self.kind)
+            msgspec.convert(self.value, self.kind, dec_hook=_array)
         except msgspec.ValidationError:
             return False
         return True
@@ -110,7 +117,7 @@ class _Part(NamedTuple):
             origin = get_origin(member)
             if isinstance(self.value, dict) and (origin is dict or _is_record(member)):
                 return member
-            if isinstance(self.value, list) and origin in (list, tuple):
+            if isinstance(self.value, list) and origin in (list, tuple, np.ndarray):
                 return member
         return None
 
@@ -125,6 +132,11 @@ class _Part(NamedTuple):
         elif isinstance(self.value, dict) and inner:
             for key, value in self.value.items():
                 yield key, _Part(inner[1], value, f"{where}[{shown(key)}]")
+        elif get_origin(container) is np.ndarray:
+            element = _element(container)
+            for k, value in enumerate(self.value):
+                kind = container if isinstance(value, list) else element
+                yield k, _Part(kind, value, f"{where}[{k}]")
         elif isinstance(self.value, list) and inner:
             endless = get_origin(container) is list or inner[-1] is Ellipsis
             for k, value in enumerate(self.value if endless else self.value[: len(inner)]):
@@ -133,6 +145,22 @@ class _Part(NamedTuple):
                     name = value.get("name", value.get("model"))
                 named = f" ({shown(name)})" if isinstance(name, str) else ""
                 yield k, _Part(inner[0 if endless else k], value, f"{where}[{k}]{named}")
+
+
+def _element(array: Any) -> Any:
+    """The type of an array's numbers."""
+    dtype = get_args(get_args(array)[1])[0]
+    return Whole if issubclass(dtype, np.integer) else Number
+
+
+def _array(kind: Any, value: Any) -> NDArray[Any]:
+    """A list of numbers, or of equally long lists of them, as an array of its type."""
+    rows = value if value and isinstance(value, list) and isinstance(value[0], list) else [value]
+    checked = msgspec.convert(rows, list[list[_element(kind)]])  # type: ignore[misc]
+    if len({len(row) for row in checked}) > 1:
+        raise ValueError(f"is {shown(value)}, expected rows of one length")
+    dtype = get_args(get_args(kind)[1])[0]
+    return np.array(checked if rows is value else checked[0], dtype=dtype)
 
 
 @cache
@@ -222,7 +250,7 @@ def _explained(part: _Part) -> str:
         if not each.fits():
             return _explained(each)
     try:
-        msgspec.convert(part.value, part.kind)
+        msgspec.convert(part.value, part.kind, dec_hook=_array)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, ValueError):
             # The record's own check, which says what is wrong.
@@ -243,6 +271,8 @@ def _expected(kind: Any) -> str:
         return " or ".join(dict.fromkeys(shown_members))
     if _is_record(kind):
         return f"a mapping with {', '.join(_required(kind) or _fields(kind))}"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return f"one of {', '.join(str(each.value) for each in kind)}"
     inner = get_args(kind)
     if get_origin(kind) is tuple and inner[-1] is not Ellipsis:
         return f"a list of {len(inner)}: {', '.join(map(_expected, inner))}"
