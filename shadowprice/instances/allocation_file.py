@@ -30,9 +30,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
+from shadowprice.instances.documents.schema import Amount, Line, Number, decode
 from shadowprice.instances.entries import LARGEST, known_keys, shown
 from shadowprice.instances.files import read_json
-from shadowprice.instances.schema import Amount, Line, Number, decode
 from shadowprice.instances.speeds.throughputs import Throughputs
 
 _Gpus: TypeAlias = Annotated[

@@ -39,11 +39,11 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.documents.schema import Line, Number, Whole, decode
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.schema import Line, Number, Whole, decode
 from shadowprice.instances.workload import Workload
 
 T = TypeVar("T")

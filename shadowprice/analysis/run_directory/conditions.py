@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import parse_json
-from shadowprice.instances.schema import decode
 from shadowprice.instances.speeds.conditions import Conditions
 
 _TABLES = ("cpus_per_gpu", "memory_gb_per_gpu", "speed")

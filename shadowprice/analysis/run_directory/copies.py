@@ -23,10 +23,10 @@ from shadowprice.analysis.run_directory.files import (
     write_run,
 )
 from shadowprice.errors import VerificationError
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import read_bytes
 from shadowprice.instances.forks import Forks
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.schema import decode
 from shadowprice.instances.workload_files import read_workload, write_workload
 
 KIND = "forks"

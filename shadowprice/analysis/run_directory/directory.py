@@ -52,10 +52,10 @@ from shadowprice.analysis.run_directory.files import (
 from shadowprice.analysis.run_directory.graphs import from_json, to_json
 from shadowprice.analysis.run_directory.rates import from_table, to_table
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.schema import decode
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload_files import read_workload, write_workload
 
@@ -79,7 +79,7 @@ class _Overheads(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Together(msgspec.Struct, frozen=True):
-    """What the table of rates of pairs does not say."""
+    """Names that the table of rates of pairs does not have in order."""
 
     gpu_types: tuple[str, ...]
     source: str

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import parse_json
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.schema import decode
 
 
 class _Saved(msgspec.Struct, frozen=True):

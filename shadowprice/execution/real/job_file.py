@@ -38,10 +38,10 @@ from msgspec import UNSET, Meta, UnsetType
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
+from shadowprice.instances.documents.schema import SECRET, Line, Name, decode
 from shadowprice.instances.entries import LARGEST, known_keys, shown
 from shadowprice.instances.grid import MAX_TIME_S
-from shadowprice.instances.plain_yaml import Tree, parse, read_small
-from shadowprice.instances.schema import SECRET, Line, Name, decode
 from shadowprice.instances.speeds.observations import JOB_PREFIX, kind_name
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import MAX_GANG, Workload
@@ -232,7 +232,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def argv(self) -> tuple[str, ...]:
-        """What to run; of command and shell there is one."""
+        """Program and arguments; of command and shell there is one."""
         if self.command and not self.shell:
             return tuple(self.command)
         if self.shell and not self.command:

@@ -29,6 +29,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.plain_yaml import parse
+from shadowprice.instances.documents.schema import Name, decode
 from shadowprice.instances.entries import LARGEST, ONE_LINE, shown
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
@@ -37,8 +39,6 @@ from shadowprice.instances.graphs.published_models import (
     Parallelism,
     model_job_graph,
 )
-from shadowprice.instances.plain_yaml import parse
-from shadowprice.instances.schema import Name, decode
 
 # A name written as a number, 1 or 2.5, is a name all the same; true and null are slips.
 _Name: TypeAlias = Annotated[Name | int | float, Meta(description=f"a name, {ONE_LINE}")]

@@ -26,9 +26,9 @@ import numpy as np
 from msgspec import Meta
 
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.schema import Line, Name, Number, decode
 from shadowprice.instances.entries import LARGEST
 from shadowprice.instances.files import read_json
-from shadowprice.instances.schema import Line, Name, Number, decode
 from shadowprice.instances.speeds.profile import Profile
 from shadowprice.instances.workload import MAX_GANG
 
@@ -72,7 +72,7 @@ class _SynergyAxes(msgspec.Struct, frozen=True):
 
 
 class _SynergyTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What Synergy's recorded tables have of a gang; only the speeds are read here."""
+    """One gang in Synergy's recorded tables; only the speeds are read here."""
 
     tput: _Speeds
     iter_time_s: Any = None

@@ -19,8 +19,8 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.hosts.protocol import Device, FoundNode
 from shadowprice.execution.real.job_file import Job, JobFile, cluster_of, load_job_file, workload
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.documents.plain_yaml import MAX_BYTES, parse
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.plain_yaml import MAX_BYTES, parse
 from shadowprice.instances.speeds.throughputs import Throughputs
 
 JOB = "{name: a, command: [run], iterations: 5}"

@@ -69,7 +69,7 @@ _EXPECTED = {
 
 
 def decode(kind: type[T], data: object, where: str, *, numbers_as_text: bool = False) -> T:
-    """What a tree of plain values says, as an object of a type.
+    """Make an object of a type from a tree of plain values.
 
     Parameters
     ----------
@@ -179,6 +179,15 @@ def _is_record(kind: Any) -> bool:
 
 
 @cache
+def _has_record(kind: Any) -> bool:
+    """True if there is a record in a type, however deep."""
+    return any(
+        _is_record(member) or any(_has_record(each) for each in get_args(member))
+        for member in _members(kind)
+    )
+
+
+@cache
 def _fields(record: Any) -> dict[str, Any]:
     """Types of a record's entries by key."""
     if issubclass(record, msgspec.Struct):
@@ -216,6 +225,8 @@ def _checked_keys(part: _Part, numbers_as_text: bool) -> Any:
     value, members = part.value, part.members()
     if numbers_as_text and isinstance(value, str):
         return _number(value, members)
+    if not numbers_as_text and not _has_record(part.kind):
+        return value
     record = part.container() or (members[0] if len(members) == 1 else None)
     if _is_record(record):
         known_keys(value, part.where, tuple(_fields(record)), _required(record), _meant(record))
@@ -240,7 +251,7 @@ def _number(text: str, members: tuple[Any, ...]) -> Any:
 
 
 def _explained(part: _Part) -> str:
-    """What is wrong with a part that does not fit, or with the innermost one in it."""
+    """Say what is wrong with a part that does not fit, or with the innermost one in it."""
     container = part.container()
     for key, each in part.inside():
         if get_origin(container) is dict:
