@@ -19,31 +19,59 @@ Other entries are errors; so is text where a number is expected.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
-from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line, shown
+from shadowprice.instances.documents.schema import Amount, Line, Number, decode
+from shadowprice.instances.entries import LARGEST, known_keys, shown
 from shadowprice.instances.files import read_json
 from shadowprice.instances.speeds.throughputs import Throughputs
 
-_JOB_COLUMNS = {
-    "sf": ("gpus", 1),
-    "w": ("weight", 1.0),
-    "steps": ("steps", 1.0),
-    "t0": ("elapsed_s", 0.0),
-    "isolated_s": ("isolated_s", 0.0),
-    "slo_s": ("slo_s", float("inf")),
-    "entity": ("entity", ""),
-}
-_NUMBERS = frozenset(_JOB_COLUMNS) - {"entity"}
-_KNOWN = ("cluster", "jobs", "pairs", "placements", "prices")
-_JOB = ("id", "type", "tput", *_JOB_COLUMNS)
-_PAIR = ("jobs", "tput")
+_Gpus: TypeAlias = Annotated[
+    float, Meta(ge=0, le=LARGEST, multiple_of=1, description="a whole number of GPUs")
+]
+
+
+class _Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields are called as columns of a problem, the file's keys as in the published record."""
+
+    id: Line | int | UnsetType = UNSET
+    model: Line | int = msgspec.field(name="type", default="")
+    throughput: list[Number] = msgspec.field(name="tput")
+    gpus: Number = msgspec.field(name="sf", default=1.0)
+    weight: Number = msgspec.field(name="w", default=1.0)
+    steps: Number = 1.0
+    elapsed_s: Number = msgspec.field(name="t0", default=0.0)
+    isolated_s: Number = 0.0
+    slo_s: Number | None = None
+    entity: Line | int = ""
+
+
+_COLUMNS = ("gpus", "weight", "steps", "elapsed_s", "isolated_s", "entity")
+
+
+class _Pair(msgspec.Struct, frozen=True):
+    jobs: tuple[int, int]
+    tput: list[tuple[Number, Number]]
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    cluster: dict[str, _Gpus]
+    jobs: list[_Job]
+    pairs: Annotated[
+        list[_Pair] | Literal["lookup"] | None,
+        Meta(description='null, "lookup" or a list of pairs'),
+    ] = None
+    placements: dict[str, str] | None = None
+    prices: dict[str, Amount] | None = None
 
 
 def load_allocation_problem(
@@ -68,68 +96,42 @@ def problem_of(
     data: object, throughputs: Throughputs | None = None, source: str = "problem"
 ) -> AllocationProblem:
     """The problem of a parsed JSON object."""
-    data = known_keys(data, source, _KNOWN, ("cluster", "jobs"))
-    cluster = _numbers(data["cluster"], f"{source}: cluster")
-    for name, gpus in cluster.items():
-        if gpus != int(gpus):
-            raise InputError(f"{source}: cluster: {shown(name)} is {gpus!r}, expected whole GPUs")
-    placements = _names(data.get("placements"), cluster, f"{source}: placements")
+    given = decode(_Problem, data, source)
+    cluster, jobs = given.cluster, given.jobs
+    placements = given.placements or {}
+    for name, drawn_from in placements.items():
+        if drawn_from not in cluster:
+            raise InputError(
+                f"{source}: placements[{shown(name)}] is {shown(drawn_from)}, expected a type of the "
+                "cluster"
+            )
     types = sorted({*cluster, *placements})
     accelerators = sorted(cluster)
-    if not isinstance(data["jobs"], list):
-        raise InputError(f"{source}: jobs is {shown(data['jobs'])}, expected a list of objects")
-    jobs = [_job(job, f"{source}: job {k}") for k, job in enumerate(data["jobs"])]
     prices = {name: PRICES_PER_GPU_H.get(name, 1.0) for name in cluster}
-    prices |= _numbers(
-        known_keys(data.get("prices") or {}, f"{source}: prices", tuple(cluster)),
-        f"{source}: prices",
-    )
-    columns: dict[str, Any] = {
-        ours: [job.get(theirs, default) for job in jobs]
-        for theirs, (ours, default) in _JOB_COLUMNS.items()
-    }
-    columns["slo_s"] = [np.inf if slo is None else slo for slo in columns["slo_s"]]
+    prices |= known_keys(given.prices or {}, f"{source}: prices", tuple(cluster))
+    for k, job in enumerate(jobs):
+        if len(job.throughput) != len(types):
+            raise InputError(
+                f"{source}: jobs[{k}]: tput is {shown(job.throughput)}, expected {len(types)} rates, "
+                "in order of type names"
+            )
+    columns: dict[str, Any] = {name: [getattr(job, name) for job in jobs] for name in _COLUMNS}
     problem = AllocationProblem.from_columns(
         gpu_types=types,
         accelerators=[accelerators.index(placements.get(name, name)) for name in types],
         capacity=[cluster[name] for name in accelerators],
         price=[prices[placements.get(name, name)] for name in types],
-        throughput=[_rates(job, len(types), f"{source}: job {k}") for k, job in enumerate(jobs)],
-        id=[job.get("id", k) for k, job in enumerate(jobs)],
+        throughput=[job.throughput for job in jobs],
+        id=[k if job.id is UNSET else job.id for k, job in enumerate(jobs)],
+        slo_s=[inf if job.slo_s is None else job.slo_s for job in jobs],
         source=source,
         **columns,
     )
-    return _with_pairs(problem, data.get("pairs"), jobs, throughputs)
-
-
-def _job(entry: object, where: str) -> dict[str, Any]:
-    """One job, its numbers being numbers."""
-    ours = {column: key for key, (column, _) in _JOB_COLUMNS.items()}
-    job = known_keys(entry, where, _JOB, ("tput",), ours)
-    for key in _NUMBERS & job.keys():
-        if not is_number(job[key]) and not (key == "slo_s" and job[key] is None):
-            raise InputError(f"{where}: {key} is {shown(job[key])}, expected a number")
-    for key in ("id", "type", "entity"):
-        name = job.get(key, "")
-        if type(name) is not int and not (isinstance(name, str) and on_one_line(name)):
-            raise InputError(f"{where}: {key} is {shown(name)}, expected {ONE_LINE}")
-    return job
-
-
-def _with_pairs(
-    problem: AllocationProblem,
-    pairs: object,
-    jobs: Sequence[Mapping[str, Any]],
-    throughputs: Throughputs | None,
-) -> AllocationProblem:
-    source = problem.source
-    if isinstance(pairs, list):
-        return problem.with_pairs(_listed(pairs, len(problem), len(problem.gpu_types), source))
-    if pairs not in (None, "lookup"):
-        raise InputError(f'{source}: pairs is {shown(pairs)}, expected null, "lookup" or a list')
+    if isinstance(given.pairs, list):
+        return problem.with_pairs(_listed(given.pairs, len(problem), len(types), source))
     if throughputs is None:
         return problem
-    models = [str(job.get("type", "")) for job in jobs]
+    models = [str(job.model) for job in jobs]
     return problem.with_pairs(looked_up_pairs(problem, models, throughputs))
 
 
@@ -163,25 +165,23 @@ def looked_up_pairs(
     )
 
 
-def _listed(pairs: list[Any], count: int, types: int, source: str) -> Pairs:
+def _listed(pairs: list[_Pair], count: int, types: int, source: str) -> Pairs:
     first, second, rates = [], [], []
     for k, pair in enumerate(pairs):
-        where = f"{source}: pair {k}"
-        known_keys(pair, where, _PAIR, _PAIR)
-        jobs, rows = pair["jobs"], pair["tput"]
-        some = isinstance(jobs, list) and [type(job) for job in jobs] == [int, int]
-        if not some or not all(0 <= job < count for job in jobs):
+        where = f"{source}: pairs[{k}]"
+        if not all(0 <= job < count for job in pair.jobs):
             raise InputError(
-                f"{where}: jobs is {shown(jobs)}, expected two positions from 0 to {count - 1}"
+                f"{where}: jobs is {shown([*pair.jobs])}, expected two positions from 0 to {count - 1}"
             )
-        if not isinstance(rows, list) or len(rows) != types or not all(map(_two, rows)):
+        if len(pair.tput) != types:
             raise InputError(
-                f"{where}: tput is {shown(rows)}, expected two rates for each of {types} types"
+                f"{where}: tput has rates for {len(pair.tput)} types, expected two rates for each of "
+                f"{types} types"
             )
-        (a, b), both = jobs, np.array(rows, dtype=np.float64)
-        swap = a > b
-        first.append(min(a, b))
-        second.append(max(a, b))
+        both = np.array(pair.tput, dtype=np.float64)
+        swap = pair.jobs[0] > pair.jobs[1]
+        first.append(min(pair.jobs))
+        second.append(max(pair.jobs))
         rates.append(both[:, ::-1] if swap else both)
     table = np.array(rates).reshape(-1, types, 2)
     return Pairs(
@@ -190,36 +190,6 @@ def _listed(pairs: list[Any], count: int, types: int, source: str) -> Pairs:
         table[..., 0],
         table[..., 1],
     )
-
-
-def _two(rates: object) -> bool:
-    return isinstance(rates, list) and len(rates) == 2 and all(map(is_number, rates))
-
-
-def _rates(job: Mapping[str, Any], types: int, where: str) -> list[float]:
-    rates = job.get("tput")
-    if not isinstance(rates, list) or len(rates) != types or not all(map(is_number, rates)):
-        raise InputError(
-            f"{where}: tput is {shown(rates)}, expected {types} rates, in order of type names"
-        )
-    return rates
-
-
-def _numbers(given: object, where: str) -> dict[str, float]:
-    if not isinstance(given, dict):
-        raise InputError(f"{where} is {shown(given)}, expected an object of numbers")
-    for name, value in given.items():
-        if not is_number(value) or value < 0:
-            raise InputError(f"{where}: {shown(name)} is {shown(value)}, expected a number >= 0")
-    return dict(given)
-
-
-def _names(given: object, cluster: Mapping[str, float], where: str) -> dict[str, str]:
-    if given is None:
-        return {}
-    if not isinstance(given, dict) or not all(name in cluster for name in given.values()):
-        raise InputError(f"{where} is {shown(given)}, expected an object of types of the cluster")
-    return dict(given)
 
 
 # Public prices of GPUs, used where an input names a type and gives no price.

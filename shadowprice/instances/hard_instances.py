@@ -25,43 +25,67 @@ Files of the package are a benchmark set: :func:`hard_instances` reads them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-import numpy as np
+import msgspec
 import pandas as pd
+from msgspec import Meta
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line, shown
+from shadowprice.instances.documents.schema import Line, Number, Whole, decode
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 
+T = TypeVar("T")
 FORMAT = 1
-_JOB = ("id", "arrival_s", "gpus", "work_s")
-_RUN = ("job", "node", "gpus", "start_s", "end_s")
-_RECORD = (
-    "format",
-    "name",
-    "policy",
-    "predictor",
-    "objective",
-    "cluster",
-    "jobs",
-    "witness",
-    "policy_cost_s",
-    "witness_cost_s",
-    "ratio",
-    "witness_is",
-    "provenance",
-)
+
+
+class _Job(msgspec.Struct, frozen=True):
+    id: Line | int
+    arrival_s: Number
+    gpus: Whole
+    work_s: Number
+
+
+class _Run(msgspec.Struct, frozen=True):
+    job: Whole
+    node: Whole
+    gpus: Whole
+    start_s: Number
+    end_s: Number
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of a file, in their order."""
+
+    format: Annotated[int, Meta(ge=FORMAT, le=FORMAT, description=str(FORMAT))]
+    name: Line
+    policy: Line
+    predictor: Line | None
+    objective: Objective
+    cluster: Line
+    jobs: list[_Job]
+    witness: list[_Run]
+    policy_cost_s: Number
+    witness_cost_s: Number
+    ratio: Annotated[
+        str,
+        Meta(
+            pattern=r"\A[0-9]{1,400}(/[1-9][0-9]{0,399})?\Z", description="a fraction such as 7/4"
+        ),
+    ]
+    witness_is: Line
+    provenance: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,22 +127,22 @@ class HardInstance:
     def to_json(self) -> str:
         """The file's text; the same instance gives the same bytes."""
         jobs, runs = self.instance.workload, self.witness
-        record = {
-            "format": FORMAT,
-            "name": self.name,
-            "policy": self.policy,
-            "predictor": self.predictor,
-            "objective": str(self.objective),
-            "cluster": str(self.instance.cluster),
-            "jobs": _records(_JOB, (jobs.id, jobs.arrival_s, jobs.gpus, jobs.work)),
-            "witness": _records(_RUN, (runs.job, runs.node, runs.gpus, runs.start_s, runs.end_s)),
-            "policy_cost_s": self.policy_cost_s,
-            "witness_cost_s": self.witness_cost_s,
-            "ratio": str(self.ratio),
-            "witness_is": self.witness_is,
-            "provenance": dict(self.provenance),
-        }
-        return json.dumps(record, indent=1) + "\n"
+        record = _Record(
+            format=FORMAT,
+            name=self.name,
+            policy=self.policy,
+            predictor=self.predictor,
+            objective=self.objective,
+            cluster=str(self.instance.cluster),
+            jobs=_rows(_Job, jobs.id, jobs.arrival_s, jobs.gpus, jobs.work),
+            witness=_rows(_Run, runs.job, runs.node, runs.gpus, runs.start_s, runs.end_s),
+            policy_cost_s=self.policy_cost_s,
+            witness_cost_s=self.witness_cost_s,
+            ratio=str(self.ratio),
+            witness_is=self.witness_is,
+            provenance=dict(self.provenance),
+        )
+        return json.dumps(msgspec.to_builtins(record), indent=1) + "\n"
 
 
 def parse_hard(text: str, source: str) -> HardInstance:
@@ -129,58 +153,32 @@ def parse_hard(text: str, source: str) -> HardInstance:
     InputError
         If it is not of the format; whether what it claims is true is for others to check.
     """
-    try:
-        record = known_keys(parse_json(text, source), source, _RECORD, _RECORD)
-        if type(record["format"]) is not int or record["format"] != FORMAT:
-            raise InputError(f"{source}: format is {shown(record['format'])}, expected {FORMAT}")
-        return _of_record(record, source)
-    except InputError:
-        raise
-    except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
-        raise InputError(
-            f"{source}: is no hard instance: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _of_record(record: Mapping[str, Any], source: str) -> HardInstance:
-    for part, keys in (("jobs", _JOB), ("witness", _RUN)):
-        for k, entry in enumerate(record[part]):
-            known_keys(entry, f"{source}: {part}[{k}]", keys, keys)
-            for key in set(keys) - {"id"}:
-                if not is_number(entry[key]):
-                    raise InputError(
-                        f"{source}: {part}[{k}]: {key} is {shown(entry[key])}, expected a number"
-                    )
-    for key in ("policy_cost_s", "witness_cost_s"):
-        if not is_number(record[key]):
-            raise InputError(f"{source}: {key} is {shown(record[key])}, expected a number")
-    for key in ("name", "policy", "objective", "cluster", "ratio", "witness_is"):
-        if not isinstance(record[key], str) or not on_one_line(record[key]):
-            raise InputError(f"{source}: {key} is {shown(record[key])}, expected {ONE_LINE}")
-    columns = {key: [job[key] for job in record["jobs"]] for key in _JOB}
+    record = decode(_Record, parse_json(text, source), source)
     jobs = Workload.from_columns(
-        id=columns["id"],
-        arrival_s=columns["arrival_s"],
-        gpus=columns["gpus"],
-        work=columns["work_s"],
+        id=[job.id for job in record.jobs],
+        arrival_s=[job.arrival_s for job in record.jobs],
+        gpus=[job.gpus for job in record.jobs],
+        work=[job.work_s for job in record.jobs],
         source=source,
     )
-    runs = pd.DataFrame(record["witness"], columns=list(_RUN)).assign(overhead_s=0.0)
-    predictor = record["predictor"]
-    if predictor is not None and not (isinstance(predictor, str) and on_one_line(predictor)):
-        raise InputError(f"{source}: predictor is {shown(predictor)}, expected text or null")
+    columns = {key: [getattr(run, key) for run in record.witness] for key in _Run.__struct_fields__}
+    runs = pd.DataFrame(columns).assign(overhead_s=0.0)
+    try:
+        instance = Instance(Cluster.parse(record.cluster), jobs)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
     return HardInstance(
-        name=str(record["name"]),
-        policy=str(record["policy"]),
-        predictor=predictor,
-        objective=Objective(record["objective"]),
-        instance=Instance(Cluster.parse(record["cluster"]), jobs),
+        name=record.name,
+        policy=record.policy,
+        predictor=record.predictor,
+        objective=record.objective,
+        instance=instance,
         witness=Schedule.from_frame(runs, source=source),
-        policy_cost_s=float(record["policy_cost_s"]),
-        witness_cost_s=float(record["witness_cost_s"]),
-        ratio=Fraction(record["ratio"]),
-        witness_is=str(record["witness_is"]),
-        provenance=dict(record["provenance"]),
+        policy_cost_s=record.policy_cost_s,
+        witness_cost_s=record.witness_cost_s,
+        ratio=Fraction(record.ratio),
+        witness_is=record.witness_is,
+        provenance=record.provenance,
     )
 
 
@@ -200,6 +198,6 @@ def _name(file: Any) -> str:
     return str(file.name)
 
 
-def _records(names: tuple[str, ...], columns: tuple[Any, ...]) -> list[dict[str, Any]]:
-    rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+def _rows(kind: Callable[..., T], *columns: NDArray[Any]) -> list[T]:
+    """One record for each row."""
+    return [kind(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]

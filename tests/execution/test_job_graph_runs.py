@@ -496,6 +496,17 @@ def test_a_run_without_graphs_replaces_one_with_them(tmp_path: Path) -> None:
     assert load(tmp_path).instance.graphs is None
 
 
+def test_whole_amounts_beyond_what_floats_hold_come_back(tmp_path: Path) -> None:
+    amount = 2**60 + 1
+    graph = replace(PAIR, stages=tuple(replace(s, parameter_bytes=amount) for s in PAIR.stages))
+    save(outcome_of(one_graph(graph)), tmp_path)
+    found = load(tmp_path).instance.graphs
+    assert found is not None
+    assert [stage.parameter_bytes for stage in found.graph[0].stages] == [amount] * len(
+        graph.stages
+    )
+
+
 def rewrite(key: str, value: object) -> Callable[[dict[str, Any]], None]:
     return lambda described: described.__setitem__(key, value)
 
@@ -514,14 +525,23 @@ def renamed(described: dict[str, Any]) -> None:
         (slower, VerificationError, "work: job '0' runs for"),
         (renamed, VerificationError, "is not what was saved"),
         (rewrite("of", [3]), InputError, "job 0 has graph 3"),
-        (rewrite("of", [True]), InputError, "not job graphs as saved|are not job graphs"),
-        (rewrite("of", [2**80]), InputError, "are not job graphs as saved"),
-        (rewrite("of", 3), InputError, "are not job graphs as saved"),
-        (rewrite("graphs", {}), InputError, "expected 0 to -1"),
-        (rewrite("graphs", [[]]), InputError, "are not job graphs as saved"),
-        (rewrite("graphs", [{"name": "x", "stages": [{}], "links": []}]), InputError, "as saved"),
-        (rewrite("network", {}), InputError, "are not job graphs as saved"),
-        (rewrite("network", 1), InputError, "are not job graphs as saved"),
+        (rewrite("of", [True]), InputError, r"of\[0\] is True, expected an integer"),
+        (rewrite("of", [2**80]), InputError, r"of\[0\] is \d+, expected an integer of 64 bits"),
+        (rewrite("of", 3), InputError, "of is 3, expected a list of numbers"),
+        (rewrite("graphs", {}), InputError, "graphs is {}, expected a list"),
+        (rewrite("graphs", []), InputError, "expected 0 to -1"),
+        (
+            rewrite("graphs", [[]]),
+            InputError,
+            r"graphs\[0\]: is \[\], expected a mapping with name",
+        ),
+        (
+            rewrite("graphs", [{"name": "x", "stages": [{}], "links": []}]),
+            InputError,
+            r"graphs\[0\] \('x'\): stages\[0\]: has no name",
+        ),
+        (rewrite("network", {}), InputError, "network: has no intra_bytes_per_s"),
+        (rewrite("network", 1), InputError, "network: is 1, expected a mapping with intra"),
     ],
 )
 def test_changed_graphs_are_refused(

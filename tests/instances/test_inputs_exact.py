@@ -387,8 +387,7 @@ def test_unknown_keys_are_refused(name: str, tmp_path: Path) -> None:
         if isinstance(value, dict) and inside:
             near = f"{next(iter(value))}x"
             message = refused(kind, kind.write(changed(kind.good, (*place, near), 1)), tmp_path)
-            if name != "graphs.json" or not place:
-                assert f"unknown key {near!r}; did you mean {near[:-1]!r}?" in message
+            assert f"unknown key {near!r}; did you mean {near[:-1]!r}?" in message
 
 
 @every_kind
@@ -438,7 +437,7 @@ def test_a_gang_of_eight_is_not_answered_for_one_gpu(tmp_path: Path) -> None:
     """The name of our column is not the key of Gavel's file; it was passed over."""
     path = tmp_path / "problem.json"
     path.write_text(json.dumps({"cluster": {"v100": 8}, "jobs": [{"tput": [10], "gpus": 8}]}))
-    with pytest.raises(InputError, match=r"job 0: unknown key 'gpus'; did you mean 'sf'\?"):
+    with pytest.raises(InputError, match=r"jobs\[0\]: unknown key 'gpus'; did you mean 'sf'\?"):
         load_allocation_problem(path)
 
 
@@ -590,7 +589,10 @@ def test_keys_of_a_run(tmp_path: Path) -> None:
         ({"polcy": "x"}, "unknown key 'polcy'; did you mean 'policy'"),
         ({"format": True}, "format is True"),
         ({"format": 1.0}, "format is 1.0"),
-        ({"cluster": [{"count": 1.5, "gpus": 1}]}, "1.5 is not whole"),
+        (
+            {"cluster": [{"count": 1.5, "gpus": 1}]},
+            r"cluster\[0\]: count is 1\.5, expected an integer",
+        ),
         ({"cluster": [{"count": 1, "gpus": 1.5}]}, "gpus is 1.5"),
         ({"decisions": True}, "decisions is True"),
     ):

@@ -9,7 +9,7 @@ from pathlib import Path
 from shadowprice.analysis.real_runs.bars import MAX_BARS, gantt_figure
 from shadowprice.analysis.real_runs.figures import MAX_PANELS, load_figure, throughput_figure
 from shadowprice.analysis.real_runs.jobs import JobRow, counts, job_rows
-from shadowprice.analysis.real_runs.page import page, place_of, section, table, text
+from shadowprice.analysis.real_runs.page import Sheet, figure_html, page
 from shadowprice.analysis.real_runs.run import RunReader
 from shadowprice.analysis.real_runs.status import shortened
 from shadowprice.errors import InputError
@@ -24,38 +24,21 @@ def report(run: RunReader) -> str:
         If the run has measured a drift, but its table cannot be read.
     """
     rows = job_rows(run)
-    parts = [
-        f"<h1>{text(_title(run))}</h1>",
-        f'<p class="lead">{text(_sentence(run, rows))}</p>',
-        section("Devices over time", _GANTT_NOTE, place_of("gantt", gantt_figure(run))),
-        section("Jobs", "Times in seconds.", _jobs_table(rows)),
-        section("Load", "", place_of("load", load_figure(run))),
-    ]
     rates = throughput_figure(run)
-    if rates is not None:
-        parts.append(section("Throughput", _RATES_NOTE, place_of("throughput", rates)))
     drift = run.directory / "measured" / "drift.csv"
-    if drift.is_file():
-        parts.append(section("Simulated against real", _DRIFT_NOTE, _csv_table(drift)))
-    if run.timeline.incidents:
-        parts.append(section("What went wrong", "", _incidents_table(run)))
-    return page(_title(run), "\n".join(parts))
-
-
-_GANTT_NOTE = (
-    "One bar a lease; half height where two jobs share a device. Hatched: from the grant until the "
-    "command ran. Crossed: given up, but its processes not confirmed gone. Grey: the node did not "
-    f"answer. Of more than {MAX_BARS:,} bars the latest are drawn."
-)
-_RATES_NOTE = (
-    "Measured at decisions (line) against what was assumed when the job last got devices (dashed), for the "
-    f"{MAX_PANELS} jobs measured most often."
-)
-_DRIFT_NOTE = "The same jobs simulated with the measured throughputs."
-
-
-def _title(run: RunReader) -> str:
-    return f"{run.facts['policy']} on {run.facts['hosts']}"
+    return page(
+        "report.html.j2",
+        title=f"{run.facts['policy']} on {run.facts['hosts']}",
+        sentence=_sentence(run, rows),
+        gantt=figure_html("gantt", gantt_figure(run)),
+        max_bars=MAX_BARS,
+        jobs=_jobs_table(rows),
+        load=figure_html("load", load_figure(run)),
+        throughput=None if rates is None else figure_html("throughput", rates),
+        max_panels=MAX_PANELS,
+        drift=_csv_table(drift) if drift.is_file() else None,
+        incidents=_incidents_table(run),
+    )
 
 
 def _sentence(run: RunReader, rows: Sequence[JobRow]) -> str:
@@ -75,7 +58,7 @@ def _sentence(run: RunReader, rows: Sequence[JobRow]) -> str:
     return "; ".join(words) + "."
 
 
-def _jobs_table(rows: Sequence[JobRow]) -> str:
+def _jobs_table(rows: Sequence[JobRow]) -> Sheet:
     heads = (
         "job",
         "state",
@@ -105,7 +88,7 @@ def _jobs_table(rows: Sequence[JobRow]) -> str:
         )
         for row in rows
     ]
-    return table(heads, cells, words=2)
+    return Sheet(heads, cells, words=2)
 
 
 def _state(row: JobRow) -> str:
@@ -114,7 +97,7 @@ def _state(row: JobRow) -> str:
     return f"{row.state}: {shortened(row.why)}"
 
 
-def _incidents_table(run: RunReader) -> str:
+def _incidents_table(run: RunReader) -> Sheet:
     cells = [
         (
             f"{incident.time_s:,.1f}",
@@ -124,17 +107,17 @@ def _incidents_table(run: RunReader) -> str:
         )
         for incident in run.timeline.incidents
     ]
-    return table(("time [s]", "what", "of", "because"), cells, words=4)
+    return Sheet(("time [s]", "what", "of", "because"), cells, words=4)
 
 
-def _csv_table(path: Path) -> str:
+def _csv_table(path: Path) -> Sheet:
     try:
         with path.open(newline="", encoding="utf-8") as sheet:
             lines = list(csv.reader(sheet))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     heads, cells = (lines[0], lines[1:]) if lines else ([], [])
-    return table(heads, [[_shorter(cell) for cell in row] for row in cells], words=1)
+    return Sheet(heads, [[_shorter(cell) for cell in row] for row in cells], words=1)
 
 
 def _shorter(cell: str) -> str:

@@ -15,30 +15,27 @@ from shadowprice.analysis.run_directory.files import (
     RUN,
     WORKLOAD,
     Description,
+    RunFile,
     check_digests,
-    check_kinds,
     check_metrics,
     described_cluster,
     parsed,
-    read_cluster,
     write_run,
 )
 from shadowprice.errors import VerificationError
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import read_bytes
 from shadowprice.instances.forks import Forks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload_files import read_workload, write_workload
 
 KIND = "forks"
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "policy": str,
-    "settings": dict,
-    "cpu_s": (int, float),
-    "cluster": list,
-    "forks": dict,
-    "metrics": dict,
-    "sha256": dict,
-}
+
+
+class ForksRunFile(RunFile, frozen=True, kw_only=True):
+    """``run.json`` of a fork record."""
+
+    forks: dict[str, Any]
 
 
 def save_forks(outcome: ForkOutcome, directory: Path) -> None:
@@ -83,23 +80,18 @@ def load_forks(described: Description, directory: Path) -> ForkOutcome:
         is not what the record gives.
     """
     run_path, path = directory / RUN, directory / FORKS
-    check_kinds(described, _KINDS, run_path)
-    instance = Instance(
-        read_cluster(described["cluster"], run_path), parsed(directory / WORKLOAD, read_workload)
-    )
-    settings: Any = described["forks"]
+    saved = decode(ForksRunFile, described, str(run_path))
+    instance = Instance(saved.nodes(run_path), parsed(directory / WORKLOAD, read_workload))
 
     def read(file: Path) -> Forks:
         frame = pq.read_table(pa.BufferReader(read_bytes(file))).to_pandas()
-        return Forks.from_frame(frame, settings, source=str(file))
+        return Forks.from_frame(frame, saved.forks, source=str(file))
 
     record = parsed(path, read)
     try:
-        outcome = ForkOutcome(
-            instance, record, described["policy"], described["settings"], float(described["cpu_s"])
-        )
+        outcome = ForkOutcome(instance, record, saved.policy, saved.settings, saved.cpu_s)
     except VerificationError as error:
         raise VerificationError(f"{path}: {error}") from error
-    check_metrics(described["metrics"], outcome.summary(), run_path)
+    check_metrics(saved.metrics, outcome.summary(), run_path)
     check_digests(described, directory, (WORKLOAD, FORKS))
     return outcome

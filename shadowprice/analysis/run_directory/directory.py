@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import UNSET, UnsetType
 
 from shadowprice.analysis.copies.outcome import ForkOutcome
 from shadowprice.analysis.hadar_metrics import SUMMARY
@@ -40,23 +41,21 @@ from shadowprice.analysis.run_directory.files import (
     TOGETHER,
     WORKLOAD,
     Description,
+    RunFile,
     check_digests,
-    check_kinds,
     check_metrics,
     described_cluster,
     parsed,
-    read_cluster,
     read_json,
     write_run,
 )
 from shadowprice.analysis.run_directory.graphs import from_json, to_json
 from shadowprice.analysis.run_directory.rates import from_table, to_table
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import read_bytes, read_text
-from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload_files import read_workload, write_workload
 
@@ -64,16 +63,36 @@ __all__ = ["GRAPHS", "RUN", "SCHEDULE", "TOGETHER", "WORKLOAD", "load", "load_ga
 
 SCHEDULE_KIND = "schedule"
 """Kind of a run with a schedule, also where none is written."""
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "policy": str,
-    "settings": dict,
-    "decisions": int,
-    "cpu_s": (int, float),
-    "cluster": list,
-    "overheads": dict,
-    "metrics": dict,
-    "sha256": dict,
-}
+
+
+class _Overheads(msgspec.Struct, frozen=True, kw_only=True):
+    start_s: float = 0.0
+    restart_s: float = 0.0
+    migration_s: float = 0.0
+    restart_by_gpus: tuple[tuple[int, float], ...]
+
+    def __post_init__(self) -> None:
+        self.overheads()
+
+    def overheads(self) -> Overheads:
+        return Overheads(**msgspec.structs.asdict(self))
+
+
+class _Together(msgspec.Struct, frozen=True):
+    """Names that the table of rates of pairs does not have in order."""
+
+    gpu_types: tuple[str, ...]
+    source: str
+
+
+class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
+    """``run.json`` of a run with a schedule; the last three only where there is a file for them."""
+
+    decisions: int
+    overheads: _Overheads
+    together: _Together | UnsetType = UNSET
+    graphs: int | UnsetType = UNSET
+    conditions: bool | UnsetType = UNSET
 
 
 def save(outcome: Outcome | ForkOutcome, directory: str | Path) -> None:
@@ -149,28 +168,31 @@ def load_gangs(directory: str | Path) -> Outcome:
 
 def _load_schedule(described: Description, directory: Path) -> Outcome:
     run_path, schedule_path = directory / RUN, directory / SCHEDULE
-    check_kinds(described, _KINDS, run_path)
+    saved = decode(ScheduleRunFile, described, str(run_path))
+    graphs, conditions = directory / GRAPHS, directory / CONDITIONS
     instance = Instance(
-        read_cluster(described["cluster"], run_path),
+        saved.nodes(run_path),
         parsed(directory / WORKLOAD, read_workload),
-        _overheads(described["overheads"], run_path),
-        _together(described.get("together"), run_path),
-        parsed(directory / GRAPHS, _read_graphs) if "graphs" in described else None,
-        parsed(directory / CONDITIONS, _read_conditions) if "conditions" in described else None,
+        saved.overheads.overheads(),
+        None if saved.together is UNSET else _read_together(saved.together, directory / TOGETHER),
+        None if saved.graphs is UNSET else from_json(read_text(graphs), path=str(graphs)),
+        None
+        if saved.conditions is UNSET
+        else conditions_file.from_json(read_text(conditions), path=str(conditions)),
     )
     schedule = parsed(schedule_path, _read_schedule)
     try:
         outcome = Outcome.verified(
             instance,
             schedule,
-            policy=described["policy"],
-            settings=described["settings"],
-            decisions=described["decisions"],
-            cpu_s=float(described["cpu_s"]),
+            policy=saved.policy,
+            settings=saved.settings,
+            decisions=saved.decisions,
+            cpu_s=saved.cpu_s,
         )
     except VerificationError as error:
         raise VerificationError(f"{schedule_path}: {error}") from error
-    check_metrics(described["metrics"], outcome.summary(), run_path, later=SUMMARY)
+    check_metrics(saved.metrics, outcome.summary(), run_path, later=SUMMARY)
     # Last, since a broken rule or a wrong metric says more than a digest that differs.
     parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
     given = (name for part, name in parts.items() if part in described)
@@ -207,36 +229,9 @@ def _read_schedule(path: Path) -> Schedule:
     return Schedule.from_frame(frame, source=str(path))
 
 
-def _read_graphs(path: Path) -> JobGraphs:
-    return from_json(read_text(path), path=str(path))
-
-
-def _read_conditions(path: Path) -> Conditions:
-    return conditions_file.from_json(read_text(path), path=str(path))
-
-
-def _overheads(values: dict[str, Any], path: Path) -> Overheads:
-    try:
-        steps = tuple((int(gpus), float(cost)) for gpus, cost in values["restart_by_gpus"])
-        return Overheads(**{**values, "restart_by_gpus": steps})
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{path}: overheads are not as saved: {error}") from error
-
-
-def _together(described: Any, path: Path) -> Throughputs | None:
-    """Rates of pairs, for which the description has only the names of GPU types and the source."""
-    if described is None:
-        return None
-    try:
-        types, source = (
-            tuple(str(name) for name in described["gpu_types"]),
-            str(described["source"]),
-        )
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: together is not as saved: {error}") from error
-
+def _read_together(saved: _Together, path: Path) -> Throughputs:
     def read(file: Path) -> Throughputs:
         table = pq.read_table(pa.BufferReader(read_bytes(file)))
-        return from_table(table, types, source, path=str(file))
+        return from_table(table, saved.gpu_types, saved.source, path=str(file))
 
-    return parsed(path.with_name(TOGETHER), read)
+    return parsed(path, read)

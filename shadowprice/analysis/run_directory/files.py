@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import pyarrow as pa
+from msgspec import Meta
 
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
-from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.entries import known_keys, shown
+from shadowprice.instances.cluster import MAX_NODES, Cluster, Node
+from shadowprice.instances.entries import shown
 from shadowprice.instances.files import read_bytes
 from shadowprice.instances.files import read_json as read_json_file
 
@@ -23,26 +25,49 @@ Description = dict[str, Any]
 FORMAT = 1
 RUN, WORKLOAD, SCHEDULE, FORKS = "run.json", "workload.parquet", "schedule.parquet", "forks.parquet"
 TOGETHER, GRAPHS, CONDITIONS = "together.parquet", "graphs.json", "conditions.json"
-KEYS = (
-    "format",
-    "kind",
-    "policy",
-    "settings",
-    "decisions",
-    "cpu_s",
-    "verify_cpu_s",
-    "cluster",
-    "overheads",
-    "metrics",
-    "sha256",
-    "together",
-    "graphs",
-    "conditions",
-    "forks",
-)
-"""Entries of ``run.json``, of either kind of run."""
 DATA = (WORKLOAD, SCHEDULE, FORKS, TOGETHER, GRAPHS, CONDITIONS)
 _PARTIAL = ".partial-"
+
+
+@dataclass(frozen=True)
+class NodeGroup(Node):
+    """Equal nodes.
+
+    Parameters
+    ----------
+    count : int
+        How many; the rest is of one of them.
+    """
+
+    count: Annotated[int, Meta(ge=1, le=MAX_NODES)] = field(kw_only=True)
+
+
+class RunFile(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of ``run.json`` that both kinds of runs have."""
+
+    format: int
+    kind: str = ""
+    policy: str
+    settings: dict[str, Any]
+    cpu_s: float
+    verify_cpu_s: Any = None
+    cluster: Annotated[
+        list[NodeGroup], Meta(min_length=1, description="a list of at least one group of nodes")
+    ]
+    metrics: dict[str, Any]
+    sha256: dict[str, Any]
+
+    def nodes(self, path: Path) -> Cluster:
+        """The cluster, of which the file at the path has groups of equal nodes."""
+        found: list[Node] = []
+        for group in self.cluster:
+            node = asdict(group)
+            count = node.pop("count")
+            found += [Node(**node)] * count
+        try:
+            return Cluster(tuple(found))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
 
 
 def write_run(
@@ -122,7 +147,7 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def check_digests(described: Mapping[str, Any], directory: Path, data: Sequence[str]) -> None:
+def check_digests(described: Description, directory: Path, data: Sequence[str]) -> None:
     """Compare all files of a run with what its description says of them.
 
     Raises
@@ -176,17 +201,7 @@ def read_json(path: Path) -> Description:
     found = described.get("format") if isinstance(described, dict) else described
     if not isinstance(described, dict) or type(found) is not int or found != FORMAT:
         raise InputError(f"{path}: format is {shown(found)}, expected a run of format {FORMAT}")
-    return known_keys(described, str(path), KEYS)
-
-
-def check_kinds(
-    described: Description, kinds: Mapping[str, type | tuple[type, ...]], path: Path
-) -> None:
-    """Raise InputError unless the values of a description are of the types they are saved as."""
-    for key, kind in kinds.items():
-        value = described.get(key)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise InputError(f"{path}: {key} is {value!r}, not as a run is saved")
+    return described
 
 
 def parsed(path: Path, read: Callable[[Path], T]) -> T:
@@ -202,27 +217,3 @@ def parsed(path: Path, read: Callable[[Path], T]) -> T:
 def described_cluster(cluster: Cluster) -> list[Description]:
     """Groups of equal nodes, as they are written to ``run.json``."""
     return [{"count": count, **asdict(node)} for count, node in cluster.groups()]
-
-
-def _whole(value: object) -> int:
-    if type(value) is not int:
-        raise ValueError(f"{value!r} is not whole")
-    return value
-
-
-def read_cluster(groups: list[Any], path: Path) -> Cluster:
-    """Inverse of :func:`described_cluster`.
-
-    Raises
-    ------
-    InputError
-        If the groups are anything else.
-    """
-    try:
-        nodes = [
-            (_whole(group["count"]), Node(**{k: v for k, v in group.items() if k != "count"}))
-            for group in groups
-        ]
-        return Cluster(tuple(node for count, node in nodes for _ in range(count)))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: cluster is not a list of node groups: {error}") from error

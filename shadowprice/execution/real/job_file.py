@@ -27,15 +27,20 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.hosts.protocol import FoundNode
-from shadowprice.execution.real.plain_yaml import Tree, parse, read_small, shown
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.entries import LARGEST, ONE_LINE, known_keys, on_one_line
+from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
+from shadowprice.instances.documents.schema import SECRET, Line, Name, decode
+from shadowprice.instances.entries import LARGEST, known_keys, shown
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.speeds.observations import JOB_PREFIX, kind_name
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -122,9 +127,7 @@ class Job:
         return tuple(_PLACEHOLDER.sub(lambda found: told[found[1]], text) for text in self.command)
 
 
-# One job of a job file: its keys, and the checks of their values.
-
-
+MAX_JOBS = 10_000
 MAX_STEPS = 10**12 - 1
 """Most iterations of a job: folders of checkpoints have names of twelve digits."""
 
@@ -133,231 +136,171 @@ OWN_PREFIX = "SHADOWPRICE_"
 """Variables that only we set begin like this."""
 
 SET_BY_US = frozenset({"CUDA_VISIBLE_DEVICES"})
-KEYS = (
-    "name",
-    "command",
-    "shell",
-    "env",
-    "gpus",
-    "gpu_types",
-    "cpus",
-    "memory_gb",
-    "iterations",
-    "epochs",
-    "iterations_per_epoch",
-    "weight",
-    "arrival_s",
-    "model",
-    "throughput",
-    "deadline_s",
-    "tenant",
-    "directory",
-)
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 
 
-def job_of(entry: Mapping[str, Tree], where: str, folder: Path) -> Job:
-    """A job from its keys, which are known ones.
-
-    Parameters
-    ----------
-    where : str
-        File, position and name of the job, for messages.
-    folder : Path
-        What its directory is relative to.
-
-    Raises
-    ------
-    InputError
-        Naming file, job, key, value and what was expected.
-    """
-    read = _Reader(entry, where)
-    return Job(
-        name=read.name(),
-        command=read.command(),
-        env=read.environment(),
-        gpus=read.whole("gpus", MAX_GANG, default=1),
-        iterations=read.iterations(),
-        directory=read.directory(folder),
-        gpu_types=read.names("gpu_types"),
-        cpus=read.number("cpus", 1e9, default=0.0),
-        memory_gb=read.number("memory_gb", 1e9, default=0.0),
-        weight=read.number("weight", 1e18, default=1.0),
-        arrival_s=read.number("arrival_s", MAX_TIME_S, default=0.0),
-        deadline_s=read.number("deadline_s", MAX_TIME_S, default=math.inf),
-        model=read.model(),
-        tenant=read.line("tenant"),
-        throughput=read.throughput(),
-    )
+def _whole(most: int) -> Meta:
+    return Meta(ge=1, le=most, description=f"an integer from 1 to {most}")
 
 
-class _Reader:
-    """Reads the values of a job's keys."""
+def _up_to(most: float) -> Meta:
+    return Meta(ge=0, le=most, description=f"a number from 0 to {most:.10g}")
 
-    def __init__(self, entry: Mapping[str, Tree], where: str) -> None:
-        self.entry = entry
-        self.where = where
 
-    def wrong(self, key: str, value: object, expected: str) -> InputError:
-        return InputError(f"{self.where}: {key} is {shown(value)}, expected {expected}")
+def _matching(pattern: str, description: str) -> Meta:
+    return Meta(pattern=rf"\A{pattern}\Z", description=description)
 
-    def given(self, key: str) -> Tree:
-        if key not in self.entry:
-            raise InputError(f"{self.where}: has no {key}")
-        return self.entry[key]
 
-    def name(self) -> str:
-        value = self.given("name")
-        if not isinstance(value, str) or not NAME.fullmatch(value):
-            raise self.wrong(
-                "name", value, "1 to 64 letters, digits, '.', '_' and '-', a letter or digit first"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_JobName: TypeAlias = Annotated[
+    str,
+    _matching(
+        _NAME.pattern,
+        "1 to 64 letters, digits, '.', '_' and '-', a letter or digit first",
+    ),
+]
+_Command: TypeAlias = Annotated[
+    list[Annotated[str, Meta(description="text, as all of [program, argument, ...]")]],
+    Meta(
+        min_length=1,
+        max_length=MAX_ARGUMENTS,
+        description="a list of text, [program, argument, ...]; 'shell: text' is read by a shell",
+    ),
+]
+_Steps: TypeAlias = Annotated[int, _whole(MAX_STEPS)]
+_Variable: TypeAlias = Annotated[
+    str, _matching("[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_', no digit first")
+]
+_Environment: TypeAlias = Annotated[
+    dict[_Variable, Annotated[str, Meta(description="text or a number", extra=SECRET)]],
+    Meta(description="a mapping, NAME: value", extra=SECRET),
+]
+_Rate: TypeAlias = Annotated[float, Meta(gt=0, le=LARGEST)]
+_RateByType: TypeAlias = Annotated[
+    float, Meta(ge=0, le=LARGEST, description="iterations per second, 0 where it cannot run")
+]
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys of a job; see :class:`Job` for those of the same name."""
+
+    name: _JobName
+    command: _Command | UnsetType = UNSET
+    shell: Annotated[str, Meta(pattern=r"\S", description="text for /bin/sh")] | UnsetType = UNSET
+    env: _Environment = msgspec.field(default_factory=dict)
+    gpus: Annotated[int, _whole(MAX_GANG)] = 1
+    gpu_types: (
+        Annotated[list[Name], Meta(min_length=1, description="a list of GPU types, [v100, k80]")]
+        | UnsetType
+    ) = UNSET
+    cpus: Annotated[float, _up_to(1e9)] = 0.0
+    memory_gb: Annotated[float, _up_to(1e9)] = 0.0
+    iterations: _Steps | UnsetType = UNSET
+    epochs: _Steps | UnsetType = UNSET
+    iterations_per_epoch: _Steps | UnsetType = UNSET
+    weight: Annotated[float, _up_to(1e18)] = 1.0
+    arrival_s: Annotated[float, _up_to(MAX_TIME_S)] = 0.0
+    model: Line = ""
+    throughput: (
+        Annotated[
+            _Rate | dict[str, _RateByType],
+            Meta(
+                description="iterations per second > 0, or {GPU type: iterations per second} with "
+                "one on which it can run"
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    deadline_s: Annotated[float, _up_to(MAX_TIME_S)] = math.inf
+    tenant: Line = ""
+    directory: str = "."
+
+    def __post_init__(self) -> None:
+        if self.command and not self.command[0]:
+            raise ValueError("command[0] is '', expected a program")
+        if self.model.startswith(JOB_PREFIX):
+            raise ValueError(
+                f"model is {shown(self.model)}, expected a name that does not begin with {JOB_PREFIX!r}"
             )
-        return value
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self.given(key) if default is None else self.entry.get(key, default)
-        if not isinstance(value, str):
-            raise self.wrong(key, value, "text")
-        return value
-
-    def line(self, key: str) -> str:
-        """Text that may be printed as part of a line."""
-        value = self.text(key, default="")
-        if not on_one_line(value):
-            raise self.wrong(key, value, ONE_LINE)
-        return value
-
-    def model(self) -> str:
-        value = self.line("model")
-        if value.startswith(JOB_PREFIX):
-            raise self.wrong("model", value, f"a name that does not begin with {JOB_PREFIX!r}")
-        return value
-
-    def number(self, key: str, most: float, default: float) -> float:
-        if key not in self.entry:
-            return default
-        value = self.entry[key]
-        return self._number(key, value, most, lambda x: x >= 0, f"a number from 0 to {most:.10g}")
-
-    def whole(self, key: str, most: int, default: int | None = None) -> int:
-        if key not in self.entry and default is not None:
-            return default
-        value = self.given(key)
-        expected = f"an integer from 1 to {most}"
-        return int(self._number(key, value, most, lambda x: x >= 1 and x.is_integer(), expected))
-
-    def _number(
-        self, key: str, value: object, most: float, fine: Callable[[float], bool], expected: str
-    ) -> float:
-        if not isinstance(value, str) or len(value) > 400 or not _NUMBER.fullmatch(value):
-            raise self.wrong(key, value, expected)
-        number = float(value) + 0.0  # -0 is 0
-        if not number <= most or not fine(number):
-            raise self.wrong(key, value, expected)
-        return number
-
-    def command(self) -> tuple[str, ...]:
-        if ("command" in self.entry) == ("shell" in self.entry):
-            has = "both command and shell" if "shell" in self.entry else "no command"
-            raise InputError(
-                f"{self.where}: has {has}, expected command: [program, argument, ...], "
-                "or shell: text if a shell shall read it"
-            )
-        if "shell" in self.entry:
-            text = self.text("shell")
-            if not text.strip():
-                raise self.wrong("shell", text, "text for /bin/sh")
-            return ("/bin/sh", "-c", text)
-        value = self.entry["command"]
-        expected = "a list of text, [program, argument, ...]; 'shell: text' is read by a shell"
-        if not isinstance(value, list) or not 1 <= len(value) <= MAX_ARGUMENTS:
-            raise self.wrong("command", value, expected)
-        for k, each in enumerate(value):
-            if not isinstance(each, str) or (k == 0 and not each):
-                raise self.wrong(f"command[{k}]", each, expected)
-        return tuple(str(each) for each in value)
-
-    def environment(self) -> dict[str, str]:
-        value = self.entry.get("env", {})
-        if not isinstance(value, dict):
-            raise InputError(f"{self.where}: env is no mapping, expected NAME: value")
-        found = {}
-        for name, content in value.items():
-            if not _VARIABLE.fullmatch(name):
-                raise self.wrong("a name in env", name, "letters, digits and '_', no digit first")
+        for name in self.env:
             if name.startswith(OWN_PREFIX) or name in SET_BY_US:
-                raise self.wrong(
-                    "a name in env", name, "a variable that the scheduler does not set"
+                raise ValueError(
+                    f"env: {name} is a variable that the scheduler sets, expected others"
                 )
-            if not isinstance(content, str):
-                # The value itself may be a secret.
-                raise InputError(f"{self.where}: env {name} is no text or number, expected a value")
-            found[name] = content
-        return found
-
-    def names(self, key: str) -> tuple[str, ...]:
-        value = self.entry.get(key, [])
-        if key in self.entry and (not isinstance(value, list) or not value):
-            raise self.wrong(key, value, "a list of GPU types, [v100, k80]")
-        found = []
-        for each in value or []:
-            if not isinstance(each, str) or not each or not on_one_line(each):
-                raise self.wrong(key, value, "a list of GPU types, [v100, k80]")
-            found.append(each)
-        return tuple(dict.fromkeys(found))
-
-    def iterations(self) -> int:
-        if ("iterations" in self.entry) == ("epochs" in self.entry):
-            has = "both iterations and epochs" if "epochs" in self.entry else "no iterations"
-            raise InputError(
-                f"{self.where}: has {has}, expected iterations: N, or epochs: E with "
-                "iterations_per_epoch: M"
+        if isinstance(self.throughput, dict) and not any(self.throughput.values()):
+            raise ValueError(
+                f"throughput is {shown(self.throughput)}, expected a GPU type on which it can run"
             )
-        if "iterations" in self.entry:
-            if "iterations_per_epoch" in self.entry:
-                raise InputError(
-                    f"{self.where}: has iterations_per_epoch beside iterations, expected it with epochs"
+
+    def argv(self) -> tuple[str, ...]:
+        """Program and arguments; of command and shell there is one."""
+        if self.command and not self.shell:
+            return tuple(self.command)
+        if self.shell and not self.command:
+            return ("/bin/sh", "-c", self.shell)
+        raise ValueError(
+            f"has {'both command and shell' if self.shell else 'no command'}, expected command: "
+            "[program, argument, ...], or shell: text if a shell shall read it"
+        )
+
+    def steps(self) -> int:
+        """Iterations; of them and epochs there is one."""
+        if self.iterations is not UNSET and self.epochs is UNSET:
+            if self.iterations_per_epoch is not UNSET:
+                raise ValueError(
+                    "has iterations_per_epoch beside iterations, expected it with epochs"
                 )
-            return self.whole("iterations", MAX_STEPS)
-        total = self.whole("epochs", MAX_STEPS) * self.whole("iterations_per_epoch", MAX_STEPS)
-        if total > MAX_STEPS:
-            raise self.wrong("epochs x iterations_per_epoch", total, f"at most {MAX_STEPS}")
-        return total
+            return self.iterations
+        if self.epochs is not UNSET and self.iterations is UNSET:
+            if self.iterations_per_epoch is UNSET:
+                raise ValueError("has no iterations_per_epoch, expected it with epochs")
+            total = self.epochs * self.iterations_per_epoch
+            if total > MAX_STEPS:
+                raise ValueError(
+                    f"epochs x iterations_per_epoch is {total}, expected at most {MAX_STEPS}"
+                )
+            return total
+        raise ValueError(
+            f"has {'both iterations and epochs' if self.epochs else 'no iterations'}, expected "
+            "iterations: N, or epochs: E with iterations_per_epoch: M"
+        )
 
-    def throughput(self) -> float | dict[str, float] | None:
-        value = self.entry.get("throughput")
-        if "throughput" not in self.entry:
-            return None
-        if not isinstance(value, dict):
-            expected = "iterations per second > 0, or {GPU type: iterations per second}"
-            return self._number("throughput", value, LARGEST, lambda x: x > 0, expected)
-        expected = "iterations per second >= 0, 0 where it cannot run"
-        rates = {
-            kind: self._number(f"throughput {kind!r}", rate, LARGEST, lambda x: x >= 0, expected)
-            for kind, rate in value.items()
-        }
-        if not any(rates.values()):
-            raise self.wrong("throughput", value, "a GPU type on which it can run")
-        return rates
-
-    def directory(self, folder: Path) -> Path:
-        value = self.text("directory", default=".")
-        path = Path(folder.absolute(), value)
+    def job(self, folder: Path) -> Job:
+        """The job, whose directory is relative to a folder."""
+        path = Path(folder.absolute(), self.directory)
         try:
             found = path.is_dir()
         except (OSError, ValueError):
             found = False
-        if not found or not value:
-            raise self.wrong("directory", value, f"a directory that exists, from {folder} on")
-        return path
+        if not found or not self.directory:
+            raise ValueError(
+                f"directory is {shown(self.directory)}, expected a directory that exists, from "
+                f"{folder} on"
+            )
+        said = msgspec.structs.asdict(self)
+        for key in ("shell", "epochs", "iterations_per_epoch"):
+            del said[key]
+        said |= {"command": self.argv(), "iterations": self.steps(), "directory": path}
+        said["gpu_types"] = tuple(dict.fromkeys(self.gpu_types or ()))
+        said["throughput"] = self.throughput or None
+        return Job(**said)
+
+
+class _Tree(msgspec.Struct, frozen=True):
+    """A job file, its jobs not looked into."""
+
+    jobs: Annotated[
+        list[Any],
+        Meta(
+            min_length=1,
+            max_length=MAX_JOBS,
+            description=f"a list of at least one job, at most {MAX_JOBS}",
+        ),
+    ]
+    defaults: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 __all__ = ["Job", "JobFile", "cluster_of", "load_job_file", "workload"]
 
-MAX_JOBS = 10_000
 _WHAT = {"command", "shell"}
 _HOW_LONG = {"iterations", "epochs"}
 
@@ -389,30 +332,26 @@ def load_job_file(path: str | Path) -> JobFile:
     """
     path = Path(path)
     data = read_small(path)
-    tree = known_keys(parse(data, str(path)), str(path), ("jobs", "defaults"))
-    common = tuple(key for key in KEYS if key != "name")
-    defaults = known_keys(tree.get("defaults", {}), f"{path}: defaults", common)
+    tree = decode(_Tree, parse(data, str(path)), str(path))
+    keys = _Entry.__struct_fields__
+    defaults = known_keys(
+        tree.defaults, f"{path}: defaults", [key for key in keys if key != "name"]
+    )
     if not isinstance(defaults.get("env", {}), dict):
         raise InputError(f"{path}: defaults: env is no mapping, expected NAME: value")
-    entries = tree.get("jobs")
-    if not isinstance(entries, list) or not entries:
-        raise InputError(f"{path}: jobs is {shown(entries)}, expected a list of at least one job")
-    if len(entries) > MAX_JOBS:
-        raise InputError(f"{path}: has {len(entries)} jobs, expected at most {MAX_JOBS}")
     jobs = []
-    for k, entry in enumerate(entries, 1):
-        where = _label(str(path), k, entry)
-        own = known_keys(entry, where, KEYS)
-        jobs.append(job_of(_with_defaults(own, defaults), where, path.parent))
+    for k, own in enumerate(tree.jobs, 1):
+        name = own.get("name") if isinstance(own, dict) else None
+        named = f" ({name})" if isinstance(name, str) and _NAME.fullmatch(name) else ""
+        where = f"{path}: job {k}{named}"
+        settled = _with_defaults(known_keys(own, where, keys), defaults)
+        entry = decode(_Entry, settled, where, numbers_as_text=True)
+        try:
+            jobs.append(entry.job(path.parent))
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from error
     _unique([job.name for job in jobs], str(path))
     return JobFile(path, tuple(jobs), hashlib.sha256(data).hexdigest())
-
-
-def _label(source: str, k: int, entry: Tree) -> str:
-    """File, and position and name of a job, for messages."""
-    name = entry.get("name") if isinstance(entry, dict) else None
-    named = f" ({name})" if isinstance(name, str) and NAME.fullmatch(name) else ""
-    return f"{source}: job {k}{named}"
 
 
 def _with_defaults(own: Mapping[str, Tree], defaults: Mapping[str, Tree]) -> dict[str, Tree]:

@@ -22,17 +22,16 @@ a link between parts of one step. A model may have ``data``, ``pipeline``, ``ten
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from contextlib import suppress
-from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Annotated, TypeAlias
 
-import yaml
-from yaml.constructor import ConstructorError
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InputError
-from shadowprice.instances.entries import ONE_LINE, known_keys, on_one_line, shown
+from shadowprice.instances.documents.plain_yaml import parse
+from shadowprice.instances.documents.schema import Name, decode
+from shadowprice.instances.entries import LARGEST, ONE_LINE, shown
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.published_models import (
@@ -41,15 +40,111 @@ from shadowprice.instances.graphs.published_models import (
     model_job_graph,
 )
 
-_GRAPH = ("name", "microbatches", "stages", "links")
-_STAGE = ("name", "replicas", "forward_s", "backward_s", "parameter_bytes")
-_LINK = ("from", "to", "bytes_per_replica", "exchange")
-_SPLIT = ("data", "pipeline", "tensor", "microbatches")
-_DEVICE = ("flop_per_s", "efficiency")
-_MODEL = ("name", "batch", "bytes_per_number", "tokens", *_SPLIT, *_DEVICE)
+# A name written as a number, 1 or 2.5, is a name all the same; true and null are slips.
+_Name: TypeAlias = Annotated[Name | int | float, Meta(description=f"a name, {ONE_LINE}")]
+# Whole amounts stay whole, for run directories keep graphs as they were given.
+_Amount: TypeAlias = Annotated[
+    Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, le=LARGEST)],
+    Meta(description="a number >= 0"),
+]
 
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
-"""What PyYAML raises where a value is not what its tag says, such as the 45th of a month."""
+
+class _Stage(msgspec.Struct, frozen=True):
+    name: _Name
+    replicas: int
+    forward_s: _Amount
+    backward_s: _Amount
+    parameter_bytes: _Amount | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.replicas > 1 and self.parameter_bytes is UNSET:
+            raise ValueError(
+                f"has no parameter_bytes, expected what its {self.replicas} replicas reduce together"
+            )
+
+    def stage(self) -> Stage:
+        return Stage(
+            str(self.name),
+            self.replicas,
+            self.forward_s,
+            self.backward_s,
+            0.0 if self.parameter_bytes is UNSET else self.parameter_bytes,
+        )
+
+
+class _Link(msgspec.Struct, frozen=True):
+    source: _Name = msgspec.field(name="from")
+    target: _Name = msgspec.field(name="to")
+    bytes_per_replica: _Amount
+    exchange: bool = False
+
+
+class _Graph(msgspec.Struct, frozen=True):
+    """A graph of stages and links."""
+
+    name: _Name
+    stages: list[_Stage]
+    links: list[_Link] | None = None
+    microbatches: int = 0
+
+    def graph(self) -> JobGraph:
+        position: dict[str, int] = {}
+        for s, stage in enumerate(self.stages):
+            first = position.setdefault(str(stage.name), s)
+            if first != s:
+                raise InputError(
+                    f"stages[{s}]: name is {shown(stage.name)}, as of stages[{first}], expected "
+                    "different names"
+                )
+        links = []
+        for k, link in enumerate(self.links or ()):
+            for key, name in (("from", link.source), ("to", link.target)):
+                if str(name) not in position:
+                    raise InputError(
+                        f"links[{k}]: {key} is {shown(name)}, expected a stage: {_some(position)}"
+                    )
+            ends = position[str(link.source)], position[str(link.target)]
+            links.append(Link(*ends, link.bytes_per_replica, link.exchange))
+        stages = tuple(stage.stage() for stage in self.stages)
+        graph = JobGraph(str(self.name), stages, tuple(links), self.microbatches)
+        if not any(stage.forward_s + stage.backward_s > 0 for stage in stages):
+            raise InputError(
+                "forward_s and backward_s of all stages are 0, expected one that computes"
+            )
+        return graph
+
+
+class _Model(msgspec.Struct, frozen=True):
+    name: _Name
+    batch: int
+    flop_per_s: _Amount
+    bytes_per_number: _Amount = 4.0
+    tokens: int | UnsetType = UNSET
+    data: int = Parallelism.data
+    pipeline: int = Parallelism.pipeline
+    tensor: int = Parallelism.tensor
+    microbatches: int = Parallelism.microbatches
+    efficiency: _Amount = ComputeDevice.efficiency
+
+
+class _Published(msgspec.Struct, frozen=True, kw_only=True):
+    """A graph of a published model."""
+
+    name: _Name | UnsetType = UNSET
+    model: _Model
+
+    def graph(self) -> JobGraph:
+        model = self.model
+        graph = model_job_graph(
+            str(model.name),
+            Parallelism(model.data, model.pipeline, model.tensor, model.microbatches),
+            model.batch,
+            ComputeDevice(model.flop_per_s, model.efficiency),
+            bytes_per_number=model.bytes_per_number,
+            tokens=None if model.tokens is UNSET else model.tokens,
+        )
+        name = graph.name if self.name is UNSET else str(self.name)
+        return JobGraph(name, graph.stages, graph.links, graph.microbatches)
 
 
 def load_job_graph(path: str | Path) -> JobGraph:
@@ -64,13 +159,7 @@ def load_job_graph(path: str | Path) -> JobGraph:
     text = read_text(path)
     if Path(path).suffix.lower() == ".json":
         return job_graph_of(parse_json(text, source), source)
-    try:
-        data = yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"{source}: is not YAML: {' '.join(str(error).split())}") from error
-    except _Repeated as error:
-        raise InputError(f"{source}: {error}") from error
-    return job_graph_of(data, source)
+    return job_graph_of(parse(text, source, truth_values=True), source)
 
 
 def job_graph_of(data: object, source: str = "job graph") -> JobGraph:
@@ -83,162 +172,15 @@ def job_graph_of(data: object, source: str = "job graph") -> JobGraph:
     """
     if not isinstance(data, dict):
         raise InputError(f"{source}: is {shown(data)}, expected name, stages and links, or model")
+    kind: type[_Published | _Graph] = _Published if "model" in data else _Graph
+    entries = decode(kind, data, source, numbers_as_text=True)
     try:
-        if "model" in data:
-            return _of_model(known_keys(data, source, ("name", "model"), ("model",)), source)
-        return _of_stages(known_keys(data, source, _GRAPH, ("name", "stages")), source)
+        return entries.graph()
     except InputError as error:
-        # Errors of the graph itself know the job and its stages, but not the file.
-        message = str(error)
-        raise error if message.startswith(source) else InputError(f"{source}: {message}") from error
+        # What the graph itself finds wrong names the job and its stages, but not the file.
+        raise InputError(f"{source}: {error}") from error
 
 
-def _of_stages(data: Mapping[str, Any], source: str) -> JobGraph:
-    stages = [
-        _stage(entry, f"{source}: stages[{k}]")
-        for k, entry in enumerate(_list(data["stages"], f"{source}: stages"))
-    ]
-    position: dict[str, int] = {}
-    for s, stage in enumerate(stages):
-        if stage.name in position:
-            raise InputError(
-                f"{source}: stages[{s}]: name is {shown(stage.name)}, as of "
-                f"stages[{position[stage.name]}], expected different names"
-            )
-        position[stage.name] = s
-    links = [
-        _link(entry, f"{source}: links[{k}]", position)
-        for k, entry in enumerate(_list(data.get("links") or [], f"{source}: links"))
-    ]
-    graph = JobGraph(
-        _text(data["name"], f"{source}: name"),
-        tuple(stages),
-        tuple(links),
-        _integer(data.get("microbatches", 0), f"{source}: microbatches"),
-    )
-    if not any(stage.forward_s + stage.backward_s > 0 for stage in stages):
-        raise InputError(
-            f"{source}: forward_s and backward_s of all stages are 0, expected one that computes"
-        )
-    return graph
-
-
-def _stage(entry: object, where: str) -> Stage:
-    given = known_keys(entry, where, _STAGE, ("name", "replicas", "forward_s", "backward_s"))
-    name = _text(given["name"], f"{where}: name")
-    where = f"{where} ({name!r})"
-    replicas = _integer(given["replicas"], f"{where}: replicas")
-    if replicas > 1 and "parameter_bytes" not in given:
-        raise InputError(
-            f"{where}: has no parameter_bytes, expected what its {replicas} replicas reduce together"
-        )
-    times = {key: _number(given[key], f"{where}: {key}") for key in ("forward_s", "backward_s")}
-    held = _number(given.get("parameter_bytes", 0.0), f"{where}: parameter_bytes")
-    return Stage(name, replicas, **times, parameter_bytes=held)
-
-
-def _link(entry: object, where: str, position: Mapping[str, int]) -> Link:
-    given = known_keys(entry, where, _LINK, ("from", "to", "bytes_per_replica"))
-    ends = []
-    for key in ("from", "to"):
-        name = _text(given[key], f"{where}: {key}")
-        if name not in position:
-            raise InputError(
-                f"{where}: {key} is {shown(name)}, expected a stage: {_some(position)}"
-            )
-        ends.append(position[name])
-    exchange = given.get("exchange", False)
-    if not isinstance(exchange, bool):
-        raise InputError(f"{where}: exchange is {shown(exchange)}, expected true or false")
-    sent = _number(given["bytes_per_replica"], f"{where}: bytes_per_replica")
-    return Link(ends[0], ends[1], sent, exchange)
-
-
-def _of_model(data: Mapping[str, Any], source: str) -> JobGraph:
-    where = f"{source}: model"
-    given = known_keys(data["model"], where, _MODEL, ("name", "batch", "flop_per_s"))
-    model = _text(given["name"], f"{where}: name")
-    whole = {
-        key: _integer(given[key], f"{where}: {key}")
-        for key in (*_SPLIT, "batch", "tokens")
-        if key in given
-    }
-    device = ComputeDevice(
-        **{key: _number(given[key], f"{where}: {key}") for key in _DEVICE if key in given}
-    )
-    graph = model_job_graph(
-        model,
-        Parallelism(**{key: whole[key] for key in _SPLIT if key in whole}),
-        whole["batch"],
-        device,
-        bytes_per_number=_number(given.get("bytes_per_number", 4.0), f"{where}: bytes_per_number"),
-        tokens=whole.get("tokens"),
-    )
-    name = _text(data.get("name", graph.name), f"{source}: name")
-    return JobGraph(name, graph.stages, graph.links, graph.microbatches)
-
-
-def _list(value: object, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise InputError(f"{where}: is {shown(value)}, expected a list")
-    return value
-
-
-def _text(value: object, where: str) -> str:
-    # A name written as a number, 1 or 2.5, is a name all the same; true and null are slips.
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise InputError(f"{where} is {shown(value)}, expected a name that is not empty")
-    if not on_one_line(str(value)):
-        raise InputError(f"{where} is {shown(value)}, expected {ONE_LINE}")
-    return str(value)
-
-
-def _integer(value: object, where: str) -> int:
-    if type(value) is not int:
-        raise InputError(f"{where} is {shown(value)}, expected an integer")
-    return value
-
-
-def _number(value: object, where: str) -> float:
-    # YAML 1.1 reads 1e9, without a point and a sign, as text.
-    if isinstance(value, str) and "_" not in value:
-        with suppress(ValueError):
-            value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
-        raise InputError(f"{where} is {shown(value)}, expected a number >= 0")
-    return value
-
-
-def _some(names: Mapping[str, int]) -> str:
+def _some(names: dict[str, int]) -> str:
     shown = ", ".join(list(names)[:8])
     return shown if len(names) <= 8 else f"{shown}, ..."
-
-
-class _Repeated(Exception):
-    """A key is there twice, of which readers of YAML and JSON silently keep the last."""
-
-    def __init__(self, key: object, where: str = "") -> None:
-        super().__init__(f"entry {shown(key)} is there twice{where}, expected it once")
-
-
-class _Loader(yaml.SafeLoader):
-    """Plain data only, as ``yaml.safe_load``, and no key twice."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except _UNREADABLE as error:
-            problem = f"{shown(node.value)} is no {node.tag.removeprefix('tag:yaml.org,2002:')}"
-            raise ConstructorError(None, None, problem, node.start_mark) from error
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Hashable] = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable):
-                if key in seen:
-                    raise _Repeated(key, f" on line {key_node.start_mark.line + 1}")
-                seen.add(key)
-        return super().construct_mapping(node, deep)

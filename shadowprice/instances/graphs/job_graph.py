@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 StageMapping = tuple[tuple[int, tuple[int, ...]], ...]
 """Where replicas are: pairs (node, replicas of each stage there)."""
 
+
+Exact: TypeAlias = int | float
+"""A number that stays whole if it is, however large: files keep it as it was given."""
 
 MOST_REPLICAS = 2**31 - 1
 """Most replicas of a stage, and most microbatches."""
@@ -53,9 +56,9 @@ class Stage:
 
     name: str
     replicas: int
-    forward_s: float
-    backward_s: float
-    parameter_bytes: float = 0.0
+    forward_s: Exact
+    backward_s: Exact
+    parameter_bytes: Exact = 0.0
 
     def __post_init__(self) -> None:
         if not _is_integer(self.replicas, 1):
@@ -90,7 +93,7 @@ class Link:
 
     source: int
     target: int
-    bytes_per_replica: float
+    bytes_per_replica: Exact
     exchange: bool = False
 
 

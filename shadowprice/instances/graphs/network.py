@@ -8,7 +8,7 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import MAX_WHOLE, shown
-from shadowprice.instances.graphs.job_graph import LARGEST_AMOUNT
+from shadowprice.instances.graphs.job_graph import LARGEST_AMOUNT, Exact
 
 SHARINGS = ("per-gpu", "per-job")
 """How replicas on a node share its NIC."""
@@ -40,8 +40,8 @@ class Network:
         If a number is not positive and finite, or the sharing unknown.
     """
 
-    intra_bytes_per_s: float
-    nic_bytes_per_s: float
+    intra_bytes_per_s: Exact
+    nic_bytes_per_s: Exact
     gpus_per_node: int
     sharing: str = "per-gpu"
 

@@ -17,17 +17,19 @@ and by gang with the speeds under ``tput``, and the axes once, for each GPU::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from shadowprice.errors import InputError
-from shadowprice.instances.entries import is_number, known_keys, on_one_line, shown
+from shadowprice.instances.documents.schema import Line, Name, Number, decode
+from shadowprice.instances.entries import LARGEST
 from shadowprice.instances.files import read_json
 from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.throughputs import SYNERGY_TABLE
 from shadowprice.instances.workload import MAX_GANG
 
 ANY_GANG = 0
@@ -36,8 +38,51 @@ ANY_GANG = 0
 ProfileKey = tuple[str, int]
 """Model and gang size [GPUs]."""
 
-_NEEDED = ("model", "cpus_per_gpu", "memory_gb_per_gpu", "speed")
-_KNOWN = (*_NEEDED, "gpus", "measured")
+_Axis: TypeAlias = Annotated[list[Number], Meta(min_length=1, description="a list of numbers")]
+_Speeds: TypeAlias = list[
+    list[
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                le=LARGEST,
+                description="a number > 0; leave out amounts with which the model does not run",
+            ),
+        ]
+    ]
+]
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of our files."""
+
+    model: Name
+    gpus: (
+        Annotated[int, Meta(ge=1, le=MAX_GANG, description="an integer >= 1")] | msgspec.UnsetType
+    ) = msgspec.UNSET
+    cpus_per_gpu: _Axis
+    memory_gb_per_gpu: _Axis
+    speed: _Speeds
+    measured: Any = None
+
+
+class _SynergyAxes(msgspec.Struct, frozen=True):
+    cpu_rows: _Axis
+    mem_cols_gb: _Axis
+
+
+class _SynergyTable(msgspec.Struct, frozen=True, kw_only=True):
+    """One gang in Synergy's recorded tables; only the speeds are read here."""
+
+    tput: _Speeds
+    iter_time_s: Any = None
+    best_cpus_per_gpu: Any = None
+    best_mem_gb_per_gpu: Any = None
+    best_speedup: Any = None
+    placement_penalty: Any = None
+
+
+_Gang: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9]{1,9}\Z", description="a gang size")]
 
 
 def read_profiles(path: str | Path) -> dict[ProfileKey, Profile]:
@@ -52,11 +97,9 @@ def read_profiles(path: str | Path) -> dict[ProfileKey, Profile]:
     entries = data.get("profiles") if isinstance(data, dict) else None
     if not isinstance(entries, list | dict) or not entries:
         raise InputError(f"{path}: expected an object with profiles, a non-empty list of tables")
-    if isinstance(entries, list):
-        known_keys(data, str(path), ("profiles",))
-        rows = _ours(entries, path)
-    else:
-        rows = _synergy(entries, data, path)
+    # Synergy's tables come within the record of a run, whose other entries are not about them.
+    ours = isinstance(entries, list)
+    rows = _ours(data, path) if ours else _synergy(entries, data.get("profile_axes"), path)
     tables: dict[ProfileKey, Profile] = {}
     for key, profile in rows:
         if key in tables:
@@ -78,79 +121,47 @@ def table_entry(model: str, gpus: int, profile: Profile, measured: object = None
     return entry if measured is None else entry | {"measured": measured}
 
 
-def _ours(entries: list[Any], path: str | Path) -> Iterator[tuple[ProfileKey, Profile]]:
-    for position, entry in enumerate(entries, 1):
-        where = f"{path}: table {position}"
-        known_keys(entry, where, _KNOWN, _NEEDED)
-        model, gpus = entry["model"], entry.get("gpus", ANY_GANG)
-        if not isinstance(model, str) or not model or not on_one_line(model):
-            raise InputError(f"{where}: model is {shown(model)}, expected a name on one line")
-        least = 1 if "gpus" in entry else ANY_GANG
-        if type(gpus) is not int or not least <= gpus <= MAX_GANG:
-            raise InputError(f"{where}: gpus is {shown(gpus)}, expected an integer >= 1")
-        yield (model, gpus), _profile(entry, f"{path}: model {model!r}{_on(gpus)}")
+class _Tables(msgspec.Struct, frozen=True):
+    """A file of ours."""
+
+    profiles: list[_Table]
+
+
+def _ours(data: object, path: str | Path) -> Iterator[tuple[ProfileKey, Profile]]:
+    for table in decode(_Tables, data, str(path)).profiles:
+        key = (table.model, ANY_GANG if table.gpus is msgspec.UNSET else table.gpus)
+        yield key, _profile(table.cpus_per_gpu, table.memory_gb_per_gpu, table.speed, key, path)
 
 
 def _synergy(
-    entries: Mapping[str, Any], data: Mapping[str, Any], path: str | Path
+    entries: object, given_axes: object, path: str | Path
 ) -> Iterator[tuple[ProfileKey, Profile]]:
-    # The tables come within the record of a run, whose other entries are not about them.
-    known = ("cpu_rows", "mem_cols_gb")
-    axes = known_keys(data.get("profile_axes"), f"{path}: profile_axes", known, known)
-    for model, gangs in entries.items():
-        if not on_one_line(model):
-            raise InputError(f"{path}: model {shown(model)}, expected a name on one line")
-        for size, table in gangs.items() if isinstance(gangs, dict) else [("", None)]:
-            where = f"{path}: model {model!r}"
-            if not (size.isdecimal() and size.isascii() and isinstance(table, dict)):
-                raise InputError(f"{where}: expected objects with tput by gang size")
-            known_keys(table, f"{where}{_on(int(size))}", SYNERGY_TABLE)
-            one = {
-                "cpus_per_gpu": axes["cpu_rows"],
-                "memory_gb_per_gpu": axes["mem_cols_gb"],
-                "speed": table.get("tput"),
-            }
-            yield (model, int(size)), _profile(one, f"{where}{_on(int(size))}")
+    axes = decode(_SynergyAxes, given_axes, f"{path}: profile_axes")
+    models = decode(dict[Line, dict[_Gang, _SynergyTable]], entries, f"{path}: profiles")
+    for model, gangs in models.items():
+        for size, table in gangs.items():
+            key = (model, int(size))
+            yield key, _profile(axes.cpu_rows, axes.mem_cols_gb, table.tput, key, path)
 
 
-def _on(gpus: int) -> str:
-    return "" if gpus == ANY_GANG else f" on {gpus} GPU{'s' if gpus > 1 else ''}"
-
-
-def _profile(entry: Mapping[str, Any], name: str) -> Profile:
-    cpus = _numbers(entry["cpus_per_gpu"], f"{name}: cpus_per_gpu")
-    memory_gb = _numbers(entry["memory_gb_per_gpu"], f"{name}: memory_gb_per_gpu")
-    rows = entry["speed"]
-    if not isinstance(rows, list) or len(rows) != len(cpus):
-        found = f"{len(rows)} rows" if isinstance(rows, list) else repr(rows)[:80]
+def _profile(
+    cpus: list[float],
+    memory_gb: list[float],
+    speed: list[list[float]],
+    key: ProfileKey,
+    path: str | Path,
+) -> Profile:
+    model, gpus = key
+    on = "" if gpus == ANY_GANG else f" on {gpus} GPU{'s' if gpus > 1 else ''}"
+    name = f"{path}: model {model!r}{on}"
+    if len(speed) != len(cpus):
         raise InputError(
-            f"{name}: speed has {found}, expected one row for each of {len(cpus)} CPUs"
+            f"{name}: speed has {len(speed)} rows, expected one row for each of {len(cpus)} CPUs"
         )
-    speed = []
-    for many, row in zip(cpus, rows, strict=True):
-        where = f"{name}: speed with {many:g} CPUs"
-        if not isinstance(row, list) or len(row) != len(memory_gb):
-            found = f"{len(row)} cells" if isinstance(row, list) else repr(row)[:80]
+    for many, row in zip(cpus, speed, strict=True):
+        if len(row) != len(memory_gb):
             raise InputError(
-                f"{where}: has {found}, expected {len(memory_gb)}, one for each memory"
+                f"{name}: speed with {many:g} CPUs has {len(row)} cells, expected {len(memory_gb)}, "
+                "one for each memory"
             )
-        speed.append(
-            [_speed(cell, f"{where} and {m:g} GB") for cell, m in zip(row, memory_gb, strict=True)]
-        )
     return Profile(np.array(cpus), np.array(memory_gb), np.array(speed), name)
-
-
-def _speed(cell: object, where: str) -> float:
-    if not is_number(cell) or not cell > 0:
-        what = "missing" if cell is None else repr(cell)[:80]
-        raise InputError(
-            f"{where} for each GPU is {what}, expected a number > 0; leave out amounts with which "
-            "the model does not run"
-        )
-    return float(cell)
-
-
-def _numbers(values: object, where: str) -> list[float]:
-    if not isinstance(values, list) or not values or not all(map(is_number, values)):
-        raise InputError(f"{where} is {values!r:.80}, expected a list of numbers")
-    return [float(value) for value in values]

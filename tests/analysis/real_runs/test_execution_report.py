@@ -6,6 +6,9 @@ import json
 import re
 import shutil
 import subprocess
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from shadowprice.analysis.real_runs.bars import gantt_figure
 from shadowprice.analysis.real_runs.figures import throughput_figure
 from shadowprice.analysis.real_runs.gantt import execution_gantt
 from shadowprice.analysis.real_runs.jobs import job_rows
-from shadowprice.analysis.real_runs.page import place_of
+from shadowprice.analysis.real_runs.page import figure_html
 from shadowprice.analysis.real_runs.pieces import (
     RUNNING,
     STARTING,
@@ -298,13 +301,62 @@ def evil(state: Path) -> Path:
 def test_no_text_of_a_job_becomes_html(tmp_path: Path) -> None:
     page = report(RunReader(evil(tmp_path / "s")))
     without_library = page[: page.index("<script>")] + page[page.index("<body>") :]
-    assert page.count("<script>") == 2  # plotly and what draws
+    scripts = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
+    assert page.count("<script") == page.count("</script") == len(scripts) == 4  # plotly, figures
     assert "<img" not in without_library
     assert "<b>bold" not in without_library
-    for found in re.findall(
-        r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL
-    ):
-        json.loads(found)
+    for script in scripts[1:]:
+        # All that a figure's script holds of the run is data.
+        call = re.search(r'Plotly\.newPlot\(\s*"(?:gantt|load|throughput)",\s*', script)
+        assert call is not None
+        place = call.end()
+        for end in (",", ",", ")"):
+            _, place = json.JSONDecoder().raw_decode(script, place)
+            place += len(script[place:]) - len(script[place:].lstrip())
+            assert script[place] == end
+            place += 1 + len(script[place + 1 :]) - len(script[place + 1 :].lstrip())
+
+
+class Scripts(HTMLParser):
+    """What a browser would take for scripts, for addresses, and for handlers of events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = False
+        self.scripts: list[str] = []
+        self.policy = ""
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.inside = tag == "script"
+        if self.inside:
+            self.scripts.append("")
+        if given.get("http-equiv") == "Content-Security-Policy":
+            self.policy = given["content"]
+        self.addresses += [given[key] for key in ("src", "href") if key in given]
+        self.handlers += [name for name in given if name.startswith("on")]
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.scripts[-1] += data
+
+
+def test_the_policy_names_every_script_and_the_page_asks_for_nothing(tmp_path: Path) -> None:
+    for state in (written(tmp_path / "run"), evil(tmp_path / "evil")):
+        found = Scripts()
+        found.feed(report(RunReader(state)))
+        digests = [sha256(script.encode()).digest() for script in found.scripts]
+        named = re.findall(r"'sha256-([^']*)'", found.policy)
+        assert len(named) == 4
+        assert named == [b64encode(digest).decode() for digest in digests]
+        assert found.policy.startswith("default-src 'none'; script-src 'sha256-")
+        assert found.addresses == ["data:,"]
+        assert found.handlers == []
 
 
 def test_plotly_gets_text_and_the_page_gets_no_tag(tmp_path: Path) -> None:
@@ -314,9 +366,9 @@ def test_plotly_gets_text_and_the_page_gets_no_tag(tmp_path: Path) -> None:
         assert figure is not None
         assert "<img" not in figure.to_json()
         assert "&lt;img" in figure.to_json()
-    placed = place_of("x", go.Figure(layout={"title": {"text": EVIL}, "height": 100}))
+    placed = figure_html("x", go.Figure(layout={"title": {"text": EVIL}, "height": 100}))
     assert placed.count("</script>") == 1
-    assert placed.endswith("</script>")
+    assert "<img" not in placed
 
 
 def test_a_lease_given_up_is_not_shown_as_held(tmp_path: Path) -> None:

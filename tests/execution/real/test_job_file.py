@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.hosts.protocol import Device, FoundNode
 from shadowprice.execution.real.job_file import Job, JobFile, cluster_of, load_job_file, workload
-from shadowprice.execution.real.plain_yaml import MAX_BYTES, parse
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.documents.plain_yaml import MAX_BYTES, parse
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs
 
@@ -168,7 +168,7 @@ def job(**changes: str) -> str:
 WRONG = [
     ("", "expected a mapping"),
     ("- a", "expected a mapping"),
-    ("{}", "jobs is None"),
+    ("{}", "has no jobs, expected jobs"),
     ("jobs: []", "at least one job"),
     ("jobs: {a: b}", "expected a list"),
     ("jobs: [7]", "job 1: is '7'"),
@@ -223,21 +223,25 @@ WRONG = [
         (job(throughput=value), "throughput")
         for value in ("0", "-1", "x", "{}", "{v: 0}", "{v: -1}", "[1]", "1e999")
     ],
-    *[(job(gpu_types=value), "gpu_types is") for value in ("[]", "v100", "[~]", "['']", "[[v]]")],
+    *[(job(gpu_types=value), "gpu_types is") for value in ("[]", "v100")],
+    *[
+        (job(gpu_types=value), rf"gpu_types\[1\] is {shown}, expected a name")
+        for value, shown in (("[k, ~]", "None"), ("[k, '']", "''"), ("[k, [v]]", r"\['v'\]"))
+    ],
     (job(model="[x]"), "model is"),
     (job(model="'job:b'"), "model is 'job:b'"),
     (job(directory="nowhere"), "directory is 'nowhere'"),
     (job(directory="''"), "directory is ''"),
     (job(directory="jobs.yaml"), "directory is 'jobs.yaml'"),
     (job(directory="'" + "x/" * 5000 + "'"), "directory is"),
-    (job(env="{1A: x}"), "a name in env is '1A'"),
-    (job(env="{'A B': x}"), "a name in env is 'A B'"),
-    (job(env="{'': x}"), "a name in env is ''"),
-    (job(env="{'É': x}"), "a name in env"),
-    (job(env="{A: ~}"), "env A is no text"),
+    (job(env="{1A: x}"), "env: a key is '1A'"),
+    (job(env="{'A B': x}"), "env: a key is 'A B'"),
+    (job(env="{'': x}"), "env: a key is ''"),
+    (job(env="{'É': x}"), "env: a key is 'É', expected letters, digits and '_'"),
+    (job(env="{A: ~}"), r"env\['A'\] is not shown here, expected text or a number"),
     (job(env="{SHADOWPRICE_EPOCH: 1}"), "SHADOWPRICE_EPOCH"),
     (job(env="{CUDA_VISIBLE_DEVICES: 1}"), "CUDA_VISIBLE_DEVICES"),
-    (job(env="[A]"), "env is no mapping"),
+    (job(env="[A]"), "env is not shown here, expected a mapping, NAME: value"),
 ]
 
 
@@ -325,6 +329,8 @@ HOSTILE = [
     ('jobs: ["\\U00110000"]', "is not YAML"),
     ('jobs: ["a\\0"]', "null character"),
     ('"a\\0": 1', "null character"),
+    ("jobs: !!int x", "line 1: tag 'int' of text that is no int"),
+    ("jobs: !!timestamp 2026-13", "line 1: tag 'timestamp' of text that is no timestamp"),
     (b"jobs: [\xff\xfe]", "is not UTF-8"),
     (b"\xff\xfej\x00o\x00", "is not UTF-8"),
     (b"\x1f\x8b\x08", "is not UTF-8"),

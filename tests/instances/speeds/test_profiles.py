@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -92,19 +93,22 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"speed": [[0.1, None], [0.2, 1.0]]}, r"1 CPUs and 62\.5 GB for each GPU is missing"),
-        ({"speed": [[0.1, 0.5], [0.2]]}, r"with 3 CPUs: has 1 cells, expected 2"),
+        (
+            {"speed": [[0.1, None], [0.2, 1.0]]},
+            r"speed\[0\]\[1\] is None, expected a number > 0; leave out amounts",
+        ),
+        ({"speed": [[0.1, 0.5], [0.2]]}, r"with 3 CPUs has 1 cells, expected 2"),
         ({"speed": [[0.1, 0.5]]}, r"speed has 1 rows, expected one row for each of 2 CPUs"),
-        ({"speed": 7}, r"speed has 7, expected one row"),
-        ({"speed": [[0.1, 0.5], 7]}, r"with 3 CPUs: has 7, expected 2"),
+        ({"speed": 7}, r"speed is 7, expected a list"),
+        ({"speed": [[0.1, 0.5], 7]}, r"speed\[1\] is 7, expected a list"),
         (
             {"speed": [[0.0, 0.5], [0.2, 1.0]]},
-            r"1 CPUs and 20 GB for each GPU is 0\.0, expected a number > 0",
+            r"speed\[0\]\[0\] is 0\.0, expected a number > 0",
         ),
-        ({"speed": [[-0.1, 0.5], [0.2, 1.0]]}, r"1 CPUs and 20 GB for each GPU is -0\.1"),
-        ({"speed": [["x", 0.5], [0.2, 1.0]]}, r"1 CPUs and 20 GB for each GPU is 'x'"),
-        ({"speed": [[True, 1], [1, 1]]}, r"1 CPUs and 20 GB for each GPU is True"),
-        ({"speed": [[10**400, 1], [1, 1]]}, r"1 CPUs and 20 GB for each GPU is 1000"),
+        ({"speed": [[-0.1, 0.5], [0.2, 1.0]]}, r"speed\[0\]\[0\] is -0\.1, expected a number > 0"),
+        ({"speed": [["x", 0.5], [0.2, 1.0]]}, r"speed\[0\]\[0\] is 'x', expected a number > 0"),
+        ({"speed": [[True, 1], [1, 1]]}, r"speed\[0\]\[0\] is True, expected a number > 0"),
+        ({"speed": [[10**400, 1], [1, 1]]}, r"speed\[0\]\[0\] is 1000.*, expected a number > 0"),
         (
             {"speed": [[0.1, 0.5], [0.2, 0.4]]},
             r"3 CPUs and 62\.5 GB for each GPU is 0\.4, expected no less",
@@ -117,7 +121,7 @@ GOOD: dict[str, Any] = {
         ({"cpus_per_gpu": []}, r"cpus_per_gpu is \[\], expected a list of numbers"),
         (
             {"memory_gb_per_gpu": [20, "x"]},
-            r"memory_gb_per_gpu is \[20, 'x'\], expected a list of numbers",
+            r"memory_gb_per_gpu\[1\] is 'x', expected a number",
         ),
     ],
 )
@@ -127,7 +131,7 @@ def test_a_bad_table_is_named(tmp_path: Path, change: dict[str, Any], message: s
     with pytest.raises(InputError, match=message) as caught:
         Profiles.load(path)
     assert str(path) in str(caught.value)
-    assert "model 'm' on 2 GPUs" in str(caught.value)
+    assert re.search(r"model 'm' on 2 GPUs|profiles\[0\] \('m'\): ", str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -136,14 +140,14 @@ def test_a_bad_table_is_named(tmp_path: Path, change: dict[str, Any], message: s
         ([], "expected an object with profiles"),
         ({"profiles": [GOOD | {"speed": [[float("nan"), 1], [1, 1]]}]}, "NaN is no number of it"),
         ({"profiles": []}, "non-empty"),
-        ({"profiles": [5]}, "table 1: is 5, expected a mapping with model"),
+        ({"profiles": [5]}, r"profiles\[0\]: is 5, expected a mapping with model"),
         (
             {"profiles": [GOOD, {**GOOD, "gpu": 1}]},
-            "table 2: unknown key 'gpu'; did you mean 'gpus'",
+            r"profiles\[1\] \('m'\): unknown key 'gpu'; did you mean 'gpus'",
         ),
         (
             {"profiles": [{k: v for k, v in GOOD.items() if k != "speed"}]},
-            "table 1: has no speed, expected model",
+            r"profiles\[0\] \('m'\): has no speed, expected model",
         ),
         ({"profiles": [{**GOOD, "model": ""}]}, "model is ''"),
         ({"profiles": [{**GOOD, "gpus": 0}]}, "gpus is 0, expected an integer >= 1"),
@@ -151,16 +155,19 @@ def test_a_bad_table_is_named(tmp_path: Path, change: dict[str, Any], message: s
         ({"profiles": [GOOD, GOOD]}, "model 'm' on 2 GPUs: is there twice"),
         ({"profiles": {"m": {"1": {}}}}, "profile_axes"),
         (
-            {"profiles": {"m": {"one": {}}}, "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]}},
-            "gang size",
+            {
+                "profiles": {"m": {"one": {"tput": [[1]]}}},
+                "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]},
+            },
+            r"profiles\['m'\]: a key is 'one', expected a gang size",
         ),
         (
             {"profiles": {"m": 5}, "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]}},
-            "gang size",
+            r"profiles\['m'\] is 5, expected a mapping",
         ),
         (
             {"profiles": {"m": {"1": {}}}, "profile_axes": {"cpu_rows": [1], "mem_cols_gb": [1]}},
-            "speed has None",
+            r"profiles\['m'\]\['1'\]: has no tput",
         ),
     ],
 )
