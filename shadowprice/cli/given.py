@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.workload import Workload
-    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _table(path: Path) -> Throughputs:
 
 def _distribution(path: Path) -> ServiceDistribution:
     from shadowprice.instances.samples import load_samples
-    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
     return ServiceDistribution(load_samples(path))
 

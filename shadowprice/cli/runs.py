@@ -263,7 +263,7 @@ def _by_cost(
     report_dropped(next(iter(result.outcomes.values())))
     print_comparison(result, as_json)
     if given.semantics.preset is None and not as_json:
-        _print_guarantees(given, result)
+        _print_guarantees(result)
     return result.plot
 
 
@@ -294,11 +294,11 @@ def _by_utility(
     return result.plot
 
 
-def _print_guarantees(given: RunInputs, result: Comparison) -> None:
-    from shadowprice.analysis.guarantees import described, guarantee
+def _print_guarantees(result: Comparison) -> None:
+    from shadowprice.analysis.guarantees.lookup import described, guarantee
 
     for name, outcome in result.outcomes.items():
-        recipe = given.semantics.recipe(given.workload, name)
-        known = guarantee(outcome, described(outcome, recipe, result.objective))
+        run = described(result.runs[name], result.objective)
+        known = None if run is None else guarantee(outcome, run)
         if known is not None:
             console.print(known.sentence(name), markup=False, highlight=False, soft_wrap=True)

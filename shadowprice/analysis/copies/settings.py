@@ -8,9 +8,11 @@ a step there and does not end in this very round (HADARE-n); none for times.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 
-from shadowprice.execution.copies.simulation import CopyWidth, HadarE
+from shadowprice.execution.copies.simulation import CopyWidth, HadarE, simulate_hadare
+from shadowprice.execution.own_loop import OwnLoop
 from shadowprice.execution.real.copies.policy import check_switches
 from shadowprice.solvers.hadar.copies import ORDERS
 from shadowprice.solvers.registry import FORKS, resolve
@@ -60,6 +62,27 @@ class ForkSettings:
             CopyWidth(self.width),
             local_sgd,
             seed,
+        )
+
+    def own_loop(self, *, seed: int = 0, local_sgd: bool = False) -> OwnLoop:
+        """The loop of a run; rates of pairs and samples are of no use to it, as to most policies."""
+        told = {"kind": "forks", **asdict(self), "seed": seed, "preemptive": True}
+        return OwnLoop(
+            partial(simulate_hadare, options=self.options(local_sgd=local_sgd, seed=seed)),
+            frozenset({"round_s", "seed", "local_sgd"}),
+            self._refusal,
+            told,
+            ignores=frozenset({"together", "samples"}),
+            copies=True,
+        )
+
+    def _refusal(self, switch: str, value: object) -> str:
+        # Large values are told by what they are.
+        said = repr(value) if isinstance(value, str | float | int) else type(value).__name__
+        return (
+            f"policy {self.name!r} does not take the switch {switch!r}, got {said}: "
+            "copies of jobs hold whole nodes for whole rounds; it has parameters of its own, as in "
+            f"{self.name}:round_s=360,restart_s=10,max_copies=3,width=gang"
         )
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -38,7 +38,6 @@ from shadowprice.solvers.hadar.prices import (
     SCALES,
     ExponentialPrices,
     Hardware,
-    PriceLog,
     UtilityBounds,
     check_settings,
     idle_before,
@@ -51,6 +50,7 @@ from shadowprice.solvers.hadar.prices import (
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.price_log import PriceLog
 from shadowprice.solvers.state import State
 
 _HORIZON = 100_000
@@ -104,6 +104,10 @@ class HadarCommitted:
                 raise InputError(
                     f"{self.name}: {setting} is {getattr(self, setting)!r}, expected at least 0"
                 )
+
+    def keeping(self, log: PriceLog) -> HadarCommitted:
+        """The same policy, with a log for its prices."""
+        return replace(self, log=log)
 
     def decide(self, state: State) -> Decision:
         """Sell slots to those who came; at the beginning of a round execute what was sold."""

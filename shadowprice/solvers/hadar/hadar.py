@@ -16,7 +16,7 @@ Cost per decision: O(jobs x width x types x classes of nodes), see solvers.hadar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +28,6 @@ from shadowprice.solvers.hadar.prices import (
     SCALES,
     ExponentialPrices,
     Hardware,
-    PriceLog,
     UtilityBounds,
     check_settings,
     idle_before,
@@ -41,6 +40,7 @@ from shadowprice.solvers.hadar.round_selection import NodeClasses, Request, plac
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.price_log import PriceLog
 from shadowprice.solvers.state import State
 
 
@@ -86,6 +86,10 @@ class Hadar:
             raise InputError(
                 f"{self.name}: communication is {self.communication!r}, expected 0 <= c < 1"
             )
+
+    def keeping(self, log: PriceLog) -> Hadar:
+        """The same policy, with a log for its prices."""
+        return replace(self, log=log)
 
     def decide(self, state: State) -> Decision:
         """Choose for the round that begins; between rounds only wait for the next."""

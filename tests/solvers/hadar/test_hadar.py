@@ -37,7 +37,6 @@ from shadowprice.solvers.hadar.hadar import Hadar
 from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 from shadowprice.solvers.hadar.prices import (
     ExponentialPrices,
-    PriceLog,
     UtilityBounds,
     published_bounds,
     reserved_full_at,
@@ -51,6 +50,7 @@ from shadowprice.solvers.hadar.round_selection import (
     take,
 )
 from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.price_log import PriceLog
 from shadowprice.solvers.state import State
 
 TYPES = ("v100", "p100", "k80")

@@ -1,4 +1,4 @@
-r"""Metrics of Hadar and HadarE, for outcomes of any policy and for fork records.
+r"""Metrics of whole runs, as the Hadar papers define them, of any policy and of fork records.
 
 ==================  ============================================================================
 TTD                 total time duration: first start to last completion (recalled). With all jobs
@@ -45,7 +45,7 @@ SUMMARY = ("cru", "ttd_s", "mean_queueing_s", "mean_ftf", "max_ftf")
 
 
 @dataclass(frozen=True)
-class HadarMetrics:
+class RunMetrics:
     """The table of the module, of one run; statistics of no jobs are None.
 
     Parameters
@@ -77,7 +77,7 @@ class HadarMetrics:
         return {name: getattr(self, name) for name in SUMMARY}
 
 
-def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:
+def of_outcome(outcome: Outcome, sharing: int | None = None) -> RunMetrics:
     """Metrics of a schedule, which an outcome has verified.
 
     Parameters
@@ -102,7 +102,7 @@ def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:
     )
 
 
-def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> HadarMetrics:
+def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> RunMetrics:
     """Metrics of a fork record, verified first.
 
     Raises
@@ -118,9 +118,7 @@ def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> H
     return of_verified_forks(instance, record, sharing)
 
 
-def of_verified_forks(
-    instance: Instance, record: Forks, sharing: int | None = None
-) -> HadarMetrics:
+def of_verified_forks(instance: Instance, record: Forks, sharing: int | None = None) -> RunMetrics:
     """The same of a record that was verified before, as an outcome's was."""
     arrival_s, jobs = instance.workload.arrival_s, len(instance.workload)
     busy_s = math.fsum((record.end_s - record.start_s).tolist())
@@ -194,14 +192,14 @@ def _metrics(
     span: tuple[float, float],
     per_job: tuple[Times, Times, Times],
     sharing: int | None,
-) -> HadarMetrics:
+) -> RunMetrics:
     """The table from busy time per unit of the cluster, first start and last end, and job times."""
     jct, queueing, first = per_job
     begin, end = span
     ttd_s = float(end - begin) if end > begin else 0.0
     median, p95 = metrics.percentiles(jct, (50, 95))
     fairness = finish_time_fairness(instance, jct, sharing)
-    return HadarMetrics(
+    return RunMetrics(
         cru=busy_s / ttd_s if ttd_s else 0.0,
         ttd_s=ttd_s,
         mean_jct_s=metrics.mean(jct),
