@@ -38,7 +38,8 @@ INTRODUCTION = """\
 Made by `make theorems` from the files of [`proofs/`](../shadowprice/proofs), where each has its hypotheses, its
 proof, a function `bound` and a function `check`; tests try to break all of them. Do not edit this page.
 
-*Status* says whose a theorem is: the paper's, classic, ours, or open. *Tightest instance*: of the stored instances
+*Status* says whose a theorem is: the paper's, classic, ours, or open. *Recalled* and *derived* are defined in
+[semantics](semantics.md). *Tightest instance*: of the stored instances
 of the theorem's policy the one that comes closest to the factor that the theorem gives there, which stands beside
 it, or the worst one where it gives none. The number is the policy's cost over that of the schedule stored with
 the instance, hence at most its ratio to the optimum.

@@ -12,12 +12,14 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import networkx
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -232,3 +234,112 @@ def test_the_package_is_typed_and_versions_agree() -> None:
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("runs from a source tree that is not installed")
     assert installed == version
+
+
+# What would hurt a reader; none of it shapes the text of a file.
+FILES_IN_A_FOLDER = 22
+LINES_IN_A_FILE = 600
+LONGER_FILES: dict[str, str] = {}
+"""Files beyond that length, each with its reason."""
+
+
+def test_folders_show_systems() -> None:
+    folders = sorted({path.parent for path in SOURCES})
+    own = [path for path in SOURCES if path.name != "__init__.py"]
+    files = {folder: [path for path in own if path.parent == folder] for folder in folders}
+    full = {name_of(folder): len(found) for folder, found in files.items()}
+    assert {name: count for name, count in full.items() if count > FILES_IN_A_FOLDER} == {}
+    prefixes = {
+        name_of(folder): Counter(path.stem.split("_")[0] for path in found if "_" in path.stem[1:])
+        for folder, found in files.items()
+    }
+    shared = {
+        name: [prefix for prefix, count in counts.items() if prefix and count >= 4]
+        for name, counts in prefixes.items()
+    }
+    assert {name: found for name, found in shared.items() if found} == {}
+
+
+def test_long_files_have_a_reason() -> None:
+    lines = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in SOURCES}
+    beyond = {name for name, count in lines.items() if count > LINES_IN_A_FILE}
+    assert beyond == set(LONGER_FILES)
+
+
+def test_the_formatter_is_not_switched_off() -> None:
+    switch = "# fmt" + ":"
+    every = [path for path in SHIPPED if path.suffix == ".py"]
+    assert [name_of(path) for path in every if switch in path.read_text("utf-8")] == []
+
+
+def test_class_names_are_unique() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(name_of(path))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == SAME_NAME
+
+
+SAME_NAME: dict[str, list[str]] = {}
+"""Classes that are meant to have the same name."""
+
+QUESTION_WORDS = {"What", "Who", "Which", "Whether", "Where", "How", "When", "Why"}
+
+
+def test_docstrings_begin_with_the_noun_or_the_verb() -> None:
+    kinds = (ast.Module, ast.FunctionDef, ast.ClassDef)
+    found = [
+        f"{name_of(path)}: {text.splitlines()[0]}"
+        for path in SOURCES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, kinds)
+        and (text := ast.get_docstring(node))
+        and text.split()[0] in QUESTION_WORDS
+    ]
+    assert found == []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Imports inside functions and those for type checkers count as well."""
+    names = {module_of(path) for path in SOURCES}
+    graph = networkx.DiGraph()
+    for path in SOURCES:
+        graph.add_edges_from((module_of(path), name) for name in ours(path, names))
+    circles = [sorted(each) for each in networkx.strongly_connected_components(graph)]
+    assert [each for each in circles if len(each) > 1] == []
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def ours(path: Path, names: set[str]) -> Iterator[str]:
+    """Modules of the package that a file imports, itself left out."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and node.module in names:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in names else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in names)
+
+
+def builds_a_model(path: Path) -> bool:
+    functions = [node for node in tree_of(path).body if isinstance(node, ast.FunctionDef)]
+    return any(node.returns and "ConcreteModel" in ast.unparse(node.returns) for node in functions)
+
+
+MODELS = [path for path in SOURCES if path.parent.name == "models" and builds_a_model(path)]
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_a_model_runs_or_says_what_holds_it_equal_to_what_runs(path: Path) -> None:
+    """``RUNS_IN`` names the module that compiles it, ``REFERENCE`` the tests that compare it."""
+    module = importlib.import_module(module_of(path))
+    places = [getattr(module, name, None) for name in ("RUNS_IN", "REFERENCE")]
+    (place,) = [each for each in places if each is not None]
+    runs = place == places[0]
+    user = ROOT / (f"{place.replace('.', '/')}.py" if runs else place)
+    assert module_of(path) in set(ours(user, {module_of(each) for each in SOURCES}))

@@ -280,9 +280,12 @@ def _bounds(
     try:
         found = interval_prices(instance, budget_s)
         if found is not None and bool((found.prices >= 0).all()):
-            grid = list(found.grid_ticks)
-            value = interval_bound(release, work, gpus, weight, capacity, grid, found.prices)
-            yield {**lp, "grid": grid, "prices": found.prices.tolist()}, value
+            grid, prices = list(found.grid_ticks), found.prices
+            if grid[-1] < last:
+                # Where jobs may share, the programme knew of less work than a run alone has.
+                grid, prices = [*grid, last], np.append(prices, np.zeros(1, prices.dtype))
+            value = interval_bound(release, work, gpus, weight, capacity, grid, prices)
+            yield {**lp, "grid": grid, "prices": prices.tolist()}, value
     except (SolverError, OverflowError):
         return  # The bounds that need no solver are there.
 

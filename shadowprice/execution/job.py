@@ -230,7 +230,9 @@ def commit(
     with tempfile.TemporaryDirectory(prefix=".tmp-", dir=checkpoints) as name:
         temporary = Path(name)
         save(temporary)
-        replace_text(temporary / "manifest.json", json.dumps(about | {"files": _files(temporary)}))
+        written = about | {"files": _files(temporary)}
+        written["sha256"] = _digest(written)
+        replace_text(temporary / "manifest.json", json.dumps(written))
         _sync(temporary, *temporary.rglob("*"))
         with open(fence.with_name("fence.lock") if fence else os.devnull, "a") as lock:
             if fence:
@@ -258,6 +260,11 @@ def last_checkpoint(checkpoints: Path) -> tuple[Path | None, dict[str, Any], lis
         try:
             manifest = json.loads((checkpoints / name / "manifest.json").read_text("utf-8"))
             called = f"step-{manifest['step']:012d}.epoch-{manifest['epoch']}"
+            # One bit may turn a key into another, or a number into another number.
+            if set(manifest) - {"sha256"} != {"step", "epoch", "seconds", "files"}:
+                raise ValueError("its manifest is not as written")
+            if manifest.pop("sha256", None) not in {None, _digest(manifest)}:
+                raise ValueError("its manifest is not as written")
             if (called, manifest["files"]) != (name, _files(checkpoints / name)):
                 raise ValueError("its files are not as written")
             return checkpoints / name, manifest, troubles
@@ -281,6 +288,11 @@ def _files(folder: Path) -> dict[str, Any]:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         files[str(path.relative_to(folder))] = {"bytes": path.stat().st_size, "sha256": digest}
     return files
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    """Digest of what a manifest says; those of earlier versions have none."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _sync(*paths: Path) -> None:

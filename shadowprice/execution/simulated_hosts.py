@@ -236,7 +236,7 @@ class SimulatedHosts:
             self._overhead.append(overhead_s)
 
 
-# Simulated hosts of jobs with graphs: a run is as fast as where its replicas are.
+# Jobs with graphs: a run is as fast as the nodes of its replicas make it.
 
 
 class GraphHosts(SimulatedHosts):
@@ -286,7 +286,7 @@ class GraphHosts(SimulatedHosts):
         self._stages.extend(stages for _, stages in self._where[job])
 
 
-# Simulated hosts where speeds depend on CPUs and memory, spreading or width.
+# Speeds that depend on CPUs and memory, spreading or width.
 
 
 class ConditionedHosts(SimulatedHosts):

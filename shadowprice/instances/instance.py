@@ -1,4 +1,4 @@
-"""An instance: what is given to a scheduler, and to whoever checks it."""
+"""An instance: everything that is given to a scheduler and to its verifier, and its pools of GPUs."""
 
 from __future__ import annotations
 
@@ -289,9 +289,6 @@ def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
     finite: NDArray[np.bool_] = np.isfinite(workload.processing_s(cluster))
     able: NDArray[np.bool_] = np.logical_or.reduce(finite, axis=1)
     return able
-
-
-# Pools of GPUs that are alike to the jobs of an instance: its GPU types, or all where types make no difference.
 
 
 @dataclass(frozen=True, eq=False)

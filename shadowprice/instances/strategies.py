@@ -1,4 +1,6 @@
-"""Hypothesis strategies for clusters, workloads and instances; for your own policies too.
+"""Hypothesis strategies for clusters, workloads, instances, job graphs, networks and mappings.
+
+For tests of your own policies and placements too.
 
 Needs hypothesis, which the ``test`` extra installs; nothing else in the package imports this.
 """
@@ -90,9 +92,7 @@ def instances(
     return Instance(cluster, workload)
 
 
-# Hypothesis strategies for job graphs, networks and mappings; for your own placements too.
-#
-# Needs hypothesis, which the ``test`` extra installs; nothing else in the package imports this.
+# Job graphs, networks and mappings.
 
 
 def amounts(largest: float) -> st.SearchStrategy[float]:

@@ -1,4 +1,4 @@
-r"""Utilities: what a job is worth when complete by the end of a round.
+r"""Utilities of jobs by the round in which they are complete, and round-based schedules.
 
 Hadar (Sultana et al., IPDPS 2024; here from spec, recalled) maximises :math:`\sum_j U_j(f_j - a_j)`
 for non-increasing :math:`U_j`. Everything in this package about it needs only the values at the
@@ -153,7 +153,7 @@ def _refuse(table: NDArray[np.float64], bad: NDArray[np.bool_], expected: str) -
         )
 
 
-# Plans: which GPUs every job holds in every round.
+# Round-based schedules.
 
 
 GpusByNode = tuple[tuple[int, int], ...]

@@ -58,6 +58,7 @@ from shadowprice.instances.graphs.iteration_time import Network, flush_factor, s
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 
 KIND = "exact"
+RUNS_IN = "shadowprice.solvers.graph_placement.exact"
 
 
 def exchange(graph: JobGraph) -> NDArray[np.float64]:

@@ -48,6 +48,7 @@ from shadowprice.models.asrpt import PlacementData, timed_placement
 from shadowprice.models.slotted import Slotted
 
 KIND = "exact"
+REFERENCE = "tests/solvers/graph_placement/test_graph_placement.py"
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ from typing import Any
 import pyomo.environ as pyo
 
 KIND = "exact"
+RUNS_IN = "shadowprice.solvers.offline.worst_case"
 
 
 @dataclass(frozen=True)

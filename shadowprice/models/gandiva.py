@@ -48,6 +48,7 @@ import pyomo.environ as pyo
 from shadowprice.errors import InputError
 
 KIND = "exact"
+RUNS_IN = "shadowprice.solvers.gandiva.exact"
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ import pyomo.environ as pyo
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
+RUNS_IN = "shadowprice.solvers.gavel.workspace"
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ from numpy.typing import NDArray
 from shadowprice.models.round_jobs import RoundJobs
 
 KIND = "exact"
+REFERENCE = "tests/solvers/hadar/offline/test_hadar_offline.py"
 
 
 @dataclass(frozen=True)

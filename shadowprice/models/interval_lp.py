@@ -45,6 +45,7 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 KIND = "relaxation"
+RUNS_IN = "shadowprice.solvers.offline.strongest"
 
 
 @dataclass(frozen=True)

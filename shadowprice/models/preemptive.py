@@ -41,6 +41,7 @@ import pyomo.environ as pyo
 from shadowprice.models.slotted import Slotted
 
 KIND = "exact"
+RUNS_IN = "shadowprice.solvers.offline.preemptive"
 
 
 def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.ConcreteModel:

@@ -63,6 +63,7 @@ from numpy.typing import NDArray
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
+RUNS_IN = "shadowprice.solvers.synergy.opt"
 
 
 @dataclass(frozen=True)

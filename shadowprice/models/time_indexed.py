@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from shadowprice.models.slotted import Slotted
 
 KIND = "exact"
+RUNS_IN = "shadowprice.solvers.offline.non_preemptive"
 
 
 def build(

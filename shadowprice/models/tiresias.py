@@ -45,6 +45,7 @@ import pyomo.environ as pyo
 from shadowprice.errors import InputError
 
 KIND = "exact"
+REFERENCE = "tests/solvers/tiresias/test_tiresias.py"
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 KIND = "relaxation"
+RUNS_IN = "shadowprice.solvers.offline.typed_bound"
 PIECES = 3
 """Pieces of an interval, each with its own charge."""
 

@@ -1,4 +1,4 @@
-"""Checks of CPUs and memory by the verifier, and speeds of runs under their conditions.
+"""Runs of gangs as the verifier sees them: their charges, resources, replicas and speeds.
 
 Everything is computed from the rows of the schedule and plain data of the instance, in columns, and
 not by the code the engine uses for single runs.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.speeds.sensitivity import Sensitivity
 
 
-# Rows of a schedule gathered into runs of gangs, and what these are charged, for the verifier.
+# Rows of a schedule gathered into runs of gangs, and their charges.
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class ConditionedRuns:
         return None
 
 
-# What the verifier checks of jobs with graphs: where the replicas of every run are.
+# Jobs with graphs: the nodes of the replicas of every run.
 #
 # Rows that hold the same replicas and runs of the same rows are checked once, and alpha is computed
 # once for each of them, from the graph and the rows alone and not from what the engine remembers.

@@ -1,5 +1,8 @@
 """Check the event log of a real run: standard library only.
 
+``python -m shadowprice.proofs.execution_log STATE/run.db`` checks the log in a ledger against what the
+ledger says of nodes and jobs.
+
 The log is what the driver wrote down before it acted. Rules, each event against all before it:
 
 ==============  ====================================================================================
@@ -34,7 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Who holds which device, for the check of an execution log. Standard library only.
+# Holders of devices.
 
 
 Key = tuple[str, int, int]
@@ -422,10 +425,7 @@ HANDLERS = {kind: getattr(_Log, kind.replace("-", "_")) for kind in KINDS.split(
 HANDLERS |= dict.fromkeys(("running", "stop-asked"), _Log.of_a_lease)
 
 
-# Check the ledger of a real run: ``python -m shadowprice.proofs.execution_log STATE/run.db``.
-#
-# The ledger is read with the standard library alone, and its log is checked against what it says of
-# nodes and jobs, by the rules of :mod:`shadowprice.proofs.execution_log`.
+# Ledgers.
 
 
 def verify_ledger(path: Path, *, allowed_loss: Mapping[str, int] | None = None) -> dict[str, int]:

@@ -1,4 +1,7 @@
-"""Preemptive list scheduling: GPUs in order of priority, each gang whole, skipping what does not fit."""
+"""List scheduling: GPUs in order of priority, each gang whole, skipping what does not fit.
+
+:func:`greedy` preempts; :class:`Backlog` keeps waiting jobs by gang size for policies that do not.
+"""
 
 from __future__ import annotations
 
@@ -108,9 +111,6 @@ def _fill(decision: Decision, jobs: NDArray[np.int64], stopped: set[int], state:
         elif job not in started:
             decision.start(job)
         free = decision.free_gpus
-
-
-# Jobs that wait, by gang size: the first in some order among those that are small enough.
 
 
 Key = TypeVar("Key", int, float)

@@ -326,12 +326,40 @@ def test_a_torn_checkpoint_is_skipped(data: st.DataObject) -> None:
             lease.checkpoint(numbers.save)
         if step == 4:
             assert "step-000000000008.epoch-2 is damaged" in told
-        else:  # a bit of the manifest that says nothing of the files, such as the seconds
+        else:  # 1e-05 has become 1E-05
             assert torn.name == "manifest.json"
+            assert json.loads(changed) == json.loads(content)
         assert numbers.seen == [i % 4 for i in range(10)]
         # What is damaged is not kept in place of what is not.
         kept = {path.name for path in state.checkpoints.iterdir()} - {"LATEST"}
         assert kept == {f"step-{step:012d}.epoch-{step // 4}", "step-000000000010.epoch-3"}
+
+
+@pytest.mark.parametrize(
+    ("written", "torn"),
+    [('"seconds"', '"secondr"'), ('"sha256"', '"sha257"'), ('"seconds": ', '"seconds": 4')],
+)
+def test_a_torn_manifest_is_skipped(state: State, written: str, torn: str) -> None:
+    checkpointed(state)
+    manifest = state.checkpoints / state.latest() / "manifest.json"
+    text = manifest.read_text()
+    position = text.rindex(written)
+    manifest.write_text(text[:position] + torn + text[position + len(written) :])
+    folder, _, troubles = last_checkpoint(state.checkpoints)
+    assert folder is not None
+    assert folder.name == "step-000000000004.epoch-1"
+    assert "its manifest is not as written" in troubles[0]
+
+
+def test_a_manifest_of_an_earlier_version_is_read(state: State) -> None:
+    """It has no digest of itself."""
+    checkpointed(state)
+    manifest = state.checkpoints / state.latest() / "manifest.json"
+    told = json.loads(manifest.read_text())
+    del told["sha256"]
+    manifest.write_text(json.dumps(told))
+    folder, found, troubles = last_checkpoint(state.checkpoints)
+    assert (folder, found, troubles) == (manifest.parent, told, [])
 
 
 @pytest.mark.parametrize("content", ["step-000000000099.epoch-9\n", "", "../../x\n", "\x00", None])

@@ -26,12 +26,14 @@ from shadowprice.analysis.wording import at_most
 from shadowprice.cli import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
-from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
+from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.registry import policy
 
@@ -240,6 +242,25 @@ def test_gpus_of_differing_speed_and_charges():
         of_kind(changed, "run")[0]["end"] += 40
         with pytest.raises(Rejected):
             check(signed(changed))
+
+
+def test_where_jobs_may_share_the_grid_still_covers_all_work():
+    """The interval LP counts the least work, which sharing makes less than what runs alone have."""
+    kinds = ("a", "b")
+    rates = {(k, (m, 1), (o, 1)): (0.9, 0.9) for k in kinds for m in "mn" for o in "mn"}
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0, 1, 2, 3],
+        gpus=[1, 1, 1, 1],
+        work=[100, 50, 70, 40],
+        throughput=[[1.0, 0.3], [2.0, 1.0], [0.7, 0.7], [1.5, 0.5]],
+        gpu_types=kinds,
+        model=["m", "n", "m", "n"],
+    )
+    table = Throughputs(kinds, {}, rates)
+    instance = sp.Instance(sp.Cluster.parse("1x1:a,1x1:b"), jobs, together=table)
+    assert sum(RelaxedJobs.of(instance).work) < sum(to_ticks(instance.shortest_s))
+    found = certify(outcome(instance, "srtf"), "completion", budget_s=0.5)
+    assert Fraction(check(found.text)["ratio"]) >= 1
 
 
 def test_what_certificates_are_not_for():

@@ -1,8 +1,10 @@
-"""Checkpoint folders of commands that know nothing of leases.
+"""Checkpoints of jobs: their fence, what was committed, and folders for commands without leases.
 
-Such a command saves and resumes by itself in the folder that stands for ``{checkpoint_dir}`` in its
-arguments. Every epoch has its own, a copy of the last one that was adopted, so that a command that
-should be dead writes where nobody reads. A folder is adopted when its lease ended cleanly.
+The fence of a job is the epoch that may publish checkpoints; workers of earlier ones are refused.
+A command that knows nothing of leases saves and resumes by itself in the folder that stands for
+``{checkpoint_dir}`` in its arguments. Every epoch has its own, a copy of the last one that was
+adopted, so that a command that should be dead writes where nobody reads. A folder is adopted when
+its lease ended cleanly.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.measuring import number
 from shadowprice.execution.supervision.files import write_text
 
-# The fence of a job: the epoch that may publish checkpoints; workers of earlier ones are refused.
+# The fence.
 
 
 PATIENCE_S = 2.0
@@ -67,7 +69,7 @@ def read_fence(job_directory: Path) -> int:
         return 0
 
 
-# What jobs have committed: by their checkpoints, and by what their leases reported.
+# Commits, by checkpoints and by what leases reported.
 
 
 _CHECKPOINT = re.compile(r"step-([0-9]{1,15})\.epoch-([0-9]{1,15})")

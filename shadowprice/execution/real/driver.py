@@ -37,7 +37,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import placement as find_placement
 from shadowprice.solvers.registry import policy as find_policy
 
-# From a job file and hosts to the parts of a run.
+# The parts of a run, from a job file and hosts.
 
 
 def assemble(

@@ -17,7 +17,7 @@ from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.state import State
 
-# Decisions of a policy in words, for the log and for people who wait.
+# Decisions in words, for the log and for people who wait.
 
 
 def told(

@@ -1,4 +1,4 @@
-"""Known state of every job of a run, and of its lease."""
+"""Leases of a real run: how they end, and the known state of every job and of its lease."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class JobRecord:
     written_off: list[HeldLease] = field(default_factory=list)
 
 
-# How a lease ended: finished, preempted, failed, or never begun.
+# Ends of leases: finished, preempted, failed, or never begun.
 
 
 PREEMPTED_CODES = frozenset({75, 143})

@@ -1,4 +1,4 @@
-"""How long a run waits for what."""
+"""Times after which a real run stops waiting."""
 
 from __future__ import annotations
 

@@ -2,6 +2,14 @@
 
 ``write_measured`` leaves ``throughputs.json``, ``jobs.csv``, ``cluster.toml`` and, where gangs were
 spread, ``spread.json`` in a directory, and says the one command that simulates them.
+
+Overheads. A lease takes longer than its steps at the measured rate: the command starts, imports and
+restores, its first steps warm up, it saves, and is gone some time after it was asked to stop. What
+leases take beyond their steps is explained, in non-negative least squares, by three costs: of every
+start, of every start that resumes, and of every stop by the policy. The first is the charge of a
+start, the other two together, work that was done again included, that of a restart. Leases that
+shared their devices, failed, went down with a node or outlived their driver are left out: they have
+no one rate, or are exceptions that a simulation does not know.
 """
 
 from __future__ import annotations
@@ -34,15 +42,7 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_files import write_workload
 
-# What starting and stopping cost in a real run, as the overheads of a simulation.
-#
-# A lease takes longer than its steps at the measured rate: the command starts, imports and restores,
-# its first steps warm up, it saves, and is gone some time after it was asked to stop. What leases take
-# beyond their steps is explained, in non-negative least squares, by three costs: of every start, of
-# every start that resumes, and of every stop by the policy. The first is the charge of a start, the
-# other two together, work that was done again included, that of a restart. Leases that shared their
-# devices, failed, went down with a node or outlived their driver are left out: they have no one rate,
-# or are exceptions that a simulation does not know.
+# Overheads.
 
 
 Event = Mapping[str, Any]

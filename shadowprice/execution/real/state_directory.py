@@ -1,4 +1,7 @@
-"""The state directory of a run: made once, used by one driver at a time, resumed by the next."""
+"""The state directory of a run: made once, used by one driver at a time, resumed by the next.
+
+It holds a copy of the supervisor, with what that imports, for nodes to run.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from shadowprice.errors import HostError, InputError
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.supervision.files import write_text
 
-# Puts the supervisor where nodes find it: into the state directory, with what it imports.
+# The copy of the supervisor.
 
 
 LIBRARY = "library/shadowprice"

@@ -1,4 +1,4 @@
-"""Published models by name."""
+"""Published models by name, as traces spell them: ``VGG19``, ``vgg-19`` and ``vgg_19`` are one."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from shadowprice.instances.graphs.model_layers import (
     t5,
     vgg,
 )
-
-# Names of models as traces spell them: ``VGG19``, ``vgg-19`` and ``vgg_19`` are one.
 
 
 def plain_name(name: str) -> str:

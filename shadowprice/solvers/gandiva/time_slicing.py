@@ -1,4 +1,4 @@
-"""Suspend and resume: turns of a quantum on over-subscribed servers. Gandiva (OSDI'18), sec. 3.1, 3.2.
+"""Suspend and resume: quanta on over-subscribed servers. Gandiva (OSDI'18), sec. 3.1, 3.2.
 
 Turns end together, every ``quantum_s`` on one grid, so that a gang gets all its GPUs at once. Units
 are then served by priority, and among equals in the order in which they began to wait; who had a
@@ -6,6 +6,13 @@ turn of at least half a quantum goes to the end. A unit is therefore passed only
 to wait before it, and each of them at most twice: nobody starves among equals, however long others
 arrive. A unit is never suspended for one of lower priority (the paper's rule; priority is the
 weight). Derived: one grid for all servers, and half a quantum.
+
+Servers are chosen by affinity, as in getNodes (sec. 3.2.1, Algorithm 1). The paper's condition
+``height(n1) < 1`` cannot hold on a server with a job, since the height is rounded up; meant is that
+there are enough free GPUs, which is what is tested here (derived). As derived as well: where the
+paper queues a job of which no server has the affinity, it is put on the server with the lowest
+load, so that it is time-sliced; a job that fits no server spans several; and free GPUs of several
+servers are used before any are over-subscribed.
 """
 
 from __future__ import annotations
@@ -16,13 +23,7 @@ from shadowprice.solvers.gandiva.unit_decision import UnitDecision
 from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit, fits
 from shadowprice.solvers.placement.protocol import Pieces
 
-# getNodes: the server for a job by affinity. Gandiva (OSDI'18), sec. 3.2.1, Algorithm 1.
-#
-# The paper's condition ``height(n1) < 1`` cannot hold on a server with a job, since the height is
-# rounded up; meant is that there are enough free GPUs, which is what is tested here (derived). As
-# derived as well: where the paper queues a job of which no server has the affinity, it is put on the
-# server with the lowest load, so that it takes turns; a job that fits no server spans several; and
-# free GPUs of several servers are used before any are over-subscribed.
+# getNodes: the server for a job by affinity.
 
 
 def free_home(

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from shadowprice.solvers.threads import one_blas_thread
 
-# Newton steps of the block-arrow method; see :mod:`shadowprice.solvers.gavel.block_arrow`.
+# Newton steps.
 
 
 FloatArray = NDArray[np.float64]

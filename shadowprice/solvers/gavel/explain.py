@@ -25,9 +25,10 @@ def explain(allocation: Allocation) -> list[str]:
             f"job {name}: policy {allocation.policy} has no prices" for name in problem.id.tolist()
         ]
     reached = allocation.effective_throughput
-    names = accelerator_names(problem)
+    names, used = accelerator_names(problem), _used(allocation)
+    if prices.worker.shape[1] < len(names):  # an agnostic policy prices all types as one
+        names, used = ["all types'"], np.any(used, axis=1)[:, None]
     full = reached >= problem.throughput.max(axis=1, initial=0.0) * (1.0 - 1e-6)
-    used = _used(allocation)
     return [
         f"job {problem.id[m]}: {reached[m]:.6g} steps/s, {_why(m, bool(full[m]), used[m], prices, names)}"
         for m in range(len(problem))

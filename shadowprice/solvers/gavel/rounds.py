@@ -1,4 +1,4 @@
-"""Gavel's round mechanism: who runs in the next round, given the fractions of time all should get.
+"""Gavel's round mechanism: the jobs of the next round, given the fractions of time all should get.
 
 Narayanan et al., OSDI'20, section 5. A policy says which fraction X_mj of wall time combination m
 (a job, or two jobs that share GPUs) should spend on GPUs of type j. Every round the combinations
@@ -13,6 +13,12 @@ priority       ``X_mj / f_mj``; infinite if X_mj > 0 and nothing was received ye
 Served greedily in order of priority; what does not fit, or has a job that already runs in this
 round, is passed over. All functions are pure and work on columns; a round over 10,000 combinations
 and three types takes a few milliseconds.
+
+The paper ranks combinations by X / f within the time since the last allocation. Where allocations
+change at every arrival that time is short, so :class:`ServiceLedger` adds up both sides over all
+allocations: due_mj, the integral of X_mj, takes the place of X_mj. Between two allocations this is
+the paper's ranking, as due_mj / received_mj is proportional to X_mj / f_mj on each type; over
+several, a job that got more than its share before does not get it again (derived).
 """
 
 from __future__ import annotations
@@ -252,13 +258,7 @@ def _serve(
                 served.append((entry, where))
 
 
-# What combinations of jobs were due and what they received, over changing sets of jobs.
-#
-# Gavel (OSDI'20, sec. 5) ranks combinations by X / f within the time since the last allocation. Where
-# allocations change at every arrival that time is short, so here both sides are added up over all
-# allocations: due_mj, the integral of X_mj, takes the place of X_mj. Between two allocations this
-# is the paper's ranking, as due_mj / received_mj is proportional to X_mj / f_mj on each type; over
-# several, a job that got more than its share before does not get it again (derived).
+# Time due and time received, over changing sets of jobs.
 
 
 Rows = NDArray[np.int64]

@@ -1,4 +1,10 @@
-"""A model built inside ``traced()`` as arrays, filled again in place when its data change."""
+"""Models built inside ``traced()`` as arrays, filled again in place when their data change.
+
+A rule traced by Pyomo's index templates is one expression for all its rows. Walking it keeps, for
+every place in the expression, a :class:`Frame`: the rows of the constraint, or their product with
+the members of the sums around the place. Each occurrence of a variable becomes one array of
+columns and one of coefficients over its frame.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +44,7 @@ from shadowprice.solvers.programs.index_sets import Column, Members, NotTraceabl
 from shadowprice.solvers.programs.linear_program import LinearProgram
 from shadowprice.solvers.programs.model_data import INFINITY, column_bounds, shaped, stored
 
-# Walking the expression of a traced rule: affine in the variables, one entry for every index.
-#
-# A rule traced by Pyomo's index templates is one expression for all its rows. Walking it keeps, for
-# every place in the expression, a :class:`Frame`: the rows of the constraint, or their product with
-# the members of the sums around the place. Each occurrence of a variable becomes one array of
-# columns and one of coefficients over its frame.
+# Walking the expression of a traced rule.
 
 
 class Walker:

@@ -318,8 +318,8 @@ def test_the_folder_of_claims_is_ones_own(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_claim_dies_with_its_holder(claims: Path) -> None:
     code = (
         "import sys,time; from pathlib import Path\n"
-        "from shadowprice.execution.hosts.local.claims import Claims\n"
-        "Claims(Path(sys.argv[1]), 'other').claim('GPU/0')\n"
+        "from shadowprice.execution.hosts.local.claims import DeviceClaims\n"
+        "DeviceClaims(Path(sys.argv[1]), 'other').claim('GPU/0')\n"
         "print('held', flush=True); time.sleep(60)"
     )
     argv = [sys.executable, "-c", code, str(claims)]

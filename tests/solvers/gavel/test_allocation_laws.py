@@ -313,8 +313,21 @@ def test_steps_per_dollar_with_slos_are_the_plain_optimum(
     assert found.objective == pytest.approx(ratio, rel=1e-6)
 
 
+ALL_BUT_GIVEN_AWAY = AllocationProblem.from_columns(
+    gpu_types=["type0"],
+    capacity=[1],
+    throughput=[[11.44790137], [12.74119588], [0.1]],
+    gpus=[2, 1, 1],
+    weight=[5.0, 2.0, 0.5],
+    steps=[193652.0, 15.0, 44492.0],
+    price=[1.67023754],
+)
+"""With the SLO of the third job next to nothing is left for the others."""
+
+
 @some
 @given(problems(jobs=(2, 6)), st.lists(st.floats(0.05, 1.5), min_size=6, max_size=6))
+@example(ALL_BUT_GIVEN_AWAY, [0.5, 1.0, 1.0, 1.0, 1.0, 1.0])
 def test_slos_are_kept_or_named(problem: AllocationProblem, tight: list[float]) -> None:
     fastest = problem.throughput.max(axis=1)
     slo = problem.steps / fastest / np.array(tight)[: len(problem)]
@@ -327,8 +340,11 @@ def test_slos_are_kept_or_named(problem: AllocationProblem, tight: list[float]) 
     got = found.effective_throughput
     assert (got[kept] >= least[kept] * (1 - 1e-5)).all()
     value = limits.throughput.sum(axis=0) / np.tile(problem.price, len(problem))
-    best = limits.best(value, np.where(kept, least, 0.0) * (1 - 2e-6))
-    assert found.objective == pytest.approx(best, rel=1e-4)
+    promised = np.where(kept, least, 0.0)
+    # Where SLOs leave next to nothing, what a solver's tolerance leaves in addition counts.
+    worst, best = limits.best(value, promised), limits.best(value, promised * (1 - 2e-6))
+    assert found.objective <= best * (1 + 1e-4)
+    assert found.objective >= (best if np.isnan(worst) else worst) * (1 - 1e-4)
     if given_up:  # As few as possible: no set with one more holds together.
         assert np.isnan(limits.best(value, least))
         for m in given_up:

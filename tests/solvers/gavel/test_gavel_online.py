@@ -17,7 +17,10 @@ import shadowprice as sp
 from shadowprice.errors import InputError
 from shadowprice.execution.fluid import run_fluid
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
+from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.traces import load_trace
+from shadowprice.solvers.gavel.explain import explain
+from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.registry import allocations
 from support.paths import SHARED
 
@@ -311,6 +314,26 @@ def test_allocate_prints_what_it_promises(problem_file: Path) -> None:
     assert len(report["effective_throughput"]) == len(report["explanation"]) == 3
     assert "v100 capacity, price" in report["explanation"][0]
     assert report["solve_s"] <= report["total_s"]
+
+
+def test_every_policy_explains_itself() -> None:
+    """Policies that know no types have one price for the GPUs of all."""
+    problem = AllocationProblem.from_columns(
+        gpu_types=["a", "b", "c"],
+        capacity=[1, 2, 1],
+        throughput=[[3.0, 2.0, 1.0], [5.0, 1.0, 1.0], [2.0, 2.0, 2.0], [1.0, 4.0, 2.0]] * 2,
+        gpus=[1, 1, 1, 2] * 2,
+        weight=[1.0] * 8,
+        steps=[100.0] * 8,
+    )
+    said = {
+        name: explain(each.allocate(problem, Workspace()))
+        for name, each in allocations().items()
+        if name != "allox"
+    }
+    assert {len(sentences) for sentences in said.values()} == {len(problem)}
+    assert any("all types' capacity, price" in each for each in said["max_min_fairness"])
+    assert not any("all types'" in each for each in said["max_min_fairness_perf"])
 
 
 def test_allocate_shares_listed_pairs(problem_file: Path) -> None:

@@ -82,7 +82,7 @@ class SlurmHost:
         self._look = LeaseInspector(slurm, options, self._view, self._state, run_id, self._leases)
         self._began = False
         lease_files.copy_supervisor(self._state)
-        agent = files("shadowprice.execution.hosts.slurm").joinpath(slurm_jobs.AGENT)
+        agent = files("shadowprice.execution.hosts.slurm").joinpath("agent.py")
         write_text(str(self._state / slurm_jobs.AGENT), agent.read_text(encoding="utf-8"))
 
     def discover(self) -> tuple[FoundNode, ...]:

@@ -20,7 +20,7 @@ from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.threads import one_blas_thread
 
-# Two storeys of fairness: entities share the cluster, jobs share their entity. Gavel, sec. 4.3.
+# Hierarchies: entities share the cluster, jobs share their entity.
 #
 # The levels of an entity's jobs add up to its weight times tau. Inside, *fairness* raises jobs in
 # proportion to their weights among those not yet held back; *fifo* gives everything to the first

@@ -32,13 +32,13 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 import psutil
 from shadowprice.execution.hosts.registry import open_host
-from shadowprice.execution.hosts.protocol import LeaseKey, Order
+from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
 state = Path(sys.argv[2])
 host = open_host("ray", state, "own")
 (node,) = host.discover()
 key = LeaseKey("job", 1)
 folder = state / "jobs" / "job" / "leases" / key.folder
-host.start([Order(key, node.devices[:1], False, ("true",), {}, folder, state, 60.0, 5.0)])
+host.start([LaunchSpec(key, node.devices[:1], False, ("true",), {}, folder, state, 60.0, 5.0)])
 until = time.monotonic() + 30.0
 while host.poll([key])[key].phase != "ended" and time.monotonic() < until: time.sleep(0.01)
 mine = psutil.Process()

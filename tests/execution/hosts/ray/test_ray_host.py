@@ -171,16 +171,14 @@ class TestCluster:
         code = f"""
 import sys; sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
-from shadowprice.execution.real.hosts import ray_agent, ray_fleet
-from shadowprice.execution.hosts.ray.host import RayHost
 from shadowprice.execution.hosts.registry import open_host
-from shadowprice.execution.hosts.protocol import LeaseKey, Order
+from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
 state = Path({str(state)!r})
 host = open_host("ray:{cluster.address}", state, {run_id!r})
 device = host.discover()[0].devices[0]
 key = LeaseKey("job", 1)
 folder = state / "jobs" / "job" / "leases" / key.folder
-host.start([Order(key, (device,), False, ("sleep", "600"), {{}}, folder, state, 60.0, 5.0)])
+host.start([LaunchSpec(key, (device,), False, ("sleep", "600"), {{}}, folder, state, 60.0, 5.0)])
 while host.poll([key])[key].phase != "running": pass
 print("up", flush=True)
 import time; time.sleep(600)
