@@ -20,7 +20,7 @@ from _gavel import COLOURS, GREY, OUT, TYPES, Scale, cluster, save, table
 from matplotlib.axes import Axes
 
 import shadowprice as sp
-from shadowprice.analysis.run_metrics import RunMetrics, of_forks, of_outcome
+from shadowprice.analysis.run_metrics import RunMetrics, of_forks, of_schedule
 from shadowprice.execution.copies.simulation import CopyWidth, HadarE, simulate_hadare
 
 __all__ = ["COLOURS", "GREY", "OUT", "TYPES", "Scale", "cluster", "save", "table"]
@@ -108,7 +108,8 @@ def run(
         policy = f"{name}:" + ",".join(part for part in (given, f"round_s={round_s}") if part)
     semantics = sp.Semantics(placement=placement, overheads=sp.Overheads(restart_s=RESTART_S))
     outcome = sp.simulate(jobs, where, policy, semantics)
-    found, schedule = of_outcome(outcome), outcome.schedule
+    schedule = outcome.schedule
+    found = of_schedule(outcome.instance, schedule)
     lost_s = (schedule.gpus * schedule.overhead_s).sum()
     return Run(found, lost_s / (where.total_gpus * found.ttd_s), outcome)
 

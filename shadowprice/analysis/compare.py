@@ -213,7 +213,7 @@ class Comparison:
 
         classes = dict.fromkeys(str(row.holds_for) for row in self.rows)
         return plot_comparison(
-            self.outcomes,
+            {name: outcome.jct_s for name, outcome in self.outcomes.items()},
             {row.policy: row.factor for row in self.rows},
             objective=str(self.objective),
             certified={row.policy: row.attained for row in self.rows},

@@ -137,7 +137,7 @@ class Outcome:
             "preemptions": int(metrics.preemptions(self.instance, self.schedule).sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
-            **run_metrics.of_outcome(self).summary(),
+            **run_metrics.of_schedule(self.instance, self.schedule).summary(),
         }
 
     def plot_gantt(self, axes: Axes | None = None) -> Axes:

@@ -35,8 +35,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.outcome import Outcome
     from shadowprice.instances.forks import Forks
+    from shadowprice.instances.schedule import Schedule
 
 Times = NDArray[np.float64]
 
@@ -77,8 +77,8 @@ class RunMetrics:
         return {name: getattr(self, name) for name in SUMMARY}
 
 
-def of_outcome(outcome: Outcome, sharing: int | None = None) -> RunMetrics:
-    """Metrics of a schedule, which an outcome has verified.
+def of_schedule(instance: Instance, schedule: Schedule, sharing: int | None = None) -> RunMetrics:
+    """Metrics of a schedule that was verified, as an outcome's is.
 
     Parameters
     ----------
@@ -86,7 +86,6 @@ def of_outcome(outcome: Outcome, sharing: int | None = None) -> RunMetrics:
         n of finish-time fairness, at least 1; the jobs present, on average over each job's stay,
         if not given.
     """
-    instance, schedule = outcome.instance, outcome.schedule
     span = (
         schedule.start_s.min(initial=math.inf),
         schedule.end_s.max(initial=-math.inf),
@@ -97,7 +96,7 @@ def of_outcome(outcome: Outcome, sharing: int | None = None) -> RunMetrics:
         instance,
         metrics.held_gpu_s(schedule) / instance.cluster.total_gpus,
         span,
-        (outcome.jct_s, queueing, first),
+        (metrics.jct_s(instance, schedule), queueing, first),
         sharing,
     )
 

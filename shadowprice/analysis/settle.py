@@ -141,7 +141,7 @@ def settle(
 
 @dataclass(frozen=True)
 class PolicySwitches:
-    """What a policy does with the switches of a run.
+    """Switches of a run that a policy takes, and those that it refuses.
 
     Parameters
     ----------

@@ -193,7 +193,7 @@ def _clause(text: object) -> str:
 
 
 def _switch_lines(row: Mapping[str, Any]) -> Iterator[str]:
-    """How a policy differs from the others in the switches of a run that it takes."""
+    """Differences of a policy from the others in the switches of a run that it takes."""
     more = [name for name in row["takes"] if name not in OF_THE_ENGINE]
     less = [name for name in row["refuses"] if name in OF_THE_ENGINE]
     if more:

@@ -43,7 +43,7 @@ class KeepsPrices(Protocol):
 
     @property
     def log(self) -> PriceLog | None:
-        """Where the prices of the run go; None to keep none."""
+        """Log of the prices of the run; None to keep none."""
 
     def keeping(self, log: PriceLog) -> Self:
         """The same policy, with a log for its prices."""

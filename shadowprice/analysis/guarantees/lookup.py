@@ -22,7 +22,7 @@ from shadowprice.proofs.described_run import DescribedRun
 
 
 class Statement(Protocol):
-    """What theorems say of a run."""
+    """A guarantee for a run, or why there is none."""
 
     def sentence(self, policy: str) -> str:
         """The statement in words."""

@@ -139,7 +139,7 @@ class UtilityComparison:
         from shadowprice.analysis.plots.distributions import plot_comparison
 
         return plot_comparison(
-            self.outcomes,
+            {name: outcome.jct_s for name, outcome in self.outcomes.items()},
             {row.policy: row.ratio for row in self.rows},
             objective=self.utility.replace("_", " "),
             certified={row.policy: row.optimum is not None for row in self.rows},

@@ -560,7 +560,8 @@ def test_metrics_of_a_schedule_by_hand() -> None:
     instance = Instance(Cluster.parse("1x2"), workload)
     rows = ([0, 1], [0, 0], [1, 2], [0.0, 10.0], [10.0, 14.0], [0.0, 0.0])
     schedule = Schedule(*(np.array(column) for column in rows))
-    found = run_metrics.of_outcome(Outcome(instance, schedule, "by hand"))
+    outcome = Outcome(instance, schedule, "by hand")
+    found = run_metrics.of_schedule(outcome.instance, outcome.schedule)
     assert (found.ttd_s, found.cru) == (14.0, 18 / 28)
     assert (found.mean_jct_s, found.mean_queueing_s, found.mean_first_wait_s) == (10.0, 3.0, 3.0)
     assert found.p95_jct_s == 10.0
