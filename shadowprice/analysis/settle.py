@@ -21,11 +21,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shadowprice.analysis.copies.settings import FORKING, ForkSettings, forking
 from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.own_loop import OwnLoop
+from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
 from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
@@ -88,7 +87,7 @@ class Run:
 def settle(
     workload: Workload,
     cluster: Cluster | str | Path,
-    policy: str | Policy | ForkSettings,
+    policy: str | Policy | RunsItself,
     semantics: Semantics | None = None,
     *,
     drop_infeasible: bool = False,
@@ -115,7 +114,7 @@ def settle(
         instance = _instance(chosen, where, kept, Overheads(), None, shared=shared)
         settings = {**own_loop.settings, "dropped": dropped}
         return Run(name, instance, None, own_loop=own_loop, settings=settings)
-    assert not isinstance(policy, ForkSettings)  # It has a loop of its own.
+    assert not isinstance(policy, RunsItself)  # It has a loop of its own.
     setup = _setup(policy, chosen, kept, where)
     settings = {
         "preset": chosen.preset,
@@ -164,14 +163,14 @@ class PolicySwitches:
         )
 
 
-def switches_of(policy: Policy | ForkSettings) -> PolicySwitches:
+def switches_of(policy: Policy | RunsItself) -> PolicySwitches:
     """Switches that a policy takes and refuses, by the rule that :func:`settle` follows."""
-    if isinstance(policy, ForkSettings):
-        return PolicySwitches.of(policy.own_loop().takes)
+    if isinstance(policy, RunsItself):
+        return PolicySwitches.of(policy.own_loop({}).takes)
     return PolicySwitches.of(_taken(policy) | {*OF_THE_ENGINE})
 
 
-def policy_name(policy: str | Policy | ForkSettings) -> str:
+def policy_name(policy: str | Policy | RunsItself) -> str:
     """Name by which a policy was asked for."""
     return policy if isinstance(policy, str) else policy.name
 
@@ -240,7 +239,7 @@ def _setup(
     if chosen.local_sgd:
         raise InputError(
             f"policy {policy_name(policy)!r}: local SGD is about models that copies of a job train, "
-            f"expected {' or '.join(map(repr, FORKING))}"
+            f"expected {' or '.join(map(repr, schedulers()))}"
         )
     length_s = setup.rounds.length_s if chosen.round_s is None else chosen.round_s
     first_s = setup.rounds.first_s if chosen.first_round_s is None else chosen.first_round_s
@@ -291,7 +290,7 @@ def _taken(policy: Policy) -> frozenset[str]:
     return frozenset(found)
 
 
-def _own_loop(policy: str | Policy | ForkSettings, chosen: Semantics) -> OwnLoop | None:
+def _own_loop(policy: str | Policy | RunsItself, chosen: Semantics) -> OwnLoop | None:
     """The loop of a scheduler that the engine does not run, under switches that it takes.
 
     Raises
@@ -299,22 +298,21 @@ def _own_loop(policy: str | Policy | ForkSettings, chosen: Semantics) -> OwnLoop
     InputError
         If it does not take one that differs from the default.
     """
-    settings = forking(policy)
-    if settings is not None:
-        if chosen.round_s is not None:
-            settings = replace(settings, round_s=chosen.round_s)
-        found: OwnLoop | None = settings.own_loop(seed=chosen.seed, local_sgd=chosen.local_sgd)
+    given = {each.name: getattr(chosen, each.name) for each in fields(Semantics)}
+    known = schedulers()
+    if isinstance(policy, str) and policy.partition(":")[0] in known:
+        policy = registry.resolve("policy", policy, known)
+    found: OwnLoop | None = None
+    if isinstance(policy, RunsItself):
+        found = policy.own_loop(given)
     elif chosen.preset is not None and isinstance(policy, str):
         found = find_preset(chosen.preset).own_loop(policy, chosen.seed)
-    else:
-        return None
     if found is None:
         return None
     for switch in fields(Semantics):
-        value = getattr(chosen, switch.name)
         followed = switch.name in found.takes or switch.name in found.ignores
-        if value != switch.default and not followed:
-            raise InputError(found.refusal(switch.name, value))
+        if given[switch.name] != switch.default and not followed:
+            raise InputError(found.refusal(switch.name, given[switch.name]))
     return found
 
 

@@ -13,8 +13,8 @@ from shadowprice.instances.schedule import Schedule
 
 if TYPE_CHECKING:
     from shadowprice.analysis.copies.outcome import ForkOutcome
-    from shadowprice.analysis.copies.settings import ForkSettings
     from shadowprice.analysis.semantics import Semantics
+    from shadowprice.execution.own_loop import RunsItself
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.policy import Policy
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def simulate(
     workload: Workload,
     cluster: Cluster | str | Path,
-    policy: str | Policy | ForkSettings = "srtf",
+    policy: str | Policy | RunsItself = "srtf",
     semantics: Semantics | None = None,
     *,
     drop_infeasible: bool = False,
@@ -34,9 +34,9 @@ def simulate(
     ----------
     cluster : Cluster or str or Path
         A cluster, its short notation (``16x4``), or a TOML file.
-    policy : str or Policy or ForkSettings
+    policy : str or Policy or RunsItself
         A policy's name, with parameters after a colon, or a policy of your own; ``hadare``, or
-        its settings, runs jobs as several copies.
+        its :class:`ForkSettings`, runs jobs as several copies.
     semantics : Semantics, optional
         Placement, rounds, overheads, preset.
     drop_infeasible : bool

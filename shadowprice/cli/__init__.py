@@ -35,7 +35,7 @@ from shadowprice.instances.fetch import DATASETS, fetch
 from shadowprice.solvers.about import about, first_clause
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.copies.settings import ForkSettings
+    from shadowprice.execution.own_loop import RunsItself
     from shadowprice.solvers.policy import Policy
 
 # Commands import what they need when they need it, and read their input before that: help and the
@@ -166,25 +166,22 @@ def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
 
 def _listed() -> list[dict[str, object]]:
     """One record a policy, by name."""
-    from shadowprice.analysis.copies.settings import FORKING
     from shadowprice.analysis.settle import switches_of
+    from shadowprice.execution.own_loop import schedulers
     from shadowprice.solvers.registry import policies as all_policies
 
-    known: list[tuple[str, str, bool, Policy | ForkSettings]] = [
-        (name, ", ".join(sorted(policy.knows)) or "nothing", policy.preemptive, policy)
-        for name, policy in all_policies().items()
-    ]
-    known += [(name, "duration", True, settings) for name, settings in FORKING.items()]
-    keys = ("policy", "knows", "preempts")
+    known: dict[str, Policy | RunsItself] = {**all_policies(), **schedulers()}
     return [
         {
-            **dict(zip(keys, facts, strict=True)),
+            "policy": name,
+            "knows": ", ".join(sorted(thing.knows)) or "nothing",
+            "preempts": thing.preemptive,
             "does": (type(thing).__doc__ or "").strip().splitlines()[0],
             "guarantee": about(thing).guarantee,
             "source": about(thing).source,
             **asdict(switches_of(thing)),
         }
-        for *facts, thing in sorted(known, key=lambda row: row[0])
+        for name, thing in sorted(known.items())
     ]
 
 

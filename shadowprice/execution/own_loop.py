@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import shadowprice.execution
+from shadowprice.instances.offers import Offers
+from shadowprice.solvers.policy import Knowledge
 
 if TYPE_CHECKING:
     from shadowprice.execution.copies.simulation import ForkRun
@@ -38,3 +42,28 @@ class OwnLoop:
     settings: Mapping[str, object]
     ignores: frozenset[str] = frozenset()
     copies: bool = False
+
+
+@runtime_checkable
+class RunsItself(Protocol):
+    """A scheduler with a loop of its own, known by name as policies are."""
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+
+    @property
+    def knows(self) -> frozenset[Knowledge]:
+        """Knowledge of the scheduler beyond the past."""
+
+    @property
+    def preemptive(self) -> bool:
+        """True if it ever stops a running job."""
+
+    def own_loop(self, given: Mapping[str, Any]) -> OwnLoop:
+        """The loop under values of switches of a run, by name; it refuses what it does not take."""
+
+
+def schedulers() -> Mapping[str, RunsItself]:
+    """Schedulers with a loop of their own by name: the ``SCHEDULERS`` of the files of execution."""
+    return Offers(shadowprice.execution, "SCHEDULERS")

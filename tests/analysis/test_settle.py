@@ -16,11 +16,11 @@ from shadowprice.analysis import compare as comparing
 from shadowprice.analysis import settle as settling
 from shadowprice.analysis import simulate as simulating
 from shadowprice.analysis.adversary import search as adversary_search
-from shadowprice.analysis.copies.settings import FORKING
 from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
 from shadowprice.analysis.settle import settle, switches_of
 from shadowprice.analysis.utility import compare as utility_comparing
 from shadowprice.errors import InputError
+from shadowprice.execution.own_loop import OwnLoop, schedulers
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.speeds.elasticity import Growth
 from shadowprice.instances.speeds.interference import Interference
@@ -74,10 +74,10 @@ def test_every_switch_has_its_place_in_the_rule() -> None:
     assert {*GIVEN} == {*listed, "graph_placement"} - {"together", "training"}
 
 
-@pytest.mark.parametrize("name", sorted({*policies(), *FORKING}))
+@pytest.mark.parametrize("name", sorted({*policies(), *schedulers()}))
 def test_what_is_listed_of_a_policy_is_what_it_does(name: str) -> None:
     """A run is refused under a switch exactly if the listing says so; one that is taken changes it."""
-    thing = FORKING.get(name) or policies()[name]
+    thing = schedulers().get(name) or policies()[name]
     found = switches_of(thing)
     assert not {*found.takes} & {*found.refuses}
     for switch, given in GIVEN.items():
@@ -141,6 +141,48 @@ def test_a_log_of_the_policys_own_is_the_one_that_is_kept() -> None:
     assert isinstance(outcome, sp.Outcome)
     assert outcome.prices is mine
     assert mine.time_s
+
+
+@dataclass(frozen=True)
+class OneAfterAnother:
+    """A scheduler of one's own that the engine does not run: one job at a time, on the first node."""
+
+    pause_s: float = 0.0
+    name: str = "one-after-another"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    preemptive: ClassVar[bool] = False
+
+    def own_loop(self, given: Mapping[str, Any]) -> OwnLoop:
+        pause_s = given.get("round_s") or self.pause_s
+        return OwnLoop(
+            lambda instance: self.schedule(instance, pause_s),
+            frozenset({"round_s"}),
+            lambda switch, value: f"{self.name}: takes no {switch}, got {value!r}",
+            {"preemptive": False, "pause_s": pause_s},
+        )
+
+    def schedule(self, instance: sp.Instance, pause_s: float) -> sp.Schedule:
+        rows, now_s = [], 0.0
+        for job, (gpus, run_s) in enumerate(
+            zip(instance.workload.gpus.tolist(), instance.shortest_s.tolist(), strict=True)
+        ):
+            now_s = max(now_s, float(instance.workload.arrival_s[job]))
+            rows.append((job, 0, gpus, now_s, now_s + run_s, 0.0))
+            now_s += run_s + pause_s
+        whole, times = np.array(rows)[:, :3].astype(np.int64), np.array(rows)[:, 3:]
+        return sp.Schedule(*whole.T.copy(), *times.T.copy())
+
+
+def test_a_loop_of_ones_own_goes_the_same_way() -> None:
+    outcome = sp.simulate(jobs(), "1x2", OneAfterAnother(), Semantics(round_s=10.0))
+    assert isinstance(outcome, sp.Outcome)
+    assert outcome.end_s.tolist() == [50.0, 120.0, 200.0]
+    assert outcome.settings == {"preemptive": False, "pause_s": 10.0, "dropped": []}
+    rows = sp.compare(jobs(), "1x2", [OneAfterAnother(5.0), "fifo"], budget_s=0.0).rows
+    assert rows[0].cost_s > rows[1].cost_s
+    with pytest.raises(InputError, match="one-after-another: takes no placement, got 'pack'"):
+        sp.simulate(jobs(), "1x2", OneAfterAnother(), Semantics(placement="pack"))
+    assert switches_of(OneAfterAnother()).takes == ("round_s",)
 
 
 @dataclass

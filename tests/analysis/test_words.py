@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis import metrics, run_metrics
-from shadowprice.analysis.copies.settings import FORKING
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.simulation import HadarE, simulate_hadare
+from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.forks import Forks, total_steps
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.speeds.interference import Interference
@@ -272,7 +272,7 @@ def test_nodes_are_idle_beside_an_unfinished_job_where_hadare_n_excepts_them(
     assert hadare_work.check(instance, record)
     last = record.rounds - 1
     assert all(number == last or rates[node] == 0 for number, _, node in idle)
-    text = about(FORKING["hadare"]).guarantee
+    text = about(schedulers()["hadare"]).guarantee
     assert "does not end in this very round" in first_clause(text)
     assert "could do" in first_clause(text)
 

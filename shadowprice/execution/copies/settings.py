@@ -8,14 +8,15 @@ a step there and does not end in this very round (HADARE-n); none for times.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from typing import Any, ClassVar
 
+from shadowprice.errors import InputError
 from shadowprice.execution.copies.simulation import CopyWidth, HadarE, simulate_hadare
 from shadowprice.execution.own_loop import OwnLoop
-from shadowprice.execution.real.copies.policy import check_switches
 from shadowprice.solvers.hadar.copies import ORDERS
-from shadowprice.solvers.registry import FORKS, resolve
+from shadowprice.solvers.policy import Knowledge
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class ForkSettings:
     aggregation_s: float = 0.0
     max_copies: int = 0
     width: str = "node"
-    name: str = FORKS
+    name: str = "hadare"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
+    preemptive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_switches(self.name, self.order, self.max_copies, self.width)
@@ -64,11 +67,14 @@ class ForkSettings:
             seed,
         )
 
-    def own_loop(self, *, seed: int = 0, local_sgd: bool = False) -> OwnLoop:
+    def own_loop(self, given: Mapping[str, Any]) -> OwnLoop:
         """The loop of a run; rates of pairs and samples are of no use to it, as to most policies."""
-        told = {"kind": "forks", **asdict(self), "seed": seed, "preemptive": True}
+        round_s, seed = given.get("round_s"), given.get("seed", 0)
+        chosen = self if round_s is None else replace(self, round_s=round_s)
+        options = chosen.options(local_sgd=given.get("local_sgd", False), seed=seed)
+        told = {"kind": "forks", **asdict(chosen), "seed": seed, "preemptive": True}
         return OwnLoop(
-            partial(simulate_hadare, options=self.options(local_sgd=local_sgd, seed=seed)),
+            partial(simulate_hadare, options=options),
             frozenset({"round_s", "seed", "local_sgd"}),
             self._refusal,
             told,
@@ -86,21 +92,24 @@ class ForkSettings:
         )
 
 
-FORKING: Mapping[str, ForkSettings] = {FORKS: ForkSettings()}
-"""Schedulers that run a job as several copies, by name."""
-
-
-def forking(policy: object) -> ForkSettings | None:
-    """Settings of a scheduler given by name and parameters; None if it is no forking one.
+def check_switches(name: str, order: str, max_copies: int, width: str) -> None:
+    """Refuse what no forking policy knows, simulated or real.
 
     Raises
     ------
     InputError
-        If a parameter or its value is unknown.
+        If a name is unknown or a number out of range.
     """
-    if isinstance(policy, ForkSettings):
-        return policy
-    if not isinstance(policy, str) or policy.partition(":")[0] not in FORKING:
-        return None
-    settings: ForkSettings = resolve("policy", policy, FORKING)
-    return settings
+    if order not in ORDERS:
+        raise InputError(f"{name}: order is {order!r}, expected one of {', '.join(ORDERS)}")
+    widths = [width.value for width in CopyWidth]
+    if width not in widths:
+        raise InputError(f"{name}: width is {width!r}, expected one of {', '.join(widths)}")
+    if max_copies < 0:
+        raise InputError(
+            f"{name}: max_copies is {max_copies!r}, expected at least 1, or 0 for the "
+            "number of nodes"
+        )
+
+
+SCHEDULERS = (ForkSettings(),)
