@@ -1,4 +1,4 @@
-"""CPU time of Hadar's decisions, and of selling slots to thousands of jobs that arrive at once.
+"""CPU time of Hadar's decisions, and of committing thousands of jobs that arrive at once.
 
 Run: ``python benchmarks/hadar_decisions.py [--throughputs FILE] [--most 2000] [--quick]``. Jobs are
 those of Hadar's classes of GPU-hours (0 to 100, equally frequent), all there at time 0, on 60 and on

@@ -26,7 +26,7 @@ import shadowprice as sp
 from shadowprice.instances.utility import effective_throughput
 from shadowprice.proofs.hadar.competitive import commit_once
 from shadowprice.proofs.hadar.run_certificate import certify
-from shadowprice.solvers.hadar.commit_schedule import tasks_of
+from shadowprice.solvers.hadar.commit_schedule import committable_jobs
 from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 
 NODE_GPUS, ROUNDS, ROUND_S, LOAD = 16, 12, 360.0, 1.2
@@ -68,7 +68,7 @@ def runs(gang: int, seed: int, limit_s: float) -> list[dict[str, object]]:
     """One row for either kind of prices."""
     given = instance(gang, seed)
     utility = effective_throughput(given, ROUND_S, ROUNDS)
-    tasks, cluster = tasks_of(given, utility), given.cluster
+    tasks, cluster = committable_jobs(given, utility), given.cluster
     size, kinds = cluster.gpus_per_node, cluster.type_of_node
     least = most = np.nan  # not known
     if len(tasks) <= OPTIMUM_UP_TO:

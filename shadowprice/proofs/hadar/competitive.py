@@ -164,12 +164,14 @@ def commit_once(
         If no task has a positive utility when it is alone.
     """
     prices = _posted(tasks, CommittedLoad(capacity, type_of_node), rounds, reserved)
-    book, made, conflicts = CommittedLoad(capacity, type_of_node), [], []
+    committed = CommittedLoad(capacity, type_of_node)
+    made: list[Commitment | None] = []
+    conflicts: list[float] = []
     for task in tasks:
-        admitted = best_schedule(task, book, prices, labels=_EXACT, fits=False)
-        commitment = best_schedule(task, book, prices, labels=_EXACT)
+        admitted = best_schedule(task, committed, prices, labels=_EXACT, fits=False)
+        commitment = best_schedule(task, committed, prices, labels=_EXACT)
         if commitment is not None:
-            book.add(commitment)
+            committed.add(commitment)
         made.append(commitment)
         conflicts.append(max(_payoff(admitted) - _payoff(commitment), 0.0))
     earned = sum((Fraction(each.utility) for each in made if each is not None), Fraction(0))
@@ -182,7 +184,7 @@ def commit_once(
     )
     return Committed(
         tuple(made),
-        prices.at(book.load(0, rounds)),
+        prices.at(committed.load(0, rounds)),
         earned,
         initial,
         factor(prices, capacity, max(task.gpus for task in tasks)),

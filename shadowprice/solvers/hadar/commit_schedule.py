@@ -1,10 +1,22 @@
-r"""Commit-once primal-dual: the algorithm that Hadar's theorem is about (IPDPS'24, recalled; derived).
+r"""Schedules over future rounds for one job after another: what Hadar's theorem is about.
 
-Jobs are taken in order of arrival. Each is committed to the schedule over future rounds that
-maximises its utility less the prices of its GPUs, among those that fit beside the commitments, if
-that payoff is positive; otherwise it is refused for ever. Prices rise with the load. What a gang
-achieves in a round depends on the slowest type it touches; for a round and a slowest type the
-cheapest gang is known, and a schedule is a choice of rounds and levels. Work is counted exactly.
+Source: Sultana et al., Hadar, IPDPS'24 (recalled: commit once by payoff under rising prices; derived:
+everything precise, as costs by level and both searches). Jobs are taken in order of arrival
+(:func:`commit`). Each is committed to the schedule over future rounds that maximises its utility
+less the prices of its GPUs, among those that fit beside the commitments, if that payoff is positive;
+otherwise it is refused for ever. Prices rise with the load that is committed.
+
+What a gang achieves in a round depends on the slowest type it touches, its level. For a round and a
+level the cheapest gang is known (:class:`RoundCosts`), so that a schedule is a choice of rounds and
+levels; work is counted exactly (:class:`CommittableJob`). There are few different costs, since a cost
+follows from how many nodes have which load, and both searches pass over rounds that cannot change
+anything, many at a time:
+
+- :func:`search_by_labels`, exact, by Pareto labels (work done, cost).
+- :func:`search_by_level`, among schedules that keep to one level, where there are too many labels.
+
+Complexity: labels O(rounds that change a label x labels x levels), one level O(rounds x different
+costs); costs of rounds and nodes of gangs as in :mod:`.node_classes`.
 """
 
 from __future__ import annotations
@@ -14,7 +26,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import is_, itemgetter
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,298 +35,16 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import UtilityTable
-from shadowprice.solvers.hadar.node_classes import GangCostCache, GangRequest
+from shadowprice.solvers.hadar.node_classes import INITIAL_ROUNDS, GangCostCache, GangRequest
 from shadowprice.solvers.hadar.prices import ExponentialPrices
 from shadowprice.solvers.placement.protocol import Pieces
 
-# What a gang costs in each round: the choices of which a job's schedule is made.
-
-
-RoundsByLevel = dict[int, list[int]]
-"""Rounds by position of level."""
-
-
-class RoundCosts:
-    """Cheapest gangs of one task by round and level.
-
-    Attributes
-    ----------
-    levels : list of int
-        A GPU type for each speed, fastest first: the slowest that a gang has.
-    needed : list of int
-        Rounds that the task takes at each level.
-    least : float
-        What any schedule costs at least: the rounds it needs on the fastest type, all empty.
-    end : int
-        A schedule that ends in this round or later is no better than one that ends before: its
-        utility is at most what it costs, or it waits for rounds that are no emptier.
-    """
-
-    def __init__(
-        self, task: CommittableJob, book: CommittedLoad, prices: ExponentialPrices, fits: bool
-    ) -> None:
-        self.task, self.book, self.prices, self.fits = task, book, prices, fits
-        self.levels = task.levels()
-        self.needed = [-(-task.work // task.units[level]) for level in self.levels]
-        self.least = self.needed[0] * task.gpus * float(prices.lowest.min()) * (1.0 - 1e-9)
-        empty = max(book.rounds, task.first_round) + self.needed[-1]
-        self.end = self.worth_until(0.0, min(empty, task.last_round + 1))
-        self.costs = self._costs()
-
-    def worth_until(self, payoff: float, end: int) -> int:
-        """First round before ``end`` in which no schedule is worth more than a payoff, or that end.
-
-        O(log rounds): utilities do not increase.
-        """
-        value, least = self.task.value, self.least
-        rounds = range(self.task.first_round, end)
-        # The first of the rounds where it is true that the utility is too low.
-        short = bisect_left(rounds, True, key=lambda number: value(number) - least <= payoff)
-        return self.task.first_round + short
-
-    def gangs(self, chosen: RoundsByLevel) -> dict[int, Pieces]:
-        """The cheapest gangs themselves, by round."""
-        found: dict[int, Pieces] = {}
-        for position, numbers in chosen.items():
-            rounds = sorted(numbers)
-            pieces = self.book.cheapest(self._wanted(position), self.prices, np.array(rounds))
-            found.update(zip(rounds, pieces, strict=True))
-        return found
-
-    def _wanted(self, position: int) -> GangRequest:
-        units = self.task.units
-        slowest = units[self.levels[position]]
-        return GangRequest(self.task.gpus, tuple(each >= slowest for each in units), self.fits)
-
-    def _costs(self) -> NDArray[np.float64]:
-        """Costs from the first round to the end, infinite where no gang fits; shape (rounds, levels)."""
-        first = self.task.first_round
-        table = np.empty((max(self.end - first, 0), len(self.levels)))
-        for position in range(len(self.levels)):
-            sold = self.book.costs(self._wanted(position), self.prices)
-            known = sold[first : self.end]
-            table[: len(known), position] = known
-            table[len(known) :, position] = sold[-1]
-        return table
-
-
-# Which rounds and levels a job buys: the dual subroutine of the commit-once algorithm (derived).
-#
-# Among the rounds there are few different costs, since a cost follows from how many nodes have which
-# load. Both searches pass over rounds that cannot change anything, many at a time:
-#
-# *Exact.* Pareto labels (work done, cost). Let a round leave the labels as they were. Then any later
-# round that costs at least as much at every level does so too, whatever was bought in between: what
-# the labels become does not depend on the order of rounds, and the utility only falls. The rounds that
-# are worked through are thus as many as change a label, and one more for each cost.
-#
-# *One level.* Up to each round the cheapest ones so far are the best. A round that costs no less than
-# the dearest of them changes nothing; those that cost less replace the rounds of the dearest cost
-# one by one, so that all of these are evaluated in one go.
-#
-# Cost: exact O(rounds that change a label x labels x levels), one level O(rounds x different costs).
-
-
-_Label = tuple[int, float, int, object]
-"""Work done, negated; cost; round and level as one number; the label before that."""
-_WORK = itemgetter(0)
-_CHUNK = 32
-"""Rounds that are looked through together at first; as many again each time."""
-ScheduleCandidate = tuple[float, float, RoundsByLevel]
-"""Payoff, utility, rounds and levels."""
-
-
-_Best = tuple[float, float, _Label]
-"""Payoff, utility and last label of the best schedule so far."""
-
-
-def by_labels(task: CommittableJob, menu: RoundCosts, limit: int) -> ScheduleCandidate | None:
-    """Best of all schedules; None where there are more labels than the limit."""
-    labels: list[_Label] = [(0, 0.0, -1, None)]
-    best: _Best = (0.0, 0.0, labels[0])
-    units = [task.units[level] for level in menu.levels]
-    ahead = _Ahead(menu.costs)
-    for place, row in ahead:
-        worth = task.value(task.first_round + place)
-        if worth - menu.least <= best[0]:
-            break
-        grown, best = _extended(labels, row, place, units, task.work, worth, best)
-        kept = _pareto(grown)
-        if len(kept) > limit:
-            return None
-        if len(kept) == len(labels) and all(map(is_, kept, labels)):
-            ahead.skip(row)
-        labels = kept
-    return best[0], best[1], _path(best[2], task.first_round, len(units))
-
-
-def _extended(
-    labels: list[_Label],
-    row: list[float],
-    place: int,
-    units: list[int],
-    needed: int,
-    worth: float,
-    best: _Best,
-) -> tuple[list[_Label], _Best]:
-    """Labels and those that a round's gangs make of them, and the best that is complete by now."""
-    grown, dominated = list(labels), len(labels)
-    for level, cost in enumerate(row):
-        if cost == np.inf:
-            continue
-        order, done = place * len(units) + level, units[level]
-        # Labels are in order of falling work and cost: those that complete come first, and the last
-        # of them is the cheapest.
-        enough = bisect_right(labels, done - needed, key=_WORK)
-        if enough:
-            paid = labels[enough - 1][1] + cost
-            if paid < worth - best[0]:
-                best = (worth - paid, worth, (0, paid, order, labels[enough - 1]))
-        most = worth - best[0]
-        # At the cost of the level before, which is faster, less work is dominated.
-        until = dominated if level and cost == row[level - 1] else len(labels)
-        grown += [
-            (label[0] - done, paid, order, label)
-            for label in labels[enough:until]
-            if (paid := label[1] + cost) < most
-        ]
-        dominated = enough
-    return grown, best
-
-
-class _Ahead:
-    """Rounds that may change something, in order; what cannot is passed over.
-
-    Parameters
-    ----------
-    costs : ndarray, shape (rounds, levels)
-    """
-
-    def __init__(self, costs: NDArray[np.float64]) -> None:
-        self._costs = costs
-        # Rounds in which no gang fits are never of use.
-        self._useless = [np.full(costs.shape[1], np.inf)]
-        self._news: list[NDArray[np.float64]] = []
-
-    def skip(self, row: list[float]) -> None:
-        """Rounds that cost at least this at every level change nothing from now on."""
-        found = np.array(row)
-        self._useless = [each for each in self._useless if not (each >= found).all()]
-        self._useless.append(found)
-        self._news.append(found)
-
-    def __iter__(self) -> Iterator[tuple[int, list[float]]]:
-        begin, size = 0, _CHUNK
-        while begin < len(self._costs):
-            self._news.clear()
-            end = min(begin + size, len(self._costs))
-            yield from self._among(_not_above(self._costs, np.arange(begin, end), self._useless))
-            begin, size = end, 2 * size
-
-    def _among(self, places: NDArray[np.int64]) -> Iterator[tuple[int, list[float]]]:
-        while len(places):
-            seen = 0
-            for place in places.tolist():
-                seen += 1
-                yield place, self._costs[place].tolist()
-                if self._news:
-                    break
-            places = _not_above(self._costs, places[seen:], self._news)
-            self._news.clear()
-
-
-def _not_above(
-    costs: NDArray[np.float64], places: NDArray[np.int64], rows: list[NDArray[np.float64]]
-) -> NDArray[np.int64]:
-    """Places whose costs are below each of some rows at some level."""
-    for row in rows:
-        places = places[(costs[places] < row).any(axis=1)]
-    return places
-
-
-def _pareto(labels: list[_Label]) -> list[_Label]:
-    """Labels that no other beats in work and cost; of equal ones the first."""
-    labels.sort()
-    least = np.inf
-    return [label for label in labels if label[1] < least and (least := label[1]) is not None]
-
-
-def _path(label: _Label, first: int, levels: int) -> RoundsByLevel:
-    """Rounds and levels of a label."""
-    chosen: RoundsByLevel = {}
-    link: object = label
-    while isinstance(link, tuple):
-        _, _, order, link = link
-        if order >= 0:
-            place, level = divmod(order, levels)
-            chosen.setdefault(level, []).append(first + place)
-    return chosen
-
-
-def by_level(task: CommittableJob, menu: RoundCosts) -> ScheduleCandidate:
-    """Best schedule that runs at the same level throughout: the cheapest rounds before each end."""
-    payoff, utility, last, best_level = 0.0, 0.0, -1, 0
-    for level in range(len(menu.levels)):
-        end = menu.worth_until(payoff, menu.end)
-        costs = menu.costs[: end - task.first_round, level]
-        places = np.flatnonzero(costs < np.inf)
-        for at, paid in _prefixes(costs[places], menu.needed[level]):
-            worth = task.utilities(task.first_round + places[at])
-            gain = worth - paid
-            best = int(gain.argmax())
-            if gain[best] > payoff:
-                payoff, utility = float(gain[best]), float(worth[best])
-                last, best_level = int(places[at[best]]), level
-    if last < 0:
-        return 0.0, 0.0, {}
-    return payoff, utility, _cheapest_rounds(task, menu, last, best_level)
-
-
-def _prefixes(
-    costs: NDArray[np.float64], needed: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Ends at which the cheapest rounds so far change, and what these cost together.
-
-    One batch for each cost that is the dearest of the cheapest for a while.
-    """
-    if len(costs) < needed:
-        return
-    held = np.sort(costs[:needed])
-    paid = float(held.sum())
-    yield np.array([needed - 1]), np.array([paid])
-    later = needed + np.flatnonzero(costs[needed:] < held[-1])
-    while len(later):
-        dearest = held[-1]
-        kept = int(np.searchsorted(held, dearest))
-        # As many rounds as have the dearest cost are replaced, in order.
-        come, later = later[: needed - kept], later[needed - kept :]
-        paid_after = paid + np.cumsum(costs[come] - dearest)
-        yield come, paid_after
-        paid = float(paid_after[-1])
-        rest = held[kept + len(come) :]
-        held = np.sort(np.concatenate([held[:kept], costs[come], rest]))
-        later = later[costs[later] < held[-1]]
-
-
-def _cheapest_rounds(
-    task: CommittableJob, menu: RoundCosts, last: int, level: int
-) -> RoundsByLevel:
-    """As many rounds up to ``last`` as the work needs at a level, later ones of equal cost first."""
-    costs, needed = menu.costs[: last + 1, level], menu.needed[level]
-    dearest = np.partition(costs, needed - 1)[needed - 1]
-    below = np.flatnonzero(costs < dearest)
-    equal = np.flatnonzero(costs == dearest)
-    places = np.concatenate([below, equal[len(equal) - (needed - len(below)) :]])
-    return {level: (task.first_round + places).tolist()}
-
-
-_FIRST_ROUNDS = 32
-"""Rounds that a book has room for at first."""
+# Jobs and what is committed to them
 
 
 @runtime_checkable
-class Sampled(Protocol):
-    """A utility that can be asked for many rounds at once."""
+class VectorUtility(Protocol):
+    """A utility that can be evaluated for many rounds at once."""
 
     def at(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Utilities if complete at the end of some rounds; the same as one by one."""
@@ -357,7 +87,7 @@ class CommittableJob:
         value: Callable[[int], float],
         last_round: int,
     ) -> CommittableJob:
-        """Task with exact units: with times p_r and a round of L, L / p_r of the job a round."""
+        """Job with exact units: with times p_r and a round of L, L / p_r of the work a round."""
         ticks = [int(time * TICKS_PER_S) if time < math.inf else 0 for time in processing_s]
         work = math.lcm(*(time for time in ticks if time))
         length = int(round_s * TICKS_PER_S)
@@ -368,26 +98,26 @@ class CommittableJob:
 
     def utilities(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Utilities if complete at the end of some rounds."""
-        if isinstance(self.value, Sampled):
+        if isinstance(self.value, VectorUtility):
             return self.value.at(rounds)
         return np.array([self.value(number) for number in rounds.tolist()], dtype=np.float64)
 
     def levels(self) -> list[int]:
         """One type for each distinct speed, fastest first."""
-        by_speed = {units: kind for kind, units in enumerate(self.units) if units}
+        by_speed = {units: gpu_type for gpu_type, units in enumerate(self.units) if units}
         return [by_speed[units] for units in sorted(by_speed, reverse=True)]
 
 
 @dataclass(frozen=True)
 class Commitment:
-    """A job's slots.
+    """A schedule that a job is given for good.
 
     Parameters
     ----------
     rounds : tuple of (int, Pieces)
         Rounds in increasing order, and the GPUs held.
     utility, payoff : float
-        Utility, and that less the price paid.
+        Utility, and that less the price of the GPUs.
     """
 
     rounds: tuple[tuple[int, Pieces], ...]
@@ -401,29 +131,38 @@ class CommittedLoad:
     Parameters
     ----------
     capacity, type_of_node : ndarray of int, shape (nodes,)
+
+    Attributes
+    ----------
+    rounds : int
+        Rounds up to the last one that was committed or handed out.
     """
 
     def __init__(self, capacity: NDArray[np.int64], type_of_node: NDArray[np.int64]) -> None:
-        self.capacity, self.type_of_node = capacity, type_of_node
+        self.capacity = capacity
+        self.type_of_node = type_of_node
         self.rounds = 0
-        self._load = np.zeros((_FIRST_ROUNDS, len(capacity)), dtype=np.int64)
-        self._tally = GangCostCache(capacity, type_of_node)
+        self._load = np.zeros((INITIAL_ROUNDS, len(capacity)), dtype=np.int64)
+        self._cache = GangCostCache(capacity, type_of_node)
 
     def load(self, first: int, last: int) -> NDArray[np.int64]:
         """GPUs committed in the rounds first to last - 1, shape (rounds, nodes), to read or to change.
 
-        Change them before the book is asked for costs again.
+        Change them before costs are asked for again.
         """
         self._reserve(last)
-        self._tally.touched(first, last)
+        self._cache.invalidate(first, last)
         return self._load[first:last]
 
-    def costs(self, wanted: GangRequest, prices: ExponentialPrices) -> NDArray[np.float64]:
-        """Cost of the cheapest gang in the rounds from 0 to the first that is not sold, all empty then."""
-        return self._tally.costs(wanted, prices, self._load[: self.rounds])
+    def costs(self, request: GangRequest, prices: ExponentialPrices) -> NDArray[np.float64]:
+        """Cost of the cheapest gang in each round, shape (rounds + 1,).
 
-    def cheapest(
-        self, wanted: GangRequest, prices: ExponentialPrices, rounds: NDArray[np.int64]
+        The last is that of an empty round, as all later ones are.
+        """
+        return self._cache.costs(request, prices, self._load[: self.rounds])
+
+    def cheapest_gangs(
+        self, request: GangRequest, prices: ExponentialPrices, rounds: NDArray[np.int64]
     ) -> list[Pieces]:
         """The cheapest gangs in some rounds in which one fits, cheapest GPUs first.
 
@@ -431,10 +170,10 @@ class CommittedLoad:
         """
         self._reserve(int(rounds.max(initial=-1)) + 1)
         load = self._load[rounds]
-        other = np.ones(len(rounds), dtype=np.bool_)
-        other[1:] = (load[1:] != load[:-1]).any(axis=1)
-        pieces = self._tally.cheapest(wanted, prices, load[other])
-        return [pieces[row] for row in (other.cumsum() - 1).tolist()]
+        differs = np.ones(len(rounds), dtype=np.bool_)
+        differs[1:] = (load[1:] != load[:-1]).any(axis=1)
+        pieces = self._cache.cheapest_gangs(request, prices, load[differs])
+        return [pieces[row] for row in (differs.cumsum() - 1).tolist()]
 
     def add(self, commitment: Commitment) -> None:
         """Take the GPUs of a commitment; O(its rounds)."""
@@ -445,19 +184,344 @@ class CommittedLoad:
         self._reserve(int(rounds.max(initial=-1)) + 1)
         before = self._load[rounds, nodes]
         self._load[rounds, nodes] = before + gpus
-        self._tally.sold(rounds, nodes, before, gpus)
+        self._cache.add_load(rounds, nodes, before, gpus)
 
     def _reserve(self, rounds: int) -> None:
         self.rounds = max(self.rounds, rounds)
         if rounds > len(self._load):
-            more = np.zeros((max(rounds, 2 * len(self._load)), len(self.capacity)), dtype=np.int64)
-            more[: len(self._load)] = self._load
-            self._load = more
+            grown = np.zeros((max(rounds, 2 * len(self._load)), len(self.capacity)), dtype=np.int64)
+            grown[: len(self._load)] = self._load
+            self._load = grown
+
+
+# Costs of rounds
+
+RoundsByLevel = dict[int, list[int]]
+"""Rounds by position of their level."""
+
+
+class RoundCosts:
+    """Costs of the cheapest gangs of one job by round and level.
+
+    Parameters
+    ----------
+    job : CommittableJob
+    committed : CommittedLoad
+    prices : ExponentialPrices
+    fits : bool
+        Whether gangs must fit beside the commitments; otherwise these count for the prices only.
+
+    Attributes
+    ----------
+    levels : list of int
+        A GPU type for each speed, fastest first: the slowest that a gang has.
+    needed : list of int
+        Rounds that the job takes at each level.
+    least : float
+        What any schedule costs at least: the rounds it needs on the fastest type, all empty.
+    end : int
+        A schedule that ends in this round or later is no better than one that ends before: its
+        utility is at most what it costs, or it waits for rounds that are no emptier.
+    table : ndarray, shape (rounds, levels)
+        Costs from the job's first round to the end, infinite where no gang fits.
+    """
+
+    def __init__(
+        self,
+        job: CommittableJob,
+        committed: CommittedLoad,
+        prices: ExponentialPrices,
+        fits: bool,
+    ) -> None:
+        self.job = job
+        self.committed = committed
+        self.prices = prices
+        self.fits = fits
+        self.levels = job.levels()
+        self.needed = [-(-job.work // job.units[level]) for level in self.levels]
+        # A little less, so that rounding can never make a cost smaller than the least.
+        self.least = self.needed[0] * job.gpus * float(prices.lowest.min()) * (1.0 - 1e-9)
+        empty = max(committed.rounds, job.first_round) + self.needed[-1]
+        self.end = self.worth_until(0.0, min(empty, job.last_round + 1))
+        self.table = self._table()
+
+    def worth_until(self, payoff: float, end: int) -> int:
+        """First round before ``end`` in which no schedule is worth more than a payoff, or that end.
+
+        O(log rounds): utilities do not increase.
+        """
+        value, least = self.job.value, self.least
+        rounds = range(self.job.first_round, end)
+        # The first of the rounds where it is true that the utility is too low.
+        worthwhile = bisect_left(rounds, True, key=lambda number: value(number) - least <= payoff)
+        return self.job.first_round + worthwhile
+
+    def gangs(self, rounds_by_level: RoundsByLevel) -> dict[int, Pieces]:
+        """The cheapest gangs themselves, by round."""
+        gangs: dict[int, Pieces] = {}
+        for position, numbers in rounds_by_level.items():
+            rounds = sorted(numbers)
+            pieces = self.committed.cheapest_gangs(
+                self._request(position), self.prices, np.array(rounds)
+            )
+            gangs.update(zip(rounds, pieces, strict=True))
+        return gangs
+
+    def _request(self, position: int) -> GangRequest:
+        """Gangs of a level: on all types that are no slower."""
+        units = self.job.units
+        slowest = units[self.levels[position]]
+        return GangRequest(self.job.gpus, tuple(each >= slowest for each in units), self.fits)
+
+    def _table(self) -> NDArray[np.float64]:
+        first = self.job.first_round
+        table = np.empty((max(self.end - first, 0), len(self.levels)))
+        for position in range(len(self.levels)):
+            by_round = self.committed.costs(self._request(position), self.prices)
+            known = by_round[first : self.end]
+            table[: len(known), position] = known
+            table[len(known) :, position] = by_round[-1]
+        return table
+
+
+class ScheduleCandidate(NamedTuple):
+    """Payoff and utility of a schedule, and its rounds by level; 0, 0 and none where nothing pays."""
+
+    payoff: float
+    utility: float
+    rounds: RoundsByLevel
+
+
+# Exact search by labels
+
+_Label = tuple[int, float, int, object]
+"""Work done, negated; cost; round and level as one number, -1 for none; the label before that.
+
+A plain tuple, since labels are made and sorted by the hundred thousand. In sorted order work falls.
+"""
+
+_WORK = itemgetter(0)
+
+_Best = tuple[float, float, _Label]
+"""Payoff, utility and last label of the best schedule so far."""
+
+_FIRST_BATCH = 32
+"""Rounds that are looked through together at first; twice as many each time."""
+
+
+def search_by_labels(round_costs: RoundCosts, limit: int) -> ScheduleCandidate | None:
+    """Best of all schedules; None where there are more labels than the limit.
+
+    Let a round leave the labels as they were. Then any later round that costs at least as much at
+    every level does so too, whatever was taken in between: what the labels become does not depend on
+    the order of rounds, and the utility only falls. The rounds that are worked through are thus as
+    many as change a label, and one more for each cost.
+    """
+    job = round_costs.job
+    labels: list[_Label] = [(0, 0.0, -1, None)]
+    best: _Best = (0.0, 0.0, labels[0])
+    units = [job.units[level] for level in round_costs.levels]
+    useful = _UsefulRounds(round_costs.table)
+    for offset, costs in useful:
+        utility = job.value(job.first_round + offset)
+        if utility - round_costs.least <= best[0]:
+            break
+        extended, best = _extend(labels, costs, offset, units, job.work, utility, best)
+        kept = _pareto(extended)
+        if len(kept) > limit:
+            return None
+        if len(kept) == len(labels) and all(map(is_, kept, labels)):
+            useful.skip_from(costs)
+        labels = kept
+    payoff, utility, last = best
+    return ScheduleCandidate(payoff, utility, _rounds_of(last, job.first_round, len(units)))
+
+
+def _extend(
+    labels: list[_Label],
+    costs: list[float],
+    offset: int,
+    units: list[int],
+    work: int,
+    utility: float,
+    best: _Best,
+) -> tuple[list[_Label], _Best]:
+    """Labels and those that a round's gangs make of them, and the best that is complete by now."""
+    extended = list(labels)
+    dominated = len(labels)
+    for level, cost in enumerate(costs):
+        if cost == np.inf:
+            continue
+        round_and_level, done = offset * len(units) + level, units[level]
+        # Labels are in order of falling work and cost: those that complete come first, and the last
+        # of them is the cheapest.
+        complete = bisect_right(labels, done - work, key=_WORK)
+        if complete:
+            total = labels[complete - 1][1] + cost
+            if total < utility - best[0]:
+                label = (0, total, round_and_level, labels[complete - 1])
+                best = (utility - total, utility, label)
+        # A label that costs more can only become a schedule that is worse than the best.
+        most = utility - best[0]
+        # At the cost of the level before, which is faster, less work is dominated.
+        until = dominated if level and cost == costs[level - 1] else len(labels)
+        extended += [
+            (label[0] - done, total, round_and_level, label)
+            for label in labels[complete:until]
+            if (total := label[1] + cost) < most
+        ]
+        dominated = complete
+    return extended, best
+
+
+def _pareto(labels: list[_Label]) -> list[_Label]:
+    """Labels that no other beats in work and cost; of equal ones the first."""
+    labels.sort()
+    kept = []
+    least = np.inf
+    for label in labels:
+        if label[1] < least:
+            least = label[1]
+            kept.append(label)
+    return kept
+
+
+def _rounds_of(last: _Label, first_round: int, levels: int) -> RoundsByLevel:
+    """Rounds and levels that lead to a label."""
+    rounds: RoundsByLevel = {}
+    label: object = last
+    while isinstance(label, tuple):
+        _, _, round_and_level, label = label
+        if round_and_level >= 0:
+            offset, level = divmod(round_and_level, levels)
+            rounds.setdefault(level, []).append(first_round + offset)
+    return rounds
+
+
+class _UsefulRounds:
+    """Rounds that may change a label, in order; iterate over their offsets and costs by level.
+
+    Parameters
+    ----------
+    table : ndarray, shape (rounds, levels)
+        Costs.
+    """
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        self._table = table
+        # Costs at or above which a round is of no use; one in which no gang fits never is.
+        self._useless = [np.full(table.shape[1], np.inf)]
+        # Those that were added since rounds were last filtered by them.
+        self._added: list[NDArray[np.float64]] = []
+
+    def skip_from(self, costs: list[float]) -> None:
+        """Pass over rounds that cost at least this at every level from now on."""
+        row = np.array(costs)
+        self._useless = [each for each in self._useless if not (each >= row).all()]
+        self._useless.append(row)
+        self._added.append(row)
+
+    def __iter__(self) -> Iterator[tuple[int, list[float]]]:
+        begin, size = 0, _FIRST_BATCH
+        while begin < len(self._table):
+            self._added.clear()
+            end = min(begin + size, len(self._table))
+            yield from self._among(_below(self._table, np.arange(begin, end), self._useless))
+            begin, size = end, 2 * size
+
+    def _among(self, offsets: NDArray[np.int64]) -> Iterator[tuple[int, list[float]]]:
+        """The rounds among some, which are filtered again each time that a cost has been added."""
+        while len(offsets):
+            visited = 0
+            for offset in offsets.tolist():
+                visited += 1
+                yield offset, self._table[offset].tolist()
+                if self._added:
+                    break
+            offsets = _below(self._table, offsets[visited:], self._added)
+            self._added.clear()
+
+
+def _below(
+    table: NDArray[np.float64], offsets: NDArray[np.int64], limits: list[NDArray[np.float64]]
+) -> NDArray[np.int64]:
+    """Offsets of rounds that are below each of some limits at some level."""
+    for limit in limits:
+        offsets = offsets[(table[offsets] < limit).any(axis=1)]
+    return offsets
+
+
+# Search at one level
+
+
+def search_by_level(round_costs: RoundCosts) -> ScheduleCandidate:
+    """Best schedule that runs at the same level throughout.
+
+    Up to each round the cheapest ones so far are the best. A round that costs no less than the dearest
+    of them changes nothing; those that cost less replace the rounds of the dearest cost one by one, so
+    that all of these are evaluated in one go.
+    """
+    job = round_costs.job
+    payoff, utility = 0.0, 0.0
+    rounds: RoundsByLevel = {}
+    for level, needed in enumerate(round_costs.needed):
+        end = round_costs.worth_until(payoff, round_costs.end)
+        costs = round_costs.table[: end - job.first_round, level]
+        offsets = np.flatnonzero(costs < np.inf)
+        last = -1
+        for changes, totals in _cheapest_prefixes(costs[offsets], needed):
+            utilities = job.utilities(job.first_round + offsets[changes])
+            payoffs = utilities - totals
+            best = int(payoffs.argmax())
+            if payoffs[best] > payoff:
+                payoff, utility = float(payoffs[best]), float(utilities[best])
+                last = int(offsets[changes[best]])
+        if last >= 0:
+            cheapest = _cheapest_offsets(costs[: last + 1], needed)
+            rounds = {level: (job.first_round + cheapest).tolist()}
+    return ScheduleCandidate(payoff, utility, rounds)
+
+
+def _cheapest_prefixes(
+    costs: NDArray[np.float64], needed: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Ends at which the cheapest rounds so far change, and what these cost together.
+
+    One batch for each cost that is the dearest of the cheapest for a while.
+    """
+    if len(costs) < needed:
+        return
+    cheapest = np.sort(costs[:needed])
+    total = float(cheapest.sum())
+    yield np.array([needed - 1]), np.array([total])
+    later = needed + np.flatnonzero(costs[needed:] < cheapest[-1])
+    while len(later):
+        dearest = cheapest[-1]
+        below = int(np.searchsorted(cheapest, dearest))
+        # As many rounds as have the dearest cost are replaced, in order.
+        entering, later = later[: needed - below], later[needed - below :]
+        totals = total + np.cumsum(costs[entering] - dearest)
+        yield entering, totals
+        total = float(totals[-1])
+        remaining = cheapest[below + len(entering) :]
+        cheapest = np.sort(np.concatenate([cheapest[:below], costs[entering], remaining]))
+        later = later[costs[later] < cheapest[-1]]
+
+
+def _cheapest_offsets(costs: NDArray[np.float64], needed: int) -> NDArray[np.int64]:
+    """Offsets of the cheapest rounds, later ones first where costs are equal."""
+    dearest = np.partition(costs, needed - 1)[needed - 1]
+    below = np.flatnonzero(costs < dearest)
+    equal = np.flatnonzero(costs == dearest)
+    return np.concatenate([below, equal[len(equal) - (needed - len(below)) :]])
+
+
+# Commitments
 
 
 def best_schedule(
-    task: CommittableJob,
-    book: CommittedLoad,
+    job: CommittableJob,
+    committed: CommittedLoad,
     prices: ExponentialPrices,
     *,
     labels: int = 10_000,
@@ -469,57 +533,56 @@ def best_schedule(
 
     Exact by Pareto labels (work done, cost) over the rounds as long as there are at most
     ``labels`` of them; beyond that, and for ``labels`` 0, the best among schedules that keep to one
-    level. It stops at the round whose utility cannot beat what was found any more.
+    level. It stops at the round whose utility cannot beat the best payoff so far any more.
     """
-    return best_of([task], book, prices, labels=labels, fits=fits)
+    return best_of([job], committed, prices, labels=labels, fits=fits)
 
 
 def best_of(
-    choices: Sequence[CommittableJob],
-    book: CommittedLoad,
+    variants: Sequence[CommittableJob],
+    committed: CommittedLoad,
     prices: ExponentialPrices,
     *,
     labels: int = 10_000,
     fits: bool = True,
 ) -> Commitment | None:
-    """Best schedule of any of some tasks, of which only one is to be done; see :func:`best_schedule`."""
-    menus = [RoundCosts(task, book, prices, fits) for task in choices]
-    found = [_search(menu, labels) for menu in menus]
-    place = max(range(len(found)), key=lambda each: found[each][0], default=-1)
-    if place < 0 or found[place][0] <= 0:
+    """Best schedule of any of some variants of one job; see :func:`best_schedule`."""
+    costs = [RoundCosts(job, committed, prices, fits) for job in variants]
+    candidates = [_search(each, labels) for each in costs]
+    best = max(range(len(variants)), key=lambda each: candidates[each].payoff, default=-1)
+    if best < 0 or candidates[best].payoff <= 0:
         return None
-    payoff, utility, chosen = found[place]
-    gangs = menus[place].gangs(chosen)
+    gangs = costs[best].gangs(candidates[best].rounds)
     rounds = tuple((number, gangs[number]) for number in sorted(gangs))
-    return Commitment(rounds, utility, payoff)
+    return Commitment(rounds, candidates[best].utility, candidates[best].payoff)
 
 
-def _search(menu: RoundCosts, labels: int) -> ScheduleCandidate:
-    found = by_labels(menu.task, menu, labels) if labels else None
-    return by_level(menu.task, menu) if found is None else found
+def _search(round_costs: RoundCosts, labels: int) -> ScheduleCandidate:
+    exact = search_by_labels(round_costs, labels) if labels else None
+    return search_by_level(round_costs) if exact is None else exact
 
 
 def commit(
-    tasks: Sequence[CommittableJob],
-    book: CommittedLoad,
+    jobs: Sequence[CommittableJob],
+    committed: CommittedLoad,
     prices: ExponentialPrices,
     *,
     labels: int = 10_000,
 ) -> list[Commitment | None]:
-    """Take the tasks in order; the commitments, None where a task is refused."""
-    made: list[Commitment | None] = []
-    for task in tasks:
-        commitment = best_schedule(task, book, prices, labels=labels)
+    """Take the jobs in order; their commitments, None where a job is refused."""
+    commitments: list[Commitment | None] = []
+    for job in jobs:
+        commitment = best_schedule(job, committed, prices, labels=labels)
         if commitment is not None:
-            book.add(commitment)
-        made.append(commitment)
-    return made
+            committed.add(commitment)
+        commitments.append(commitment)
+    return commitments
 
 
-def tasks_of(instance: Instance, utility: UtilityTable) -> list[CommittableJob]:
-    """Tasks of an instance's jobs in order of arrival, with the table's rounds as the horizon."""
+def committable_jobs(instance: Instance, utility: UtilityTable) -> list[CommittableJob]:
+    """Jobs of an instance in order of arrival, with the table's rounds as the horizon."""
 
-    def task(job: int) -> CommittableJob:
+    def committable(job: int) -> CommittableJob:
         values = utility.values[job].tolist()
         return CommittableJob.of(
             int(instance.workload.gpus[job]),
@@ -530,4 +593,4 @@ def tasks_of(instance: Instance, utility: UtilityTable) -> list[CommittableJob]:
             utility.rounds - 1,
         )
 
-    return [task(job) for job in range(len(instance.workload))]
+    return [committable(job) for job in range(len(instance.workload))]

@@ -1,9 +1,9 @@
-r"""Commit-once Hadar and OASiS: schedules over future rounds, bought at arrival and kept.
+r"""Commit-once Hadar and OASiS: schedules over future rounds that are given at arrival and kept.
 
-Source: Sultana et al., Hadar, IPDPS'24, and Bao, Peng, Wu, Li, INFOCOM'18 (both recalled). On arrival a job is
-given the schedule of largest payoff over the rounds to come, see solvers.hadar.commit_schedule, and its
-slots are never taken away. A job refused by the prices earns nothing in the theorem; here it has to
-run all the same, in rounds and on GPUs that nobody has bought, and gives way where they are.
+Source: Sultana et al., Hadar, IPDPS'24, and Bao, Peng, Wu, Li, INFOCOM'18 (both recalled). A job gets
+on arrival the schedule of largest payoff over the rounds to come (:mod:`.commit_schedule`), and these
+GPUs are never taken away. A job that the prices refuse earns nothing in the theorem; here it has
+to run all the same (derived), in rounds and on GPUs that are not committed, and gives way where they are.
 
 Guarantee: HADAR-2a (proofs.hadar.competitive) for total utility against offline schedules of whole
 rounds, where u_min and u_max hold for all jobs, ``largest_gang`` is that of all jobs and there are no
@@ -11,9 +11,10 @@ overheads; a job refused counts nothing there; its factor 2 alpha is vast for wi
 estimated from the jobs seen so far, none but that of the run's own duals. Every round of a schedule is
 taken to lose a start, a restart and a migration, so that it suffices whatever is charged. Knows:
 processing times. Preempts.
-Cost: an arrival O(rounds sold) comparisons, O(rounds changed x kinds of node x loads) and
-O(rounds bought x nodes), and a search (solvers.hadar.commit_schedule); a burst of n jobs grows as n^1.0 to n^1.3
-(measured, benchmarks/hadar_decisions.py). A round O(jobs that run and wait + nodes).
+
+Complexity: an arrival O(rounds committed) comparisons, O(rounds changed x kinds of node x loads) and
+O(rounds of its schedule x nodes), and a search (:mod:`.commit_schedule`); a burst of n jobs grows as
+n^1.0 to n^1.3 (measured, benchmarks/hadar_decisions.py). A round O(jobs that run and wait + nodes).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _HORIZON = 100_000
 
 @dataclass(frozen=True)
 class HadarCommitted:
-    """Schedules bought at arrival and kept.
+    """Schedules that are given at arrival and kept.
 
     Parameters
     ----------
@@ -110,21 +111,21 @@ class HadarCommitted:
         return replace(self, log=log)
 
     def decide(self, state: State) -> Decision:
-        """Sell slots to those who came; at the beginning of a round execute what was sold."""
+        """Commit the jobs that arrived; at the beginning of a round run what is committed to it."""
         ledger: _Ledger | None = state.memory.get(self.name)
         if ledger is None:
             ledger = state.memory[self.name] = _Ledger(self, state)
         if not self.aligned and idle_before(state):
             ledger.begin(state.now_s)
         for job in state.finished:
-            ledger.slots.pop(job, None)
+            ledger.schedules.pop(job, None)
         if state.arrived:
-            ledger.sell(state)
+            ledger.commit(state)
         decision = state.decision()
         number = round_at(state.now_s, ledger.origin_s, self.round_s)
         begins_s = ledger.origin_s + number * self.round_s
         if begins_s == state.now_s:
-            ledger.execute(state, decision, number)
+            ledger.run_round(state, decision, number)
             begins_s += self.round_s
         if state.waiting or state.running:
             decision.wake_at(begins_s)
@@ -132,7 +133,15 @@ class HadarCommitted:
 
 
 class _Ledger:
-    """Ledger of the schedules sold to jobs."""
+    """Schedules that jobs were given, and the load of these.
+
+    Attributes
+    ----------
+    productive_s : float
+        Work that every round of a schedule surely has time for, whatever is charged [s].
+    schedules : dict of int to dict
+        By job: its GPUs by round.
+    """
 
     def __init__(self, policy: HadarCommitted, state: State) -> None:
         self.policy = policy
@@ -149,25 +158,25 @@ class _Ledger:
             )
 
     def begin(self, origin_s: float) -> None:
-        """Count rounds from here; nothing has been sold."""
+        """Count rounds from here; nothing is committed."""
         self.origin_s = origin_s
-        self.book = CommittedLoad(self.hardware.capacity, self.hardware.pool)
-        self.slots: dict[int, dict[int, Pieces]] = {}
-        # Jobs by rounds that they have bought, in order of sale, and by the last of these.
-        self._due: defaultdict[int, list[int]] = defaultdict(list)
-        self._ends: defaultdict[int, list[int]] = defaultdict(list)
+        self.committed = CommittedLoad(self.hardware.capacity, self.hardware.pool)
+        self.schedules: dict[int, dict[int, Pieces]] = {}
+        # Jobs by the rounds of their schedules, in order of commitment, and by the last of these.
+        self._jobs_in: defaultdict[int, list[int]] = defaultdict(list)
+        self._jobs_until: defaultdict[int, list[int]] = defaultdict(list)
         self._forgotten = 0
 
-    def sell(self, state: State) -> None:
-        """Offer schedules to the jobs that arrived, in order of arrival."""
+    def commit(self, state: State) -> None:
+        """Commit the jobs that arrived, in order of arrival, where a schedule pays."""
         jobs = sorted(state.arrived)
         live = state.columns(jobs)
         rate = live.throughput
         scale = SCALES[self.policy.utility](live)
         with np.errstate(divide="ignore"):
-            slower = np.where(rate > 0, rate.max(axis=1, keepdims=True) / rate, np.inf)
+            slowdown = np.where(rate > 0, rate.max(axis=1, keepdims=True) / rate, np.inf)
         # A tick more covers what rounding to the grid adds to a run time.
-        alone_s = live.remaining_s[:, None] * slower + 2.0**-20
+        alone_s = live.remaining_s[:, None] * slowdown + 2.0**-20
         first = round_at(state.now_s, self.origin_s, self.policy.round_s)
         for row, job in enumerate(jobs):
             bounds = self._bounds(
@@ -175,15 +184,16 @@ class _Ledger:
             )
             arrival_s = float(live.arrival_s[row]) - self.origin_s
             value = _Value(float(scale[row]), arrival_s, self.policy.round_s)
-            commitment = self._best(state.gang[job], first, alone_s[row], value, bounds)
+            commitment = self._best_schedule(state.gang[job], first, alone_s[row], value, bounds)
             if commitment is not None:
-                self.book.add(commitment)
-                self.slots[job] = slots = dict(commitment.rounds)
-                for number in slots:
-                    self._due[number].append(job)
-                self._ends[max(slots)].append(job)
+                self.committed.add(commitment)
+                schedule = dict(commitment.rounds)
+                self.schedules[job] = schedule
+                for number in schedule:
+                    self._jobs_in[number].append(job)
+                self._jobs_until[max(schedule)].append(job)
 
-    def _best(
+    def _best_schedule(
         self,
         gpus: int,
         first: int,
@@ -193,17 +203,18 @@ class _Ledger:
     ) -> Commitment | None:
         """Best schedule; without mixing, the best over those of one type each."""
         prices = ExponentialPrices.of(bounds, self.hardware.pool, self._full_at())
-        choices = [alone_s]
+        times_s = [alone_s]
         if not self.policy.mixed:
             one = np.eye(len(alone_s), dtype=bool)
-            choices = [np.where(row, alone_s, np.inf) for row in one if np.isfinite(alone_s[row])]
+            times_s = [np.where(row, alone_s, np.inf) for row in one if np.isfinite(alone_s[row])]
         length, last = self.productive_s, first + _HORIZON
-        tasks = [
-            CommittableJob.of(gpus, first, each.tolist(), length, value, last) for each in choices
+        variants = [
+            CommittableJob.of(gpus, first, each.tolist(), length, value, last) for each in times_s
         ]
-        return best_of(tasks, self.book, prices, labels=self.policy.labels)
+        return best_of(variants, self.committed, prices, labels=self.policy.labels)
 
     def _full_at(self) -> NDArray[np.int64]:
+        """Load from which on a node's price is the highest."""
         gang = self.policy.largest_gang
         return reserved_full_at(self.hardware.capacity, gang) if gang else self.hardware.capacity
 
@@ -216,11 +227,11 @@ class _Ledger:
         first: int,
         total: int,
     ) -> UtilityBounds:
-        """Those given, or of the jobs up to this one."""
+        """Bounds that are given, or those of the jobs up to this one."""
         policy = self.policy
         if policy.u_max:
-            every = np.ones(len(alone_s))
-            return UtilityBounds(policy.u_min * every, policy.u_max * every, known=True)
+            ones = np.ones(len(alone_s))
+            return UtilityBounds(policy.u_min * ones, policy.u_max * ones, known=True)
         usable = np.isfinite(alone_s)
         rounds = np.ceil(alone_s / self.productive_s)
         value = _Value(scale, float(live.arrival_s[row]) - self.origin_s, policy.round_s)
@@ -235,18 +246,21 @@ class _Ledger:
         self.bounds = own if self.bounds is None else self.bounds.widened(own)
         return self.bounds
 
-    def execute(self, state: State, decision: Decision, number: int) -> None:
-        """Give the round's GPUs to those who bought them, what is left to those who did not."""
-        sold = self._due.pop(number, [])
-        slots = self.slots  # on real hosts a job may come back, and buy again
-        due = {job: slots[job][number] for job in sold if number in slots.get(job, ())}
+    def run_round(self, state: State, decision: Decision, number: int) -> None:
+        """Give a round's GPUs to the jobs it is committed to, what is left to those refused."""
+        # On real hosts a job may come back and be committed anew: the schedule that it has now counts.
+        due = {
+            job: self.schedules[job][number]
+            for job in self._jobs_in.pop(number, [])
+            if number in self.schedules.get(job, ())
+        }
         free = self.hardware.capacity.copy()
         for pieces in due.values():
             for node, gpus in pieces:
                 free[node] -= gpus
         stays = {job for job, pieces in state.running.items() if due.get(job) == pieces}
         for job, pieces in state.running.items():
-            if job in due or job in self.slots:
+            if job in due or job in self.schedules:
                 continue
             if all(free[node] >= gpus for node, gpus in pieces):
                 stays.add(job)
@@ -260,30 +274,31 @@ class _Ledger:
         for job in [*state.waiting, *decision.stops]:
             if not decision.free_gpus:
                 break
-            if job not in self.slots:
+            if job not in self.schedules:
                 decision.start(job)
         self._forget(number)
         self._record(state, number)
 
     def _forget(self, number: int) -> None:
-        """Drop what is past; who has no slots left and has not finished is served like a refused job."""
+        """Drop what is past; a job that outlives its schedule is served like one refused."""
         for past in range(self._forgotten, number):
-            self._due.pop(past, None)
-            for job in self._ends.pop(past, []):
-                self.slots.pop(job, None)
+            self._jobs_in.pop(past, None)
+            for job in self._jobs_until.pop(past, []):
+                self.schedules.pop(job, None)
         self._forgotten = max(self._forgotten, number)
 
     def _record(self, state: State, number: int) -> None:
+        """Leave the prices of a round in the log, once there are bounds."""
         log = self.policy.log
         if log is None or (self.bounds is None and not self.policy.u_max):
             return
-        every = np.ones(int(self.hardware.pool.max()) + 1)
+        ones = np.ones(int(self.hardware.pool.max()) + 1)
         bounds = self.bounds or UtilityBounds(
-            self.policy.u_min * every, self.policy.u_max * every, known=True
+            self.policy.u_min * ones, self.policy.u_max * ones, known=True
         )
         prices = ExponentialPrices.of(bounds, self.hardware.pool, self._full_at())
         log.time_s.append(state.now_s)
-        log.prices.append(prices.at(self.book.load(number, number + 1)[0]))
+        log.prices.append(prices.at(self.committed.load(number, number + 1)[0]))
         log.known = bounds.known
 
 
@@ -299,7 +314,7 @@ class _Value:
         return self.scale / ((number + 1) * self.round_s - self.arrival_s)
 
     def at(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Of many rounds."""
+        """Utilities if complete at the end of some rounds."""
         return np.asarray(self.scale / ((rounds + 1) * self.round_s - self.arrival_s))
 
 

@@ -1,22 +1,21 @@
-r"""HadarE: which job gets which nodes in a round.
+r"""HadarE: which job gets which nodes in a round, and how its copies share its steps.
 
 Source: Sultana et al., HadarE (arXiv 2503.10918). Forking a job into up to k copies, one a node,
-and splitting its steps by throughput are recalled; everything precise here is derived by us.
+and splitting its steps by throughput (the paper's job tracker) are recalled; everything precise here is
+derived by us.
 
-Order of jobs. An :class:`CopyOrder` scores every (job, node class); the best pair is served first. The
-default is Hadar's payoff per unit of price: with value :math:`v_j` at completion f and remaining
-time :math:`\rho_{jc}` of a copy alone on a node of class c,
+*Order of jobs.* A :class:`CopyOrder` scores every (job, node class); the best pair is served first. The
+default, :class:`Payoff`, is Hadar's payoff per unit of price.
 
-.. math:: \frac{v_j(t + \rho_{jc})}{\rho_{jc}\, k_c}, \qquad
-          k_c = U_{\min} (U_{\max} / U_{\min})^{\ell_c},
+*Nodes* (:func:`assign`). A served job takes nodes of the classes it scores best until they suffice to
+finish it in this round or it has k copies; nodes that are left over then go to served jobs, in the same
+order, as further copies. No node is left idle that some job with fewer than k copies can run on.
 
-where :math:`\ell_c` is the share of the class taken so far in this round and U the range of
-:math:`v / \rho` over the jobs that are there (estimated online, the exponential price recalled).
+*Steps* (:func:`split_steps`). Copies of a job that goes on after the round do all whole steps that fit;
+in the last round of a job its copies end together. In exact arithmetic.
 
-Nodes. A served job takes nodes of the classes it scores best until they suffice to finish it in this
-round or it has k copies; nodes that are left over then go to served jobs, in the same order, as
-further copies. No node is left idle that some job with fewer than k copies can run on.
-O(s J C + n log n) a round for J jobs, C classes, n nodes and s jobs served.
+Complexity: O(s J C + n log n) a round for J jobs, C classes, n nodes and s jobs served; steps O(c log c)
+for c copies of a job.
 """
 
 from __future__ import annotations
@@ -32,6 +31,8 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
 from shadowprice.instances.utility import Utility
+
+# Order of jobs
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,17 @@ def value_of(utility: Utility) -> Value:
 
 @dataclass(frozen=True)
 class Payoff:
-    """Value per remaining time over price, Hadar's order for copies (formula in the module)."""
+    r"""Value per remaining time over price, Hadar's order for copies.
+
+    With value :math:`v_j` at completion f and remaining time :math:`\rho_{jc}` of a copy alone on a node
+    of class c the score is
+
+    .. math:: \frac{v_j(t + \rho_{jc})}{\rho_{jc}\, k_c}, \qquad
+              k_c = U_{\min} (U_{\max} / U_{\min})^{\ell_c},
+
+    where :math:`\ell_c` is the share of the class taken so far in this round and U the range of
+    :math:`v / \rho` over the jobs that are there (estimated online, the exponential price recalled).
+    """
 
     value: Value = isolated_over_duration
 
@@ -118,16 +129,17 @@ class Payoff:
         able = np.isfinite(needed)
         needed = np.where(able, needed, 1.0)
         density = np.where(able, self.value(view, view.now_s + needed) / needed, 0.0)
-        bad = ~((density >= 0) & np.isfinite(density)).all(axis=1)
-        if bad.any():
+        invalid = ~((density >= 0) & np.isfinite(density)).all(axis=1)
+        if invalid.any():
             raise PolicyError(
-                f"hadare: the value of job {view.jobs[bad][0]} at {view.now_s} s is negative or not "
+                f"hadare: the value of job {view.jobs[invalid][0]} at {view.now_s} s is negative or not "
                 "finite"
             )
-        worth = density[density > 0]
-        if not len(worth):
+        positive = density[density > 0]
+        if not len(positive):
             return density
-        price = worth.min() * (worth.max() / worth.min()) ** view.load
+        lowest, highest = positive.min(), positive.max()
+        price = lowest * (highest / lowest) ** view.load
         scores: NDArray[np.float64] = density / price
         return scores
 
@@ -147,11 +159,22 @@ class ByArrival:
 
     def __call__(self, view: ForkView) -> NDArray[np.float64]:
         """O(jobs x classes)."""
-        place = np.arange(len(view.jobs), dtype=np.float64)[:, None]
+        position = np.arange(len(view.jobs), dtype=np.float64)[:, None]
         fastest = np.maximum(view.rates.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         # Below 1, so that speed decides between classes only.
-        scores: NDArray[np.float64] = 0.5 * view.rates / fastest - place
+        scores: NDArray[np.float64] = 0.5 * view.rates / fastest - position
         return scores
+
+
+ORDERS: Mapping[str, Callable[[], CopyOrder]] = {
+    "payoff": Payoff,
+    "shortest": ShortestFirst,
+    "first-come": ByArrival,
+}
+"""Orders by name: Hadar's payoff over price, least remaining time, arrival."""
+
+
+# Nodes
 
 
 @dataclass(frozen=True)
@@ -186,7 +209,7 @@ def assign(
     class_of_node : ndarray of int, shape (nodes,)
         Class of each node.
     prefer : callable
-        Nodes from the most to the least wanted for a job, by position, among equal classes.
+        Nodes from the most to the least preferred for a job, by position, among equal classes.
     room : callable
         See :data:`Room`.
     max_copies : callable
@@ -199,16 +222,16 @@ def assign(
     """
     free = set(range(len(class_of_node)))
     grants: list[NodeGrant] = []
-    wishes: list[list[int]] = []
-    for position, wished in _served(view, order, class_of_node, prefer, free):
-        nodes = [node for node in wished if node in free][: max_copies(position)]
+    preferences: list[list[int]] = []
+    for position, ranked in _served(view, order, class_of_node, prefer, free):
+        nodes = [node for node in ranked if node in free][: max_copies(position)]
         nodes = _enough(int(view.remaining_steps[position]), nodes, position, room)
         free -= set(nodes)
         grants.append(NodeGrant(position, nodes, len(nodes)))
-        wishes.append(wished)
-    for grant, wished in zip(grants, wishes, strict=True):
-        room_left = max_copies(grant.position) - len(grant.nodes)
-        more = [node for node in wished if node in free][:room_left]
+        preferences.append(ranked)
+    for grant, ranked in zip(grants, preferences, strict=True):
+        copies_left = max_copies(grant.position) - len(grant.nodes)
+        more = [node for node in ranked if node in free][:copies_left]
         grant.nodes.extend(more)
         free -= set(more)
     return grants
@@ -221,40 +244,41 @@ def _served(
     prefer: Callable[[int], Sequence[int]],
     free: set[int],
 ) -> Iterator[tuple[int, list[int]]]:
-    """Jobs and the nodes they wish for, best first, while some job can use a free node.
+    """Jobs and the nodes they can run on, best first, while some job can use a free node.
 
-    Whoever asks takes nodes out of ``free`` before asking for the next job.
+    The caller takes nodes out of ``free`` before it asks for the next job.
     """
-    kinds = class_of_node.tolist()
+    classes = class_of_node.tolist()
     size = np.bincount(class_of_node, minlength=view.rates.shape[1])
     able = view.rates > 0
     while free:
         left = np.bincount(class_of_node[list(free)], minlength=len(size))
-        open_ = able & (left > 0)
-        if not open_.any():
+        possible = able & (left > 0)
+        if not possible.any():
             return
         scores = _scores(order, view, 1.0 - left / size)
-        position = int(np.argmax(np.where(open_, scores, -np.inf))) // len(size)
-        yield position, _wished(kinds, scores[position], able[position], prefer(position))
+        position = int(np.argmax(np.where(possible, scores, -np.inf))) // len(size)
+        yield position, _ranked(classes, scores[position], able[position], prefer(position))
         able[position] = False
 
 
-def _wished(
-    kinds: list[int],
+def _ranked(
+    classes: list[int],
     scores: NDArray[np.float64],
     able: NDArray[np.bool_],
     preferred: Sequence[int],
 ) -> list[int]:
     """Nodes a job can run on, by the score of their class, then as it prefers."""
     decreasing = np.argsort(-scores, kind="stable").tolist()
-    nodes: dict[int, list[int]] = {kind: [] for kind in decreasing if able[kind]}
+    nodes: dict[int, list[int]] = {each: [] for each in decreasing if able[each]}
     for node in preferred:
-        if kinds[node] in nodes:
-            nodes[kinds[node]].append(node)
+        if classes[node] in nodes:
+            nodes[classes[node]].append(node)
     return [node for same in nodes.values() for node in same]
 
 
 def _scores(order: CopyOrder, view: ForkView, load: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores at a load, checked."""
     scores = np.asarray(order(replace(view, load=load)), dtype=np.float64)
     if scores.shape != view.rates.shape or not np.isfinite(scores[view.rates > 0]).all():
         raise PolicyError(
@@ -271,42 +295,34 @@ def _enough(remaining: int, nodes: list[int], position: int, room: Room) -> list
     """
     if room(position, nodes[0], False) >= remaining:
         return nodes[:1]
-    rooms, done = [room(position, node, True) for node in nodes], 0
-    count = 0
+    rooms = [room(position, node, True) for node in nodes]
+    done, count = 0, 0
     while done < remaining:
         if count == len(nodes):
             return nodes
         done += rooms[count]
         count += 1
+    # From the least preferred on, a node that the others can do without is given up.
     kept = []
-    for node, fit in reversed(list(zip(nodes[:count], rooms[:count], strict=True))):
-        if done - fit >= remaining:
-            done -= fit
+    for node, steps in reversed(list(zip(nodes[:count], rooms[:count], strict=True))):
+        if done - steps >= remaining:
+            done -= steps
         else:
             kept.append(node)
     return kept[::-1]
 
 
-ORDERS: Mapping[str, Callable[[], CopyOrder]] = {
-    "payoff": Payoff,
-    "shortest": ShortestFirst,
-    "first-come": ByArrival,
-}
-"""Which job is served first: Hadar's payoff over price, least remaining time, arrival."""
-
-
-# How the copies of a job share its steps in a round, in exact arithmetic.
-#
-# Source: HadarE's job tracker (arXiv 2503.10918, recalled; precise version derived). A copy whose job
-# goes on after the round does all whole steps that fit it, hence shares in proportion to throughput.
-# In the last round of a job copies end together: with rates :math:`x_c` and time :math:`o_c` owed
-# first, at the level T with :math:`\sum_c x_c (T - o_c)^+ = R`, up to whole steps.
+# Steps
 
 
 def split_steps(
     remaining: int, rates: Sequence[Fraction], owed: Sequence[int], length: int
 ) -> list[int]:
-    """Steps of each copy of a job in a round; exact, O(c log c) for c copies.
+    r"""Steps of each copy of a job in a round; exact, O(c log c) for c copies.
+
+    A copy whose job goes on after the round does all whole steps that fit it, hence shares in proportion
+    to throughput. In the last round of a job copies end together: with rates :math:`x_c` and time
+    :math:`o_c` owed first, at the level T with :math:`\sum_c x_c (T - o_c)^+ = R`, up to whole steps.
 
     Parameters
     ----------
@@ -326,13 +342,14 @@ def split_steps(
         steps, each where it ends earliest: no split has an earlier last end, and no copy ends
         more than one of its own steps before the last.
     """
-    fit = [int(rate * max(length - lost, 0)) for rate, lost in zip(rates, owed, strict=True)]
-    if sum(fit) <= remaining:
-        return fit
+    fitting = [int(rate * max(length - lost, 0)) for rate, lost in zip(rates, owed, strict=True)]
+    if sum(fitting) <= remaining:
+        return fitting
     level = _level(remaining, rates, owed)
     steps = [
         int(rate * max(level - lost, Fraction(0))) for rate, lost in zip(rates, owed, strict=True)
     ]
+    # Steps lost to rounding go one by one to the copy that would end them first.
     ends = [
         (lost + (done + 1) / rate, copy)
         for copy, (rate, lost, done) in enumerate(zip(rates, owed, steps, strict=True))
@@ -347,12 +364,15 @@ def split_steps(
 
 def _level(remaining: int, rates: Sequence[Fraction], owed: Sequence[int]) -> Fraction:
     """Common end of copies if steps could be cut [ticks]: sum of rate x (level - owed)+."""
-    level, speed, idle = Fraction(0), Fraction(0), Fraction(0)
+    level = Fraction(0)
+    # Rates of the copies that have begun, and steps that these lose before they begin.
+    speed, lost_steps = Fraction(0), Fraction(0)
     order = [copy for _, copy in sorted((lost, copy) for copy, lost in enumerate(owed))]
-    for place, copy in enumerate(order):
+    for position, copy in enumerate(order):
         speed += rates[copy]
-        idle += rates[copy] * owed[copy]
-        level = (remaining + idle) / speed
-        if place + 1 < len(order) and level <= owed[order[place + 1]]:
+        lost_steps += rates[copy] * owed[copy]
+        level = (remaining + lost_steps) / speed
+        # The next copy would begin after all steps are done.
+        if position + 1 < len(order) and level <= owed[order[position + 1]]:
             break
     return level

@@ -1,16 +1,23 @@
 r"""Hadar: prices, payoffs and a dual subroutine in every round.
 
-Source: Sultana et al., Hadar, IPDPS'24 (recalled).
+Source: Sultana et al., Hadar, IPDPS'24 (recalled). Algorithm 1 at the beginning of every round:
 
-At the beginning of every round all GPUs are up for grabs: the dual subroutine chooses the jobs and
-gangs of largest total payoff, utility less the price of the GPUs for this round. A gang may
-mix GPU types and then runs at the slowest's speed. Nothing starts within a round, as published; the
-first round after the cluster was empty begins with the first arrival, unless rounds are aligned.
+1. All GPUs are free again; the queue is the unfinished jobs that have arrived (:meth:`Hadar.decide`).
+2. Utilities, their bounds U_max and U_min, and from these the prices of GPUs by the load of their
+   nodes (:class:`_Queue`, :mod:`.prices`).
+3. The dual subroutine with FIND_ALLOC: the jobs and gangs of largest total payoff, utility less the
+   price of the GPUs for this round (:mod:`.round_selection`). A gang may mix GPU types and then runs at
+   the slowest's speed.
+4. Gangs get nodes, and jobs start and stop.
+
+Nothing starts within a round, as published; the first round after the cluster was empty begins with the
+first arrival, unless rounds are aligned (derived).
 
 Guarantee: none. The theorem is about the commit-once form, ``hadar-committed``; the dual prices that
 a run leaves in its log bound the optimum for that very run (proofs.hadar.run_certificate).
 Knows: the work left. Preempts. U_max and U_min are given, or estimated from the jobs that are there.
-Cost per decision: O(jobs x width x types x classes of nodes), see solvers.hadar.round_selection.
+
+Complexity of a decision: O(jobs x width x types x classes of nodes), see :mod:`.round_selection`.
 """
 
 from __future__ import annotations
@@ -24,6 +31,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.decision import Decision
+from shadowprice.solvers.hadar.node_classes import NodeClasses
 from shadowprice.solvers.hadar.prices import (
     SCALES,
     ExponentialPrices,
@@ -36,7 +44,11 @@ from shadowprice.solvers.hadar.prices import (
     round_at,
     start_exactly,
 )
-from shadowprice.solvers.hadar.round_selection import NodeClasses, Request, place, select
+from shadowprice.solvers.hadar.round_selection import (
+    QueuedJob,
+    assign_nodes,
+    dual_subroutine,
+)
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Knowledge
@@ -113,59 +125,76 @@ class Hadar:
     def _choose(
         self, state: State, decision: Decision, live: JobColumns, hardware: Hardware
     ) -> bool:
-        """Start and stop jobs; whether all run as fast as they can, so that no round can change it."""
-        columns = _Columns.of(self, state, live, hardware)
-        lowest, highest = columns.bounds.lowest, columns.bounds.highest
-        nodes = list(zip(hardware.pool.tolist(), hardware.capacity.tolist(), strict=True))
-        shelves = NodeClasses.of(sorted(set(nodes)), lowest, highest)
-        state_now = shelves.count([(pool, gpus, gpus) for pool, gpus in nodes])
-        order = columns.by_density()
-        requests = [columns.request(row) for row in order.tolist()]
-        chosen = select(shelves, state_now, requests, self.width, self.communication)
+        """Start and stop jobs; True if all run as fast as they can, so that no round can change it."""
+        queue = _Queue.of(self, state, live, hardware)
+        prices = ExponentialPrices.of(queue.bounds, hardware.pool, hardware.capacity)
+        classes = NodeClasses(hardware.capacity, hardware.pool, prices)
+        order = queue.by_payoff_per_gpu()
+        selection = dual_subroutine(
+            classes,
+            classes.empty_cluster(),
+            [queue.job(row) for row in order.tolist()],
+            self.width,
+            self.communication,
+        )
         jobs = live.jobs[order].tolist()
-        shapes = {jobs[position]: shape for position, shape in chosen.gangs}
-        placed = place(
-            shapes,
+        assigned = assign_nodes(
+            {jobs[position]: parts for position, parts in selection.gangs},
             state.running,
             hardware.capacity.tolist(),
             hardware.pool.tolist(),
             scattered=self.communication == 0.0,
         )
-        _apply(state, decision, placed)
-        self._record(state, placed, columns.bounds, hardware)
-        return len(placed) == len(live) and all(
-            len(shape) == 1 and columns.fastest(int(order[position]), shape[0][0])
-            for position, shape in chosen.gangs
+        _apply(state, decision, assigned)
+        self._record(state, assigned, prices, known=queue.bounds.known)
+        return len(assigned) == len(live) and all(
+            len(parts) == 1 and queue.is_fastest(int(order[position]), parts[0][0])
+            for position, parts in selection.gangs
         )
 
     def _record(
-        self, state: State, placed: Mapping[int, Pieces], bounds: UtilityBounds, hardware: Hardware
+        self,
+        state: State,
+        assigned: Mapping[int, Pieces],
+        prices: ExponentialPrices,
+        *,
+        known: bool,
     ) -> None:
+        """Leave the prices at the load after the decision in the log."""
         if self.log is None:
             return
-        load = np.zeros(len(hardware.capacity), dtype=np.int64)
-        for pieces in placed.values():
+        load = np.zeros(state.nodes, dtype=np.int64)
+        for pieces in assigned.values():
             for node, gpus in pieces:
                 load[node] += gpus
-        prices = ExponentialPrices.of(bounds, hardware.pool, hardware.capacity).at(load)
         self.log.time_s.append(state.now_s)
-        self.log.prices.append(prices)
-        self.log.known = bounds.known
+        self.log.prices.append(prices.at(load))
+        self.log.known = known
 
 
-def _apply(state: State, decision: Decision, placed: Mapping[int, Pieces]) -> None:
-    """Stop what does not stay where it is, then start what was placed elsewhere or waits."""
-    stays = {job for job, pieces in state.running.items() if placed.get(job) == pieces}
+def _apply(state: State, decision: Decision, assigned: Mapping[int, Pieces]) -> None:
+    """Stop what does not stay where it is, then start what was assigned elsewhere or waits."""
+    stays = {job for job, pieces in state.running.items() if assigned.get(job) == pieces}
     for job in [job for job in state.running if job not in stays]:
         decision.stop(job)
-    for job, pieces in placed.items():
+    for job, pieces in assigned.items():
         if job not in stays:
             start_exactly(state, decision, job, pieces)
 
 
 @dataclass(frozen=True)
-class _Columns:
-    """The live jobs at the beginning of a round; arrays of shape (jobs,) or (jobs, types)."""
+class _Queue:
+    """The unfinished jobs at the beginning of a round.
+
+    Parameters
+    ----------
+    gpus : ndarray of int, shape (jobs,)
+        Gang sizes.
+    rate, value : ndarray, shape (jobs, types)
+        Work a second, and utility if the job ran from now on with each type as its slowest.
+    bounds : UtilityBounds
+        U_min and U_max.
+    """
 
     gpus: NDArray[np.int64]
     rate: NDArray[np.float64]
@@ -173,17 +202,18 @@ class _Columns:
     bounds: UtilityBounds
 
     @classmethod
-    def of(cls, policy: Hadar, state: State, live: JobColumns, hardware: Hardware) -> _Columns:
+    def of(cls, policy: Hadar, state: State, live: JobColumns, hardware: Hardware) -> _Queue:
+        """Utilities s_j / (f_j - a_j) and their bounds; O(jobs x types)."""
         rate, scale = live.throughput, SCALES[policy.utility](live)
         since_s = state.now_s - live.arrival_s
         with np.errstate(divide="ignore"):
-            slower = np.where(rate > 0, rate.max(axis=1, keepdims=True) / rate, np.inf)
-        left_s = live.remaining_s[:, None] * slower + _charges_s(state, live, hardware, rate)
+            slowdown = np.where(rate > 0, rate.max(axis=1, keepdims=True) / rate, np.inf)
+        left_s = live.remaining_s[:, None] * slowdown + _charges_s(state, live, hardware, rate)
         rounds = np.maximum(np.ceil(left_s / policy.round_s), 1.0)
         value = scale[:, None] / (since_s[:, None] + rounds * policy.round_s)
         if policy.u_max:
-            every = np.ones(rate.shape[1])
-            bounds = UtilityBounds(policy.u_min * every, policy.u_max * every, known=True)
+            ones = np.ones(rate.shape[1])
+            bounds = UtilityBounds(policy.u_min * ones, policy.u_max * ones, known=True)
         else:
             shortest = np.maximum(np.ceil(live.processing_s / policy.round_s), 1.0)
             bounds = published_bounds(
@@ -196,18 +226,20 @@ class _Columns:
             )
         return cls(live.gpus, rate, value, bounds)
 
-    def by_density(self) -> NDArray[np.int64]:
-        """Rows in order of payoff per GPU on the empty cluster, ties by arrival."""
+    def by_payoff_per_gpu(self) -> NDArray[np.int64]:
+        """Rows in falling order of payoff per GPU on the empty cluster, ties by arrival."""
         payoff = np.where(
             self.rate > 0, self.value / self.gpus[:, None] - self.bounds.lowest, -np.inf
         )
         return np.argsort(-payoff.max(axis=1), kind="stable")
 
-    def request(self, row: int) -> Request:
-        return Request(int(self.gpus[row]), self.rate[row], self.value[row])
+    def job(self, row: int) -> QueuedJob:
+        """The job in a row, for the dual subroutine."""
+        return QueuedJob(int(self.gpus[row]), self.rate[row], self.value[row])
 
-    def fastest(self, row: int, kind: int) -> bool:
-        return bool(self.rate[row, kind] == self.rate[row].max())
+    def is_fastest(self, row: int, gpu_type: int) -> bool:
+        """True if no type is faster for the job in a row."""
+        return bool(self.rate[row, gpu_type] == self.rate[row].max())
 
 
 def _charges_s(
@@ -226,8 +258,8 @@ def _charges_s(
         pieces = state.running.get(job)
         if pieces is None:
             continue
-        kinds = {int(hardware.pool[node]) for node, _ in pieces}
-        slowest = min(kinds, key=lambda kind: rate[row, kind])
+        types = {int(hardware.pool[node]) for node, _ in pieces}
+        slowest = min(types, key=lambda gpu_type: rate[row, gpu_type])
         moves = np.arange(rate.shape[1]) != slowest
         charge[row, moves] += overheads.restart_charge_s(state.gang[job]) + overheads.migration_s
         charge[row, slowest] -= overheads.start_s

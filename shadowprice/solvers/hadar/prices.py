@@ -1,4 +1,7 @@
-r"""Prices of GPUs that grow exponentially with the load; Hadar (IPDPS'24), price function, recalled.
+r"""Utilities of jobs, their bounds, and the exponential prices of GPUs that follow from them.
+
+Source: Sultana et al., Hadar, IPDPS'24 (recalled: price function, bounds, utilities; derived: prices
+of nodes that are full before their last GPU is taken, bounds with which the theorem holds).
 
 .. math:: k_h(t) = U_{\min} (U_{\max} / U_{\min})^{\min(\gamma_h(t) / s_h,\, 1)}
 
@@ -7,6 +10,11 @@ so that a price for a node and a type is one for a node. :math:`s_h = c_h`, its 
 the published form: the price reaches its maximum when nothing is left. With gangs of several GPUs
 a node may be too full for a gang while its price is still low; :func:`reserved_full_at` lets
 the price reach its maximum as soon as some gang might not fit (derived, see proofs.hadar.competitive).
+
+The last section has what both policies, ``hadar`` and ``hadar-committed``, share beside prices: the
+cluster by node, the checks of their settings, the count of rounds.
+
+Complexity: prices O(nodes), bounds O(jobs x types).
 """
 
 from __future__ import annotations
@@ -25,6 +33,31 @@ from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.state import State
+
+# Utilities and their bounds
+
+
+def _effective_throughput(live: JobColumns) -> NDArray[np.float64]:
+    """Iterations E N of the whole job, as its time alone at its largest throughput has them."""
+    fastest = live.throughput.max(axis=1)
+    return np.asarray(live.processing_s * fastest)
+
+
+def _completion_time(live: JobColumns) -> NDArray[np.float64]:
+    return live.weight
+
+
+def _fairness(live: JobColumns) -> NDArray[np.float64]:
+    return live.processing_s
+
+
+SCALES: dict[str, Callable[[JobColumns], NDArray[np.float64]]] = {
+    "effective_throughput": _effective_throughput,
+    "completion_time": _completion_time,
+    "fairness": _fairness,
+}
+"""Numerators s_j of the utilities s_j / (f - a): iterations E N as published (for mean completion
+times), weights, or times alone on the fastest type (for finish-time fairness)."""
 
 
 @dataclass(frozen=True)
@@ -53,59 +86,11 @@ class UtilityBounds:
 
     def widened(self, other: UtilityBounds) -> UtilityBounds:
         """Bounds of both, as they are estimated while jobs come."""
-        lowest, highest = (
+        return UtilityBounds(
             np.minimum(self.lowest, other.lowest),
             np.maximum(self.highest, other.highest),
+            self.known and other.known,
         )
-        return UtilityBounds(lowest, highest, self.known and other.known)
-
-
-@dataclass(frozen=True)
-class ExponentialPrices:
-    """Price of a GPU and round by the load of its node.
-
-    Parameters
-    ----------
-    lowest, highest : ndarray, shape (nodes,)
-        Prices of the empty and of the full node.
-    full_at : ndarray, shape (nodes,)
-        Load [GPUs] from which on the price is the highest.
-    """
-
-    lowest: NDArray[np.float64]
-    highest: NDArray[np.float64]
-    full_at: NDArray[np.int64]
-
-    def at(self, load: ArrayLike) -> NDArray[np.float64]:
-        """Prices by load [GPUs], shape (..., nodes); monotone in it, and exact at both ends."""
-        load = np.asarray(load, dtype=np.float64)
-        # A real node that does not answer has no GPUs: it is full.
-        share = np.ones(np.broadcast_shapes(load.shape, self.full_at.shape))
-        np.divide(load, self.full_at, out=share, where=self.full_at > 0)
-        share = np.minimum(share, 1.0)
-        grown = self.lowest * (self.highest / self.lowest) ** share
-        return np.where(share == 1.0, self.highest, np.minimum(grown, self.highest))
-
-    @classmethod
-    def of(
-        cls, bounds: UtilityBounds, type_of_node: NDArray[np.int64], full_at: NDArray[np.int64]
-    ) -> ExponentialPrices:
-        """Prices of nodes by the bounds of their types."""
-        return cls(bounds.lowest[type_of_node], bounds.highest[type_of_node], full_at)
-
-
-def reserved_full_at(capacity: NDArray[np.int64], largest_gang: int) -> NDArray[np.int64]:
-    """Load [GPUs] of each node from which on a gang's part might not fit: c - min(g, c) + 1."""
-    return np.asarray(capacity - np.minimum(capacity, largest_gang) + 1)
-
-
-def whole_prices(prices: NDArray[np.float64], bits: int) -> tuple[NDArray[np.int64], int]:
-    """Prices rounded down to whole multiples of a power of two, and its exponent.
-
-    The highest has ``bits`` bits then, so that costs are whole numbers; O(prices).
-    """
-    exponent = math.frexp(float(prices.max(initial=0.0)))[1] - bits
-    return np.floor(np.ldexp(prices, -exponent)).astype(np.int64), exponent
 
 
 def published_bounds(
@@ -156,29 +141,58 @@ def guaranteed_bounds(
     return UtilityBounds(lowest, highest, known=True)
 
 
-# What Hadar's policies share: rounds, utilities of live jobs, the cluster, and the prices they leave.
+# Prices
 
 
-def _effective_throughput(live: JobColumns) -> NDArray[np.float64]:
-    fastest = live.throughput.max(axis=1)
-    return np.asarray(live.processing_s * fastest)
+@dataclass(frozen=True)
+class ExponentialPrices:
+    """Price of a GPU and round by the load of its node.
+
+    Parameters
+    ----------
+    lowest, highest : ndarray, shape (nodes,)
+        Prices of the empty and of the full node.
+    full_at : ndarray, shape (nodes,)
+        Load [GPUs] from which on the price is the highest.
+    """
+
+    lowest: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    full_at: NDArray[np.int64]
+
+    def at(self, load: ArrayLike) -> NDArray[np.float64]:
+        """Prices by load [GPUs], shape (..., nodes); monotone in it, and exact at both ends."""
+        load = np.asarray(load, dtype=np.float64)
+        # A real node that does not answer has no GPUs: it is full.
+        share = np.ones(np.broadcast_shapes(load.shape, self.full_at.shape))
+        np.divide(load, self.full_at, out=share, where=self.full_at > 0)
+        share = np.minimum(share, 1.0)
+        grown = self.lowest * (self.highest / self.lowest) ** share
+        return np.where(share == 1.0, self.highest, np.minimum(grown, self.highest))
+
+    @classmethod
+    def of(
+        cls, bounds: UtilityBounds, type_of_node: NDArray[np.int64], full_at: NDArray[np.int64]
+    ) -> ExponentialPrices:
+        """Prices of nodes by the bounds of their types."""
+        return cls(bounds.lowest[type_of_node], bounds.highest[type_of_node], full_at)
 
 
-def _completion_time(live: JobColumns) -> NDArray[np.float64]:
-    return live.weight
+def reserved_full_at(capacity: NDArray[np.int64], largest_gang: int) -> NDArray[np.int64]:
+    """Load [GPUs] of each node from which on a gang's part might not fit: c - min(g, c) + 1."""
+    return np.asarray(capacity - np.minimum(capacity, largest_gang) + 1)
 
 
-def _fairness(live: JobColumns) -> NDArray[np.float64]:
-    return live.processing_s
+def whole_prices(prices: NDArray[np.float64], bits: int) -> tuple[NDArray[np.int64], int]:
+    """Prices rounded down to whole multiples of a power of two, and its exponent.
+
+    The highest has ``bits`` bits then, so that costs are whole numbers; O(prices).
+    """
+    exponent = math.frexp(float(prices.max(initial=0.0)))[1] - bits
+    return np.floor(np.ldexp(prices, -exponent)).astype(np.int64), exponent
 
 
-SCALES: dict[str, Callable[[JobColumns], NDArray[np.float64]]] = {
-    "effective_throughput": _effective_throughput,
-    "completion_time": _completion_time,
-    "fairness": _fairness,
-}
-"""Numerators s_j of the utilities s_j / (f - a): iterations E N as published (for mean completion
-times), weights, or times alone on the fastest type (for finish-time fairness)."""
+# What both policies share beside prices
 
 
 @dataclass(frozen=True)
@@ -198,13 +212,11 @@ class Hardware:
     def of(cls, state: State) -> Hardware:
         """Nodes of a state; O(nodes + GPUs held)."""
         capacity = np.array(state.free_gpus_by_node(), dtype=np.int64)
-        held = {
-            (job if state.partner_of.get(job, job) > job else -1): p
-            for job, p in state.running.items()
-        }
-        for pieces in held.values():
-            for node, gpus in pieces:
-                capacity[node] += gpus
+        for job, pieces in state.running.items():
+            # Two jobs that share GPUs hold them once.
+            if state.partner_of.get(job, job) >= job:
+                for node, gpus in pieces:
+                    capacity[node] += gpus
         pools = [state.allocator.pool_of(node) for node in range(state.nodes)]
         return cls(capacity, np.array(pools, dtype=np.int64))
 

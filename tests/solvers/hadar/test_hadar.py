@@ -30,23 +30,25 @@ from shadowprice.solvers.hadar.commit_schedule import (
     CommittedLoad,
     best_schedule,
     commit,
-    tasks_of,
+    committable_jobs,
 )
 from shadowprice.solvers.hadar.committed import HadarCommitted
 from shadowprice.solvers.hadar.hadar import Hadar
+from shadowprice.solvers.hadar.node_classes import NodeClasses
 from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 from shadowprice.solvers.hadar.prices import (
     ExponentialPrices,
+    Hardware,
     UtilityBounds,
     published_bounds,
     reserved_full_at,
 )
 from shadowprice.solvers.hadar.round_selection import (
-    NodeClasses,
-    Request,
+    QueuedJob,
+    assign_nodes,
+    dual_subroutine,
     find_alloc,
-    place,
-    select,
+    gang_parts,
     take,
 )
 from shadowprice.solvers.placement.count import Count
@@ -111,15 +113,17 @@ REQUESTS = st.tuples(
 ).filter(lambda asked: any(asked[1]))
 
 
-def request(gpus: int, rate: tuple[float, float], worth: float) -> Request:
+def request(gpus: int, rate: tuple[float, float], worth: float) -> QueuedJob:
     rates = np.array(rate)
-    return Request(gpus, rates, worth * rates)
+    return QueuedJob(gpus, rates, worth * rates)
 
 
-def shelves_of(nodes: list[tuple[int, int]]) -> tuple[NodeClasses, NDArray[np.int64]]:
-    lowest, highest = np.array([0.01, 0.02]), np.array([2.0, 1.0])
-    shelves = NodeClasses.of(sorted(set(nodes)), lowest, highest)
-    return shelves, shelves.count([(kind, gpus, gpus) for kind, gpus in nodes])
+def classes_of(nodes: list[tuple[int, int]]) -> tuple[NodeClasses, NDArray[np.int64]]:
+    bounds = UtilityBounds(np.array([0.01, 0.02]), np.array([2.0, 1.0]), known=True)
+    type_of_node, capacity = np.array(nodes).T
+    prices = ExponentialPrices.of(bounds, type_of_node, capacity)
+    classes = NodeClasses(capacity, type_of_node, prices)
+    return classes, classes.empty_cluster()
 
 
 @given(nodes=NODES, asked=REQUESTS, before=REQUESTS)
@@ -129,67 +133,67 @@ def test_find_alloc_is_the_best_of_all_ways_without_communication(
     before: tuple[int, tuple[float, float], float],
 ) -> None:
     """Gang and capacity rules, and the slowest type decides: against every split over nodes."""
-    shelves, state = shelves_of(nodes)
-    first = find_alloc(shelves, state[None], request(*before), 0.0)
+    classes, state = classes_of(nodes)
+    first = find_alloc(classes, state[None], request(*before), 0.0)
     if first.payoff[0] > 0:
-        state = take(shelves, state[None], first.taken)[0]
+        state = take(classes, state[None], first.taken)[0]
     wanted = request(*asked)
     there = [row for row, count in enumerate(state.tolist()) for _ in range(count)]
     best = -math.inf
-    for split in itertools.product(*(range(int(shelves.free[row]) + 1) for row in there)):
-        used = {int(shelves.gpu_type[row]) for row, gpus in zip(there, split, strict=True) if gpus}
+    for split in itertools.product(*(range(int(classes.free[row]) + 1) for row in there)):
+        used = {int(classes.gpu_type[row]) for row, gpus in zip(there, split, strict=True) if gpus}
         if sum(split) == wanted.gpus and all(wanted.rate[kind] > 0 for kind in used):
-            cost = sum(g * shelves.price[row] for row, g in zip(there, split, strict=True))
+            cost = sum(g * classes.price[row] for row, g in zip(there, split, strict=True))
             best = max(best, min(wanted.value[kind] for kind in used) - cost)
-    found = find_alloc(shelves, state[None], wanted, 0.0)
+    found = find_alloc(classes, state[None], wanted, 0.0)
     assert found.payoff[0] == pytest.approx(best)
     if best > -math.inf:
         assert found.taken.sum() == wanted.gpus
-        after = take(shelves, state[None], found.taken)[0]
+        after = take(classes, state[None], found.taken)[0]
         assert after.sum() == state.sum()
-        assert after @ shelves.free == state @ shelves.free - wanted.gpus
+        assert after @ classes.free == state @ classes.free - wanted.gpus
 
 
 def test_a_gang_prefers_one_node_where_communication_costs() -> None:
-    shelves, state = shelves_of([(0, 2), (0, 4), (1, 4)])
+    classes, state = classes_of([(0, 2), (0, 4), (1, 4)])
     # Four GPUs of the fast type are cheaper over two nodes than the last of one.
-    wanted = Request(4, np.array([1.0, 0.9]), np.array([4.0, 3.9]))
-    spread = find_alloc(shelves, state[None], wanted, 0.0).taken[0]
-    together = find_alloc(shelves, state[None], wanted, 0.5).taken[0]
-    assert len(shelves.shape(together)) == 1
+    wanted = QueuedJob(4, np.array([1.0, 0.9]), np.array([4.0, 3.9]))
+    spread = find_alloc(classes, state[None], wanted, 0.0).taken[0]
+    together = find_alloc(classes, state[None], wanted, 0.5).taken[0]
+    assert len(gang_parts(classes, together)) == 1
     assert spread.sum() == together.sum() == 4
 
 
-def recursion(shelves: NodeClasses, state: NDArray[np.int64], rest: list[Request]) -> float:
+def recursion(classes: NodeClasses, state: NDArray[np.int64], rest: list[QueuedJob]) -> float:
     """The skip / take recursion of the paper."""
     if not rest:
         return 0.0
-    skip = recursion(shelves, state, rest[1:])
-    found = find_alloc(shelves, state[None], rest[0], 0.1)
+    skip = recursion(classes, state, rest[1:])
+    found = find_alloc(classes, state[None], rest[0], 0.1)
     if found.payoff[0] <= 0:
         return skip
-    after = take(shelves, state[None], found.taken)[0]
-    return max(skip, float(found.payoff[0]) + recursion(shelves, after, rest[1:]))
+    after = take(classes, state[None], found.taken)[0]
+    return max(skip, float(found.payoff[0]) + recursion(classes, after, rest[1:]))
 
 
 @given(nodes=NODES, asked=st.lists(REQUESTS, max_size=7))
 def test_the_dual_subroutine_equals_the_recursion(
     nodes: list[tuple[int, int]], asked: list[tuple[int, tuple[float, float], float]]
 ) -> None:
-    shelves, state = shelves_of(nodes)
+    classes, state = classes_of(nodes)
     requests = [request(*each) for each in asked]
-    chosen = select(shelves, state, requests, 1, 0.1)
-    assert chosen.payoff == pytest.approx(recursion(shelves, state, requests))
-    taken = sum(requests[position].gpus for position, _ in chosen.gangs)
-    assert chosen.state @ shelves.free == state @ shelves.free - taken
-    for position, shape in chosen.gangs:
-        assert sum(size for _, _, size in shape) == requests[position].gpus
+    selection = dual_subroutine(classes, state, requests, 1, 0.1)
+    assert selection.payoff == pytest.approx(recursion(classes, state, requests))
+    taken = sum(requests[position].gpus for position, _ in selection.gangs)
+    assert selection.state @ classes.free == state @ classes.free - taken
+    for position, parts in selection.gangs:
+        assert sum(size for _, size in parts) == requests[position].gpus
 
 
 def test_gangs_keep_their_gpus_or_fit_by_type() -> None:
-    shapes = {0: ((0, 4, 2),), 1: ((0, 4, 3),), 2: ((0, 4, 3),), 3: ((1, 2, 2),)}
-    placed = place(
-        shapes, {0: ((1, 2),), 3: ((2, 1), (3, 1))}, [4, 4, 2, 2], [0, 0, 1, 1], scattered=False
+    gangs = {0: ((0, 2),), 1: ((0, 3),), 2: ((0, 3),), 3: ((1, 2),)}
+    placed = assign_nodes(
+        gangs, {0: ((1, 2),), 3: ((2, 1), (3, 1))}, [4, 4, 2, 2], [0, 0, 1, 1], scattered=False
     )
     assert placed[0] == ((1, 2),)
     assert len(placed[3]) == 1  # one node was asked for
@@ -290,8 +294,8 @@ def test_the_schedule_found_has_the_largest_payoff_of_all_that_fit(
     market: tuple[list[CommittableJob], NDArray[np.int64], NDArray[np.int64], int], seed: int
 ) -> None:
     tasks, capacity, kinds, rounds = market
-    book = CommittedLoad(capacity, kinds)
-    load = book.load(0, rounds)
+    committed = CommittedLoad(capacity, kinds)
+    load = committed.load(0, rounds)
     load += np.random.default_rng(seed).integers(0, capacity + 1, size=load.shape)
     bounds = UtilityBounds(np.array([0.1, 0.2]), np.array([10.0, 5.0]), known=True)
     prices = ExponentialPrices.of(bounds, kinds, capacity)
@@ -302,9 +306,9 @@ def test_the_schedule_found_has_the_largest_payoff_of_all_that_fit(
             for utility, held in schedules(task, capacity, kinds)
             if all((load[number] + split <= capacity).all() for number, split in held.items())
         ]
-        found = best_schedule(task, book, prices)
+        found = best_schedule(task, committed, prices)
         assert (found.payoff if found else 0.0) == pytest.approx(max([0.0, *payoffs]), abs=1e-9)
-        simple = best_schedule(task, book, prices, labels=0)
+        simple = best_schedule(task, committed, prices, labels=0)
         assert (simple.payoff if simple else 0.0) <= (found.payoff if found else 0.0) + 1e-9
         for each in (found, simple):
             if each is not None:
@@ -462,7 +466,7 @@ def test_every_run_is_a_schedule_and_leaves_duals_that_bound_it(seed: int, commi
     ends = completions(instance, schedule)
     rounds = math.ceil(ends.max() / 360.0)
     utility = effective_throughput(instance, 360.0, rounds)
-    tasks = tasks_of(instance, utility)
+    tasks = committable_jobs(instance, utility)
     last = [math.ceil(end / 360.0) - 1 for end in ends.tolist()]
     earned = hadar_certificate.earned(tasks, last)
     prices = log.by_round(360.0, rounds, len(instance.cluster.nodes))
@@ -484,7 +488,7 @@ def test_earned_optimum_and_dual_value_are_in_this_order(seed: int) -> None:
     ends = completions(instance, schedule)
     rounds = math.ceil(ends.max() / 360.0)
     utility = effective_throughput(instance, 360.0, rounds)
-    tasks = tasks_of(instance, utility)
+    tasks = committable_jobs(instance, utility)
     last = [math.ceil(end / 360.0) - 1 for end in ends.tolist()]
     found = hadar_certificate.certify(
         tasks,
@@ -532,9 +536,22 @@ class Watched(HadarCommitted):
                 job: pieces for job, pieces in state.running.items() if job not in decision.stops
             }
             after.update(decision.starts)
-            for job, slots in ledger.slots.items():
-                assert after.get(job) == slots.get(int(number))
+            for job, rounds in ledger.schedules.items():
+                assert after.get(job) == rounds.get(int(number))
         return decision
+
+
+class CountsGpus(Hadar):
+    """Reads the cluster at every decision, whatever runs, as a driver that takes over does."""
+
+    def decide(self, state: State) -> Decision:
+        assert Hardware.of(state).capacity.tolist() == [4, 4, 4]
+        return super().decide(state)
+
+
+def test_the_cluster_is_the_same_whatever_runs_on_it() -> None:
+    instance = random_instance(0, 25, "1x4:v100,1x4:p100,1x4:k80")
+    verify(instance, run(instance, CountsGpus()).schedule)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -550,18 +567,18 @@ def test_committed_jobs_never_lose_their_slots(seed: int, u_max: float) -> None:
 def test_commitments_never_exceed_the_capacity() -> None:
     instance = random_instance(1, 30, SMALL)
     utility = effective_throughput(instance, 360.0, 400)
-    book = CommittedLoad(instance.cluster.gpus_per_node, instance.cluster.type_of_node)
+    committed = CommittedLoad(instance.cluster.gpus_per_node, instance.cluster.type_of_node)
     bounds = UtilityBounds(np.full(3, 1e-3), np.full(3, 10.0), known=True)
-    prices = ExponentialPrices.of(bounds, book.type_of_node, book.capacity)
-    made = commit(tasks_of(instance, utility), book, prices, labels=64)
-    load = np.zeros((400, len(book.capacity)), dtype=int)
+    prices = ExponentialPrices.of(bounds, committed.type_of_node, committed.capacity)
+    made = commit(committable_jobs(instance, utility), committed, prices, labels=64)
+    load = np.zeros((400, len(committed.capacity)), dtype=int)
     for commitment in made:
         for number, pieces in commitment.rounds if commitment else ():
             for node, gpus in pieces:
                 load[number, node] += gpus
     assert any(made)
-    assert (load == book.load(0, 400)).all()
-    assert (load <= book.capacity).all()
+    assert (load == committed.load(0, 400)).all()
+    assert (load <= committed.capacity).all()
 
 
 @pytest.mark.parametrize(

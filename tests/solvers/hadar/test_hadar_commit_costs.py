@@ -18,9 +18,9 @@ from shadowprice.solvers.hadar.commit_schedule import (
     CommittedLoad,
     RoundCosts,
     best_schedule,
-    by_labels,
-    by_level,
     commit,
+    search_by_labels,
+    search_by_level,
 )
 from shadowprice.solvers.hadar.committed import HadarCommitted
 from shadowprice.solvers.hadar.node_classes import GangRequest
@@ -39,7 +39,7 @@ class Falling:
         return self.scale / (number + 1 - self.first)
 
 
-def random_task(rng: np.random.Generator, first: int, *, types: int = TYPES) -> CommittableJob:
+def random_job(rng: np.random.Generator, first: int, *, types: int = TYPES) -> CommittableJob:
     base = float(rng.lognormal(7.5, 1.0))
     times = base * rng.choice([1.0, 1.7, 2.0, 5.0, math.inf], types)
     times[int(rng.integers(types))] = base
@@ -48,101 +48,108 @@ def random_task(rng: np.random.Generator, first: int, *, types: int = TYPES) -> 
     return CommittableJob.of(gang, first, times.tolist(), 360.0, value, first + 10_000)
 
 
-def random_prices(rng: np.random.Generator, book: CommittedLoad) -> ExponentialPrices:
+def random_prices(rng: np.random.Generator, committed: CommittedLoad) -> ExponentialPrices:
     """Whole multiples of 1/16 where a node is empty, so that many costs are equal."""
     lowest = rng.integers(1, 4, TYPES) / 16
     bounds = UtilityBounds(lowest, lowest * rng.choice([1.0, 16.0, 256.0], TYPES), known=True)
-    return ExponentialPrices.of(bounds, book.type_of_node, book.capacity)
+    return ExponentialPrices.of(bounds, committed.type_of_node, committed.capacity)
 
 
-def random_book(rng: np.random.Generator) -> CommittedLoad:
+def random_load(rng: np.random.Generator) -> CommittedLoad:
     nodes = int(rng.integers(1, 7))
     return CommittedLoad(rng.choice([1, 2, 4, 8], nodes), rng.integers(0, TYPES, nodes))
 
 
 def cheapest(
-    load: NDArray[np.int64], book: CommittedLoad, prices: ExponentialPrices, wanted: GangRequest
+    load: NDArray[np.int64],
+    committed: CommittedLoad,
+    prices: ExponentialPrices,
+    request: GangRequest,
 ) -> float:
     """Cost of the cheapest gang in a round, GPU by GPU."""
     price = prices.at(load)
     gpus = sorted(
         price[node]
         for node, taken in enumerate(load.tolist())
-        if wanted.types[book.type_of_node[node]]
-        for _ in range(book.capacity[node] - (taken if wanted.fits else 0))
+        if request.types[committed.type_of_node[node]]
+        for _ in range(committed.capacity[node] - (taken if request.fits else 0))
     )
-    return sum(gpus[: wanted.gpus]) if len(gpus) >= wanted.gpus else math.inf
+    return sum(gpus[: request.gpus]) if len(gpus) >= request.gpus else math.inf
 
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_costs_that_are_kept_are_those_of_the_present_load_and_prices(seed: int) -> None:
     """After sales, after changes of the load from outside, and after new prices."""
     rng = np.random.default_rng(seed)
-    book = random_book(rng)
-    prices = random_prices(rng, book)
-    asked = [
+    committed = random_load(rng)
+    prices = random_prices(rng, committed)
+    requests = [
         GangRequest(
             int(rng.choice([1, 2, 4])), tuple(rng.random(TYPES) < 0.7), bool(rng.random() < 0.8)
         )
         for _ in range(3)
     ]
     for step in range(8):
-        commit([random_task(rng, step)], book, prices, labels=64)
+        commit([random_job(rng, step)], committed, prices, labels=64)
         event = rng.random()
         if event < 0.3:
-            row = book.load(step, step + 1)[0]
-            row[:] = rng.integers(0, book.capacity + 1)
+            row = committed.load(step, step + 1)[0]
+            row[:] = rng.integers(0, committed.capacity + 1)
         elif event < 0.6:
-            prices = random_prices(rng, book)
-        wanted = asked[int(rng.integers(3))]
-        found = book.costs(wanted, prices)
-        load = book.load(0, book.rounds + 1)
+            prices = random_prices(rng, committed)
+        request = requests[int(rng.integers(3))]
+        found = committed.costs(request, prices)
+        load = committed.load(0, committed.rounds + 1)
         for number in {0, step, *rng.integers(0, len(load), 10).tolist()} & set(range(len(found))):
-            expected = cheapest(load[number], book, prices, wanted)
+            expected = cheapest(load[number], committed, prices, request)
             assert found[number] == pytest.approx(expected, rel=1e-12)
-        assert found[-1] == pytest.approx(cheapest(0 * load[0], book, prices, wanted), rel=1e-12)
+        assert found[-1] == pytest.approx(
+            cheapest(0 * load[0], committed, prices, request), rel=1e-12
+        )
 
 
-def loaded_menu(rng: np.random.Generator) -> tuple[CommittableJob, RoundCosts]:
-    """A task after some others were served, or before rounds of costs in no order."""
-    book = random_book(rng)
-    prices = random_prices(rng, book)
-    commit([random_task(rng, 0) for _ in range(6)], book, prices, labels=0)
-    task = random_task(rng, int(rng.integers(0, 3)))
-    menu = RoundCosts(task, book, prices, fits=True)
+def loaded_costs(rng: np.random.Generator) -> tuple[CommittableJob, RoundCosts]:
+    """A job after some others were served, or before rounds of costs in no order."""
+    committed = random_load(rng)
+    prices = random_prices(rng, committed)
+    commit([random_job(rng, 0) for _ in range(6)], committed, prices, labels=0)
+    job = random_job(rng, int(rng.integers(0, 3)))
+    round_costs = RoundCosts(job, committed, prices, fits=True)
     if rng.random() < 0.5:
-        least = task.gpus * prices.lowest.min()
-        menu.costs = least * rng.choice([1, 2, 3, 5, 8, math.inf], (60, len(menu.levels)))
-        menu.end = task.first_round + 60
-    return task, menu
+        least = job.gpus * prices.lowest.min()
+        round_costs.table = least * rng.choice(
+            [1, 2, 3, 5, 8, math.inf], (60, len(round_costs.levels))
+        )
+        round_costs.end = job.first_round + 60
+    return job, round_costs
 
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_schedules_of_one_level_are_the_best_of_all_ends(seed: int) -> None:
-    task, menu = loaded_menu(np.random.default_rng(seed))
+    job, round_costs = loaded_costs(np.random.default_rng(seed))
     best = 0.0
-    for level, needed in enumerate(menu.needed):
-        for end in range(1, len(menu.costs) + 1):
-            cost = sum(sorted(menu.costs[:end, level].tolist())[:needed])
+    for level, needed in enumerate(round_costs.needed):
+        for end in range(1, len(round_costs.table) + 1):
+            cost = sum(sorted(round_costs.table[:end, level].tolist())[:needed])
             if end >= needed and cost < math.inf:
-                best = max(best, task.value(task.first_round + end - 1) - cost)
-    assert by_level(task, menu)[0] == pytest.approx(best, rel=1e-9, abs=1e-9)
+                best = max(best, job.value(job.first_round + end - 1) - cost)
+    assert search_by_level(round_costs)[0] == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_rounds_that_are_passed_over_would_not_have_paid(seed: int) -> None:
     """The exact search against one that works through every round."""
-    task, menu = loaded_menu(np.random.default_rng(seed))
-    found = by_labels(task, menu, 300)
+    job, round_costs = loaded_costs(np.random.default_rng(seed))
+    found = search_by_labels(round_costs, 300)
     if found is None:
         return
     best, labels = 0.0, {0: 0.0}
-    for place, row in enumerate(menu.costs.tolist()):
-        worth, grown = task.value(task.first_round + place), dict(labels)
-        for level, cost in zip(menu.levels, row, strict=True):
+    for place, row in enumerate(round_costs.table.tolist()):
+        worth, grown = job.value(job.first_round + place), dict(labels)
+        for level, cost in zip(round_costs.levels, row, strict=True):
             for work, paid in labels.items():
-                done = work + task.units[level]
-                if done >= task.work:
+                done = work + job.units[level]
+                if done >= job.work:
                     best = max(best, worth - paid - cost)
                 elif paid + cost < min(worth, grown.get(done, math.inf)):
                     grown[done] = paid + cost
@@ -155,12 +162,12 @@ def test_rounds_that_are_passed_over_would_not_have_paid(seed: int) -> None:
 
 
 def test_rounds_far_ahead_are_not_looked_at() -> None:
-    """What is free of load and no better than the first of its kind is not in the menu."""
-    book = CommittedLoad(np.array([4]), np.array([0]))
-    prices = ExponentialPrices(np.array([1.0]), np.array([10.0]), book.capacity)
-    task = CommittableJob.of(4, 3, (720.0,), 360.0, lambda _: 100.0, 100_000)
-    assert len(RoundCosts(task, book, prices, fits=True).costs) == 2
-    made = best_schedule(task, book, prices)
+    """What is free of load and no better than the first of its kind is not in the table."""
+    committed = CommittedLoad(np.array([4]), np.array([0]))
+    prices = ExponentialPrices(np.array([1.0]), np.array([10.0]), committed.capacity)
+    job = CommittableJob.of(4, 3, (720.0,), 360.0, lambda _: 100.0, 100_000)
+    assert len(RoundCosts(job, committed, prices, fits=True).table) == 2
+    made = best_schedule(job, committed, prices)
     assert made is not None
     assert [number for number, _ in made.rounds] == [3, 4]
 

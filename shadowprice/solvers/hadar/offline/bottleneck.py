@@ -1,10 +1,10 @@
 r"""Hadar's offline optimum where the worst job counts: makespan, and the largest finish-time ratio.
 
-The objectives that Hadar derives from its utilities (spec sec. 2.2, recalled) but that no sum of
-utilities expresses. A cost that does not fall with the round of completion is at most c for all jobs
-iff each is complete by the last round in which it costs at most c; whether such deadlines can all be
-kept is decided in integers (:mod:`.feasibility`). The least c is found by bisection over
-the costs that occur. Derived.
+Source: the objectives that Hadar derives from its utilities (IPDPS'24, recalled) but that no sum of
+utilities expresses; the method is derived. A cost that does not fall with the round of completion is at
+most c for all jobs iff each is complete by the last round in which it costs at most c; whether such
+deadlines can all be kept is decided in integers (:mod:`.feasibility`). The least c is found by bisection
+over the costs that occur.
 
 Complexity: O(log(jobs x rounds)) decisions, each exponential in the worst case.
 """
@@ -21,7 +21,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import RoundPlan, minus_completion
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.feasibility import CapacityRows, Deadlines, Verdict, place
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Verdict, round_plan
+from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import states_of
 
 
@@ -65,27 +66,30 @@ def least_worst(
     """
     table = _checked(instance, cost)
     jobs = RoundJobs.of(instance, minus_completion(instance, round_s, table.shape[1]))
-    decide = Deadlines(jobs, CapacityRows.of(jobs), [states_of(jobs, j) for j in range(jobs.jobs)])
+    deadlines = Deadlines(
+        jobs, CapacityRows.of(jobs), [states_of(jobs, j) for j in range(jobs.jobs)]
+    )
     until = time.process_time() + time_limit_s
     levels = np.unique(table)
-    # Below ``refuted`` no plan is possible, from ``high`` on there is one; between, it is open.
-    low, high, refuted = 0, len(levels), 0
+    # Below level ``refuted`` no plan is possible, from ``high`` on there is one; between, it is open.
+    low, high = 0, len(levels)
+    refuted = 0
     best: tuple[float, RoundPlan] | None = None
     while low < high:
         middle = (low + high) // 2
         ends = _deadlines(table, float(levels[middle]))
         left_s = max(until - time.process_time(), 0.0)
-        verdict = Verdict(True) if ends is None else decide.check(ends, left_s)
-        if verdict.chosen is not None:
+        verdict = Verdict(True) if ends is None else deadlines.check(ends, left_s)
+        if verdict.schedules is not None:
             high = middle
-            best = (float(levels[middle]), place(instance, jobs, verdict.chosen))
+            best = (float(levels[middle]), round_plan(instance, jobs, verdict.schedules))
             continue
         low = middle + 1
         if verdict.known:
             refuted = low
     bound = float(levels[refuted]) if refuted < len(levels) else float("inf")
-    value = float("inf") if best is None else best[0]
-    return WorstOptimum(value, bound, value == bound, None if best is None else best[1])
+    value, plan = (float("inf"), None) if best is None else best
+    return WorstOptimum(value, bound, value == bound, plan)
 
 
 def makespan_costs(instance: Instance, round_s: float, rounds: int) -> NDArray[np.float64]:

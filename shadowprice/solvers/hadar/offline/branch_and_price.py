@@ -1,21 +1,29 @@
 r"""Hadar's offline optimum by branch and price over schedules.
 
-The schedule form (Hadar, sec. on the offline problem; spec sec. 2.2, recalled) has a variable for
-every schedule of every job. Its relaxation is solved by column generation: :class:`Master` holds
-the schedules found so far, and the dual subroutine (:mod:`.pricing`) finds, under its prices,
-the most profitable schedule of each job. For any prices
+Source: the schedule form of Hadar's offline problem (IPDPS'24, recalled), with a variable for every
+schedule of every job; the method is derived (branch, price and cut; branch and check, Thorsteinsson,
+CP 2001). In the order of this file:
+
+*Nodes* (:class:`SearchNode`) are parts of all choices of schedules.
+
+*Bounds.* The relaxation of a node is solved by column generation: :class:`.Master` holds
+the schedules found so far, and the dual subroutine (:class:`Pricing`) finds, under its prices,
+the most profitable schedules of each job. For any prices
 
 .. math:: \sum_j \max(0, \max_s \text{payoff}_j(s)) + \sum_t \sum_S c(S) \pi_S(t)
 
 bounds the optimum (weak duality), so a node is given up as soon as that is no more than the best
-plan known. At the root the relaxation is made tighter by what fits into one round
-(:mod:`.cuts`), which was measured to close more than half of its gap and to save
-nine nodes of ten, and the best plan better by planning a few jobs afresh at a time
-(:mod:`.heuristics`), as completions are ruled out by the difference. Nodes are split
-on completions first, as only they have a value. Where completions are whole but schedules are not,
-:mod:`.cuts` decides whether they can be kept, which gives a plan or a cut; before
-that was added most nodes were splits on rounds, which are alike. Only if that takes too long are
-rounds split. Derived (branch, price and cut; branch and check, Thorsteinsson, CP 2001).
+plan known.
+
+*Branching* (:func:`branch`) is on completions first, as only they have a value. Where completions are
+whole but schedules are not, :class:`.Conflicts` decides whether they can be kept, which gives a plan or
+a cut; before that was added most nodes were splits on rounds, which are alike. Only if that takes too
+long are rounds split.
+
+*Search* (:func:`optimum`): at the root the relaxation is made tighter by what fits into one round
+(:class:`.PackingCuts`), which was measured to close more than half of its gap and to save nine nodes of
+ten, and the best plan better by planning a few jobs afresh at a time (:mod:`.heuristics`), as completions
+are ruled out by the difference.
 
 Complexity: exponential in the worst case; a node costs a few warm linear programmes with
 J + H (2^R - 1) rows, the rounded ones and the cuts, and as many pricings.
@@ -37,16 +45,40 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import RoundPlan, UtilityTable
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.cuts import Conflicts, CutEffort, PackingCuts
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, place
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, round_plan
 from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
 from shadowprice.solvers.hadar.offline.master import Master, Relaxed
 from shadowprice.solvers.hadar.offline.pricing import Paths, States, states_of
 
-# Nodes of the search for Hadar's offline optimum: what schedules are still allowed.
-
-
 _WHOLE = 1e-6
 """Shares this close to 0 or 1 count as 0 or 1."""
+
+_PER_JOB = 4
+"""Schedules added for a job at a time, each with another completion."""
+
+_REDUCED_COST = 1e-7
+"""Least gain over its dual for which a schedule is added [utility]."""
+
+_ROOT_CUTS = CutEffort(5, candidates=12, check_s=0.1, strengthen_s=0.05, cuts=5, whole=False)
+_NODE_CUTS = CutEffort(1000, candidates=1, check_s=0.5, strengthen_s=0.0, cuts=1, whole=True)
+
+_FIRST_PLAN = 0.02
+"""Share of the time for a first plan, at most."""
+
+_NEIGHBOURS = 0.1
+"""Share of the time for better plans near it, at the root and later."""
+
+_IN_VAIN = 100
+"""Tries in a row for such a plan without success after which to go on, at the root."""
+
+_PACKING_ROUNDS = 30
+"""Rounds of cuts from what fits into a round, at the root."""
+
+_TOLERANCE = 1e-7
+"""Relative to the value: a plan within this of the bound counts as optimal."""
+
+
+# Nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,131 +115,27 @@ class SearchNode:
 
     def columns(self, master: Master) -> NDArray[np.bool_]:
         """Mask of the schedules of a master that this part allows."""
-        may: NDArray[np.bool_] = self.ends[master.job, master.end]
+        permitted: NDArray[np.bool_] = self.ends[master.job, master.end]
         if not self.narrowed:
-            return may
+            return permitted
         rounds = np.arange(master.jobs.rounds)
         # IDLE is -1, the last entry of what is allowed; nothing is asked of a job that is left out.
         allowed = self.allowed[master.job[:, None], rounds, master.levels]
         last = np.where(master.end < master.jobs.rounds, master.end, -1)
-        may &= np.all(allowed | (rounds > last[:, None]), axis=1)
-        return may
+        permitted &= np.all(allowed | (rounds > last[:, None]), axis=1)
+        return permitted
 
 
-def branch(
-    node: SearchNode, master: Master, relaxed: Relaxed
-) -> tuple[SearchNode, SearchNode] | None:
-    """Two parts that hold every choice of a node, neither of which holds the relaxed solution.
-
-    On when a job completes, if that is open for one; else on whether a job runs in a round; else
-    on how fast. None if the solution is integral in all three, and so gives a plan. The part
-    nearer to the relaxed solution comes first.
-    """
-    found = _by_completion(node, master.jobs, completions(node, master, relaxed))
-    if found is not None:
-        return found
-    used = np.flatnonzero(relaxed.share > _WHOLE)
-    job, share = master.job[used], relaxed.share[used]
-    doing = np.zeros(node.allowed.shape)
-    rounds = np.arange(master.jobs.rounds)
-    np.add.at(doing, (job[:, None], rounds, master.levels[used]), share[:, None])
-    return _by_round(node, master.jobs, doing)
-
-
-def completions(node: SearchNode, master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
-    """Share of each job that completes in each round, shape (jobs, rounds + 1)."""
-    found = np.zeros(node.ends.shape)
-    # Schedules may have been added since.
-    n = len(relaxed.share)
-    np.add.at(found, (master.job[:n], master.end[:n]), relaxed.share)
-    return found
-
-
-def running(master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
-    """Share of each job that runs in each round at each level, shape (rounds, jobs, levels)."""
-    jobs = master.jobs
-    widest = max((len(levels) for levels in jobs.levels), default=0)
-    found = np.zeros((jobs.rounds, jobs.jobs, widest + 1))
-    used = np.flatnonzero(relaxed.share > 0.0)
-    rounds = np.arange(jobs.rounds)
-    where = (rounds, master.job[used, None], master.levels[used])
-    np.add.at(found, where, relaxed.share[used, None])
-    # IDLE is -1, the last level.
-    return found[:, :, :-1]
-
-
-def _by_completion(
-    node: SearchNode, jobs: RoundJobs, completes: NDArray[np.float64]
-) -> tuple[SearchNode, SearchNode] | None:
-    until = np.cumsum(completes, axis=1)
-    open_ = np.minimum(until, 1.0 - until)
-    if open_.max(initial=0.0) <= _WHOLE:
-        return None
-    # The job whose utility is least certain. Trying several jobs in the programme first (strong
-    # branching) was measured to save a third of the nodes and no time.
-    utility = jobs.utility.values
-    mean = (completes * utility).sum(axis=1)
-    variance = (completes * utility**2).sum(axis=1) - mean**2
-    job = int(np.argmax(np.where(open_.max(axis=1) > _WHOLE, variance, -np.inf)))
-    end = int(np.argmax(open_[job]))
-    rounds = np.arange(jobs.rounds + 1)
-    early = replace(node, ends=_with(node.ends, job, node.ends[job] & (rounds <= end)))
-    late = replace(node, ends=_with(node.ends, job, node.ends[job] & (rounds > end)))
-    return (early, late) if until[job, end] >= 0.5 else (late, early)
-
-
-def _by_round(
-    node: SearchNode, jobs: RoundJobs, doing: NDArray[np.float64]
-) -> tuple[SearchNode, SearchNode] | None:
-    """Cumulated over levels from the fastest on: whether a job runs, and at least how fast."""
-    at_least = np.cumsum(doing[:, :, :-1], axis=2)
-    open_ = np.minimum(at_least, 1.0 - at_least)
-    open_[open_ <= _WHOLE] = 0.0
-    if not open_.any():
-        return None
-    running = open_[:, :, -1] * jobs.gang[:, None]
-    if running.any():
-        job, t = (int(i) for i in np.unravel_index(np.argmax(running), running.shape))
-        level = at_least.shape[2] - 1
-    else:
-        job, t, level = (int(i) for i in np.unravel_index(np.argmax(open_), open_.shape))
-    fast = np.arange(doing.shape[2]) <= level
-    rounds = np.arange(jobs.rounds + 1)
-    yes = replace(
-        node,
-        allowed=_with(node.allowed, (job, t), node.allowed[job, t] & fast),
-        ends=_with(node.ends, job, node.ends[job] & (rounds >= t) & (rounds < jobs.rounds)),
-        narrowed=True,
-    )
-    slow = _with(node.allowed, (job, t), node.allowed[job, t] & ~fast)
-    no = replace(node, allowed=slow, narrowed=True)
-    return (yes, no) if at_least[job, t, level] >= 0.5 else (no, yes)
-
-
-def _with(
-    table: NDArray[np.bool_], place: int | tuple[int, int], row: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    changed = table.copy()
-    changed[place] = row
-    return changed
-
-
-# Bounds from prices and new schedules for the master, for all jobs of a node at once.
-#
-# A schedule pays, by round, the prices of the rows of capacity that its level asks and those of the
-# cuts of :mod:`.cuts` in which the level has a weight; its completion pays those of
-# :mod:`.cuts`. All are known by round and level, or by completion, so the shortest
-# paths of :mod:`.pricing` stay exact.
-#
-# Complexity: that of the shortest paths.
-
-
-_PER_JOB = 4
-"""Schedules added for a job at a time, each with another completion."""
+# Bounds
 
 
 class Pricing:
-    """Prices schedules for a master.
+    """Bounds from prices and new schedules for the master, for all jobs of a node at once.
+
+    A schedule pays, by round, the prices of the rows of capacity that its level asks and those of the
+    packing cuts in which the level has a weight; its completion pays those of the cuts on completions.
+    All are known by round and level, or by completion, so the shortest paths of :mod:`.pricing` stay
+    exact. Complexity: that of the shortest paths.
 
     Parameters
     ----------
@@ -218,12 +146,13 @@ class Pricing:
     """
 
     def __init__(self, master: Master, states: Sequence[States]) -> None:
-        self.master, self.paths = master, Paths(states, master.jobs.rounds)
-        # Levels of all jobs in one array; what a job has not is never allowed.
-        width = (self.paths.levels, len(master.demand.capacity))
-        self.asked = np.zeros((master.jobs.jobs, *width))
-        for job, asked in enumerate(master.demand.gpus):
-            self.asked[job, : len(asked)] = asked
+        self.master = master
+        self.paths = Paths(states, master.jobs.rounds)
+        # Demands of all jobs in one array; a level that a job does not have is never allowed.
+        width = (self.paths.levels, len(master.capacity_rows.capacity))
+        self.demands = np.zeros((master.jobs.jobs, *width))
+        for job, demand in enumerate(master.capacity_rows.gpus):
+            self.demands[job, : len(demand)] = demand
 
     def price(self, node: SearchNode, relaxed: Relaxed) -> tuple[float, NDArray[np.float64], int]:
         """Evaluate the duals of a relaxed master, and add schedules that it lacks.
@@ -238,46 +167,142 @@ class Pricing:
             Schedules added.
         """
         jobs, master, paths = self.master.jobs, self.master, self.paths
-        value = float((relaxed.price @ master.demand.capacity).sum() + relaxed.cuts @ master.limits)
-        worth = jobs.utility.values - np.tensordot(relaxed.cuts, master.weights, axes=1)
-        price = np.tensordot(relaxed.price, self.asked, axes=(1, 2))
-        paid = np.flatnonzero(relaxed.cuts)
-        np.add.at(
-            price, master.at[paid], relaxed.cuts[paid, None, None] * master.running[paid, :, :-1]
-        )
+        capacity = master.capacity_rows.capacity
+        value = float((relaxed.price @ capacity).sum() + relaxed.cuts @ master.limits)
+        utility = jobs.utility.values - np.tensordot(relaxed.cuts, master.end_weights, axes=1)
+        price = np.tensordot(relaxed.price, self.demands, axes=(1, 2))
+        binding = np.flatnonzero(relaxed.cuts)
+        charges = relaxed.cuts[binding, None, None] * master.run_weights[binding, :, :-1]
+        np.add.at(price, master.cut_round[binding], charges)
         price = price.transpose(0, 2, 1)
         cost = np.where(node.allowed[:, :, :-1].transpose(1, 2, 0), price, np.inf)
         idle = np.where(node.allowed[:, :, -1].T, 0.0, np.inf)
         before, complete = paths.forward(cost, idle)
-        payoffs = np.where(node.ends, worth, -np.inf)
+        payoffs = np.where(node.ends, utility, -np.inf)
         payoffs[:, :-1] -= complete
         value += float(payoffs.max(axis=1).sum())
         order = np.argsort(-payoffs[:, :-1], axis=1, kind="stable")[:, :_PER_JOB]
-        wanted = [
+        improving = [
             (job, end)
             for job, ends in enumerate(order.tolist())
             for end in ends
-            if payoffs[job, end] > relaxed.payoff[job] + 1e-7
+            if payoffs[job, end] > relaxed.payoff[job] + _REDUCED_COST
         ]
-        found = paths.schedules(cost, idle, before, wanted)
-        new = [(job, end, path) for (job, end), path in zip(wanted, found, strict=True)]
-        return value, payoffs, master.add(new)
+        levels = paths.schedules(cost, idle, before, improving)
+        schedules = [(job, end, each) for (job, end), each in zip(improving, levels, strict=True)]
+        return value, payoffs, master.add(schedules)
 
 
-_ROOT = CutEffort(5, candidates=12, check_s=0.1, strengthen_s=0.05, cuts=5, whole=False)
-_NODE = CutEffort(1000, candidates=1, check_s=0.5, strengthen_s=0.0, cuts=1, whole=True)
+# Branching
 
-_SEARCH = 0.02
-"""Share of the time for a first plan, at most."""
 
-_NEIGHBOURS, _IN_VAIN = 0.1, 100
-"""Share of the time for better plans near it, at the root and later; tries in vain at the root."""
+def branch(
+    node: SearchNode, master: Master, relaxed: Relaxed
+) -> tuple[SearchNode, SearchNode] | None:
+    """Two parts that hold every choice of a node, neither of which holds the relaxed solution.
 
-_PACKED = 30
-"""Rounds of cuts from what fits into a round, at the root."""
+    On when a job completes, if that is open for one; else on whether a job runs in a round; else
+    on how fast. None if the solution is integral in all three, and so gives a plan. The part
+    nearer to the relaxed solution comes first.
+    """
+    parts = _by_completion(node, master.jobs, completions(node, master, relaxed))
+    if parts is not None:
+        return parts
+    used = np.flatnonzero(relaxed.share > _WHOLE)
+    job, share = master.job[used], relaxed.share[used]
+    # Shares of jobs by round and level.
+    doing = np.zeros(node.allowed.shape)
+    rounds = np.arange(master.jobs.rounds)
+    np.add.at(doing, (job[:, None], rounds, master.levels[used]), share[:, None])
+    return _by_round(node, master.jobs, doing)
 
-_TOLERANCE = 1e-7
-"""Relative to the value: a plan within this of the bound counts as optimal."""
+
+def completions(node: SearchNode, master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
+    """Share of each job that completes in each round, shape (jobs, rounds + 1)."""
+    completes = np.zeros(node.ends.shape)
+    # Schedules may have been added since.
+    n = len(relaxed.share)
+    np.add.at(completes, (master.job[:n], master.end[:n]), relaxed.share)
+    return completes
+
+
+def running(master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
+    """Share of each job that runs in each round at each level, shape (rounds, jobs, levels)."""
+    jobs = master.jobs
+    widest = max((len(levels) for levels in jobs.levels), default=0)
+    runs = np.zeros((jobs.rounds, jobs.jobs, widest + 1))
+    used = np.flatnonzero(relaxed.share > 0.0)
+    rounds = np.arange(jobs.rounds)
+    where = (rounds, master.job[used, None], master.levels[used])
+    np.add.at(runs, where, relaxed.share[used, None])
+    # IDLE is -1, the last level.
+    return runs[:, :, :-1]
+
+
+def _by_completion(
+    node: SearchNode, jobs: RoundJobs, completes: NDArray[np.float64]
+) -> tuple[SearchNode, SearchNode] | None:
+    """A job completes by some round, or later; None where that is whole for all."""
+    until = np.cumsum(completes, axis=1)
+    fractional = np.minimum(until, 1.0 - until)
+    if fractional.max(initial=0.0) <= _WHOLE:
+        return None
+    # The job whose utility is least certain. Trying several jobs in the programme first (strong
+    # branching) was measured to save a third of the nodes and no time.
+    utility = jobs.utility.values
+    mean = (completes * utility).sum(axis=1)
+    variance = (completes * utility**2).sum(axis=1) - mean**2
+    job = int(np.argmax(np.where(fractional.max(axis=1) > _WHOLE, variance, -np.inf)))
+    end = int(np.argmax(fractional[job]))
+    rounds = np.arange(jobs.rounds + 1)
+    early = replace(node, ends=_with(node.ends, job, node.ends[job] & (rounds <= end)))
+    late = replace(node, ends=_with(node.ends, job, node.ends[job] & (rounds > end)))
+    return (early, late) if until[job, end] >= 0.5 else (late, early)
+
+
+def _by_round(
+    node: SearchNode, jobs: RoundJobs, doing: NDArray[np.float64]
+) -> tuple[SearchNode, SearchNode] | None:
+    """A job runs in a round, at some speed at least, or not; None where that is whole for all."""
+    # Cumulated over levels from the fastest on; the last is whether the job runs at all.
+    at_least = np.cumsum(doing[:, :, :-1], axis=2)
+    fractional = np.minimum(at_least, 1.0 - at_least)
+    fractional[fractional <= _WHOLE] = 0.0
+    if not fractional.any():
+        return None
+    runs = fractional[:, :, -1] * jobs.gang[:, None]
+    if runs.any():
+        job, t = (int(i) for i in np.unravel_index(np.argmax(runs), runs.shape))
+        level = at_least.shape[2] - 1
+    else:
+        best = np.unravel_index(np.argmax(fractional), fractional.shape)
+        job, t, level = (int(i) for i in best)
+    fast = np.arange(doing.shape[2]) <= level
+    rounds = np.arange(jobs.rounds + 1)
+    yes = replace(
+        node,
+        allowed=_with(node.allowed, (job, t), node.allowed[job, t] & fast),
+        ends=_with(node.ends, job, node.ends[job] & (rounds >= t) & (rounds < jobs.rounds)),
+        narrowed=True,
+    )
+    no = replace(
+        node,
+        allowed=_with(node.allowed, (job, t), node.allowed[job, t] & ~fast),
+        narrowed=True,
+    )
+    return (yes, no) if at_least[job, t, level] >= 0.5 else (no, yes)
+
+
+def _with(
+    table: NDArray[np.bool_], place: int | tuple[int, int], row: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """A copy of a table with another row."""
+    changed = table.copy()
+    changed[place] = row
+    return changed
+
+
+# Search
 
 
 @dataclass(frozen=True)
@@ -338,6 +363,20 @@ def optimum(
 
 
 class _Search:
+    """State of a search.
+
+    Attributes
+    ----------
+    relaxation, prices : float and ndarray, shape (rounds, types)
+        Bound of the root, and prices near those of its relaxation.
+    ends : ndarray of bool, shape (jobs, rounds + 1)
+        Completions with which a plan may be better than the best, as far as the root tells.
+    latest : ndarray of int, shape (jobs,)
+        The last of them by job; the number of rounds if the job may be left out.
+    unsettled : float
+        Largest bound of the nodes that were given up undecided.
+    """
+
     def __init__(self, jobs: RoundJobs, time_limit_s: float) -> None:
         self.start = time.process_time()
         self.end = self.start + time_limit_s
@@ -345,14 +384,15 @@ class _Search:
         self.master = Master(jobs)
         states = [states_of(jobs, job) for job in range(jobs.jobs)]
         self.pricing = Pricing(self.master, states)
-        self.plans = Plans(jobs, self.master.demand, states)
-        deadlines = Deadlines(jobs, self.master.demand, states)
+        self.plans = Plans(jobs, self.master.capacity_rows, states)
+        deadlines = Deadlines(jobs, self.master.capacity_rows, states)
         self.conflicts = Conflicts(deadlines, self.plans)
         self.neighbours = Neighbours(deadlines, self.plans)
         self.packing = PackingCuts(jobs)
         self.unit = _unit(jobs.utility.values)
         self.nodes = 0
-        self.relaxation, self.unsettled = float("inf"), 0.0
+        self.relaxation = float("inf")
+        self.unsettled = 0.0
         self.prices = np.zeros((jobs.rounds, jobs.types))
         self.latest = np.full(jobs.jobs, jobs.rounds)
         self.ends = np.ones((jobs.jobs, jobs.rounds + 1), dtype=bool)
@@ -369,9 +409,10 @@ class _Search:
         while current is not None and time.process_time() < self.end:
             node, relaxed = self._solve(current)
             self.nodes += 1
-            node, relaxed = (
-                self._root(node, relaxed) if self.nodes == 1 else self._cut(node, relaxed, _NODE)
-            )
+            if self.nodes == 1:
+                node, relaxed = self._root(node, relaxed)
+            else:
+                node, relaxed = self._cut_completions(node, relaxed, _NODE_CUTS)
             if self.neighbours.cpu_s < _NEIGHBOURS * (time.process_time() - self.start):
                 self.neighbours.improve(self.ends)
             current, later = self._parts(node, relaxed)
@@ -379,10 +420,19 @@ class _Search:
                 heapq.heappush(heap, (-later.bound, -self.nodes, later))
             if current is None:
                 current = self._next(heap)
+        return self._result(instance, heap, current)
+
+    def _result(
+        self,
+        instance: Instance,
+        heap: list[tuple[float, int, SearchNode]],
+        current: SearchNode | None,
+    ) -> OfflineOptimum:
+        """The best plan, and the bound of all nodes that are left."""
         left = [-entry[0] for entry in heap] + ([] if current is None else [current.bound])
         bound = max([self.best, self.unsettled, *left])
         proven = not self._open(bound)
-        plan = place(instance, self.jobs, self.plans.chosen)
+        plan = round_plan(instance, self.jobs, self.plans.schedules)
         return OfflineOptimum(
             self.best,
             self.best if proven else bound,
@@ -394,19 +444,77 @@ class _Search:
             self.prices,
         )
 
+    def _solve(self, node: SearchNode) -> tuple[SearchNode, Relaxed]:
+        """Column generation; the node with its bound, and without ends that cannot be better."""
+        penalty = 1.0 + float(self.jobs.utility.values.max(initial=0.0))
+        while True:
+            relaxed = self.master.relax(node.columns(self.master), penalty)
+            value, payoffs, new = self.pricing.price(node, relaxed)
+            if value < node.bound:
+                node = replace(node, bound=value)
+            if not self._open(node.bound) or time.process_time() >= self.end:
+                return node, relaxed
+            node = replace(node, ends=self._ends(node, payoffs, value))
+            if not new:
+                if relaxed.unserved <= 1e-7:
+                    return node, relaxed
+                # A part of a job without a schedule still pays: make it cost more.
+                penalty *= 10.0
+
+    def _ends(
+        self, node: SearchNode, payoffs: NDArray[np.float64], value: float
+    ) -> NDArray[np.bool_]:
+        """Completions with which a plan may still be better than the best (reduced cost fixing)."""
+        spare = value - self.best + _TOLERANCE * max(1.0, abs(value))
+        ends: NDArray[np.bool_] = node.ends & (payoffs >= (payoffs.max(axis=1) - spare)[:, None])
+        return ends
+
     def _root(self, node: SearchNode, relaxed: Relaxed) -> tuple[SearchNode, Relaxed]:
         """A first plan, and cuts at the root."""
         self.relaxation = node.bound
-        self.prices = relaxed.price @ self.master.demand.share
-        self._search_plan(relaxed)
-        node, relaxed = self._pack(node, relaxed, _PACKED)
+        self.prices = relaxed.price @ self.master.capacity_rows.share
+        self._first_plan(relaxed)
+        node, relaxed = self._cut_rounds(node, relaxed)
         now = time.process_time()
         until = now + _NEIGHBOURS * max(0.0, self.end - now)
         self.neighbours.search(node.ends, until, _IN_VAIN)
         node, relaxed = self._solve(node)
         self.latest = _latest(node)
-        node, relaxed = self._cut(node, relaxed, _ROOT)
+        node, relaxed = self._cut_completions(node, relaxed, _ROOT_CUTS)
         self.ends, self.latest = node.ends, _latest(node)
+        return node, relaxed
+
+    def _cut_rounds(self, node: SearchNode, relaxed: Relaxed) -> tuple[SearchNode, Relaxed]:
+        """Cut off shares of rounds that no sets of gangs which fit are a mean of."""
+        for _ in range(_PACKING_ROUNDS):
+            if not self._open(node.bound) or time.process_time() >= self.end:
+                break
+            violated = self.packing.separate(running(self.master, relaxed), fresh=True)
+            if not violated:
+                break
+            self.master.add_packing_cuts(
+                np.array([t for t, _ in violated]),
+                np.array([pattern.weights for _, pattern in violated]),
+                np.array([pattern.limit for _, pattern in violated]),
+            )
+            node, relaxed = self._solve(node)
+        return node, relaxed
+
+    def _cut_completions(
+        self, node: SearchNode, relaxed: Relaxed, effort: CutEffort
+    ) -> tuple[SearchNode, Relaxed]:
+        """Cut off completions that cannot be kept; below the root only whole ones."""
+        for _ in range(effort.times):
+            if not self._open(node.bound) or time.process_time() >= self.end:
+                break
+            completes = completions(node, self.master, relaxed)
+            if effort.whole and np.abs(completes - np.round(completes)).max(initial=0.0) > _WHOLE:
+                break
+            conflicts = self.conflicts.separate(completes, self.latest, effort)
+            if not conflicts:
+                break
+            self.master.add_completion_cuts(*self.conflicts.cuts(conflicts))
+            node, relaxed = self._solve(node)
         return node, relaxed
 
     def _parts(
@@ -438,83 +546,23 @@ class _Search:
             bound = floor((bound + slack) / self.unit) * self.unit
         return bound > self.best + slack
 
-    def _cut(
-        self, node: SearchNode, relaxed: Relaxed, effort: CutEffort
-    ) -> tuple[SearchNode, Relaxed]:
-        """Cut off completions that cannot be kept; below the root only whole ones."""
-        for _ in range(effort.times):
-            if not self._open(node.bound) or time.process_time() >= self.end:
-                break
-            completes = completions(node, self.master, relaxed)
-            if effort.whole and np.abs(completes - np.round(completes)).max(initial=0.0) > 1e-6:
-                break
-            found = self.conflicts.separate(completes, self.latest, effort)
-            if not found:
-                break
-            self.master.cut(*self.conflicts.cuts(found))
-            node, relaxed = self._solve(node)
-        return node, relaxed
-
-    def _pack(self, node: SearchNode, relaxed: Relaxed, times: int) -> tuple[SearchNode, Relaxed]:
-        """Cut off shares of rounds that no sets of gangs which fit are a mean of."""
-        for _ in range(times):
-            if not self._open(node.bound) or time.process_time() >= self.end:
-                break
-            found = self.packing.separate(running(self.master, relaxed), fresh=True)
-            if not found:
-                break
-            self.master.pack(
-                np.array([t for t, _ in found]),
-                np.array([one.weights for _, one in found]),
-                np.array([one.limit for _, one in found]),
-            )
-            node, relaxed = self._solve(node)
-        return node, relaxed
-
-    def _solve(self, node: SearchNode) -> tuple[SearchNode, Relaxed]:
-        """Column generation; the node with its bound, and without ends that cannot be better."""
-        penalty = 1.0 + float(self.jobs.utility.values.max(initial=0.0))
-        while True:
-            relaxed = self.master.relax(node.columns(self.master), penalty)
-            value, payoffs, new = self.pricing.price(node, relaxed)
-            if value < node.bound:
-                node = replace(node, bound=value)
-            if not self._open(node.bound) or time.process_time() >= self.end:
-                return node, relaxed
-            node = replace(node, ends=self._ends(node, payoffs, value))
-            if not new:
-                if relaxed.short <= 1e-7:
-                    return node, relaxed
-                # A part of a job without a schedule still pays: make it cost more.
-                penalty *= 10.0
-
-    def _ends(
-        self, node: SearchNode, payoffs: NDArray[np.float64], value: float
-    ) -> NDArray[np.bool_]:
-        """Completions with which a plan may still be better than the best (reduced cost fixing)."""
-        spare = value - self.best + _TOLERANCE * max(1.0, abs(value))
-        may: NDArray[np.bool_] = node.ends & (payoffs >= (payoffs.max(axis=1) - spare)[:, None])
-        return may
-
-    def _search_plan(self, relaxed: Relaxed) -> None:
+    def _first_plan(self, relaxed: Relaxed) -> None:
         """Look for a plan near a relaxed solution."""
-        target, n = np.zeros(self.jobs.jobs), len(relaxed.share)
+        target = np.zeros(self.jobs.jobs)
+        n = len(relaxed.share)
         np.add.at(target, self.master.job[:n], relaxed.share * self.master.end[:n])
         now = time.process_time()
-        self.plans.search(relaxed.price, target, now + _SEARCH * max(0.0, self.end - now))
+        self.plans.search(relaxed.price, target, now + _FIRST_PLAN * max(0.0, self.end - now))
 
     def _accept(self, relaxed: Relaxed) -> None:
         """Take an integral solution as a plan."""
         used = np.flatnonzero(relaxed.share > 0.5)
         used = used[self.master.end[used] < self.jobs.rounds]
-        self.plans.offer(
-            {
-                int(self.master.job[k]): tuple(
-                    self.master.levels[k, : self.master.end[k] + 1].tolist()
-                )
-                for k in used
-            }
-        )
+        levels = {
+            int(self.master.job[k]): self.master.levels[k, : self.master.end[k] + 1].tolist()
+            for k in used
+        }
+        self.plans.offer({job: tuple(by_round) for job, by_round in levels.items()})
 
 
 def _latest(node: SearchNode) -> NDArray[np.int64]:

@@ -1,21 +1,19 @@
-r"""Cuts from completions that cannot all be kept, for Hadar's offline optimum.
+r"""Cuts of Hadar's offline optimum: completions that cannot all be kept, and what fits into a round.
 
-If jobs Q cannot all be complete by the ends of rounds C_j, then every plan has
+Source: logic-based Benders cuts (Hooker and Ottosson, Mathematical Programming 96, 2003; recalled)
+from completions, :class:`Conflicts`; Fenchel cuts (Boyd, Operations Research 42, 1994; recalled) from what
+fits into one round, :class:`PackingCuts`; both derived for this problem. Their coefficients depend on
+completions only, or on round, job and level only, so the pricing stays what it is.
 
-.. math:: \sum_{j \in Q} z_{j C_j} \le |Q| - 1
-
-with z_jC = 1 if j is complete by the end of round C (logic-based Benders cuts, Hooker and Ottosson,
-Mathematical Programming 96, 2003). Candidates are the completions of the relaxed solution, each
-as late as it goes or earlier as far as the cut would still be violated;
-:mod:`.feasibility` decides. A conflict is then made as small and as late as it stays
-one. Terms depend on completions only, so the pricing stays what it is.
+Complexity: a conflict costs a few checks of :mod:`.feasibility`; a packing cut as many sets of gangs as
+the programme asks for, each O(J R P C) for P ways to place a gang and C = prod_r (c_r + 1).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +24,7 @@ from shadowprice.solvers.hadar.offline.heuristics import Plans
 from shadowprice.solvers.programs.highs import HighsEnding, Series
 
 _SHARE = 1e-6
+"""Shares up to this count as none."""
 
 _SLACK = 0.9
 """Most that completions of a candidate may lack; a cut is violated by 1 less this."""
@@ -60,7 +59,15 @@ class CutEffort:
 
 
 class Conflicts:
-    """Finds conflicts and remembers what was decided.
+    r"""Finds completions that cannot all be kept, and remembers what was decided.
+
+    If jobs Q cannot all be complete by the ends of rounds C_j, then every plan has
+
+    .. math:: \sum_{j \in Q} z_{j C_j} \le |Q| - 1
+
+    with z_jC = 1 if j is complete by the end of round C. Candidates are the completions of the relaxed
+    solution, each as late as it goes or earlier as far as the cut would still be violated;
+    :mod:`.feasibility` decides. A conflict is then made as small and as late as it stays one.
 
     Parameters
     ----------
@@ -71,7 +78,8 @@ class Conflicts:
     """
 
     def __init__(self, deadlines: Deadlines, plans: Plans, seed: int = 0) -> None:
-        self.deadlines, self.plans = deadlines, plans
+        self.deadlines = deadlines
+        self.plans = plans
         self.jobs = plans.jobs
         self.checks = 0
         self._random = np.random.default_rng(seed)
@@ -92,16 +100,17 @@ class Conflicts:
         if np.any(np.all(ends <= self._conflicts, axis=1)):
             return False
         self.checks += 1
-        wanted = {int(j): int(ends[j]) for j in np.flatnonzero(ends < self._none)}
-        found = self.deadlines.check(wanted, check_s)
-        if not found.known:
+        last_rounds = {int(j): int(ends[j]) for j in np.flatnonzero(ends < self._none)}
+        verdict = self.deadlines.check(last_rounds, check_s)
+        if not verdict.known:
             return None
-        if found.chosen is not None:
-            self.plans.offer(self.plans.filled(dict(found.chosen)))
+        if verdict.schedules is not None:
+            self.plans.offer(self.plans.filled(dict(verdict.schedules)))
             self._feasible = np.concatenate((self._feasible, ends[None, :]))
             return True
         core = np.full(len(ends), self._none)
-        core[list(found.core)] = ends[list(found.core)]
+        jobs = list(verdict.core)
+        core[jobs] = ends[jobs]
         self._conflicts = np.concatenate((self._conflicts, core[None, :]))
         return False
 
@@ -118,35 +127,36 @@ class Conflicts:
             Completions no plan of interest exceeds; the number of rounds if it may be left out.
         """
         until = np.cumsum(completes, axis=1)
-        found: list[NDArray[np.int64]] = []
+        conflicts: list[NDArray[np.int64]] = []
         for k in range(effort.candidates):
-            ends = self._candidate(until, hurry=k > 0)
+            ends = self._candidate(until, earlier=k > 0)
             if self.decide(ends, effort.check_s) is False:
-                found.append(self._strengthened(ends, until, latest, effort.strengthen_s))
-                if len(found) >= effort.cuts:
+                conflicts.append(self._strengthened(ends, until, latest, effort.strengthen_s))
+                if len(conflicts) >= effort.cuts:
                     break
-        return found
+        return conflicts
 
-    def _candidate(self, until: NDArray[np.float64], *, hurry: bool) -> NDArray[np.int64]:
-        """Completions whose cut would be violated."""
+    def _candidate(self, until: NDArray[np.float64], *, earlier: bool) -> NDArray[np.int64]:
+        """Completions whose cut would be violated: the latest, or some at random earlier."""
         none = self._none
         ends = np.where(
             until[:, -2] > 1.0 - _SHARE, np.argmax(until > 1.0 - _SHARE, axis=1), none
         ).astype(np.int64)
-        if not hurry:
+        if not earlier:
             return ends
         slack = 0.0
         for job in self._random.permutation(len(ends)).tolist():
             options = np.flatnonzero(np.diff(until[job, :-1], prepend=0.0) > _SHARE)
             options = options[options < ends[job]]
-            have = 1.0 if ends[job] == none else float(until[job, ends[job]])
+            # What a job that may be left out lacks already counts in full.
+            complete = 1.0 if ends[job] == none else float(until[job, ends[job]])
             while len(options):
-                # What is left out already costs all that it lacks.
-                lack = (1.0 if ends[job] == none else have) - float(until[job, options[-1]])
+                lack = complete - float(until[job, options[-1]])
                 if slack + lack > _SLACK:
                     break
                 slack += lack
-                ends[job], have = options[-1], float(until[job, options[-1]])
+                ends[job] = options[-1]
+                complete = float(until[job, options[-1]])
                 options = options[:-1]
                 if self._random.random() < 0.5:
                     break
@@ -195,27 +205,11 @@ class Conflicts:
         table = np.array(conflicts)[:, :, None]
         inside = table < self._none
         weights = ((rounds <= table) & inside).astype(np.float64)
+        # Of k jobs in conflict at most k - 1 complete in time.
         return weights, inside.sum(axis=(1, 2)) - 1.0
 
 
-# Cuts from what fits into one round, for Hadar's offline optimum.
-#
-# In a round every job runs at most once, at one level, and the gangs that run have places (Hall's
-# condition). The rows of :mod:`.feasibility` treat gangs of a size alike, as if a job could
-# run several times: a gang of 3 next to three gangs of 1 may take 2/3 of 3 GPUs and the others all
-# of what is left of theirs. The convex hull of what fits is smaller. For shares y_jl of a round
-#
-# .. math:: \max_w \sum w_{jl} y_{jl} \quad \text{s.t.} \quad \sum_{(j,l) \in P} w_{jl} \le 1
-#           \text{ for every set P that fits}, \; w \ge 0
-#
-# is more than 1 iff they are outside it, and w is then a cut (Fenchel cuts, Boyd, Operations Research
-# 42, 1994). Sets P are found one after another by a dynamic programme over the GPUs left of each
-# type; it also lifts the cut to the jobs and levels that have no share. Weights are whole numbers, so
-# the limit is exact. A cut has coefficients by round, job and level, so pricing stays what it is, and
-# one found in a round holds in every other.
-#
-# Complexity: a set costs O(J R P C) for P ways to place a gang and C = prod_r (c_r + 1).
-
+# Cuts from what fits into one round
 
 MAX_LEFT = 3000
 """Vectors of GPUs left, prod (c_r + 1), beyond which there are no such cuts."""
@@ -226,17 +220,16 @@ _UNIT = 840.0
 _VIOLATION = 0.01
 """Least violation of a cut, relative to its limit."""
 
-_TIMES = 100
+_MOST_SETS = 100
 """Most sets for one cut."""
 
-Place = tuple[slice, ...]
-Option = tuple[float, list[tuple[Place, Place]]]
-"""A weight, and for each way to place the gang: GPUs left with it, and what they are without."""
+Box = tuple[slice, ...]
+"""Vectors of GPUs by type, as an index into a table of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """A cut for any one round.
+    """A cut that holds in every round: the weights of what runs add up to no more than the limit.
 
     Parameters
     ----------
@@ -249,27 +242,43 @@ class Pattern:
 
 
 class PackingCuts:
-    """Finds cuts and remembers them.
+    r"""Finds cuts from what fits into one round, and remembers them.
+
+    In a round every job runs at most once, at one level, and the gangs that run have places (Hall's
+    condition). The rows of :class:`.CapacityRows` treat gangs of a size alike, as if a job could
+    run several times: a gang of 3 next to three gangs of 1 may take 2/3 of 3 GPUs and the others all
+    of what is left of theirs. The convex hull of what fits is smaller. For shares y_jl of a round
+
+    .. math:: \max_w \sum w_{jl} y_{jl} \quad \text{s.t.} \quad \sum_{(j,l) \in P} w_{jl} \le 1
+              \text{ for every set P that fits}, \; w \ge 0
+
+    is more than 1 iff they are outside it, and w is then a cut. Sets P are found one after another by a
+    dynamic programme over the GPUs left of each type; it also lifts the cut to the jobs and levels that
+    have no share. Weights are whole numbers, so the limit is exact. A cut that was found in one round
+    holds in every other.
 
     Parameters
     ----------
     jobs : RoundJobs
+
+    Attributes
+    ----------
+    usable : bool
+        Whether the cluster is small enough for such cuts.
     """
 
     def __init__(self, jobs: RoundJobs) -> None:
         self.jobs = jobs
         self._size = tuple((jobs.capacity + 1).tolist())
         self.usable = bool(np.prod(self._size, dtype=np.float64) <= MAX_LEFT)
-        self.width = max((len(levels) for levels in jobs.levels), default=0)
         self._patterns: list[Pattern] = []
-        self._ways = (
-            [
+        # By job and level: ways to place the gang.
+        self._ways: list[list[list[tuple[Box, Box]]]] = []
+        if self.usable:
+            self._ways = [
                 [self._placements(level.types, int(jobs.gang[job])) for level in levels]
                 for job, levels in enumerate(jobs.levels)
             ]
-            if self.usable
-            else []
-        )
 
     def separate(self, share: NDArray[np.float64], *, fresh: bool) -> list[tuple[int, Pattern]]:
         """Violated cuts and their rounds.
@@ -283,7 +292,7 @@ class PackingCuts:
         """
         if not self.usable:
             return []
-        found: list[tuple[int, Pattern]] = []
+        violated: list[tuple[int, Pattern]] = []
         for t, own in enumerate(share):
             known = [p for p in self._patterns if _violation(p, own) > _VIOLATION]
             known.sort(key=lambda p: -_violation(p, own))
@@ -291,8 +300,8 @@ class PackingCuts:
                 pattern = self._find(own)
                 known = [] if pattern is None else [pattern]
                 self._patterns += known
-            found += [(t, p) for p in known[:2]]
-        return found
+            violated += [(t, p) for p in known[:2]]
+        return violated
 
     def _find(self, share: NDArray[np.float64]) -> Pattern | None:
         """A cut that shares of a round violate."""
@@ -300,71 +309,88 @@ class PackingCuts:
         if len(support) < 2:
             return None
         # The programme proposes weights; what a cut is worth is evaluated by `_lifted`.
-        series, n = Series(maximise=True), len(support)
-        place = {pair: k for k, pair in enumerate(support)}
+        n = len(support)
+        series = Series(maximise=True)
+        column = {pair: k for k, pair in enumerate(support)}
         values = np.array([share[pair] for pair in support])
-        none = [np.zeros(0, dtype=np.int64)] * n
-        series.columns(values, np.ones(n), none, [np.zeros(0)] * n)
+        no_rows = [np.zeros(0, dtype=np.int64)] * n
+        series.columns(values, np.ones(n), no_rows, [np.zeros(0)] * n)
         weights = np.zeros(share.shape)
-        for _ in range(_TIMES):
-            found = series.solve()
-            if found.outcome is not HighsEnding.OPTIMAL or found.value <= 1.0 + _VIOLATION:
+        for _ in range(_MOST_SETS):
+            vertex = series.solve()
+            if vertex.outcome is not HighsEnding.OPTIMAL or vertex.value <= 1.0 + _VIOLATION:
                 return None
-            weights[tuple(np.array(support).T)] = np.maximum(found.primal, 0.0)
-            fits = self._heaviest(weights)
-            if sum(weights[pair] for pair in fits) <= 1.0 + 1e-6:
+            weights[tuple(np.array(support).T)] = np.maximum(vertex.primal, 0.0)
+            heaviest = self._heaviest(weights)
+            if sum(weights[pair] for pair in heaviest) <= 1.0 + 1e-6:
                 break
-            index = np.array([place[pair] for pair in fits], dtype=np.int32)
+            index = np.array([column[pair] for pair in heaviest], dtype=np.int32)
             series.row(-np.inf, 1.0, index, np.ones(len(index)))
         pattern = self._lifted(np.rint(weights * _UNIT), share)
         return pattern if _violation(pattern, share) > _VIOLATION else None
 
     def _lifted(self, weights: NDArray[np.float64], share: NDArray[np.float64]) -> Pattern:
         """The least limit for whole weights, which are then made as large as it allows."""
-        limit = float(self._most(weights, range(self.jobs.jobs))[-1].flat[-1])
+        limit = float(self._largest_weights(weights, range(self.jobs.jobs))[-1].flat[-1])
         for job in np.argsort(-share.sum(axis=1), kind="stable").tolist():
-            others = self._most(weights, [j for j in range(self.jobs.jobs) if j != job])[-1]
+            other_jobs = [j for j in range(self.jobs.jobs) if j != job]
+            others = self._largest_weights(weights, other_jobs)[-1]
             for level, ways in enumerate(self._ways[job]):
+                # What the others weigh at most beside this gang; the rest of the limit is free.
                 beside = max((float(others[rest].flat[-1]) for _, rest in ways), default=limit)
                 weights[job, level] = max(weights[job, level], limit - beside)
         return Pattern(weights / _UNIT, limit / _UNIT)
 
-    def _most(self, weights: NDArray[np.float64], among: Any) -> list[NDArray[np.float64]]:
-        """Largest weight that fits into each vector of GPUs, with ever more jobs of some."""
+    def _largest_weights(
+        self, weights: NDArray[np.float64], jobs: Sequence[int]
+    ) -> list[NDArray[np.float64]]:
+        """Largest weight that fits into each vector of GPUs, with none, one, two ... of some jobs."""
         tables = [np.zeros(self._size)]
-        for job in among:
-            now = tables[-1]
-            then = now
+        for job in jobs:
+            before = tables[-1]
+            after = before
             if weights[job].any():
-                then = now.copy()
+                after = before.copy()
                 for level, ways in enumerate(self._ways[job]):
-                    if weights[job, level] > 0:
+                    weight = weights[job, level]
+                    if weight > 0:
                         for held, rest in ways:
-                            np.maximum(then[held], now[rest] + weights[job, level], out=then[held])
-            tables.append(then)
+                            np.maximum(after[held], before[rest] + weight, out=after[held])
+            tables.append(after)
         return tables
 
     def _heaviest(self, weights: NDArray[np.float64]) -> list[tuple[int, int]]:
         """Jobs and levels of largest weight that fit together."""
-        among = np.flatnonzero(weights.any(axis=1)).tolist()
-        tables = self._most(weights, among)
-        left, chosen = tuple(k - 1 for k in self._size), []
-        for job, before, after in reversed(list(zip(among, tables[:-1], tables[1:], strict=True))):
-            if before[left] == after[left]:
-                continue
-            # The same sums as on the way forward, so equality is exact.
-            level, left = next(
-                (level, rest)
-                for level, ways in enumerate(self._ways[job])
-                for held, _ in ways
-                if (rest := _minus(left, held)) is not None
-                and before[rest] + weights[job, level] == after[left]
-                and weights[job, level] > 0
-            )
-            chosen.append((job, level))
-        return chosen
+        jobs = np.flatnonzero(weights.any(axis=1)).tolist()
+        tables = self._largest_weights(weights, jobs)
+        left = tuple(k - 1 for k in self._size)
+        heaviest = []
+        for job, before, after in reversed(list(zip(jobs, tables[:-1], tables[1:], strict=True))):
+            if before[left] != after[left]:
+                level, left = self._last_step(job, weights[job], before, float(after[left]), left)
+                heaviest.append((job, level))
+        return heaviest
 
-    def _placements(self, types: tuple[int, ...], gang: int) -> list[tuple[Place, Place]]:
+    def _last_step(
+        self,
+        job: int,
+        weights: NDArray[np.float64],
+        before: NDArray[np.float64],
+        weight: float,
+        left: tuple[int, ...],
+    ) -> tuple[int, tuple[int, ...]]:
+        """Level at which a job adds to a largest weight, and the GPUs left for the jobs before it."""
+        for level, ways in enumerate(self._ways[job]):
+            if weights[level] <= 0:
+                continue
+            for held, _ in ways:
+                rest = _minus(left, held)
+                # The same sums as on the way forward, so equality is exact.
+                if rest is not None and before[rest] + weights[level] == weight:
+                    return level, rest
+        raise AssertionError("no placement of the gang gives the weight of the table")
+
+    def _placements(self, types: tuple[int, ...], gang: int) -> list[tuple[Box, Box]]:
         """Ways to place a gang: vectors of GPUs that hold it, and the same without it."""
         options = [
             range(min(gang, int(self.jobs.capacity[r])) + 1) if r in types else range(1)
@@ -385,7 +411,7 @@ def _violation(pattern: Pattern, share: NDArray[np.float64]) -> float:
     return float((pattern.weights * share).sum()) / pattern.limit - 1.0
 
 
-def _minus(left: tuple[int, ...], held: Place) -> tuple[int, ...] | None:
+def _minus(left: tuple[int, ...], held: Box) -> tuple[int, ...] | None:
     """GPUs left beside a gang, if it has room."""
     rest = tuple(have - int(need.start) for have, need in zip(left, held, strict=True))
     return rest if min(rest) >= 0 else None

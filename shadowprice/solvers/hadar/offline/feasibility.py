@@ -1,19 +1,21 @@
-r"""Feasibility of given completion rounds of all jobs: the hard part, which relaxations miss.
+r"""Feasibility of given completion rounds of all jobs, and plans on nodes from schedules.
 
-Given completions, Hadar's offline programme asks only whether they can be kept: a bin packing of
-gangs into rounds. Relaxed schedules often can where whole ones cannot, and branching on rounds is
-slow there because rounds are alike. CP-SAT decides it, in integers throughout. Schedules that it finds
-are checked; that there are none is its word, which nothing else confirms. A job is complete
-by weights of its levels that are whole numbers and were checked to rank every combination of
-levels as exact fractions do.
+Source: derived. Given completions, Hadar's offline programme asks only whether they can be kept: a bin
+packing of gangs into rounds, the hard part that relaxations miss. Relaxed schedules often keep them
+where whole ones cannot, and branching on rounds is slow there because rounds are alike.
+:class:`Deadlines` lets CP-SAT decide it, in integers throughout. Schedules that it finds are checked;
+that there are none is its word, which nothing else confirms. A job is complete by weights of its levels
+that are whole numbers and were checked to rank every combination of levels as exact fractions do.
+
+:func:`round_plan` gives the jobs of schedules, which know levels only, their GPUs on nodes.
+
+Complexity: a check is exponential in the worst case; a plan is one maximum flow a round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from itertools import combinations
 
 import networkx as nx
 import numpy as np
@@ -24,108 +26,13 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import GpusByNode, RoundPlan
 from shadowprice.models.round_jobs import RoundJobs
+from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels, States
 from shadowprice.solvers.programs.gate import ask_whole
 from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeProgram
 
-# What Hadar's offline optimum asks of capacity, with GPU types chosen afterwards.
-#
-# A schedule here says at which speed (level) a job runs in each round, not on which of the types
-# admitted at that speed: that choice is a transportation problem, which has an integer solution iff
-#
-# .. math::
-#
-#     \sum_j \max(0, W_j - c(A_j \setminus S)) \le c(S) \quad \forall S \subseteq R, \text{ every round}
-#
-# where A_j are the types that job j admits in that round and c(S) their GPUs: no set of types is
-# asked for more than it has by gangs that find no other place (Hall's condition). The duals
-# :math:`\pi_S(t) \ge 0` of these rows give prices :math:`k_r(t) = \sum_{S \ni r} \pi_S(t)` of the
-# schedule form's dual with the same value, so both forms have the same bound. Derived.
-#
-# Gangs are whole, so for every p / q < 1 the rows above, demands d and capacity c, imply those with
-# floor(d p / q) and floor(c p / q) (Chvatal and Gomory's rounding; a gang of 3 and a gang of 2 do
-# not share 4 GPUs). Those that no other row makes needless are rows too, which makes the bound
-# better than that of the schedule form; their coefficients depend on the round and the level only,
-# so the pricing stays the same.
-
-
-MAX_ROUNDED = 64
-"""Larger capacities are not rounded: there is little to gain."""
-
-MAX_DIVISOR = 7
-
-
-@dataclass(frozen=True, eq=False)
-class CapacityRows:
-    """Demands of levels on sets of types, and on their capacities rounded down.
-
-    Parameters
-    ----------
-    capacity : ndarray, shape (rows,)
-        GPUs of each non-empty set of types, then the rounded rows.
-    gpus : tuple of ndarray, shape (levels of the job, rows)
-        By job: GPUs that a set must give when the job runs at a level; rounded alike.
-    share : ndarray, shape (rows, types)
-        What a price of a row stands for in prices of types: its value spread over the GPUs of
-        its set.
-    """
-
-    capacity: NDArray[np.float64]
-    gpus: tuple[NDArray[np.float64], ...]
-    share: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, jobs: RoundJobs) -> CapacityRows:
-        """The demands of all jobs."""
-        types = range(jobs.types)
-        sets = tuple(s for size in types for s in combinations(types, size + 1))
-        inside = np.array([[r in s for r in types] for s in sets], dtype=np.float64)
-        gpus = []
-        for job, levels in enumerate(jobs.levels):
-            admitted = np.array([[r in level.types for r in types] for level in levels])
-            outside = (admitted.reshape(-1, jobs.types) * jobs.capacity) @ (1.0 - inside).T
-            gpus.append(np.maximum(0.0, jobs.gang[job] - outside))
-        room = inside @ jobs.capacity
-        extra = [(k, f) for k, c in enumerate(room) for f in _roundings(int(c), _asked(gpus, k))]
-        rounded = [
-            np.array([f[asked[:, k].astype(np.int64)] for k, f in extra]).reshape(
-                len(extra), len(asked)
-            )
-            for asked in gpus
-        ]
-        share = [inside, *(inside[[k]] * (f[int(room[k])] / room[k]) for k, f in extra)]
-        return cls(
-            np.concatenate((room, [f[int(room[k])] for k, f in extra])),
-            tuple(np.hstack((asked, more.T)) for asked, more in zip(gpus, rounded, strict=True)),
-            np.concatenate(share),
-        )
-
-
-def _asked(gpus: list[NDArray[np.float64]], place: int) -> list[int]:
-    """Distinct positive demands for a set of types."""
-    return sorted({int(d) for asked in gpus for d in asked[:, place].tolist() if d > 0})
-
-
-def _roundings(capacity: int, asked: list[int]) -> list[NDArray[np.float64]]:
-    """Functions floor(d p / q) of 0 <= d <= capacity that are no weaker than d itself or another."""
-    if capacity > MAX_ROUNDED or not asked:
-        return []
-    gpus = np.arange(capacity + 1, dtype=np.int64)
-    factors = {Fraction(p, q) for q in range(2, MAX_DIVISOR + 1) for p in range(1, q)}
-    tables = [gpus, *(gpus * f.numerator // f.denominator for f in sorted(factors))]
-    tables = [table for table in tables if table[-1] > 0]
-    shapes = np.array([table[asked] / table[-1] for table in tables])
-    kept: list[int] = []
-    for k in range(len(tables)):
-        at_least = np.all(shapes >= shapes[k] - 1e-12, axis=1)
-        better = at_least & np.any(shapes > shapes[k] + 1e-12, axis=1)
-        if not better.any() and not at_least[:k].any():
-            kept.append(k)
-    return [tables[k].astype(np.float64) for k in kept if k > 0]
-
-
-_PATIENCE = 20.0
-"""Most time by the clock, relative to the deterministic time."""
+CLOCK_FACTOR = 20.0
+"""Most time by the clock, relative to the deterministic time that CP-SAT counts."""
 
 _SCALE = 2.0**40
 """Work of a whole job in weights."""
@@ -139,14 +46,14 @@ class Verdict:
     ----------
     known : bool
         Whether the time sufficed.
-    chosen : mapping of int to Levels, optional
-        Schedules that keep them, if they can be kept.
+    schedules : mapping of int to Levels, optional
+        By job: schedules that keep them, if they can be kept.
     core : tuple of int
         Jobs that cannot keep them together, if not.
     """
 
     known: bool
-    chosen: Mapping[int, Levels] | None = field(default=None, repr=False)
+    schedules: Mapping[int, Levels] | None = field(default=None, repr=False)
     core: tuple[int, ...] = ()
 
 
@@ -156,13 +63,16 @@ class Deadlines:
     Parameters
     ----------
     jobs : RoundJobs
-    demand : Demand
+    capacity_rows : CapacityRows
     states : sequence of States
         By job.
     """
 
-    def __init__(self, jobs: RoundJobs, demand: CapacityRows, states: Sequence[States]) -> None:
-        self.jobs, self.demand = jobs, demand
+    def __init__(
+        self, jobs: RoundJobs, capacity_rows: CapacityRows, states: Sequence[States]
+    ) -> None:
+        self.jobs = jobs
+        self.capacity_rows = capacity_rows
         self._weights = [_weights(jobs, job, one) for job, one in enumerate(states)]
 
     @property
@@ -184,16 +94,16 @@ class Deadlines:
             return Verdict(False)
         program = WholeProgram()
         runs: dict[tuple[int, int], list[int]] = {}
-        kept = {job: self._work(program, runs, job, end) for job, end in ends.items()}
-        self._capacity(program, runs)
-        program.assumed = list(kept.values())
+        met = {job: self._add_job(program, runs, job, end) for job, end in ends.items()}
+        self._add_capacity(program, runs)
+        program.assumed = list(met.values())
         # Counted work, not the clock: the same on a busy machine. Bounds by linear programmes were
         # measured to cost four times what they save here.
-        patience_s = _PATIENCE * max(time_limit_s, 0.01)
-        answer = ask_whole(program, SearchEffort(patience_s, time_limit_s, relaxations=False))
+        clock_s = CLOCK_FACTOR * max(time_limit_s, 0.01)
+        answer = ask_whole(program, SearchEffort(clock_s, time_limit_s, relaxations=False))
         if answer.said is Said.INFEASIBLE:
-            names = {literal: job for job, literal in kept.items()}
-            return Verdict(True, core=tuple(names[k] for k in answer.core) or tuple(ends))
+            job_of = {literal: job for job, literal in met.items()}
+            return Verdict(True, core=tuple(job_of[k] for k in answer.core) or tuple(ends))
         if answer.values is None:
             return Verdict(False)
         levels = {job: [IDLE] * (end + 1) for job, end in ends.items()}
@@ -203,29 +113,32 @@ class Deadlines:
                     levels[job][t] = level
         return Verdict(True, {job: self.until_complete(job, one) for job, one in levels.items()})
 
-    def _work(
+    def _add_job(
         self, program: WholeProgram, runs: dict[tuple[int, int], list[int]], job: int, end: int
     ) -> int:
-        """The rounds of a job up to a deadline; a literal that it is then complete."""
+        """Add the rounds of a job up to a deadline; the literal that it is then complete."""
         weights, whole = self.weights(job)
         work: dict[int, int] = {}
         for t in range(int(self.jobs.first[job]), end + 1):
             own = runs[job, t] = [program.binary() for _ in self.jobs.levels[job]]
             program.single.append(own)
             work |= dict(zip(own, weights, strict=True))
-        kept = program.binary()
-        program.row(work, low=whole, only_if=kept)
-        return kept
+        met = program.binary()
+        program.row(work, low=whole, only_if=met)
+        return met
 
-    def _capacity(self, program: WholeProgram, runs: Mapping[tuple[int, int], list[int]]) -> None:
+    def _add_capacity(
+        self, program: WholeProgram, runs: Mapping[tuple[int, int], list[int]]
+    ) -> None:
+        """Add the rows of capacity of every round."""
         for t in range(self.jobs.rounds):
             here = [(job, runs[job, t]) for job in range(self.jobs.jobs) if (job, t) in runs]
-            for row, room in enumerate(self.demand.capacity.tolist()):
+            for row, room in enumerate(self.capacity_rows.capacity.tolist()):
                 terms = {
-                    run: int(self.demand.gpus[job][level, row])
+                    run: int(self.capacity_rows.gpus[job][level, row])
                     for job, own in here
                     for level, run in enumerate(own)
-                    if self.demand.gpus[job][level, row]
+                    if self.capacity_rows.gpus[job][level, row]
                 }
                 if terms:
                     program.row(terms, high=int(room))
@@ -253,7 +166,7 @@ def _weights(jobs: RoundJobs, job: int, states: States) -> tuple[list[int], int]
     weights = [int(_SCALE * min(1.0, jobs.utility.round_s / level.seconds)) for level in levels]
     if min(weights, default=1) <= 0:
         return None
-    done = _work(states, weights)
+    done = _weight_done(states, weights)
     most = int(done.max(initial=0))
     least = [
         int(done[last].min()) + w for last, w in zip(states.last, weights, strict=True) if len(last)
@@ -262,7 +175,7 @@ def _weights(jobs: RoundJobs, job: int, states: States) -> tuple[list[int], int]
     return (weights, whole) if most < whole else None
 
 
-def _work(states: States, weights: list[int]) -> NDArray[np.int64]:
+def _weight_done(states: States, weights: list[int]) -> NDArray[np.int64]:
     """Weight of what is done in every state; a state comes after those that lead to it."""
     done = np.zeros(len(states.before), dtype=np.int64)
     for state, sources in enumerate(states.before.tolist()):
@@ -273,15 +186,15 @@ def _work(states: States, weights: list[int]) -> NDArray[np.int64]:
     return done
 
 
-# From the speed of every job in every round to GPUs on nodes.
+# From levels to GPUs on nodes
 
 
-def place(instance: Instance, jobs: RoundJobs, chosen: Mapping[int, Levels]) -> RoundPlan:
+def round_plan(instance: Instance, jobs: RoundJobs, schedules: Mapping[int, Levels]) -> RoundPlan:
     """The plan that runs jobs at given levels, from the first node of each type on.
 
     Parameters
     ----------
-    chosen : mapping of int to Levels
+    schedules : mapping of int to Levels
         By job; jobs that are not in it never run.
 
     Raises
@@ -293,16 +206,18 @@ def place(instance: Instance, jobs: RoundJobs, chosen: Mapping[int, Levels]) -> 
     for t in range(jobs.rounds):
         running = {
             job: jobs.levels[job][levels[t]].types
-            for job, levels in sorted(chosen.items())
+            for job, levels in sorted(schedules.items())
             if t < len(levels) and levels[t] != IDLE
         }
-        free = _Free(instance.cluster)
-        for job, gpus in _types(jobs, running, t).items():
+        free = _FreeGpus(instance.cluster)
+        for job, gpus in _gpus_by_type(jobs, running, t).items():
             runs[job].append((t, free.take(gpus)))
     return RoundPlan(tuple(map(tuple, runs)))
 
 
-def _types(jobs: RoundJobs, running: Mapping[int, tuple[int, ...]], t: int) -> dict[int, list[int]]:
+def _gpus_by_type(
+    jobs: RoundJobs, running: Mapping[int, tuple[int, ...]], t: int
+) -> dict[int, list[int]]:
     """GPUs of each type for each running job: an integral flow from jobs to types they admit."""
     flow = nx.DiGraph()
     for job, types in running.items():
@@ -312,17 +227,17 @@ def _types(jobs: RoundJobs, running: Mapping[int, tuple[int, ...]], t: int) -> d
             flow.add_edge(("type", r), "sink", capacity=int(jobs.capacity[r]))
     if not running:
         return {}
-    asked = sum(int(jobs.gang[job]) for job in running)
-    given, paths = nx.maximum_flow(flow, "source", "sink")
-    if given != asked:
-        raise SolverError(f"round {t}: jobs ask for {asked} GPUs, only {given} can be given")
+    demand = sum(int(jobs.gang[job]) for job in running)
+    value, flows = nx.maximum_flow(flow, "source", "sink")
+    if value != demand:
+        raise SolverError(f"round {t}: jobs ask for {demand} GPUs, only {value} can be given")
     return {
-        job: [int(paths[("job", job)].get(("type", r), 0)) for r in range(jobs.types)]
+        job: [int(flows[("job", job)].get(("type", r), 0)) for r in range(jobs.types)]
         for job in running
     }
 
 
-class _Free:
+class _FreeGpus:
     """GPUs not yet taken in a round."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -334,11 +249,11 @@ class _Free:
     def take(self, gpus: list[int]) -> GpusByNode:
         """Nodes for so many GPUs of each type, first fit."""
         taken = []
-        for r, wanted in enumerate(gpus):
+        for r, missing in enumerate(gpus):
             for node in self._nodes[r]:
-                some = min(wanted, self._free[node])
+                some = min(missing, self._free[node])
                 if some:
                     self._free[node] -= some
-                    wanted -= some
+                    missing -= some
                     taken.append((node, some))
         return tuple(sorted(taken))

@@ -1,11 +1,11 @@
-"""Good plans for Hadar's offline optimum: jobs put in one after another, taken out, put in again.
+"""Good plans for Hadar's offline optimum: ruin and recreate, and exact replanning of a few jobs.
 
-Every job takes the schedule that pays best under the prices of the relaxation among those that fit
-beside the jobs already there, which the pricing's shortest paths find exactly. A few jobs that
-complete at about the same time are then taken out and put in again in another order, as long as
-time is given (ruin and recreate, Schrimpf et al. 2000; derived for this problem).
+Source: ruin and recreate (Schrimpf et al., Journal of Computational Physics 159, 2000) in
+:class:`Plans`, which finds a first plan; large neighbourhood search (Shaw, CP 1998) with CP-SAT in
+:class:`Neighbours`, which improves the best one. Both recalled, and derived for this problem.
 
-Complexity: a move of k jobs costs k shortest paths of one job.
+Complexity: a move of k jobs costs k shortest paths of one job; a try is a constraint programme with k
+jobs, exponential in k, cut off by time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.feasibility import CapacityRows, Deadlines
+from shadowprice.solvers.hadar.offline.feasibility import CLOCK_FACTOR, Deadlines
+from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels, Paths, States
 from shadowprice.solvers.programs.gate import ask_whole
 from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeProgram
@@ -32,53 +33,82 @@ _PATIENCE = 50
 _COOLING = 0.02
 """First temperature, relative to the mean utility of a job."""
 
+_LEAST_JOBS, _FIRST_JOBS, _MOST_JOBS = 3.0, 6.0, 12.0
+"""Jobs planned afresh: at least, at first, at most."""
+
+_GROW, _SHRINK = 0.1, 0.3
+"""Change of that number after a try that was decided, and after one that was not."""
+
+_TRY_S = 0.3
+"""Deterministic time of a try."""
+
+_NEAR = 0.7
+"""Share of tries with jobs that complete at about the same time; else any jobs."""
+
+_LARGEST_UTILITY = 1e6
+"""The largest utility in the programme's whole numbers."""
+
 
 class Plans:
-    """The best plan so far and a way to look for a better one.
+    """The best plan so far, and ruin and recreate to look for a better one.
+
+    Every job takes the schedule that pays best under the prices of the relaxation among those that fit
+    beside the jobs already there, which the pricing's shortest paths find exactly. A few jobs that
+    complete at about the same time are then taken out and put in again in another order, as long as
+    time is given. A worse plan is accepted with a probability that falls with time.
 
     Parameters
     ----------
     jobs : RoundJobs
-    demand : Demand
+    capacity_rows : CapacityRows
     states : sequence of States
         By job.
     seed : int
+
+    Attributes
+    ----------
+    value : float
+        Utility of the best plan.
+    schedules : dict of int to Levels
+        The best plan; jobs that are not in it never run.
     """
 
     def __init__(
-        self, jobs: RoundJobs, demand: CapacityRows, states: Sequence[States], seed: int = 0
+        self, jobs: RoundJobs, capacity_rows: CapacityRows, states: Sequence[States], seed: int = 0
     ) -> None:
-        self.jobs, self.demand = jobs, demand
+        self.jobs = jobs
+        self.capacity_rows = capacity_rows
         self.value = 0.0
-        self.chosen: dict[int, Levels] = {}
+        self.schedules: dict[int, Levels] = {}
         self._paths = [Paths([one], jobs.rounds) for one in states]
         self._idle = np.zeros((jobs.rounds, 1))
         self._random = np.random.default_rng(seed)
-        self._fixed = [
+        # Infinite cost of the rounds before a job's arrival.
+        self._not_arrived = [
             np.where(np.arange(jobs.rounds) < jobs.first[job], np.inf, 0.0)[:, None]
             for job in range(jobs.jobs)
         ]
 
-    def offer(self, chosen: dict[int, Levels]) -> None:
+    def offer(self, schedules: dict[int, Levels]) -> None:
         """Keep a plan if it is better."""
-        value = self.worth(chosen)
+        value = self.worth(schedules)
         if value > self.value:
-            self.value, self.chosen = value, dict(chosen)
+            self.value, self.schedules = value, dict(schedules)
 
-    def filled(self, chosen: dict[int, Levels]) -> dict[int, Levels]:
+    def filled(self, schedules: dict[int, Levels]) -> dict[int, Levels]:
         """A plan with the jobs that are not in it, each as early as there is room."""
-        used = np.zeros((self.jobs.rounds, len(self.demand.capacity)))
-        for job, levels in chosen.items():
-            self._take(job, levels, used, 1.0)
+        used = np.zeros((self.jobs.rounds, len(self.capacity_rows.capacity)))
+        for job, levels in schedules.items():
+            self._add_load(job, levels, used)
         for job in range(self.jobs.jobs):
-            if job not in chosen:
-                self._put(job, np.zeros(used.shape), chosen, used)
-        return chosen
+            if job not in schedules:
+                self._insert(job, np.zeros(used.shape), schedules, used)
+        return schedules
 
-    def worth(self, chosen: dict[int, Levels]) -> float:
+    def worth(self, schedules: dict[int, Levels]) -> float:
         """Utility of a plan."""
         utility = self.jobs.utility.values
-        return float(sum(utility[job, len(levels) - 1] for job, levels in chosen.items()))
+        return float(sum(utility[job, len(levels) - 1] for job, levels in schedules.items()))
 
     def search(
         self, price: NDArray[np.float64], target: NDArray[np.float64], until_s: float
@@ -96,28 +126,30 @@ class Plans:
         began = time.process_time()
         current = self._fresh(price, np.argsort(target, kind="stable").tolist())
         self.offer(current)
-        if self.chosen:
-            current = dict(self.chosen)
+        if self.schedules:
+            current = dict(self.schedules)
         value = self.worth(current)
-        warm = _COOLING * self.value / max(1, self.jobs.jobs)
-        patience = tries = _PATIENCE * self.jobs.jobs
+        temperature = _COOLING * self.value / max(1, self.jobs.jobs)
+        tries = _PATIENCE * self.jobs.jobs
+        patience = tries
         while (now := time.process_time()) < until_s and patience:
             patience -= 1
             left = (until_s - now) / (until_s - began)
             other = self._moved(price, current)
             worth = self.worth(other)
-            if worth >= value + warm * left * np.log(self._random.random()):
+            if worth >= value + temperature * left * np.log(self._random.random()):
                 current, value = other, worth
                 if worth > self.value:
                     patience = tries
                 self.offer(current)
 
     def _fresh(self, price: NDArray[np.float64], order: list[int]) -> dict[int, Levels]:
-        chosen: dict[int, Levels] = {}
-        used = np.zeros((self.jobs.rounds, len(self.demand.capacity)))
+        """A plan into which jobs are put in an order."""
+        schedules: dict[int, Levels] = {}
+        used = np.zeros((self.jobs.rounds, len(self.capacity_rows.capacity)))
         for job in order:
-            self._put(job, price, chosen, used)
-        return chosen
+            self._insert(job, price, schedules, used)
+        return schedules
 
     def _moved(self, price: NDArray[np.float64], current: dict[int, Levels]) -> dict[int, Levels]:
         """A plan in which some jobs that complete at about the same time are put in afresh."""
@@ -126,32 +158,32 @@ class Plans:
         near = np.abs(ends - ends[random.integers(n)]) + random.random(n) * random.choice([2, 8])
         out = np.argsort(near)[: random.integers(1, min(_MOST_OUT, n) + 1)].tolist()
         missing = [job for job in range(n) if job not in current and job not in out]
-        chosen = {job: levels for job, levels in current.items() if job not in out}
-        used = np.zeros((self.jobs.rounds, len(self.demand.capacity)))
-        for job, levels in chosen.items():
-            self._take(job, levels, used, 1.0)
+        schedules = {job: levels for job, levels in current.items() if job not in out}
+        used = np.zeros((self.jobs.rounds, len(self.capacity_rows.capacity)))
+        for job, levels in schedules.items():
+            self._add_load(job, levels, used)
         if random.random() < 0.5:
             out, missing = [*out, *missing], []
         random.shuffle(out)
         scaled = price * random.choice([0.02, 0.1, 0.3, 1.0])
         for job in [*out, *missing]:
-            self._put(job, scaled, chosen, used)
-        return chosen
+            self._insert(job, scaled, schedules, used)
+        return schedules
 
-    def _put(
+    def _insert(
         self,
         job: int,
         price: NDArray[np.float64],
-        chosen: dict[int, Levels],
+        schedules: dict[int, Levels],
         used: NDArray[np.float64],
     ) -> None:
         """Give a job its best schedule beside the others, if there is one that pays."""
-        asked = self.demand.gpus[job]
-        if not len(asked):
+        demand = self.capacity_rows.gpus[job]
+        if not len(demand):
             return
-        room = self.demand.capacity - used
-        fits = np.all(asked[None, :, :] <= room[:, None, :], axis=2)
-        cost = np.where(fits, price @ asked.T, np.inf) + self._fixed[job]
+        room = self.capacity_rows.capacity - used
+        fits = np.all(demand[None, :, :] <= room[:, None, :], axis=2)
+        cost = np.where(fits, price @ demand.T, np.inf) + self._not_arrived[job]
         paths = self._paths[job]
         before, complete = paths.forward(cost[:, :, None], self._idle)
         payoff = self.jobs.utility.values[job, :-1] - complete[0]
@@ -159,48 +191,19 @@ class Plans:
         if payoff[end] == -np.inf or self.jobs.utility.values[job, end] <= 0:
             return
         levels = paths.schedules(cost[:, :, None], self._idle, before, [(0, end)])[0]
-        chosen[job] = levels
-        self._take(job, levels, used, 1.0)
+        schedules[job] = levels
+        self._add_load(job, levels, used)
 
-    def _take(self, job: int, levels: Levels, used: NDArray[np.float64], sign: float) -> None:
-        table = np.array(levels)
-        busy = np.flatnonzero(table != IDLE)
-        used[busy] += sign * self.demand.gpus[job][table[busy]]
-
-
-# Better plans for Hadar's offline optimum: a few jobs planned afresh at a time, exactly.
-#
-# Most jobs of the best plan stay as they are; CP-SAT plans the others in what is left of capacity so
-# that their utility is larger than it was (large neighbourhood search, Shaw, CP 1998). Jobs that
-# complete at about the same time are chosen most often, as they are in each other's way. The number
-# of jobs grows while CP-SAT decides within its time and shrinks where it does not. Only completions
-# with which a plan may still be better than the best are tried, so the bound helps the search.
-#
-# Complexity: a try is a constraint programme with k jobs, exponential in k, cut off by time.
-
-
-_LEAST, _FIRST, _MOST = 3.0, 6.0, 12.0
-"""Jobs planned afresh: at least, at first, at most."""
-
-_GROW, _SHRINK = 0.1, 0.3
-"""Change of that number after a try that was decided, and after one that was not."""
-
-_TRY_S = 0.3
-"""Deterministic time of a try."""
-
-_NEAR = 0.7
-"""Share of tries with jobs that complete at about the same time; else any jobs."""
-
-_SCALE = 1e6
-"""The largest utility in the programme's whole numbers."""
-
-_TRIES_WITHOUT_GAIN = 20.0
-"""Most time by the clock, relative to the deterministic time."""
+    def _add_load(self, job: int, levels: Levels, used: NDArray[np.float64]) -> None:
+        """Add what a job takes of the capacity of each round."""
+        by_round = np.array(levels)
+        busy = np.flatnonzero(by_round != IDLE)
+        used[busy] += self.capacity_rows.gpus[job][by_round[busy]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Programme:
-    """Variables and terms of the value for the jobs that are planned afresh.
+    """Constraint programme for the jobs that are planned afresh: variables, and terms of the value.
 
     Parameters
     ----------
@@ -220,7 +223,13 @@ class _Programme:
 
 
 class Neighbours:
-    """Looks for better plans near the best one.
+    """Looks for better plans near the best one by planning a few jobs afresh, exactly.
+
+    Most jobs of the best plan stay as they are; CP-SAT plans the others in what is left of capacity so
+    that their utility is larger than it was. Jobs that complete at about the same time are chosen most
+    often, as they are in each other's way. The number of jobs grows while CP-SAT decides within its time
+    and shrinks where it does not. Only completions with which a plan may still be better than the best
+    are tried, so the bound helps the search.
 
     Parameters
     ----------
@@ -231,16 +240,18 @@ class Neighbours:
     """
 
     def __init__(self, deadlines: Deadlines, plans: Plans, seed: int = 0) -> None:
-        self.deadlines, self.plans, self.jobs = deadlines, plans, plans.jobs
-        self.size = _FIRST
+        self.deadlines = deadlines
+        self.plans = plans
+        self.jobs = plans.jobs
+        self.size = _FIRST_JOBS
         self.cpu_s = 0.0
         self._random = np.random.default_rng(seed)
         most = float(self.jobs.utility.values.max(initial=0.0))
-        whole = np.rint(self.jobs.utility.values * (_SCALE / max(most, 1e-300)))
-        self._worth = whole.astype(np.int64)
+        whole = np.rint(self.jobs.utility.values * (_LARGEST_UTILITY / max(most, 1e-300)))
+        self._utility = whole.astype(np.int64)
 
     def search(self, ends: NDArray[np.bool_], until_s: float, patience: int) -> None:
-        """Tries until the time is up or some in a row have found nothing.
+        """Try until the time is up or some tries in a row have found nothing.
 
         Parameters
         ----------
@@ -256,79 +267,85 @@ class Neighbours:
             left = patience if self.improve(ends) else left - 1
 
     def improve(self, ends: NDArray[np.bool_]) -> bool:
-        """One try; whether it found a better plan."""
+        """Try once; True if that gave a better plan."""
         if not self.deadlines.usable or not self.jobs.jobs:
             return False
         began, before = time.process_time(), self.plans.value
-        free = self._choose()
+        free = self._free_jobs()
         room = self._room(free)
         programme = _Programme(WholeProgram(), {}, {}, {})
         for job in free:
-            self._job(programme, job, ends[job], room)
-        self._capacity(programme, free, room)
-        effort = SearchEffort(_TRIES_WITHOUT_GAIN * _TRY_S, _TRY_S, relaxations=False)
+            self._add_job(programme, job, ends[job], room)
+        self._add_capacity(programme, free, room)
+        self._add_value(programme, free)
+        effort = SearchEffort(CLOCK_FACTOR * _TRY_S, _TRY_S, relaxations=False)
         answer = ask_whole(programme.whole, effort)
         decided = answer.said in (Said.OPTIMAL, Said.INFEASIBLE)
         step = _GROW if decided else -_SHRINK
-        self.size = float(np.clip(self.size + step, _LEAST, _MOST))
+        self.size = float(np.clip(self.size + step, _LEAST_JOBS, _MOST_JOBS))
         if answer.values is not None:
-            self._take(programme, free, answer.values)
+            self._offer(programme, free, answer.values)
         self.cpu_s += time.process_time() - began
         return self.plans.value > before
 
-    def _choose(self) -> list[int]:
+    def _free_jobs(self) -> list[int]:
         """Jobs to plan afresh."""
         random, n = self._random, self.jobs.jobs
-        near = random.random(n)
+        distance = random.random(n)
         if random.random() < _NEAR:
             ends = self._ends()
-            near = np.abs(ends - ends[random.integers(n)]) + near * random.choice([2, 6])
-        chosen: list[int] = np.argsort(near)[: round(self.size)].tolist()
-        return chosen
+            distance = np.abs(ends - ends[random.integers(n)]) + distance * random.choice([2, 6])
+        nearest: list[int] = np.argsort(distance)[: round(self.size)].tolist()
+        return nearest
 
     def _ends(self) -> NDArray[np.int64]:
         """Rounds in which jobs complete; the number of rounds for those left out."""
-        chosen, rounds = self.plans.chosen, self.jobs.rounds
+        best, rounds = self.plans.schedules, self.jobs.rounds
         return np.array(
-            [len(chosen[job]) - 1 if job in chosen else rounds for job in range(self.jobs.jobs)]
+            [len(best[job]) - 1 if job in best else rounds for job in range(self.jobs.jobs)]
         )
 
     def _room(self, free: list[int]) -> NDArray[np.float64]:
         """Capacity that the jobs which stay leave, shape (rounds, rows)."""
-        demand = self.plans.demand
-        room = np.tile(demand.capacity, (self.jobs.rounds, 1))
-        for job in self.plans.chosen.keys() - set(free):
-            levels = np.array(self.plans.chosen[job])
+        rows = self.plans.capacity_rows
+        room = np.tile(rows.capacity, (self.jobs.rounds, 1))
+        for job in self.plans.schedules.keys() - set(free):
+            levels = np.array(self.plans.schedules[job])
             busy = np.flatnonzero(levels != IDLE)
-            room[busy] -= demand.gpus[job][levels[busy]]
+            room[busy] -= rows.gpus[job][levels[busy]]
         return room
 
-    def _job(
+    def _add_job(
         self, programme: _Programme, job: int, ends: NDArray[np.bool_], room: NDArray[np.float64]
     ) -> None:
         """Add the runs and the completion of a job; it does not run after that."""
-        whole, asked = programme.whole, self.plans.demand.gpus[job]
+        whole, demand = programme.whole, self.plans.capacity_rows.gpus[job]
         completes = {t: whole.binary() for t in np.flatnonzero(ends[:-1]).tolist()}
         left_out = whole.binary()
         whole.row(dict.fromkeys([*completes.values(), left_out], 1), low=1, high=1)
         programme.completes[job] = completes
-        programme.value.update({done: int(self._worth[job, t]) for t, done in completes.items()})
+        programme.value.update({done: int(self._utility[job, t]) for t, done in completes.items()})
         weights, enough = self.deadlines.weights(job)
         work: list[tuple[int, int, int]] = []
         for t in range(int(self.jobs.first[job]), max(completes, default=-1) + 1):
             own = {
-                level: whole.binary() for level, gpus in enumerate(asked) if np.all(gpus <= room[t])
+                level: whole.binary()
+                for level, gpus in enumerate(demand)
+                if np.all(gpus <= room[t])
             }
             programme.runs[job, t] = own
-            over = [done for u, done in completes.items() if u < t]
-            whole.single.append([*own.values(), *over, left_out])
+            complete_before = [done for u, done in completes.items() if u < t]
+            whole.single.append([*own.values(), *complete_before, left_out])
             work += [(t, run, weights[level]) for level, run in own.items()]
         for end, done in completes.items():
             terms = {run: weight for t, run, weight in work if t <= end}
             whole.row(terms, low=enough, only_if=done)
 
-    def _capacity(self, programme: _Programme, free: list[int], room: NDArray[np.float64]) -> None:
-        whole, gpus = programme.whole, self.plans.demand.gpus
+    def _add_capacity(
+        self, programme: _Programme, free: list[int], room: NDArray[np.float64]
+    ) -> None:
+        """Add the rows of capacity, of what the jobs that stay leave."""
+        gpus = self.plans.capacity_rows.gpus
         for t, left in enumerate(room.tolist()):
             here = [
                 (gpus[job][level], run)
@@ -336,18 +353,21 @@ class Neighbours:
                 for level, run in programme.runs.get((job, t), {}).items()
             ]
             for row, most in enumerate(left):
-                terms = {run: int(asked[row]) for asked, run in here if asked[row]}
+                terms = {run: int(demand[row]) for demand, run in here if demand[row]}
                 if terms:
-                    whole.row(terms, high=int(most))
-        ends = self._ends()
-        least = 1 + sum(int(self._worth[j, ends[j]]) for j in free)
-        whole.row(programme.value, low=least)
-        whole.cost = {variable: -worth for variable, worth in programme.value.items()}
+                    programme.whole.row(terms, high=int(most))
 
-    def _take(self, programme: _Programme, free: list[int], values: Sequence[int]) -> None:
-        """Offer the plan that was found, with jobs that still find room."""
-        chosen: dict[int, Levels] = {
-            job: levels for job, levels in self.plans.chosen.items() if job not in free
+    def _add_value(self, programme: _Programme, free: list[int]) -> None:
+        """Ask for more utility than the jobs have in the best plan, and for as much as there is."""
+        ends = self._ends()
+        least = 1 + sum(int(self._utility[j, ends[j]]) for j in free)
+        programme.whole.row(programme.value, low=least)
+        programme.whole.cost = {variable: -utility for variable, utility in programme.value.items()}
+
+    def _offer(self, programme: _Programme, free: list[int], values: Sequence[int]) -> None:
+        """Offer the plan of an answer, with jobs that still find room."""
+        schedules: dict[int, Levels] = {
+            job: levels for job, levels in self.plans.schedules.items() if job not in free
         }
         for job in free:
             for end in (t for t, done in programme.completes[job].items() if values[done]):
@@ -356,5 +376,5 @@ class Neighbours:
                     for level, run in programme.runs.get((job, t), {}).items():
                         if values[run]:
                             levels[t] = level
-                chosen[job] = self.deadlines.until_complete(job, levels)
-        self.plans.offer(self.plans.filled(chosen))
+                schedules[job] = self.deadlines.until_complete(job, levels)
+        self.plans.offer(self.plans.filled(schedules))

@@ -1,29 +1,134 @@
-r"""Hadar's schedule form over the schedules found so far, kept in the solver.
+r"""Rows and columns of Hadar's schedule form: the master programme of its offline optimum.
 
-Rows are those of :mod:`.feasibility`, one a job, and the cuts of
-:mod:`.cuts` (on completions) and :mod:`.cuts` (on a round).
-A job that is left out has the schedule that never runs, so every job has exactly one. Columns are
-only ever added, and allowed or forbidden by their upper bounds, so every solve starts from the
-last basis. ``models/hadar.py`` has the same programme in Pyomo; tests hold the two equal.
+Source: Hadar's offline problem in the schedule form (IPDPS'24, recalled); its rows are derived. Rows are
+those of capacity (:class:`CapacityRows`), one a job, and the cuts of :mod:`.cuts` on completions and on
+a round. A job that is left out has the schedule that never runs, so every job has exactly one. Columns,
+the schedules found so far, are only ever added, and allowed or forbidden by their upper bounds, so
+every solve starts from the last basis. ``models/hadar.py`` has the same programme in Pyomo; tests hold
+the two equal.
 
 Nothing rests on the solver's word: its prices are evaluated by the pricing (weak duality holds for
 any prices), and its shares only propose plans, which are checked.
+
+Complexity: a solve is a warm linear programme with J + H (2^R - 1) rows for J jobs, H rounds and R
+types, the rounded ones and the cuts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.feasibility import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels
 from shadowprice.solvers.programs.highs import HighsEnding, Series, Vertex
 
 _INFINITE = float("inf")
+
+# Rows of capacity
+
+MAX_ROUNDED = 64
+"""Larger capacities are not rounded: there is little to gain."""
+
+MAX_DIVISOR = 7
+"""Largest q of the factors p / q by which capacities are rounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class CapacityRows:
+    r"""Demands of levels on sets of types, and on their capacities rounded down (derived).
+
+    A schedule says at which speed (level) a job runs in each round, not on which of the types
+    admitted at that speed: that choice is a transportation problem, which has an integer solution iff
+
+    .. math::
+
+        \sum_j \max(0, W_j - c(A_j \setminus S)) \le c(S) \quad \forall S \subseteq R,
+        \text{ every round}
+
+    where A_j are the types that job j admits in that round and c(S) their GPUs: no set of types is
+    asked for more than it has by gangs that find no other place (Hall's condition). The duals
+    :math:`\pi_S(t) \ge 0` of these rows give prices :math:`k_r(t) = \sum_{S \ni r} \pi_S(t)` of the
+    schedule form's dual with the same value, so both forms have the same bound.
+
+    Gangs are whole, so for every p / q < 1 the rows above, demands d and capacity c, imply those with
+    floor(d p / q) and floor(c p / q) (Chvatal and Gomory's rounding; a gang of 3 and a gang of 2 do
+    not share 4 GPUs). Those that no other row makes needless are rows too, which makes the bound
+    better than that of the schedule form; their coefficients depend on the round and the level only,
+    so the pricing stays the same.
+
+    Parameters
+    ----------
+    capacity : ndarray, shape (rows,)
+        GPUs of each non-empty set of types, then the rounded rows.
+    gpus : tuple of ndarray, shape (levels of the job, rows)
+        By job: GPUs that a set must give when the job runs at a level; rounded alike.
+    share : ndarray, shape (rows, types)
+        What a price of a row stands for in prices of types: its value spread over the GPUs of
+        its set.
+    """
+
+    capacity: NDArray[np.float64]
+    gpus: tuple[NDArray[np.float64], ...]
+    share: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, jobs: RoundJobs) -> CapacityRows:
+        """The demands of all jobs."""
+        types = range(jobs.types)
+        sets = tuple(s for size in types for s in combinations(types, size + 1))
+        inside = np.array([[r in s for r in types] for s in sets], dtype=np.float64)
+        gpus = []
+        for job, levels in enumerate(jobs.levels):
+            admitted = np.array([[r in level.types for r in types] for level in levels])
+            outside = (admitted.reshape(-1, jobs.types) * jobs.capacity) @ (1.0 - inside).T
+            gpus.append(np.maximum(0.0, jobs.gang[job] - outside))
+        room = inside @ jobs.capacity
+        # Further rows: a set of types, and by number of GPUs what that is rounded to.
+        extra = [(k, f) for k, c in enumerate(room) for f in _roundings(int(c), _demands(gpus, k))]
+        rounded = [
+            np.array([f[demand[:, k].astype(np.int64)] for k, f in extra]).reshape(
+                len(extra), len(demand)
+            )
+            for demand in gpus
+        ]
+        share = [inside, *(inside[[k]] * (f[int(room[k])] / room[k]) for k, f in extra)]
+        return cls(
+            np.concatenate((room, [f[int(room[k])] for k, f in extra])),
+            tuple(np.hstack((demand, more.T)) for demand, more in zip(gpus, rounded, strict=True)),
+            np.concatenate(share),
+        )
+
+
+def _demands(gpus: list[NDArray[np.float64]], row: int) -> list[int]:
+    """Distinct positive demands in a row."""
+    return sorted({int(d) for demand in gpus for d in demand[:, row].tolist() if d > 0})
+
+
+def _roundings(capacity: int, demands: list[int]) -> list[NDArray[np.float64]]:
+    """Functions floor(d p / q) of 0 <= d <= capacity that are no weaker than d itself or another."""
+    if capacity > MAX_ROUNDED or not demands:
+        return []
+    gpus = np.arange(capacity + 1, dtype=np.int64)
+    factors = {Fraction(p, q) for q in range(2, MAX_DIVISOR + 1) for p in range(1, q)}
+    tables = [gpus, *(gpus * f.numerator // f.denominator for f in sorted(factors))]
+    tables = [table for table in tables if table[-1] > 0]
+    relative = np.array([table[demands] / table[-1] for table in tables])
+    kept: list[int] = []
+    for k in range(len(tables)):
+        at_least = np.all(relative >= relative[k] - 1e-12, axis=1)
+        better = at_least & np.any(relative > relative[k] + 1e-12, axis=1)
+        if not better.any() and not at_least[:k].any():
+            kept.append(k)
+    return [tables[k].astype(np.float64) for k in kept if k > 0]
+
+
+# The master programme
 
 
 @dataclass(frozen=True)
@@ -36,7 +141,7 @@ class Relaxed:
         Its objective.
     share : ndarray, shape (columns,)
         How much of each schedule is taken.
-    short : float
+    unserved : float
         Jobs that have no schedule, summed over parts of jobs.
     payoff : ndarray, shape (jobs,)
         Duals mu_j.
@@ -48,7 +153,7 @@ class Relaxed:
 
     value: float
     share: NDArray[np.float64] = field(repr=False)
-    short: float
+    unserved: float
     payoff: NDArray[np.float64] = field(repr=False)
     price: NDArray[np.float64] = field(repr=False)
     cuts: NDArray[np.float64] = field(repr=False)
@@ -60,26 +165,40 @@ class Master:
     Parameters
     ----------
     jobs : RoundJobs
+
+    Attributes
+    ----------
+    capacity_rows : CapacityRows
+    job, end : ndarray of int, shape (columns,)
+        Job of each schedule and the round that completes it; the number of rounds if left out.
+    levels : ndarray of int, shape (columns, rounds)
+    end_weights : ndarray, shape (cuts, jobs, rounds + 1)
+        Coefficients of each cut by completion.
+    run_weights : ndarray, shape (cuts, jobs, levels + 1)
+        Coefficients of each cut by what runs in its round; an extra, empty level for idling (IDLE is -1).
+    cut_round : ndarray of int, shape (cuts,)
+        Round of each cut on a round; of no meaning for one on completions.
+    limits : ndarray, shape (cuts,)
+        Right-hand sides of the cuts.
     """
 
     def __init__(self, jobs: RoundJobs) -> None:
         self.jobs = jobs
-        self.demand = CapacityRows.of(jobs)
+        self.capacity_rows = CapacityRows.of(jobs)
         self.job = np.zeros(0, dtype=np.int64)
         self.end = np.zeros(0, dtype=np.int64)
         self.levels = np.zeros((0, jobs.rounds), dtype=np.int64)
-        self.weights = np.zeros((0, jobs.jobs, jobs.rounds + 1))
+        self.end_weights = np.zeros((0, jobs.jobs, jobs.rounds + 1))
         self.limits = np.zeros(0)
         widest = max((len(levels) for levels in jobs.levels), default=0)
-        # Weights by job and level in round `at`; an extra, empty level for idling (IDLE is -1).
-        self.running = np.zeros((0, jobs.jobs, widest + 1))
-        self.at = np.zeros(0, dtype=np.int64)
+        self.run_weights = np.zeros((0, jobs.jobs, widest + 1))
+        self.cut_round = np.zeros(0, dtype=np.int64)
         self._known: set[tuple[int, Levels]] = set()
         self._penalty = np.zeros(0)
         self._upper = np.zeros(0)
         self._grown = False
         self._series = Series(maximise=True)
-        room = np.tile(self.demand.capacity, jobs.rounds)
+        room = np.tile(self.capacity_rows.capacity, jobs.rounds)
         lower = np.concatenate((np.ones(jobs.jobs), np.full(len(room), -_INFINITE)))
         upper = np.concatenate((np.ones(jobs.jobs), room))
         self._series.rows(lower, upper)
@@ -97,19 +216,24 @@ class Master:
         int
             How many were new.
         """
-        new = [one for one in schedules if (one[0], one[2]) not in self._known]
+        new = [
+            (job, end, levels) for job, end, levels in schedules if (job, levels) not in self._known
+        ]
         self._known.update((job, levels) for job, _, levels in new)
         if not new:
             return 0
-        padded = [[*levels, *[IDLE] * (self.jobs.rounds - len(levels))] for _, _, levels in new]
-        job = np.array([one[0] for one in new], dtype=np.int64)
-        end = np.array([one[1] for one in new], dtype=np.int64)
-        parts = [self._entries(*one) for one in new]
+        jobs = np.array([job for job, _, _ in new], dtype=np.int64)
+        ends = np.array([end for _, end, _ in new], dtype=np.int64)
+        entries = [self._entries(job, end, levels) for job, end, levels in new]
         self._columns(
-            self.jobs.utility.values[job, end], [rows for rows, _ in parts], [v for _, v in parts]
+            self.jobs.utility.values[jobs, ends],
+            [rows for rows, _ in entries],
+            [values for _, values in entries],
         )
-        self.job, self.end = np.concatenate((self.job, job)), np.concatenate((self.end, end))
-        self.levels = np.concatenate((self.levels, np.array(padded, dtype=np.int64)))
+        self.job = np.concatenate((self.job, jobs))
+        self.end = np.concatenate((self.end, ends))
+        padded = np.array([self._padded(levels) for _, _, levels in new])
+        self.levels = np.concatenate((self.levels, padded))
         self._upper = np.concatenate((self._upper, np.full(len(new), _INFINITE)))
         self._grown = True
         return len(new)
@@ -117,22 +241,26 @@ class Master:
     def _entries(
         self, job: int, end: int, levels: Levels
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Rows in which a schedule has something, and what."""
-        n, width = self.jobs.jobs, len(self.demand.capacity)
+        """Rows in which a schedule has a coefficient, and these."""
+        n, width = self.jobs.jobs, len(self.capacity_rows.capacity)
         busy = np.array([t for t, level in enumerate(levels) if level != IDLE], dtype=np.int64)
-        asked = self.demand.gpus[job][[levels[t] for t in busy]].reshape(len(busy), width)
-        which, sets = np.nonzero(asked)
-        # A completion's weight, or that of what runs in the round of a cut.
-        padded = np.array([*levels, *[IDLE] * (self.jobs.rounds - len(levels))], dtype=np.int64)
-        weights = (
-            self.weights[:, job, end]
-            + self.running[:, job][np.arange(len(self.at)), padded[self.at]]
-        )
+        demand = self.capacity_rows.gpus[job][[levels[t] for t in busy]].reshape(len(busy), width)
+        which, sets = np.nonzero(demand)
+        # A cut has the weight of a completion, or that of what runs in its round; the other is 0.
+        level_in_round = self._padded(levels)[self.cut_round]
+        cuts = np.arange(len(self.cut_round))
+        weights = self.end_weights[:, job, end] + self.run_weights[cuts, job, level_in_round]
         cut = np.flatnonzero(weights)
         rows = ([job], n + busy[which] * width + sets, n + self.jobs.rounds * width + cut)
-        return np.concatenate(rows), np.concatenate(([1.0], asked[which, sets], weights[cut]))
+        return np.concatenate(rows), np.concatenate(([1.0], demand[which, sets], weights[cut]))
 
-    def cut(self, weights: NDArray[np.float64], limits: NDArray[np.float64]) -> None:
+    def _padded(self, levels: Levels) -> NDArray[np.int64]:
+        """Levels by round, idle from the end of the schedule on."""
+        return np.array([*levels, *[IDLE] * (self.jobs.rounds - len(levels))], dtype=np.int64)
+
+    def add_completion_cuts(
+        self, weights: NDArray[np.float64], limits: NDArray[np.float64]
+    ) -> None:
         """Add cuts: the weights of completions add up to no more than a limit.
 
         Parameters
@@ -142,43 +270,45 @@ class Master:
         limits : ndarray, shape (cuts,)
         """
         entries = [each[self.job, self.end] for each in weights]
-        running = np.zeros((len(weights), *self.running.shape[1:]))
-        self._cut(weights, running, np.zeros(len(weights), dtype=np.int64), limits, entries)
+        run_weights = np.zeros((len(weights), *self.run_weights.shape[1:]))
+        any_round = np.zeros(len(weights), dtype=np.int64)
+        self._add_cuts(weights, run_weights, any_round, limits, entries)
 
-    def pack(
-        self, at: NDArray[np.int64], weights: NDArray[np.float64], limits: NDArray[np.float64]
+    def add_packing_cuts(
+        self, rounds: NDArray[np.int64], weights: NDArray[np.float64], limits: NDArray[np.float64]
     ) -> None:
         """Add cuts: the weights of what runs in a round add up to no more than a limit.
 
         Parameters
         ----------
-        at : ndarray of int, shape (cuts,)
-            Rounds.
+        rounds : ndarray of int, shape (cuts,)
         weights : ndarray, shape (cuts, jobs, levels)
         limits : ndarray, shape (cuts,)
         """
-        running = np.pad(weights, ((0, 0), (0, 0), (0, 1)))
+        run_weights = np.pad(weights, ((0, 0), (0, 0), (0, 1)))
         entries = [
-            each[self.job, self.levels[:, t]] for t, each in zip(at.tolist(), running, strict=True)
+            each[self.job, self.levels[:, t]]
+            for t, each in zip(rounds.tolist(), run_weights, strict=True)
         ]
-        none = np.zeros((len(at), *self.weights.shape[1:]))
-        self._cut(none, running, at, limits, entries)
+        end_weights = np.zeros((len(rounds), *self.end_weights.shape[1:]))
+        self._add_cuts(end_weights, run_weights, rounds, limits, entries)
 
-    def _cut(
+    def _add_cuts(
         self,
-        weights: NDArray[np.float64],
-        running: NDArray[np.float64],
-        at: NDArray[np.int64],
+        end_weights: NDArray[np.float64],
+        run_weights: NDArray[np.float64],
+        rounds: NDArray[np.int64],
         limits: NDArray[np.float64],
         entries: list[NDArray[np.float64]],
     ) -> None:
+        """Add cuts whose coefficients in the present columns are given."""
         for own, limit in zip(entries, limits.tolist(), strict=True):
             index = np.flatnonzero(own)
             columns = (self.jobs.jobs + index).astype(np.int32)
             self._series.row(-_INFINITE, limit, columns, own[index])
-        self.weights = np.concatenate((self.weights, weights))
-        self.running = np.concatenate((self.running, running))
-        self.at = np.concatenate((self.at, at))
+        self.end_weights = np.concatenate((self.end_weights, end_weights))
+        self.run_weights = np.concatenate((self.run_weights, run_weights))
+        self.cut_round = np.concatenate((self.cut_round, rounds))
         self.limits = np.concatenate((self.limits, limits))
 
     def relax(self, allowed: NDArray[np.bool_], penalty: float) -> Relaxed:
@@ -195,29 +325,29 @@ class Master:
         SolverError
             If HiGHS finds no optimum.
         """
-        n, series = self.jobs.jobs, self._series
+        n = self.jobs.jobs
         if not n:
-            nothing = np.zeros((self.jobs.rounds, len(self.demand.capacity)))
+            nothing = np.zeros((self.jobs.rounds, len(self.capacity_rows.capacity)))
             return Relaxed(0.0, np.zeros(0), 0.0, np.zeros(0), nothing, np.zeros(0))
         upper = np.where(allowed, _INFINITE, 0.0)
         changed = np.flatnonzero(upper != self._upper)
         if len(changed):
             index = (n + changed).astype(np.int32)
-            series.bounds(index, np.zeros(len(index)), upper[changed])
+            self._series.bounds(index, np.zeros(len(index)), upper[changed])
             self._upper = upper
         costs = np.full(n, -penalty)
         if not np.array_equal(costs, self._penalty):
-            series.costs(np.arange(n, dtype=np.int32), costs)
+            self._series.costs(np.arange(n, dtype=np.int32), costs)
             self._penalty = costs
         # After new columns the basis is primal feasible, after new bounds dual feasible.
         primal_first = self._grown and not len(changed)
         self._grown = False
-        found = self._run(primal=primal_first)
-        primal, duals = found.primal, found.duals
-        last = n + self.jobs.rounds * len(self.demand.capacity)
+        vertex = self._run(primal=primal_first)
+        primal, duals = vertex.primal, vertex.duals
+        last = n + self.jobs.rounds * len(self.capacity_rows.capacity)
         price = np.maximum(duals[n:last], 0.0).reshape(self.jobs.rounds, -1)
         return Relaxed(
-            found.value,
+            vertex.value,
             primal[n:],
             float(primal[:n].sum()),
             duals[:n],
@@ -227,10 +357,10 @@ class Master:
 
     def _run(self, *, primal: bool) -> Vertex:
         """Solve from the last basis or, should that fail, from scratch."""
-        found = self._series.solve(primal=primal)
-        if found.outcome is not HighsEnding.OPTIMAL:
-            raise SolverError(f"Hadar's master programme is {found.outcome}, expected an optimum")
-        return found
+        vertex = self._series.solve(primal=primal)
+        if vertex.outcome is not HighsEnding.OPTIMAL:
+            raise SolverError(f"Hadar's master programme is {vertex.outcome}, expected an optimum")
+        return vertex
 
     def _columns(
         self,

@@ -1,13 +1,12 @@
-r"""Hadar's dual subroutine for whole schedules: the most profitable schedule of a job under prices.
+r"""Pricing for Hadar's offline optimum: the most profitable schedules of jobs under prices.
 
-With prices :math:`k_r(t)` a gang that runs in round t no slower than type r0 pays for its W_j
+Source: derived (the paper's dual subroutine, recalled, is a search over the jobs of one round). With
+prices :math:`k_r(t)` a gang that runs in round t no slower than type r0 pays for its W_j
 cheapest GPUs among the types at least as fast, so a schedule is a choice in every round: idle, or
 one of the job's speeds (levels). What is left to do after some rounds depends on how often each
-level was used, not when; those counts are the states of a shortest path through the rounds. That
-is exact: no rounding of work, whose completeness is decided in integers. Derived (the paper's
-subroutine, spec sec. 2.5, is a search over the jobs of one round).
-
-The states of all jobs lie in one array, so a round is a few array operations for all of them.
+level was used, not when; those counts are the states (:func:`states_of`) of a shortest path through
+the rounds (:class:`Paths`). That is exact: no rounding of work, whose completeness is decided in
+integers. The states of all jobs lie in one array, so a round is a few array operations for all of them.
 
 Complexity for R levels, H rounds and N states of all jobs: O(R H N); a job has at most as many
 states as count vectors that leave something to do, O(H^R), in practice tens to a few thousand.
@@ -26,6 +25,8 @@ from numpy.typing import NDArray
 from shadowprice.models.round_jobs import RoundJobs
 
 IDLE = -1
+"""In place of a level: the job does not run in the round."""
+
 Levels = tuple[int, ...]
 """A schedule: for every round a level of the job, or IDLE; ends with its last busy round."""
 
@@ -46,6 +47,41 @@ class States:
     last: tuple[NDArray[np.int64], ...]
 
 
+def states_of(jobs: RoundJobs, job: int) -> States:
+    """All counts of levels that leave something to do and fit the rounds after the arrival."""
+    per_round = [
+        Fraction(jobs.utility.round_s) / Fraction(level.seconds) for level in jobs.levels[job]
+    ]
+    # In units in which a round at any level does a whole number of them.
+    whole = lcm(*(share.denominator for share in per_round))
+    shares = [int(share * whole) for share in per_round]
+    rounds = jobs.rounds - int(jobs.first[job])
+    start = (0,) * len(shares)
+    number = {start: 0}
+    work = [0]
+    queue = [start]
+    before: list[list[int]] = [[-1] * len(shares)]
+    last: list[list[int]] = [[] for _ in shares]
+    # The queue grows while it is read: breadth first.
+    for counts in queue:
+        here = number[counts]
+        if sum(counts) >= rounds:
+            continue
+        for level, share in enumerate(shares):
+            if work[here] + share >= whole:
+                last[level].append(here)
+                continue
+            after = (*counts[:level], counts[level] + 1, *counts[level + 1 :])
+            if after not in number:
+                number[after] = len(queue)
+                work.append(work[here] + share)
+                queue.append(after)
+                before.append([-1] * len(shares))
+            before[number[after]][level] = here
+    table = np.array(before, dtype=np.int64).reshape(len(before), len(shares))
+    return States(table, tuple(np.array(states, dtype=np.int64) for states in last))
+
+
 class Paths:
     """Shortest paths through the states of some jobs.
 
@@ -57,12 +93,13 @@ class Paths:
     """
 
     def __init__(self, states: Sequence[States], rounds: int) -> None:
-        self.states, self.rounds = tuple(states), rounds
+        self.jobs = len(states)
+        self.rounds = rounds
         self.levels = max((len(one.last) for one in states), default=0)
         offsets = np.cumsum([0, *(len(one.before) for one in states)])
         self.size = int(offsets[-1])
         self._start = offsets[:-1]
-        self._owner = np.repeat(np.arange(len(states)), np.diff(offsets))
+        self._job_of_state = np.repeat(np.arange(len(states)), np.diff(offsets))
         # State `size` stands for none: it is never reached.
         self._before = np.full((self.levels, self.size), self.size, dtype=np.int64)
         self._last: dict[tuple[int, int], NDArray[np.int64]] = {}
@@ -73,11 +110,13 @@ class Paths:
                 self._before[level, here] = np.where(own < 0, self.size, own + offsets[job])
                 if len(last):
                     self._last[job, level] = last + offsets[job]
-        parts = list(self._last.values())
-        self._sources = np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
-        self._parts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
-        self._part_owner = np.array([job for job, _ in self._last], dtype=np.int64)
-        self._part_level = np.array([level for _, level in self._last], dtype=np.int64)
+        # The states before a last round, those of each (job, level) together, where these groups
+        # begin, and their jobs and levels.
+        groups = list(self._last.values())
+        self._before_last = np.concatenate([*groups, np.zeros(0, dtype=np.int64)])
+        self._groups = np.cumsum([0, *(len(group) for group in groups)])[:-1]
+        self._group_job = np.array([job for job, _ in self._last], dtype=np.int64)
+        self._group_level = np.array([level for _, level in self._last], dtype=np.int64)
 
     def forward(
         self, cost: NDArray[np.float64], idle: NDArray[np.float64]
@@ -101,18 +140,18 @@ class Paths:
         rounds = self.rounds
         before = np.full((rounds + 1, self.size + 1), np.inf)
         before[0, self._start] = 0.0
-        complete = np.full((rounds, len(self.states)), np.inf)
+        complete = np.full((rounds, self.jobs), np.inf)
         for t in range(rounds):
-            now, then = before[t], before[t + 1, : self.size]
-            np.add(now[: self.size], idle[t][self._owner], out=then)
+            now, after = before[t], before[t + 1, : self.size]
+            np.add(now[: self.size], idle[t][self._job_of_state], out=after)
             for level in range(self.levels):
-                way = now[self._before[level]]
-                way += cost[t, level][self._owner]
-                np.minimum(then, way, out=then)
-            if len(self._parts):
-                ends = np.minimum.reduceat(now[self._sources], self._parts)
-                ends += cost[t, self._part_level, self._part_owner]
-                np.minimum.at(complete[t], self._part_owner, ends)
+                price = now[self._before[level]]
+                price += cost[t, level][self._job_of_state]
+                np.minimum(after, price, out=after)
+            if len(self._groups):
+                ends = np.minimum.reduceat(now[self._before_last], self._groups)
+                ends += cost[t, self._group_level, self._group_job]
+                np.minimum.at(complete[t], self._group_job, ends)
         return before, complete.T
 
     def schedules(
@@ -120,37 +159,37 @@ class Paths:
         cost: NDArray[np.float64],
         idle: NDArray[np.float64],
         before: NDArray[np.float64],
-        wanted: list[tuple[int, int]],
+        completions: list[tuple[int, int]],
     ) -> list[Levels]:
         """The cheapest schedules of jobs that complete in given rounds, from :meth:`forward`.
 
         Parameters
         ----------
-        wanted : list of (int, int)
+        completions : list of (int, int)
             Jobs and rounds of completion that can be reached.
         """
-        count = len(wanted)
-        owner = np.array([job for job, _ in wanted], dtype=np.int64)
-        end = np.array([last for _, last in wanted], dtype=np.int64)
-        chosen = np.full((count, self.rounds), IDLE, dtype=np.int64)
+        count = len(completions)
+        job_of = np.array([job for job, _ in completions], dtype=np.int64)
+        end = np.array([last for _, last in completions], dtype=np.int64)
+        levels = np.full((count, self.rounds), IDLE, dtype=np.int64)
         state = np.full(count, self.size, dtype=np.int64)
-        for k, (job, last) in enumerate(wanted):
-            chosen[k, last], state[k] = self._finish(cost, before, job, last)
+        for k, (job, last) in enumerate(completions):
+            levels[k, last], state[k] = self._last_round(cost, before, job, last)
         for t in range(int(end.max(initial=0)) - 1, -1, -1):
             # The same sums as on the way forward, so equality is exact.
             goal = before[t + 1, state]
-            open_ = (t < end) & (before[t, state] + idle[t, owner] != goal)
+            undecided = (t < end) & (before[t, state] + idle[t, job_of] != goal)
             for level in range(self.levels):
                 source = self._before[level][np.minimum(state, self.size - 1)]
-                here = open_ & (before[t, source] + cost[t, level, owner] == goal)
-                chosen[here, t] = level
+                here = undecided & (before[t, source] + cost[t, level, job_of] == goal)
+                levels[here, t] = level
                 state[here] = source[here]
-                open_ &= ~here
+                undecided &= ~here
         return [
-            tuple(row[: last + 1]) for row, last in zip(chosen.tolist(), end.tolist(), strict=True)
+            tuple(row[: last + 1]) for row, last in zip(levels.tolist(), end.tolist(), strict=True)
         ]
 
-    def _finish(
+    def _last_round(
         self, cost: NDArray[np.float64], before: NDArray[np.float64], job: int, end: int
     ) -> tuple[int, int]:
         """The level of the last round and the state before it."""
@@ -163,32 +202,3 @@ class Paths:
                 options.append((price, level, int(states[place])))
         _, level, state = min(options)
         return level, state
-
-
-def states_of(jobs: RoundJobs, job: int) -> States:
-    """All counts of levels that leave something to do and fit the rounds after the arrival."""
-    done = [Fraction(jobs.utility.round_s) / Fraction(level.seconds) for level in jobs.levels[job]]
-    whole = lcm(*(share.denominator for share in done))
-    shares = [int(share * whole) for share in done]
-    rounds = jobs.rounds - int(jobs.first[job])
-    start = (0,) * len(shares)
-    number, work, queue = {start: 0}, [0], [start]
-    before: list[list[int]] = [[-1] * len(shares)]
-    last: list[list[int]] = [[] for _ in shares]
-    for counts in queue:  # It grows while it is read: breadth first.
-        here = number[counts]
-        if sum(counts) >= rounds:
-            continue
-        for level, share in enumerate(shares):
-            if work[here] + share >= whole:
-                last[level].append(here)
-                continue
-            after = (*counts[:level], counts[level] + 1, *counts[level + 1 :])
-            if after not in number:
-                number[after] = len(queue)
-                work.append(work[here] + share)
-                queue.append(after)
-                before.append([-1] * len(shares))
-            before[number[after]][level] = here
-    table = np.array(before, dtype=np.int64).reshape(len(before), len(shares))
-    return States(table, tuple(np.array(states, dtype=np.int64) for states in last))

@@ -23,8 +23,9 @@ from shadowprice.models.hadar import GpuSchedule, dual, schedule_form, time_inde
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 from shadowprice.solvers.hadar.offline.cuts import Conflicts
-from shadowprice.solvers.hadar.offline.feasibility import CapacityRows, Deadlines, place
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, round_plan
 from shadowprice.solvers.hadar.offline.heuristics import Plans
+from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import states_of
 from shadowprice.solvers.programs.compile import compile_model
 from support.hadar_plans import ROUND_S, brute_force, check, make, schedules
@@ -56,13 +57,13 @@ def test_deadlines_are_decided_as_by_brute_force(seed, data):
     assert decide.usable
     found = decide.check(dict(enumerate(ends)), 60.0)
     assert found.known
-    assert (found.chosen is not None) == (brute_force(instance, in_time) == n)
-    if found.chosen is None:
+    assert (found.schedules is not None) == (brute_force(instance, in_time) == n)
+    if found.schedules is None:
         kept = np.isin(np.arange(n), found.core)
         alone = from_rounds(in_time.values[:, :-1] * kept[:, None], ROUND_S)
         assert brute_force(instance, alone) < len(found.core)
     else:
-        plan = place(instance, jobs, found.chosen)
+        plan = round_plan(instance, jobs, found.schedules)
         assert check(instance, in_time, plan) == n
 
 
@@ -71,8 +72,8 @@ def test_cuts_hold_for_every_plan_and_cut_off_their_conflict(seed):
     rounds, n = 3, 3
     instance = make(seed, n, rounds, "1x2:a,1x1:b")
     jobs = RoundJobs.of(instance, effective_throughput(instance, ROUND_S, rounds))
-    demand, states = CapacityRows.of(jobs), [states_of(jobs, job) for job in range(n)]
-    decide = Conflicts(Deadlines(jobs, demand, states), Plans(jobs, demand, states))
+    rows, states = CapacityRows.of(jobs), [states_of(jobs, job) for job in range(n)]
+    decide = Conflicts(Deadlines(jobs, rows, states), Plans(jobs, rows, states))
     kept, conflicts = [], []
     for ends in map(np.array, product(range(rounds + 1), repeat=n)):
         in_time = np.arange(rounds)[None, :] <= np.where(ends < rounds, ends, -1)[:, None]

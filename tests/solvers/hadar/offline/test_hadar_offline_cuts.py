@@ -11,9 +11,9 @@ from shadowprice.instances.utility import effective_throughput
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.branch_and_price import Pricing, SearchNode, running
 from shadowprice.solvers.hadar.offline.cuts import PackingCuts
-from shadowprice.solvers.hadar.offline.feasibility import CapacityRows, Deadlines, place
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, round_plan
 from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
-from shadowprice.solvers.hadar.offline.master import Master
+from shadowprice.solvers.hadar.offline.master import CapacityRows, Master
 from shadowprice.solvers.hadar.offline.pricing import states_of
 from support.hadar_plans import ROUND_S, brute_force, check, make
 
@@ -119,7 +119,7 @@ def test_packing_cuts_tighten_the_relaxation_and_keep_every_plan(seed):
         found = packing.separate(running(master, relaxed), fresh=True)
         if not found:
             break
-        master.pack(
+        master.add_packing_cuts(
             np.array([t for t, _ in found]),
             np.array([cut.weights for _, cut in found]),
             np.array([cut.limit for _, cut in found]),
@@ -134,13 +134,15 @@ def test_packing_cuts_tighten_the_relaxation_and_keep_every_plan(seed):
 def test_all_jobs_planned_afresh_are_planned_best(seed):
     rounds, n = 3, 3
     instance, table, jobs = jobs_of(seed, n, rounds, "1x2:a,1x1:b")
-    demand, states = CapacityRows.of(jobs), [states_of(jobs, job) for job in range(n)]
-    plans = Plans(jobs, demand, states)
-    near = Neighbours(Deadlines(jobs, demand, states), plans)
+    rows, states = CapacityRows.of(jobs), [states_of(jobs, job) for job in range(n)]
+    plans = Plans(jobs, rows, states)
+    near = Neighbours(Deadlines(jobs, rows, states), plans)
     ends = np.ones((n, rounds + 1), dtype=bool)
     near.search(ends, float("inf"), 2)
     assert plans.value == pytest.approx(brute_force(instance, table), abs=1e-4)
-    assert check(instance, table, place(instance, jobs, plans.chosen)) == pytest.approx(plans.value)
+    assert check(instance, table, round_plan(instance, jobs, plans.schedules)) == pytest.approx(
+        plans.value
+    )
     assert not near.improve(ends)
 
 
