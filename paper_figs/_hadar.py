@@ -20,7 +20,7 @@ from _gavel import COLOURS, GREY, OUT, TYPES, Scale, cluster, save, table
 from matplotlib.axes import Axes
 
 import shadowprice as sp
-from shadowprice.analysis.hadar_metrics import HadarMetrics, of_forks, of_outcome
+from shadowprice.analysis.run_metrics import RunMetrics, of_forks, of_schedule
 from shadowprice.execution.copies.simulation import CopyWidth, HadarE, simulate_hadare
 
 __all__ = ["COLOURS", "GREY", "OUT", "TYPES", "Scale", "cluster", "save", "table"]
@@ -73,14 +73,14 @@ class Run:
 
     Parameters
     ----------
-    metrics : HadarMetrics
+    metrics : RunMetrics
     lost : float
         Share of the cluster's time until the end that went into restarts and averaging.
     outcome : Outcome, optional
         Of systems that have a schedule; HadarE has forks.
     """
 
-    metrics: HadarMetrics
+    metrics: RunMetrics
     lost: float
     outcome: sp.Outcome | None = None
 
@@ -108,7 +108,8 @@ def run(
         policy = f"{name}:" + ",".join(part for part in (given, f"round_s={round_s}") if part)
     semantics = sp.Semantics(placement=placement, overheads=sp.Overheads(restart_s=RESTART_S))
     outcome = sp.simulate(jobs, where, policy, semantics)
-    found, schedule = of_outcome(outcome), outcome.schedule
+    schedule = outcome.schedule
+    found = of_schedule(outcome.instance, schedule)
     lost_s = (schedule.gpus * schedule.overhead_s).sum()
     return Run(found, lost_s / (where.total_gpus * found.ttd_s), outcome)
 
@@ -151,7 +152,7 @@ def work_on_several_types(outcome: sp.Outcome) -> float:
     return float(held_s[(low < high)[run.ravel()]].sum() / held_s.sum())
 
 
-def row(found: HadarMetrics, **named: object) -> dict[str, object]:
+def row(found: RunMetrics, **named: object) -> dict[str, object]:
     """A row of a table in hours."""
     hours = {
         name.removesuffix("_s") + "_h": value / 3600

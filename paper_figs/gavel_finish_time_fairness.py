@@ -14,7 +14,7 @@ from _gavel import COLOURS, Scale, arguments, cluster, lines, published, save, t
 from matplotlib.figure import Figure
 
 import shadowprice as sp
-from shadowprice.analysis.hadar_metrics import finish_time_fairness
+from shadowprice.analysis.run_metrics import finish_time_fairness
 
 POLICIES = {
     "FTF, agnostic": "gavel:finish_time_fairness",

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison, compare
     from shadowprice.analysis.copies.outcome import ForkOutcome
-    from shadowprice.analysis.copies.settings import ForkSettings
     from shadowprice.analysis.optimum import optimum, slotted_preemptive_optimum
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.plots.prices import plot_prices, prices_frame
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from shadowprice.analysis.simulate import simulate
     from shadowprice.analysis.utility.compare import UtilityComparison, compare_utility
     from shadowprice.errors import ShadowpriceError
+    from shadowprice.execution.copies.settings import ForkSettings
     from shadowprice.instances.allocation_problem import AllocationProblem
     from shadowprice.instances.cluster import Cluster, Node
     from shadowprice.instances.generators import generate
@@ -75,7 +75,7 @@ _HOME = {
     "Cluster": "instances.cluster",
     "Comparison": "analysis.compare",
     "ForkOutcome": "analysis.copies.outcome",
-    "ForkSettings": "analysis.copies.settings",
+    "ForkSettings": "execution.copies.settings",
     "Instance": "instances.instance",
     "Node": "instances.cluster",
     "Objective": "instances.objective",

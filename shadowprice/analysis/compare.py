@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shadowprice.analysis.copies.settings import forking
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.settle import Run, settle
+from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
@@ -52,18 +52,6 @@ def distinct_names(policies: Sequence[str | Policy]) -> list[str]:
             f"policies {', '.join(names) or '(none)'}: expected one or more different names"
         )
     return names
-
-
-def refuse_forks(name: str) -> None:
-    """Raise InputError for a scheduler that runs a job as several copies.
-
-    Its jobs may be faster than any gang of theirs, so that no bound of the package holds.
-    """
-    if forking(name) is not None:
-        raise InputError(
-            f"policy {name!r} runs a job as several copies: bounds are for jobs that run as one gang; "
-            "use simulate, whose metrics are the same for all policies"
-        )
 
 
 def rounded_up(ratio: Fraction | None) -> float:
@@ -197,11 +185,12 @@ def _finite(ratio: float) -> float | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows, and the verified outcomes behind them."""
+    """Rows, and the verified outcomes behind them with the runs as they were settled."""
 
     objective: Objective
     rows: tuple[ComparisonRow, ...]
     outcomes: Mapping[str, Outcome]
+    runs: Mapping[str, Run] = field(default_factory=dict)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -224,7 +213,7 @@ class Comparison:
 
         classes = dict.fromkeys(str(row.holds_for) for row in self.rows)
         return plot_comparison(
-            self.outcomes,
+            {name: outcome.jct_s for name, outcome in self.outcomes.items()},
             {row.policy: row.factor for row in self.rows},
             objective=str(self.objective),
             certified={row.policy: row.attained for row in self.rows},
@@ -275,20 +264,19 @@ def compare(
             "for total utility there is compare_utility, or --objective utility"
         ) from None
     names = distinct_names(policies)
+    runs: dict[str, Run] = {}
     outcomes: dict[str, Outcome] = {}
     for name, policy in zip(names, policies, strict=True):
-        refuse_forks(name)
         progress(f"simulating {name}")
-        outcomes[name] = simulate_policy(
-            workload, cluster, policy, semantics, drop_infeasible=drop_infeasible
-        )
+        runs[name] = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+        outcomes[name] = carry_out_gangs(runs[name])
     progress("bounding the optimum")
     rows: dict[str, ComparisonRow] = {}
     groups = _groups(outcomes)
     preemptive = any(map(_preempts, outcomes.values()))
     for group in groups:
         rows |= _rows(group, goal, preemptive, budget_s / len(groups))
-    return Comparison(goal, tuple(rows[name] for name in names), outcomes)
+    return Comparison(goal, tuple(rows[name] for name in names), outcomes, runs)
 
 
 def _preempts(outcome: Outcome) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis import hadar_metrics, metrics
+from shadowprice.analysis import metrics, run_metrics
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs.certificate import verify
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from shadowprice.solvers.hadar.prices import PriceLog
+    from shadowprice.solvers.price_log import PriceLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class Outcome:
             "preemptions": int(metrics.preemptions(self.instance, self.schedule).sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
-            **hadar_metrics.of_outcome(self).summary(),
+            **run_metrics.of_schedule(self.instance, self.schedule).summary(),
         }
 
     def plot_gantt(self, axes: Axes | None = None) -> Axes:

@@ -1,17 +1,11 @@
-"""The switches of a run, and what they settle for a policy."""
+"""The switches of a run: one record, every switch with one meaning whatever the policy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
-from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import RunSetup
-from shadowprice.execution.presets.registry import preset as find_preset
-from shadowprice.solvers import registry
-from shadowprice.solvers.graph_placement.registry import graph_placements
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
@@ -25,9 +19,27 @@ if TYPE_CHECKING:
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.workload import Workload
-    from shadowprice.solvers.placement.protocol import Placement
-    from shadowprice.solvers.policy import Policy
-    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
+
+OF_THE_ENGINE = (
+    "placement",
+    "round_s",
+    "first_round_s",
+    "overheads",
+    "network",
+    "training",
+    "profiles",
+    "skews",
+    "growth",
+    "interference",
+)
+"""Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
+those that it has a parameter for, and refuses the others."""
+OF_THE_POLICY = ("predictor", "graph_placement", "prices", "local_sgd")
+"""Choices that are the policy's to follow: one that does not take them refuses them. A placement of job
+graphs is one, given as ``placement``."""
+DATA = ("samples", "seed", "together")
+"""What may be known of jobs, and a seed: of use to some policies, and left aside by the others."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,8 @@ class Semantics:
     placement : str, optional
         Which nodes a gang gets; by default ``count``, or what the preset does.
     round_s : float, optional
-        Seconds between decisions; 0 for a decision at every event, None for the preset's.
+        Seconds between decisions; 0 for a decision at every event, None for the preset's. With
+        ``hadare``, which has rounds of its own, the length of these.
     first_round_s : float, optional
         Time of the first round boundary [s]; None for the preset's, or 0.
     overheads : Overheads, optional
@@ -94,43 +107,6 @@ class Semantics:
     prices: bool = False
     local_sgd: bool = False
 
-    def recipe(
-        self, workload: Workload, policy: str | Policy, cluster: Cluster | None = None
-    ) -> RunSetup:
-        """All switches settled for one policy; conditions only where the cluster is given."""
-        if self.preset is None:
-            chosen = registry.policy(policy) if isinstance(policy, str) else policy
-            of_graphs = self.placement in graph_placements()
-            wanted = {
-                "predictor": self.predictor,
-                "placement": self.placement if of_graphs else None,
-            }
-            chosen = _with(chosen, {name: value for name, value in wanted.items() if value})
-            if self.samples is not None:
-                chosen = _learned(chosen, self.samples)
-            of_gpus = "count" if of_graphs or self.placement is None else self.placement
-            place = registry.placement(of_gpus)
-            if self.skews is not None:
-                place = _skewed(place, self.skews)
-            conditions = None if cluster is None else self.conditions(workload, cluster)
-            recipe = RunSetup(workload, chosen, place, conditions=conditions)
-        elif isinstance(policy, str):
-            found = find_preset(self.preset)
-            sensitivity = None
-            if self.profiles is not None and cluster is not None:
-                sensitivity = self.profiles.of(workload, cluster)
-            recipe = found.recipe(
-                policy, workload, self.placement, self.samples, cluster, sensitivity
-            )
-        else:
-            raise InputError(
-                f"preset {self.preset}: takes the name of one of its policies, got {policy!r}"
-            )
-        length_s = recipe.rounds.length_s if self.round_s is None else self.round_s
-        first_s = recipe.rounds.first_s if self.first_round_s is None else self.first_round_s
-        overheads = recipe.overheads if self.overheads is None else self.overheads
-        return replace(recipe, rounds=Rounds(length_s, first_s), overheads=overheads)
-
     def conditions(self, workload: Workload, cluster: Cluster) -> Conditions | None:
         """Conditions that speeds of runs depend on, None if on nothing but their GPUs."""
         profiles, skews, growth = self.profiles, self.skews, self.growth
@@ -161,31 +137,3 @@ class Semantics:
                 "interference; expected one of the two"
             )
         return self.interference.of(workload, cluster)
-
-
-def _learned(policy: Policy, samples: ServiceDistribution) -> Policy:
-    """A policy that uses a sample of service times where it is one that can."""
-    from shadowprice.solvers.tiresias.gittins2d import Gittins2d
-
-    if not isinstance(policy, Gittins2d):
-        return policy
-    learned = "online" if policy.learned == "online" else "sample"
-    return replace(policy, learned=learned, sample=samples)
-
-
-def _skewed(placement: Placement, skews: ModelSkews) -> Placement:
-    """A placement that uses given skews of models where it is one that can."""
-    from shadowprice.solvers.placement.skew import Skew
-
-    return replace(placement, skews=skews) if isinstance(placement, Skew) else placement
-
-
-def _with(policy: Policy, wanted: Mapping[str, str]) -> Policy:
-    """A policy with some of its parameters set; one that has no such parameter is refused."""
-    takes: set[str] = {field.name for field in fields(policy)} if is_dataclass(policy) else set()
-    for name, value in wanted.items():
-        if name not in takes:
-            what = f"{name} of job graphs" if name == "placement" else name
-            raise InputError(f"policy {policy.name!r} takes no {what}, got {value!r}")
-    changed: Any = replace(cast(Any, policy), **wanted) if wanted else policy
-    return cast("Policy", changed)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
+from shadowprice.analysis.semantics import OF_THE_ENGINE, OF_THE_POLICY
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
-from shadowprice.cli.options import JsonOption, PresetOption, SeedOption
+from shadowprice.cli.options import OPTION_OF, JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
 from shadowprice.cli.real.commands import cancel_command, report_command, status_command
@@ -30,6 +33,10 @@ from shadowprice.cli.show import (
 from shadowprice.errors import ShadowpriceError
 from shadowprice.instances.fetch import DATASETS, fetch
 from shadowprice.solvers.about import about, first_clause
+
+if TYPE_CHECKING:
+    from shadowprice.execution.own_loop import RunsItself
+    from shadowprice.solvers.policy import Policy
 
 # Commands import what they need when they need it, and read their input before that: help and the
 # message about a missing file are there at once.
@@ -139,10 +146,15 @@ def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
     for row in listed:
         preempts = "yes" if row["preempts"] else "no"
         told = (row["does"], row["guarantee"], row["source"])
-        table.add_row(
-            str(row["policy"]), str(row["knows"]), preempts, "\n".join(map(_clause, told))
-        )
+        clauses = [*map(_clause, told), *_switch_lines(row)]
+        table.add_row(str(row["policy"]), str(row["knows"]), preempts, "\n".join(clauses))
     console.print(table)
+    console.print(
+        f"The engine's switches go with every policy that does not refuse them here: "
+        f"{', '.join(_named(OF_THE_ENGINE))}. Others only with those that take them here: "
+        f"{', '.join(_named(OF_THE_POLICY))}.",
+        highlight=False,
+    )
     console.print("allocation policies: " + ", ".join(sorted(all_allocations())))
     console.print(
         "generators: "
@@ -154,28 +166,42 @@ def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
 
 def _listed() -> list[dict[str, object]]:
     """One record a policy, by name."""
-    from shadowprice.analysis.copies.settings import FORKING
+    from shadowprice.analysis.settle import switches_of
+    from shadowprice.execution.own_loop import schedulers
     from shadowprice.solvers.registry import policies as all_policies
 
-    known: list[tuple[str, str, bool, object]] = [
-        (name, ", ".join(sorted(policy.knows)) or "nothing", policy.preemptive, policy)
-        for name, policy in all_policies().items()
-    ]
-    known += [(name, "duration", True, settings) for name, settings in FORKING.items()]
-    keys = ("policy", "knows", "preempts")
+    known: dict[str, Policy | RunsItself] = {**all_policies(), **schedulers()}
     return [
         {
-            **dict(zip(keys, facts, strict=True)),
+            "policy": name,
+            "knows": ", ".join(sorted(thing.knows)) or "nothing",
+            "preempts": thing.preemptive,
             "does": (type(thing).__doc__ or "").strip().splitlines()[0],
             "guarantee": about(thing).guarantee,
             "source": about(thing).source,
+            **asdict(switches_of(thing)),
         }
-        for *facts, thing in sorted(known, key=lambda row: row[0])
+        for name, thing in sorted(known.items())
     ]
 
 
 def _clause(text: object) -> str:
     return first_clause(str(text))
+
+
+def _switch_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """Differences of a policy from the others in the switches of a run that it takes."""
+    more = [name for name in row["takes"] if name not in OF_THE_ENGINE]
+    less = [name for name in row["refuses"] if name in OF_THE_ENGINE]
+    if more:
+        yield f"takes {', '.join(_named(more))}"
+    if less:
+        yield f"refuses {', '.join(_named(less))}"
+
+
+def _named(switches: Iterable[str]) -> list[str]:
+    """Options that set some switches; some only a program can set."""
+    return [OPTION_OF[name] for name in switches if name in OPTION_OF]
 
 
 data = typer.Typer(no_args_is_help=True, help="Public traces and tables.")

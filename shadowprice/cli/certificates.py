@@ -84,7 +84,7 @@ def _digest(
 ) -> str:
     """Digest of the instance that a trace and a cluster make."""
     from shadowprice.analysis.certify import instance_digest
-    from shadowprice.analysis.copies.simulate import kept_jobs
+    from shadowprice.analysis.settle import kept_jobs
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.speeds.throughputs import load_throughputs
     from shadowprice.instances.traces import load_trace

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shadowprice.cli.conditions import read_conditions
+from shadowprice.cli.run_options import RunOptions
 from shadowprice.cli.show import stderr
 from shadowprice.solvers.registry import require_policy
 
@@ -19,16 +21,17 @@ if TYPE_CHECKING:
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.workload import Workload
-    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 
 @dataclass(frozen=True)
 class RunInputs:
-    """Jobs, a cluster and the switches of a run."""
+    """Jobs, a cluster and the switches of a run; whether to leave out jobs that can never run."""
 
     workload: Workload
     cluster: Cluster
     semantics: Semantics
+    drop_infeasible: bool = False
 
 
 def require_policies(names: Sequence[str], preset: str | None) -> None:
@@ -44,38 +47,26 @@ def require_policies(names: Sequence[str], preset: str | None) -> None:
             require_policy(name)
 
 
-def read_given(
-    trace: Path,
-    cluster: str,
-    *,
-    trace_format: str | None,
-    throughputs: Path | None,
-    charges_s: Mapping[str, float | None],
-    samples: Path | None,
-    network: str | None,
-    conditions: Mapping[str, Any],
-    **switches: Any,
-) -> RunInputs:
+def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) -> RunInputs:
     """Read the files that options name; what was repaired in the trace is said on stderr.
 
     Parameters
     ----------
-    charges_s
-        Overheads by their names in :class:`Overheads` [s]; None where not given.
-    conditions
-        Switches of :class:`Semantics` about what speeds depend on.
     switches
-        Those of :class:`Semantics` that are plain values.
+        Those of :class:`Semantics` that one command alone has an option for.
 
     Raises
     ------
     InputError
         If a file or an option is not as expected.
     """
+    conditions = read_conditions(
+        options.profiles, options.spread, options.grow, options.interference
+    )
     from shadowprice.instances.traces import load_trace
 
-    table = None if throughputs is None else _table(throughputs)
-    imported = load_trace(trace, format=trace_format, throughputs=table)
+    table = None if options.throughputs is None else _table(options.throughputs)
+    imported = load_trace(trace, format=options.trace_format, throughputs=table)
     for finding in imported.report:
         stderr.print(str(finding), style="yellow", markup=False, highlight=False)
     from shadowprice.instances.cluster import Cluster
@@ -84,20 +75,24 @@ def read_given(
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.instance import Overheads
 
-    charged: dict[str, Any] = {
-        name: seconds for name, seconds in charges_s.items() if seconds is not None
-    }
+    charges_s = options.charges_s
     semantics = Semantics(
-        overheads=Overheads(**charged) if charged else None,
-        samples=None if samples is None else _distribution(samples),
+        preset=options.preset,
+        placement=options.placement,
+        round_s=options.round_s,
+        first_round_s=options.first_round_s,
+        overheads=Overheads(**charges_s) if charges_s else None,
+        samples=None if options.samples is None else _distribution(options.samples),
+        seed=options.seed,
         together=table,
-        network=None if network is None else _network(network, where),
+        predictor=options.predictor,
+        network=None if options.network is None else _network(options.network, where),
         **conditions,
         **switches,
     )
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
-    return RunInputs(imported.workload, where, semantics)
+    return RunInputs(imported.workload, where, semantics, options.drop_infeasible)
 
 
 def _table(path: Path) -> Throughputs:
@@ -108,7 +103,7 @@ def _table(path: Path) -> Throughputs:
 
 def _distribution(path: Path) -> ServiceDistribution:
     from shadowprice.instances.samples import load_samples
-    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
     return ServiceDistribution(load_samples(path))
 

@@ -89,3 +89,22 @@ NetworkOption = Annotated[
         help="INTRA:NIC[:SHARING] in GB/s: jobs get the graphs of their models, work counts iterations.",
     ),
 ]
+
+OPTION_OF = {
+    "placement": "--placement",
+    "round_s": "--round",
+    "first_round_s": "--first-round",
+    "overheads": "--start-cost, --restart-cost, --migration-cost",
+    "network": "--network",
+    "profiles": "--profiles",
+    "skews": "--spread",
+    "growth": "--grow",
+    "interference": "--interference",
+    "predictor": "--predictor",
+    "graph_placement": "--placement of job graphs",
+    "prices": "--prices-out, --prices-plot",
+    "local_sgd": "--local-sgd",
+    "samples": "--service-samples",
+    "seed": "--seed",
+}
+"""Options that set the switches of a run, by the names of these."""

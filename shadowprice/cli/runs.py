@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.conditions import read_conditions
 from shadowprice.cli.given import (
     RunInputs,
     read_given,
@@ -16,29 +15,8 @@ from shadowprice.cli.given import (
     require_policies,
     split_names,
 )
-from shadowprice.cli.options import (
-    ClusterOption,
-    DropOption,
-    FirstRoundOption,
-    FormatOption,
-    GrowthOption,
-    InterferenceOption,
-    JsonOption,
-    MigrationOption,
-    NetworkOption,
-    PlacementOption,
-    PredictorOption,
-    PresetOption,
-    ProfilesOption,
-    RestartOption,
-    RoundOption,
-    SamplesOption,
-    SeedOption,
-    SkewsOption,
-    StartOption,
-    ThroughputsOption,
-    TraceArgument,
-)
+from shadowprice.cli.options import ClusterOption, JsonOption, TraceArgument
+from shadowprice.cli.run_options import RunOptions, with_options
 from shadowprice.cli.show import (
     console,
     print_comparison,
@@ -62,30 +40,15 @@ UTILITY = "utility"
 """Objective that is maximised; the others are costs."""
 
 
+@with_options
 def simulate_command(
     trace: TraceArgument,
     cluster: ClusterOption,
+    *,
     policy: Annotated[
         str, typer.Option("--policy", help="Name[:parameter=value,...]; see `policies`.")
     ],
-    preset: PresetOption = None,
-    placement: PlacementOption = None,
-    round_s: RoundOption = None,
-    first_round_s: FirstRoundOption = None,
-    start_s: StartOption = None,
-    restart_s: RestartOption = None,
-    migration_s: MigrationOption = None,
-    samples: SamplesOption = None,
-    seed: SeedOption = 0,
-    throughputs: ThroughputsOption = None,
-    predictor: PredictorOption = None,
-    network: NetworkOption = None,
-    profiles: ProfilesOption = None,
-    spread: SkewsOption = None,
-    grow: GrowthOption = None,
-    interference: InterferenceOption = None,
-    trace_format: FormatOption = None,
-    drop_infeasible: DropOption = False,
+    options: RunOptions,
     local_sgd: Annotated[
         bool,
         typer.Option(
@@ -108,32 +71,20 @@ def simulate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a policy over a trace, verify the schedule, print its metrics."""
-    require_policies([policy], preset)
-    given = read_given(
-        trace,
-        cluster,
-        trace_format=trace_format,
-        throughputs=throughputs,
-        samples=samples,
-        charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
-        conditions=read_conditions(profiles, spread, grow, interference),
-        network=network,
-        preset=preset,
-        placement=placement,
-        round_s=round_s,
-        first_round_s=first_round_s,
-        seed=seed,
-        predictor=predictor,
-        local_sgd=local_sgd,
-        prices=prices_out is not None or prices_plot is not None,
-    )
+    require_policies([policy], options.preset)
+    priced = prices_out is not None or prices_plot is not None
+    given = read_given(trace, cluster, options, local_sgd=local_sgd, prices=priced)
     from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.simulate import simulate
 
     with progress_line() as say:
         say(f"simulating {policy} on {len(given.workload)} jobs")
         outcome = simulate(
-            given.workload, given.cluster, policy, given.semantics, drop_infeasible=drop_infeasible
+            given.workload,
+            given.cluster,
+            policy,
+            given.semantics,
+            drop_infeasible=given.drop_infeasible,
         )
     report_dropped(outcome)
     if jobs_out is not None:
@@ -163,9 +114,11 @@ def _write_prices(outcome: Outcome | ForkOutcome, table: Path | None, picture: P
         write(picture, lambda: plot_prices(outcome).savefig(picture, dpi=150))
 
 
+@with_options
 def compare_command(
     trace: TraceArgument,
     cluster: ClusterOption,
+    *,
     policies: Annotated[
         str,
         typer.Option("--policies", help="Names, comma-separated, parameters after a colon."),
@@ -184,24 +137,7 @@ def compare_command(
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound.")
     ] = 20.0,
-    preset: PresetOption = None,
-    placement: PlacementOption = None,
-    round_s: RoundOption = None,
-    first_round_s: FirstRoundOption = None,
-    start_s: StartOption = None,
-    restart_s: RestartOption = None,
-    migration_s: MigrationOption = None,
-    samples: SamplesOption = None,
-    seed: SeedOption = 0,
-    throughputs: ThroughputsOption = None,
-    predictor: PredictorOption = None,
-    network: NetworkOption = None,
-    profiles: ProfilesOption = None,
-    spread: SkewsOption = None,
-    grow: GrowthOption = None,
-    interference: InterferenceOption = None,
-    trace_format: FormatOption = None,
-    drop_infeasible: DropOption = False,
+    options: RunOptions,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Write a picture (PNG, PDF, SVG).")
     ] = None,
@@ -209,27 +145,12 @@ def compare_command(
 ) -> None:
     """Measure policies against a certified bound of the offline optimum."""
     names = split_names(policies)
-    require_policies(names, preset)
-    given = read_given(
-        trace,
-        cluster,
-        trace_format=trace_format,
-        throughputs=throughputs,
-        samples=samples,
-        charges_s={"start_s": start_s, "restart_s": restart_s, "migration_s": migration_s},
-        conditions=read_conditions(profiles, spread, grow, interference),
-        network=network,
-        preset=preset,
-        placement=placement,
-        round_s=round_s,
-        first_round_s=first_round_s,
-        seed=seed,
-        predictor=predictor,
-    )
+    require_policies(names, options.preset)
+    given = read_given(trace, cluster, options)
     if objective == UTILITY:
-        picture = _by_utility(given, names, utility, budget_s, drop_infeasible, as_json)
+        picture = _by_utility(given, names, utility, budget_s, as_json)
     elif utility is None:
-        picture = _by_cost(given, names, objective, budget_s, drop_infeasible, as_json)
+        picture = _by_cost(given, names, objective, budget_s, as_json)
     else:
         raise InputError(
             f"--utility {utility}: goes with --objective {UTILITY}, got --objective {objective}"
@@ -243,7 +164,6 @@ def _by_cost(
     names: list[str],
     objective: str,
     budget_s: float,
-    drop_infeasible: bool,
     as_json: bool,
 ) -> Callable[[], Figure]:
     """Compare costs in seconds, print them, and return what draws them."""
@@ -257,13 +177,13 @@ def _by_cost(
             objective,
             given.semantics,
             budget_s=budget_s,
-            drop_infeasible=drop_infeasible,
+            drop_infeasible=given.drop_infeasible,
             progress=say,
         )
     report_dropped(next(iter(result.outcomes.values())))
     print_comparison(result, as_json)
     if given.semantics.preset is None and not as_json:
-        _print_guarantees(given, result)
+        _print_guarantees(result)
     return result.plot
 
 
@@ -272,7 +192,6 @@ def _by_utility(
     names: list[str],
     utility: str | None,
     budget_s: float,
-    drop_infeasible: bool,
     as_json: bool,
 ) -> Callable[[], Figure]:
     """Compare total utilities, print them, and return what draws them."""
@@ -286,7 +205,7 @@ def _by_utility(
             utility or "effective_throughput",
             given.semantics,
             budget_s=budget_s,
-            drop_infeasible=drop_infeasible,
+            drop_infeasible=given.drop_infeasible,
             progress=say,
         )
     report_dropped(next(iter(result.outcomes.values())))
@@ -294,11 +213,11 @@ def _by_utility(
     return result.plot
 
 
-def _print_guarantees(given: RunInputs, result: Comparison) -> None:
-    from shadowprice.analysis.guarantees import described, guarantee
+def _print_guarantees(result: Comparison) -> None:
+    from shadowprice.analysis.guarantees.lookup import described, guarantee
 
     for name, outcome in result.outcomes.items():
-        recipe = given.semantics.recipe(given.workload, name)
-        known = guarantee(outcome, described(outcome, recipe, result.objective))
+        run = described(result.runs[name], result.objective)
+        known = None if run is None else guarantee(outcome, run)
         if known is not None:
             console.print(known.sentence(name), markup=False, highlight=False, soft_wrap=True)

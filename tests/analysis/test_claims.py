@@ -21,10 +21,12 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.compare import rounded_up
-from shadowprice.analysis.guarantees import Guarantee, Silence, described, guarantee
+from shadowprice.analysis.guarantees.asrpt import Guarantee
+from shadowprice.analysis.guarantees.lookup import Silence, Statement, described, guarantee
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.settle import settle
+from shadowprice.analysis.simulate import carry_out_gangs, simulate_policy
 from shadowprice.cli import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
@@ -189,10 +191,11 @@ def told(
     semantics: sp.Semantics | None = None,
     name: str = "asrpt",
     goal: sp.Objective = COMPLETION,
-) -> tuple[Outcome, Guarantee | Silence | None]:
-    chosen = semantics or sp.Semantics()
-    outcome = simulate_policy(jobs, cluster, name, chosen)
-    return outcome, guarantee(outcome, described(outcome, chosen.recipe(jobs, name), goal))
+) -> tuple[Outcome, Statement | None]:
+    settled = settle(jobs, cluster, name, semantics)
+    outcome, seen = carry_out_gangs(settled), described(settled, goal)
+    assert seen is not None
+    return outcome, guarantee(outcome, seen)
 
 
 TWO = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[1, 1], model=["VGG19", "VGG16"])

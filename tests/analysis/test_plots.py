@@ -140,7 +140,8 @@ def test_ratio_bars_have_their_heights_labels_and_hatches() -> None:
 def test_a_comparison_has_a_line_and_a_bar_for_each_policy() -> None:
     outcomes = {"srtf": example(), "fifo": outcome_of(example().instance, "fifo")}
     ratios = {"srtf": 1.0, "fifo": 2.0}
-    figure = plot_comparison(outcomes, ratios, objective="flow", certified={"srtf": True})
+    jct_s = {name: outcome.jct_s for name, outcome in outcomes.items()}
+    figure = plot_comparison(jct_s, ratios, objective="flow", certified={"srtf": True})
     left, right = figure.axes
     assert [line.get_label() for line in left.get_lines()] == ["srtf", "fifo"]
     lines = [line.get_color() for line in left.get_lines()]

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis import hadar_metrics, metrics
-from shadowprice.analysis.copies.settings import FORKING
+from shadowprice.analysis import metrics, run_metrics
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.simulation import HadarE, simulate_hadare
+from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.forks import Forks, total_steps
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.speeds.interference import Interference
@@ -76,13 +76,15 @@ def test_fairness_does_not_depend_on_how_often_a_trace_is_repeated() -> None:
 def test_shares_by_hand() -> None:
     """One GPU: 10 s from 0, 10 s from 5. The first is there with 1, then 2; fifo."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 5], gpus=[1, 1], work=[10, 10])
-    found = hadar_metrics.of_outcome(sp.simulate(jobs, "1x1", "fifo"))
+    outcome = sp.simulate(jobs, "1x1", "fifo")
+    assert isinstance(outcome, sp.Outcome)
+    found = run_metrics.of_schedule(outcome.instance, outcome.schedule)
     # 1.5 jobs in 0-10: 15 s alone. From 5 to 20: 5 s with 2, 10 s with 1: 4/3, 40/3 s alone.
     assert found.mean_ftf == pytest.approx((10 / 15 + 15 / (40 / 3)) / 2)
-    fixed = hadar_metrics.of_outcome(sp.simulate(jobs, "1x1", "fifo"), sharing=2)
+    fixed = run_metrics.of_schedule(outcome.instance, outcome.schedule, sharing=2)
     assert fixed.mean_ftf == pytest.approx((10 / 20 + 15 / 20) / 2)
     with pytest.raises(InputError, match="sharing is 0"):
-        hadar_metrics.of_outcome(sp.simulate(jobs, "1x1", "fifo"), sharing=0)
+        run_metrics.of_schedule(outcome.instance, outcome.schedule, sharing=0)
     assert math.isfinite(found.max_ftf or math.inf)
 
 
@@ -270,7 +272,7 @@ def test_nodes_are_idle_beside_an_unfinished_job_where_hadare_n_excepts_them(
     assert hadare_work.check(instance, record)
     last = record.rounds - 1
     assert all(number == last or rates[node] == 0 for number, _, node in idle)
-    text = about(FORKING["hadare"]).guarantee
+    text = about(schedulers()["hadare"]).guarantee
     assert "does not end in this very round" in first_clause(text)
     assert "could do" in first_clause(text)
 

@@ -11,6 +11,7 @@ import shadowprice as sp
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.settle import settle
 from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.instances.speeds.elasticity import Growth
@@ -139,18 +140,19 @@ def test_bounds_are_of_the_conditions_a_policy_had():
 def test_a_sample_of_services_is_for_gittins():
     sample = ServiceDistribution(np.array([50.0, 100.0, 400.0]))
     told = Semantics(samples=sample)
-    policy = told.recipe(jobs("a"), "gittins2d").policy
+    policy = settle(jobs("a"), "2x4", "gittins2d", told).policy
     assert (policy.learned, policy.sample) == ("sample", sample)
     assert not policy.knows
-    online = told.recipe(jobs("a"), "gittins2d:learned=online").policy
+    online = settle(jobs("a"), "2x4", "gittins2d:learned=online", told).policy
     assert (online.learned, online.sample) == ("online", sample)
 
 
 def test_placement_by_skew_uses_the_given_table():
     skews = published_skews()
-    place = Semantics(skews=skews, placement="skew:pack_limit=0.1").recipe(jobs("VGG19"), "fifo")
-    assert place.placement.skews is skews
-    assert place.placement.pack_limit == 0.1
+    switches = Semantics(skews=skews, placement="skew:pack_limit=0.1")
+    place = settle(jobs("VGG19"), "2x4", "fifo", switches).placement
+    assert place.skews is skews
+    assert place.pack_limit == 0.1
 
 
 def test_growth_stays_within_a_node():

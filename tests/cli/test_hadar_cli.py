@@ -194,7 +194,7 @@ def test_the_new_metrics_of_every_summary_by_hand() -> None:
         (("--preset", "gavel"), "does not take the switch 'preset'"),
         (("--predictor", "forest"), "does not take the switch 'predictor'"),
         (("--network", "300:12.5"), "expected one: job graphs"),
-        (("--round", "60"), "does not take the switch 'round_s'"),
+        (("--round", "5"), "round_s is 5.0"),
         (("--first-round", "60"), "does not take the switch 'first_round_s'"),
         (("--restart-cost", "60"), "does not take the switch 'overheads'"),
         (("--prices-out", "p.csv"), "does not take the switch 'prices'"),
@@ -206,6 +206,17 @@ def test_switches_that_make_no_sense_with_copies(
     code, out, err = run("simulate", trace, "--cluster", TYPES, "--policy", "hadare", *words)
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_the_length_of_its_rounds_is_a_switch_as_well_as_a_parameter(run: Run, trace: Path) -> None:
+    words = ("simulate", trace, "--cluster", TYPES, "--json", "--policy")
+    told = []
+    for policy in (("hadare:round_s=60",), ("hadare", "--round", "60"), ("hadare",)):
+        code, out, err = run(*words, *policy)
+        assert code == 0, err
+        told.append({**json.loads(out), "policy": None, "cpu_s": None})
+    assert told[0] == told[1]
+    assert told[0]["avg_jct_s"] != told[2]["avg_jct_s"]
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ import shadowprice.solvers.gavel.policies
 import shadowprice.solvers.graph_placement
 import shadowprice.solvers.placement
 from shadowprice.analysis.adversary.search import METHODS
-from shadowprice.analysis.copies.settings import FORKING
 from shadowprice.cli import app
 from shadowprice.errors import InputError
+from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.offers import Offers, written_names
 from shadowprice.solvers.registry import FORKS, policies, policy
 
@@ -123,7 +123,7 @@ def test_an_unknown_policy(command: str, trace: Path, loads: Loads) -> None:
 
 
 def test_names_of_a_preset_and_of_forks_are_no_mistakes(trace: Path, loads: Loads) -> None:
-    assert set(FORKING) == {FORKS}
+    assert set(schedulers()) == {FORKS}
     assert FORKS not in policies()
     for words in ((f"{FORKS}:round_s=60",), ("FIFO", "--preset", "pai")):
         code, said, _ = loads("simulate", str(trace), "--cluster", "2x4", "--policy", *words)

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from shadowprice.analysis.copies.settings import FORKING
 from shadowprice.errors import InputError
+from shadowprice.execution.own_loop import schedulers
 from shadowprice.solvers.about import about, first_clause
 from shadowprice.solvers.registry import policies
 
 
-@pytest.mark.parametrize("name", sorted({**policies(), **FORKING}))
+@pytest.mark.parametrize("name", sorted({**policies(), **schedulers()}))
 def test_every_policy_says_where_it_is_from_and_what_it_guarantees(name):
-    found = about({**policies(), **FORKING}[name])
+    found = about({**policies(), **schedulers()}[name])
     assert len(found.source) > 5
     assert len(found.guarantee) > 3
     # Short enough for a table.

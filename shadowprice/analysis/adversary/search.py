@@ -27,15 +27,16 @@ from matplotlib.figure import Figure
 from shadowprice.analysis.adversary import bilevel as adversary_bilevel
 from shadowprice.analysis.adversary import evolution as adversary_evolution
 from shadowprice.analysis.adversary import hypothesis as adversary_hypothesis
-from shadowprice.analysis.adversary.bounds import KnownBound, known_bound
 from shadowprice.analysis.adversary.family import InstanceFamily
 from shadowprice.analysis.adversary.judge import Judge, JudgeEffort, Trail
+from shadowprice.analysis.guarantees.lookup import KnownBound, described, known_bound
 from shadowprice.analysis.metrics import end_s
 from shadowprice.analysis.optimum import slotted_preemptive_optimum
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plots.pair import plot_pair
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.settle import settle
+from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.wording import at_least
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
@@ -184,8 +185,8 @@ def recheck(hard: HardInstance, name: str | None = None) -> WorstInstance:
         optimal as it is said to be.
     """
     workload, where = hard.instance.workload, hard.instance.cluster
-    told = Semantics(predictor=hard.predictor)
-    outcome = simulate_policy(workload, where, hard.policy, told)
+    settled = settle(workload, where, hard.policy, Semantics(predictor=hard.predictor))
+    outcome = carry_out_gangs(settled)
     witness = Outcome.verified(hard.instance, hard.witness, policy="witness")
     cost_s, least_s = (hard.objective.cost_s(workload, o.end_s) for o in (outcome, witness))
     ratio = Fraction(cost_s) / Fraction(least_s)
@@ -197,8 +198,9 @@ def recheck(hard: HardInstance, name: str | None = None) -> WorstInstance:
         if is_ != stored:
             raise VerificationError(f"{name or hard.name}: {what} is {stored}, computed {is_}")
     checked = replace(hard, witness_is=_confirmed(hard, Fraction(least_s), name or hard.name))
-    acting = told.recipe(workload, hard.policy).policy
-    return WorstInstance(checked, outcome, witness, known_bound(acting, outcome, hard.objective))
+    seen = described(settled, hard.objective)
+    bound = None if seen is None else known_bound(outcome, seen)
+    return WorstInstance(checked, outcome, witness, bound)
 
 
 def _confirmed(hard: HardInstance, cost_s: Fraction, name: str) -> str:
@@ -258,9 +260,8 @@ def _settled(trail: Trail, method: str) -> WorstInstance:
     judge = trail.judge
     instance = judge.family.instance(trail.best)
     predictor = judge.family.predictor(trail.best)
-    outcome = simulate_policy(
-        instance.workload, instance.cluster, judge.policy, Semantics(predictor=predictor)
-    )
+    switches = Semantics(predictor=predictor)
+    outcome = carry_out_gangs(settle(instance.workload, instance.cluster, judge.policy, switches))
     witness, least_s, witness_is = _witness(judge, instance)
     cost_s = judge.objective.cost_s(instance.workload, outcome.end_s)
     name = f"{judge.policy.partition(':')[0]}-{judge.objective}-{judge.family.gpus}gpu-{len(trail.best.jobs)}jobs"

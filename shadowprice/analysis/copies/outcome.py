@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis import hadar_metrics, metrics
+from shadowprice.analysis import metrics, run_metrics
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
@@ -146,7 +146,7 @@ class ForkOutcome:
             "preemptions": int(preemptions.sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
-            **hadar_metrics.of_verified_forks(self.instance, self.record).summary(),
+            **run_metrics.of_verified_forks(self.instance, self.record).summary(),
             "mean_copies": metrics.mean(copies.astype(np.float64)),
         }
 

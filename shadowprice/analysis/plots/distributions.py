@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import cycle
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,9 +15,6 @@ from numpy.typing import NDArray
 from shadowprice.analysis.plots.gantt import gantt
 from shadowprice.analysis.plots.style import COLOURS, GREY, new_axes, styled, time_unit
 from shadowprice.analysis.wording import at_most
-
-if TYPE_CHECKING:
-    from shadowprice.analysis.outcome import Outcome
 
 __all__ = ["gantt", "jct_cdf", "plot_comparison", "ratio_bars"]
 
@@ -112,7 +108,7 @@ def _height(ratio: Ratio) -> float | None:
 
 
 def plot_comparison(
-    outcomes: Mapping[str, Outcome],
+    jct_s: Mapping[str, NDArray[np.float64]],
     ratios: Mapping[str, Ratio],
     *,
     objective: str,
@@ -124,8 +120,8 @@ def plot_comparison(
 
     Parameters
     ----------
-    outcomes : mapping of str to Outcome
-        By policy.
+    jct_s : mapping of str to ndarray
+        Completion minus arrival of every job [s], by policy.
     ratios, certified : mapping of str to Fraction, float or None, to bool
         Cost over bound, and whether the bound is the proven optimum, by policy.
     objective : str
@@ -135,7 +131,7 @@ def plot_comparison(
     """
     figure = Figure(figsize=(11.0, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
-    jct_cdf({name: outcome.jct_s for name, outcome in outcomes.items()}, left)
+    jct_cdf(jct_s, left)
     ratio_bars(
         ratios, right, objective=objective, exact=certified, name=ratio_name, hatched=hatched
     )

@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 from msgspec import UNSET, UnsetType
 
 from shadowprice.analysis.copies.outcome import ForkOutcome
-from shadowprice.analysis.hadar_metrics import SUMMARY
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import conditions as conditions_file
 from shadowprice.analysis.run_directory.copies import KIND, load_forks, save_forks
@@ -51,6 +50,7 @@ from shadowprice.analysis.run_directory.files import (
 )
 from shadowprice.analysis.run_directory.graphs import from_json, to_json
 from shadowprice.analysis.run_directory.rates import from_table, to_table
+from shadowprice.analysis.run_metrics import SUMMARY
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import read_bytes, read_text

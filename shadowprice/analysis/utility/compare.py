@@ -10,10 +10,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.compare import distinct_names, refuse_forks, rounded_up
+from shadowprice.analysis.compare import distinct_names, rounded_up
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import sets_prices, simulate_policy
+from shadowprice.analysis.settle import settle
+from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
 from shadowprice.analysis.utility.instance import UtilityInstance
 from shadowprice.instances.cluster import Cluster
@@ -138,7 +139,7 @@ class UtilityComparison:
         from shadowprice.analysis.plots.distributions import plot_comparison
 
         return plot_comparison(
-            self.outcomes,
+            {name: outcome.jct_s for name, outcome in self.outcomes.items()},
             {row.policy: row.ratio for row in self.rows},
             objective=self.utility.replace("_", " "),
             certified={row.policy: row.optimum is not None for row in self.rows},
@@ -185,16 +186,11 @@ def compare_utility(
     names = distinct_names(policies)
     outcomes: dict[str, Outcome] = {}
     for name, policy in zip(names, policies, strict=True):
-        refuse_forks(name)
         progress(f"simulating {name}")
-        kept = chosen.preset is None and sets_prices(chosen.recipe(workload, policy).policy)
-        outcomes[name] = simulate_policy(
-            workload,
-            cluster,
-            policy,
-            replace(chosen, prices=kept),
-            drop_infeasible=drop_infeasible,
-        )
+        # Prices are kept of the policies that set some, and not asked of the others.
+        unpriced = replace(chosen, prices=False)
+        run = settle(workload, cluster, policy, unpriced, drop_infeasible=drop_infeasible)
+        outcomes[name] = carry_out_gangs(run.keeping_prices())
     round_s = chosen.round_s or ROUND_S
     given = UtilityInstance.of(list(outcomes.values()), utility, round_s)
     progress("looking for the offline optimum")

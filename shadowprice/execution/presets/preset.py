@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
+from shadowprice.execution.own_loop import OwnLoop
 from shadowprice.instances.instance import Instance, Overheads
 
 if TYPE_CHECKING:
@@ -82,9 +83,19 @@ class Preset:
         """Names of all policies."""
         return sorted({*self.recipes, *self.needs_samples, *self.needs_profiles, *self.loops})
 
-    def loop(self, policy: str) -> Callable[[Instance, int], Schedule] | None:
+    def own_loop(self, policy: str, seed: int) -> OwnLoop | None:
         """The peer's own loop for a policy, by the peer's name alone or in full, if it has one."""
-        return self.loops.get(self._split(policy)[0])
+        loop = self.loops.get(self._split(policy)[0])
+        if loop is None:
+            return None
+        return OwnLoop(
+            lambda instance: loop(instance, seed),
+            frozenset({"preset", "seed", "together"}),
+            lambda switch, value: (
+                f"preset {self.name}: runs in its own loop, with its own rounds, placement and charges"
+            ),
+            {"preset": self.name, "seed": seed, "preemptive": True},
+        )
 
     def recipe(
         self,

@@ -32,8 +32,8 @@ from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
 from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
-from shadowprice.solvers.decision import Decision
 from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.policy import Decision
 from shadowprice.solvers.state import State
 
 # Events between two decisions of a real run.

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -38,7 +38,6 @@ from shadowprice.solvers.hadar.prices import (
     SCALES,
     ExponentialPrices,
     Hardware,
-    PriceLog,
     UtilityBounds,
     check_settings,
     idle_before,
@@ -49,6 +48,7 @@ from shadowprice.solvers.hadar.prices import (
 )
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+from shadowprice.solvers.price_log import PriceLog
 
 _HORIZON = 100_000
 """Rounds ahead in which a schedule may end."""
@@ -101,6 +101,10 @@ class HadarCommitted:
                 raise InputError(
                     f"{self.name}: {setting} is {getattr(self, setting)!r}, expected at least 0"
                 )
+
+    def keeping(self, log: PriceLog) -> HadarCommitted:
+        """The same policy, with a log for its prices."""
+        return replace(self, log=log)
 
     def decide(self, state: State) -> Decision:
         """Commit the jobs that arrived; at the beginning of a round run what is committed to it."""

@@ -23,7 +23,7 @@ Complexity of a decision: O(jobs x width x types x classes of nodes), see :mod:`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -35,7 +35,6 @@ from shadowprice.solvers.hadar.prices import (
     SCALES,
     ExponentialPrices,
     Hardware,
-    PriceLog,
     UtilityBounds,
     check_settings,
     idle_before,
@@ -50,6 +49,7 @@ from shadowprice.solvers.hadar.round_selection import (
 )
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+from shadowprice.solvers.price_log import PriceLog
 
 
 @dataclass
@@ -102,6 +102,10 @@ class Hadar:
             raise InputError(
                 f"{self.name}: communication is {self.communication!r}, expected 0 <= c < 1"
             )
+
+    def keeping(self, log: PriceLog) -> Hadar:
+        """The same policy, with a log for its prices."""
+        return replace(self, log=log)
 
     def decide(self, state: State) -> Decision:
         """Choose for the round that begins; between rounds only wait for the next."""

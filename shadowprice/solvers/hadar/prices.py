@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -187,34 +187,6 @@ def whole_prices(prices: NDArray[np.float64], bits: int) -> tuple[NDArray[np.int
     """
     exponent = math.frexp(float(prices.max(initial=0.0)))[1] - bits
     return np.floor(np.ldexp(prices, -exponent)).astype(np.int64), exponent
-
-
-@dataclass
-class PriceLog:
-    """Prices over time that a run leaves behind; give one to a policy and read it after the run.
-
-    Attributes
-    ----------
-    time_s : list of float
-        Beginnings of rounds [s].
-    prices : list of ndarray, shape (nodes,)
-        Price of a GPU of each node for that round, at the load after the decision.
-    known : bool
-        Whether U_min and U_max were given; otherwise they were estimated while jobs came.
-    """
-
-    time_s: list[float] = field(default_factory=list)
-    prices: list[NDArray[np.float64]] = field(default_factory=list)
-    known: bool = False
-
-    def by_round(self, round_s: float, rounds: int, nodes: int) -> NDArray[np.float64]:
-        """Prices by round and node, 0 where none were set; the last of a round counts."""
-        table = np.zeros((rounds, nodes))
-        for time_s, prices in zip(self.time_s, self.prices, strict=True):
-            number = int(time_s // round_s)
-            if number < rounds:
-                table[number] = prices
-        return table
 
 
 # What both policies share beside prices

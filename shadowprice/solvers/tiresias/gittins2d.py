@@ -25,7 +25,9 @@ Cost per decision: O(L log n) for L live jobs and n samples, after one sort.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +66,7 @@ class Gittins2d(Las2d):
     reading: str = "A"
     learned: str = "workload"
     sample: ServiceDistribution | None = field(default=None, repr=False, compare=False)
+    takes: ClassVar[frozenset[str]] = frozenset({"samples"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,6 +90,11 @@ class Gittins2d(Las2d):
         """The distribution of the workload, if that is where it comes from."""
         told = self.learned == "workload"
         return frozenset({Knowledge.DISTRIBUTION}) if told else frozenset()
+
+    def with_switches(self, given: Mapping[str, Any]) -> Gittins2d:
+        """The policy with the sample of a run instead of the workload's own distribution."""
+        learned = "online" if self.learned == "online" else "sample"
+        return replace(self, learned=learned, sample=given["samples"])
 
     def decide(self, state: State) -> Decision:
         """Learn what completed, then serve the queues as 2D-LAS does."""

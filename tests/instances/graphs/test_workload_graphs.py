@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import shadowprice as sp
-from shadowprice.analysis.guarantees import Guarantee, Silence, guarantee
+from shadowprice.analysis.guarantees.asrpt import Guarantee
+from shadowprice.analysis.guarantees.lookup import Silence, Statement, guarantee
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
 from shadowprice.instances.graphs.generated_graphs import TrainingSetting, workload_graphs
@@ -84,7 +85,7 @@ def test_options_a_policy_does_not_take_are_refused(
         sp.simulate(jobs(), "4x8", "fifo", sp.Semantics(**settings))  # type: ignore[arg-type]
 
 
-def stated(outcome: Outcome, acting: Policy) -> Guarantee | Silence | None:
+def stated(outcome: Outcome, acting: Policy) -> Statement | None:
     return guarantee(outcome, DescribedRun(outcome.instance, acting))
 
 

@@ -38,7 +38,6 @@ from shadowprice.solvers.hadar.offline.branch_and_price import optimum
 from shadowprice.solvers.hadar.prices import (
     ExponentialPrices,
     Hardware,
-    PriceLog,
     UtilityBounds,
     published_bounds,
     reserved_full_at,
@@ -52,6 +51,7 @@ from shadowprice.solvers.hadar.round_selection import (
     take,
 )
 from shadowprice.solvers.policy import Decision, State
+from shadowprice.solvers.price_log import PriceLog
 from support.states import state_of
 
 TYPES = ("v100", "p100", "k80")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shadowprice.analysis import hadar_metrics
+from shadowprice.analysis import run_metrics
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, VerificationError
 from shadowprice.execution.copies.local_sgd import LocalSgd, _Problem
@@ -537,7 +537,7 @@ def test_metrics_of_forks_by_hand() -> None:
     instance = Instance(Cluster.parse("1x1:k80,1x1:v100"), workload)
     options = HadarE(order=ByArrival(), round_s=10.0, restart_s=0.0)
     record = simulate_hadare(instance, options).record
-    found = hadar_metrics.of_forks(instance, record)
+    found = run_metrics.of_forks(instance, record)
     # The first runs from 0 to 20, the second from 20 to 25 with 5 and 10 steps.
     assert found.ttd_s == 25.0
     assert found.cru == 1.0
@@ -548,10 +548,10 @@ def test_metrics_of_forks_by_hand() -> None:
     # time, half of it on each type: 1.5 steps/s, 40 s and 10 s.
     assert found.mean_ftf == pytest.approx((20 / 40 + 20 / 10) / 2)
     assert found.max_ftf == pytest.approx(2.0)
-    three = hadar_metrics.of_forks(instance, record, sharing=3)
+    three = run_metrics.of_forks(instance, record, sharing=3)
     assert three.max_ftf == pytest.approx(20 / 15)
     with pytest.raises(InputError, match="sharing is 0"):
-        hadar_metrics.of_forks(instance, record, sharing=0)
+        run_metrics.of_forks(instance, record, sharing=0)
 
 
 def test_metrics_of_a_schedule_by_hand() -> None:
@@ -560,7 +560,8 @@ def test_metrics_of_a_schedule_by_hand() -> None:
     instance = Instance(Cluster.parse("1x2"), workload)
     rows = ([0, 1], [0, 0], [1, 2], [0.0, 10.0], [10.0, 14.0], [0.0, 0.0])
     schedule = Schedule(*(np.array(column) for column in rows))
-    found = hadar_metrics.of_outcome(Outcome(instance, schedule, "by hand"))
+    outcome = Outcome(instance, schedule, "by hand")
+    found = run_metrics.of_schedule(outcome.instance, outcome.schedule)
     assert (found.ttd_s, found.cru) == (14.0, 18 / 28)
     assert (found.mean_jct_s, found.mean_queueing_s, found.mean_first_wait_s) == (10.0, 3.0, 3.0)
     assert found.p95_jct_s == 10.0
@@ -575,25 +576,25 @@ def test_a_job_waits_for_no_copy_that_ended_before_the_others() -> None:
     instance = Instance(Cluster.parse("2x1"), workload)
     record = simulate_hadare(instance).record
     assert record.end_s.tolist() == [2.0, 1.0]
-    found = hadar_metrics.of_forks(instance, record)
+    found = run_metrics.of_forks(instance, record)
     assert (found.mean_jct_s, found.mean_queueing_s, found.cru) == (2.0, 0.0, 0.75)
     with pytest.raises(VerificationError, match="forks: steps"):
-        hadar_metrics.of_forks(instance, replace(record, end_s=np.array([2.0, 2.0])))
+        run_metrics.of_forks(instance, replace(record, end_s=np.array([2.0, 2.0])))
 
 
 def test_an_isolated_share_is_no_more_than_all_the_time() -> None:
     workload = Workload.from_columns(arrival_s=[0, 0], gpus=[1, 4], work=[10, 10])
     instance = Instance(Cluster.parse("1x4"), workload)
-    assert hadar_metrics.isolated_s(instance, 1).tolist() == [10.0, 10.0]
-    assert hadar_metrics.isolated_s(instance, 2).tolist() == [10.0, 20.0]
-    assert hadar_metrics.isolated_s(instance, 8).tolist() == [20.0, 80.0]
+    assert run_metrics.isolated_s(instance, 1).tolist() == [10.0, 10.0]
+    assert run_metrics.isolated_s(instance, 2).tolist() == [10.0, 20.0]
+    assert run_metrics.isolated_s(instance, 8).tolist() == [20.0, 80.0]
 
 
 def test_there_may_be_no_jobs() -> None:
     workload = Workload.from_columns(arrival_s=[], gpus=[], work=[])
     instance = Instance(Cluster.parse("2x1"), workload)
     record = simulate_hadare(instance, HadarE(local_sgd=True)).record
-    found = hadar_metrics.of_forks(instance, record)
+    found = run_metrics.of_forks(instance, record)
     assert (len(record), found.ttd_s, found.mean_jct_s, found.max_ftf) == (0, 0.0, None, None)
     assert hadare_work.check(instance, record)
 

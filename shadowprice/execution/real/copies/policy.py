@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
+from shadowprice.execution.copies.settings import check_switches
 from shadowprice.execution.copies.simulation import CopyWidth
 from shadowprice.instances.grid import to_grid
 from shadowprice.solvers.hadar.copies import ORDERS, CopyOrder
@@ -58,26 +59,6 @@ class ForkPolicy:
     def gpus(self, gang: int, room: int) -> int:
         """GPUs a copy is given of a node that has so many."""
         return min(gang, room) if self.width == CopyWidth.GANG.value else room
-
-
-def check_switches(name: str, order: str, max_copies: int, width: str) -> None:
-    """Refuse what no forking policy knows, simulated or real.
-
-    Raises
-    ------
-    InputError
-        If a name is unknown or a number out of range.
-    """
-    if order not in ORDERS:
-        raise InputError(f"{name}: order is {order!r}, expected one of {', '.join(ORDERS)}")
-    widths = [width.value for width in CopyWidth]
-    if width not in widths:
-        raise InputError(f"{name}: width is {width!r}, expected one of {', '.join(widths)}")
-    if max_copies < 0:
-        raise InputError(
-            f"{name}: max_copies is {max_copies!r}, expected at least 1, or 0 for the "
-            "number of nodes"
-        )
 
 
 def fork_policy(settings: Settings) -> ForkPolicy | None:

@@ -1,7 +1,4 @@
-"""Guarantees of theorems for a policy on the instance at hand, beside what was measured.
-
-A theorem is told where its hypotheses hold of the run, and else which of them fail.
-"""
+"""Guarantees of A-SRPT's theorems on the instance at hand."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.guarantees.lookup import KnownBound, Silence
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
-from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -74,64 +71,51 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
-class Silence:
-    """A theorem on a policy that is not about the run at hand.
+class AsrptTheorems:
+    """ASRPT-sharper and ASRPT-pred."""
 
-    Parameters
-    ----------
-    theorem : str
-    failing : tuple of str
-        The hypotheses that the run does not meet, in words; at least one.
-    """
+    name: str = "asrpt"
 
-    theorem: str
-    failing: tuple[str, ...]
+    def guarantee(self, outcome: Outcome, run: DescribedRun) -> Guarantee | Silence | None:
+        """Guarantee of a run's total completion time; None for another policy than A-SRPT.
 
-    def sentence(self, policy: str) -> str:
-        """The hypotheses that fail, in words."""
-        return f"{policy}: {self.theorem} says nothing here: {'; '.join(self.failing)}"
+        Predictions are made again, from the same completions.
+        """
+        policy = run.policy
+        if not isinstance(policy, Asrpt) or not len(outcome.instance.workload):
+            return None
+        delayed = any(held_back(run))
+        failing = asrpt_sharper.uncovered(run)
+        if delayed:
+            failing = (*asrpt_conversion.uncovered(run), *not_comparable(run))
+        if failing:
+            return Silence("ASRPT-pred" if delayed else "ASRPT-sharper", failing)
+        instance = outcome.instance
+        share, virtual_s = assumed_s(outcome, policy)
+        gangs = Gangs.of(instance, virtual_s)
+        theorem = asrpt_prediction if delayed else asrpt_sharper
+        return Guarantee(
+            theorem.bound(instance, virtual_s) + _of_the_grid(gangs),
+            ScheduleClass(preemptive=True),
+            gangs.rho,
+            int(instance.workload.gpus.max()),
+            instance.cluster.total_gpus,
+            float(max(np.max(share), 1.0)),
+            float(max(1.0 / np.min(share), 1.0)),
+            delayed,
+        )
+
+    def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
+        """Its factor of total completion time, where no job is held back."""
+        if run.objective is not Objective.COMPLETION:
+            return None
+        stated = self.guarantee(outcome, run)
+        if not isinstance(stated, Guarantee) or stated.delayed:
+            return None
+        return KnownBound(stated.theorem, stated.factor)
 
 
-def described(outcome: Outcome, recipe: RunSetup, objective: Objective) -> DescribedRun:
-    """The run of an outcome as theorems see it, from the switches that it ran under."""
-    return DescribedRun(
-        outcome.instance, recipe.policy, objective, recipe.rounds.length_s, recipe.placement
-    )
-
-
-def guarantee(outcome: Outcome, run: DescribedRun) -> Guarantee | Silence | None:
-    """Guarantee by theorems of a run's total completion time; None for a policy that has none.
-
-    Predictions are made again, from the same completions.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        Of the run that is described.
-    """
-    policy = run.policy
-    if not isinstance(policy, Asrpt) or not len(outcome.instance.workload):
-        return None
-    delayed = any(held_back(run))
-    failing = asrpt_sharper.uncovered(run)
-    if delayed:
-        failing = (*asrpt_conversion.uncovered(run), *not_comparable(run))
-    if failing:
-        return Silence("ASRPT-pred" if delayed else "ASRPT-sharper", failing)
-    instance = outcome.instance
-    share, virtual_s = assumed_s(outcome, policy)
-    gangs = Gangs.of(instance, virtual_s)
-    theorem = asrpt_prediction if delayed else asrpt_sharper
-    return Guarantee(
-        theorem.bound(instance, virtual_s) + _of_the_grid(gangs),
-        ScheduleClass(preemptive=True),
-        gangs.rho,
-        int(instance.workload.gpus.max()),
-        instance.cluster.total_gpus,
-        float(max(np.max(share), 1.0)),
-        float(max(1.0 / np.min(share), 1.0)),
-        delayed,
-    )
+GUARANTEES = AsrptTheorems()
 
 
 def _of_the_grid(gangs: Gangs) -> Fraction:

@@ -1,4 +1,4 @@
-r"""Metrics of Hadar and HadarE, for outcomes of any policy and for fork records.
+r"""Metrics of whole runs, as the Hadar papers define them, of any policy and of fork records.
 
 ==================  ============================================================================
 TTD                 total time duration: first start to last completion (recalled). With all jobs
@@ -35,8 +35,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.outcome import Outcome
     from shadowprice.instances.forks import Forks
+    from shadowprice.instances.schedule import Schedule
 
 Times = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ SUMMARY = ("cru", "ttd_s", "mean_queueing_s", "mean_ftf", "max_ftf")
 
 
 @dataclass(frozen=True)
-class HadarMetrics:
+class RunMetrics:
     """The table of the module, of one run; statistics of no jobs are None.
 
     Parameters
@@ -77,8 +77,8 @@ class HadarMetrics:
         return {name: getattr(self, name) for name in SUMMARY}
 
 
-def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:
-    """Metrics of a schedule, which an outcome has verified.
+def of_schedule(instance: Instance, schedule: Schedule, sharing: int | None = None) -> RunMetrics:
+    """Metrics of a schedule that was verified, as an outcome's is.
 
     Parameters
     ----------
@@ -86,7 +86,6 @@ def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:
         n of finish-time fairness, at least 1; the jobs present, on average over each job's stay,
         if not given.
     """
-    instance, schedule = outcome.instance, outcome.schedule
     span = (
         schedule.start_s.min(initial=math.inf),
         schedule.end_s.max(initial=-math.inf),
@@ -97,12 +96,12 @@ def of_outcome(outcome: Outcome, sharing: int | None = None) -> HadarMetrics:
         instance,
         metrics.held_gpu_s(schedule) / instance.cluster.total_gpus,
         span,
-        (outcome.jct_s, queueing, first),
+        (metrics.jct_s(instance, schedule), queueing, first),
         sharing,
     )
 
 
-def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> HadarMetrics:
+def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> RunMetrics:
     """Metrics of a fork record, verified first.
 
     Raises
@@ -118,9 +117,7 @@ def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> H
     return of_verified_forks(instance, record, sharing)
 
 
-def of_verified_forks(
-    instance: Instance, record: Forks, sharing: int | None = None
-) -> HadarMetrics:
+def of_verified_forks(instance: Instance, record: Forks, sharing: int | None = None) -> RunMetrics:
     """The same of a record that was verified before, as an outcome's was."""
     arrival_s, jobs = instance.workload.arrival_s, len(instance.workload)
     busy_s = math.fsum((record.end_s - record.start_s).tolist())
@@ -194,14 +191,14 @@ def _metrics(
     span: tuple[float, float],
     per_job: tuple[Times, Times, Times],
     sharing: int | None,
-) -> HadarMetrics:
+) -> RunMetrics:
     """The table from busy time per unit of the cluster, first start and last end, and job times."""
     jct, queueing, first = per_job
     begin, end = span
     ttd_s = float(end - begin) if end > begin else 0.0
     median, p95 = metrics.percentiles(jct, (50, 95))
     fairness = finish_time_fairness(instance, jct, sharing)
-    return HadarMetrics(
+    return RunMetrics(
         cru=busy_s / ttd_s if ttd_s else 0.0,
         ttd_s=ttd_s,
         mean_jct_s=metrics.mean(jct),

@@ -1,0 +1,1 @@
+"""Guarantees of theorems for runs, by system: a file for the policies of each."""

@@ -1,0 +1,32 @@
+"""SRPT is optimal on one machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from shadowprice.analysis.guarantees.lookup import KnownBound
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.instances.objective import Objective
+from shadowprice.proofs.described_run import DescribedRun
+from shadowprice.solvers.classic.srtf import Srtf
+
+
+@dataclass(frozen=True)
+class SrptTheorem:
+    """SRPT-1, of completion and flow time on one GPU."""
+
+    name: str = "srtf"
+
+    def guarantee(self, outcome: Outcome, run: DescribedRun) -> None:
+        """None: comparisons say where SRPT is optimal by the bound itself."""
+
+    def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
+        """1, on one GPU."""
+        one = isinstance(run.policy, Srtf) and outcome.instance.cluster.total_gpus == 1
+        if not one or run.objective is Objective.MAKESPAN:
+            return None
+        return KnownBound("SRPT-1 (one machine)", Fraction(1))
+
+
+GUARANTEES = SrptTheorem()

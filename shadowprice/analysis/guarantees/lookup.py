@@ -1,0 +1,117 @@
+"""Guarantees of theorems for a policy on the instance at hand, beside what was measured.
+
+A theorem is told where its hypotheses hold of the run, and else which of them fail. Which theorem is
+about which policy, the files of this folder say, each in one constant ``GUARANTEES``: they know the
+policies of a system, what is here knows none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import shadowprice.analysis.guarantees
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.settle import Run
+from shadowprice.analysis.wording import at_most
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.offers import Offers
+from shadowprice.proofs.described_run import DescribedRun
+
+
+class Statement(Protocol):
+    """A guarantee for a run, or why there is none."""
+
+    def sentence(self, policy: str) -> str:
+        """The statement in words."""
+
+
+@dataclass(frozen=True)
+class Silence:
+    """A theorem on a policy that is not about the run at hand.
+
+    Parameters
+    ----------
+    theorem : str
+    failing : tuple of str
+        The hypotheses that the run does not meet, in words; at least one.
+    """
+
+    theorem: str
+    failing: tuple[str, ...]
+
+    def sentence(self, policy: str) -> str:
+        """The hypotheses that fail, in words."""
+        return f"{policy}: {self.theorem} says nothing here: {'; '.join(self.failing)}"
+
+
+@dataclass(frozen=True)
+class KnownBound:
+    """A theorem and its factor on one instance.
+
+    Parameters
+    ----------
+    theorem : str
+        Where it is stated and proven.
+    factor : Fraction
+        The policy costs at most so many times the optimum there.
+    """
+
+    theorem: str
+    factor: Fraction
+
+    def sentence(self) -> str:
+        """The theorem in words."""
+        return f"at most {at_most(self.factor)} by {self.theorem}"
+
+
+class PolicyTheorems(Protocol):
+    """The theorems on the policies of one system."""
+
+    @property
+    def name(self) -> str:
+        """Name of the system."""
+
+    def guarantee(self, outcome: Outcome, run: DescribedRun) -> Statement | None:
+        """Guarantee for a run, or why there is none; None for a policy of another system."""
+
+    def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
+        """A proven factor on one instance; None where no theorem is known."""
+
+
+def theorems() -> Mapping[str, PolicyTheorems]:
+    """Theorems by system: the ``GUARANTEES`` of the files of this folder."""
+    return Offers(shadowprice.analysis.guarantees, "GUARANTEES")
+
+
+def described(run: Run, objective: Objective) -> DescribedRun | None:
+    """A run as theorems see it; None of one in a loop of its own, of which no theorem speaks."""
+    if run.policy is None:
+        return None
+    return DescribedRun(run.instance, run.policy, objective, run.rounds.length_s, run.placement)
+
+
+def guarantee(outcome: Outcome, run: DescribedRun) -> Statement | None:
+    """Guarantee by theorems of a run's cost, or why there is none; None for a policy without theorems.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Of the run that is described.
+    """
+    found = (each.guarantee(outcome, run) for each in theorems().values())
+    return next((each for each in found if each is not None), None)
+
+
+def known_bound(outcome: Outcome, run: DescribedRun) -> KnownBound | None:
+    """The smallest proven factor for a policy's outcome, None where no theorem is known here.
+
+    For an adversary's runs: decisions at events, any free GPUs for a gang, nothing charged.
+
+    On the utility of ``hadar-committed`` there is one (``proofs/hadar/competitive.py``), but it is
+    about a total that is maximised, which says nothing about completion times.
+    """
+    found = [each.known_bound(outcome, run) for each in theorems().values()]
+    return min((each for each in found if each is not None), key=lambda b: b.factor, default=None)

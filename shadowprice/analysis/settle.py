@@ -1,0 +1,323 @@
+"""From a workload, a policy and switches to a run: all that is decided before it begins.
+
+Every run of the package is settled here and nowhere else, once: simulations, comparisons, adversaries and
+studies differ in what they do with the :class:`Run`. What a switch does to which policy is one rule:
+
+- a switch that is about when decisions are due, what runs are charged, where gangs go and on what speeds
+  depend is the engine's: every policy that runs in the engine takes it;
+- a choice that is the policy's to follow goes to its parameter of that name, or to what it says it takes
+  (:mod:`shadowprice.solvers.switches`); a policy that has neither refuses it;
+- a scheduler with a loop of its own has no engine: it takes the switches that it has a parameter for, such as
+  the length of its rounds, and refuses all others;
+- data about jobs (samples, rates of pairs) and the seed are for those that use them.
+
+:func:`switches_of` says what follows from it for a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
+from shadowprice.errors import InputError
+from shadowprice.execution.engine import Rounds
+from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
+from shadowprice.execution.presets.preset import RunSetup
+from shadowprice.execution.presets.registry import preset as find_preset
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.solvers import registry
+from shadowprice.solvers.graph_placement.registry import graph_placements
+from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.price_log import KeepsPrices, PriceLog
+from shadowprice.solvers.switches import switched, taken
+
+if TYPE_CHECKING:
+    from shadowprice.instances.speeds.conditions import Conditions
+    from shadowprice.instances.workload import Workload
+    from shadowprice.solvers.placement.protocol import Placement
+    from shadowprice.solvers.policy import Policy
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """All that is settled of a run before it begins.
+
+    Parameters
+    ----------
+    name : str
+        By which the policy was asked for.
+    instance : Instance
+        Cluster, jobs, charges, and what speeds depend on.
+    policy : Policy or None
+        With its switches; None where a scheduler has a loop of its own.
+    placement : Placement
+        Which nodes a gang gets.
+    rounds : Rounds
+        When decisions are due.
+    own_loop : OwnLoop or None
+        What runs the instance instead of the engine, if anything does.
+    settings : mapping
+        What the outcome says of the run: preset, placement, round_s, seed, dropped jobs ...
+    prices : PriceLog or None
+        Where the policy keeps its prices, if it was asked to.
+    """
+
+    name: str
+    instance: Instance
+    policy: Policy | None
+    placement: Placement = field(default_factory=Count)
+    rounds: Rounds = field(default_factory=Rounds)
+    own_loop: OwnLoop | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    prices: PriceLog | None = None
+
+    def keeping_prices(self) -> Run:
+        """The same run, whose policy keeps its prices if it sets any."""
+        policy = self.policy
+        if not isinstance(policy, KeepsPrices):
+            return self
+        log = PriceLog() if policy.log is None else policy.log
+        return replace(self, policy=policy.keeping(log), prices=log)
+
+
+def settle(
+    workload: Workload,
+    cluster: Cluster | str | Path,
+    policy: str | Policy | RunsItself,
+    semantics: Semantics | None = None,
+    *,
+    drop_infeasible: bool = False,
+) -> Run:
+    """Settle a run: names looked up, switches handed to whom they concern, the instance built.
+
+    Parameters
+    ----------
+    cluster : Cluster or str or Path
+        A cluster, its short notation (``16x4``), or a TOML file.
+    drop_infeasible : bool
+        Leave out jobs that can never run, instead of refusing.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, a job can never fit, or the policy does not take a switch.
+    """
+    chosen = semantics or Semantics()
+    name, own_loop = policy_name(policy), _own_loop(policy, chosen)
+    where, kept, dropped = kept_jobs(workload, cluster, drop_infeasible)
+    if own_loop is not None:
+        shared = "together" in own_loop.takes
+        instance = _instance(chosen, where, kept, Overheads(), None, shared=shared)
+        settings = {**own_loop.settings, "dropped": dropped}
+        return Run(name, instance, None, own_loop=own_loop, settings=settings)
+    assert not isinstance(policy, RunsItself)  # It has a loop of its own.
+    setup = _setup(policy, chosen, kept, where)
+    settings = {
+        "preset": chosen.preset,
+        "placement": setup.placement.name,
+        "round_s": setup.rounds.length_s,
+        "first_round_s": setup.rounds.first_s,
+        "seed": chosen.seed,
+        "preemptive": setup.policy.preemptive,
+        "dropped": dropped,
+    }
+    instance = _instance(
+        chosen, where, setup.workload, setup.overheads, setup.conditions, shared=True
+    )
+    run = Run(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
+    if not chosen.prices:
+        return run
+    if not isinstance(run.policy, KeepsPrices):
+        raise InputError(
+            f"policy {setup.policy.name!r} sets no prices, expected one of {', '.join(_priced())}"
+        )
+    return run.keeping_prices()
+
+
+@dataclass(frozen=True)
+class PolicySwitches:
+    """Switches of a run that a policy takes, and those that it refuses.
+
+    Parameters
+    ----------
+    takes : tuple of str
+        Switches that it follows, those that the engine follows for it included.
+    refuses : tuple of str
+        Switches with which a run of it is refused. The others are data that it leaves aside.
+    """
+
+    takes: tuple[str, ...]
+    refuses: tuple[str, ...]
+
+    @classmethod
+    def of(cls, takes: frozenset[str]) -> PolicySwitches:
+        """Both in the order in which switches are listed."""
+        choices = (*OF_THE_ENGINE, *OF_THE_POLICY)
+        return cls(
+            tuple(name for name in (*choices, *DATA) if name in takes),
+            tuple(name for name in choices if name not in takes),
+        )
+
+
+def switches_of(policy: Policy | RunsItself) -> PolicySwitches:
+    """Switches that a policy takes and refuses, by the rule that :func:`settle` follows."""
+    if isinstance(policy, RunsItself):
+        return PolicySwitches.of(policy.own_loop({}).takes)
+    return PolicySwitches.of(_taken(policy) | {*OF_THE_ENGINE})
+
+
+def policy_name(policy: str | Policy | RunsItself) -> str:
+    """Name by which a policy was asked for."""
+    return policy if isinstance(policy, str) else policy.name
+
+
+def kept_jobs(
+    workload: Workload, cluster: Cluster | str | Path, drop_infeasible: bool
+) -> tuple[Cluster, Workload, list[str]]:
+    """Cluster, jobs that are run, and the names of those left out."""
+    where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
+    if not drop_infeasible:
+        return where, workload, []
+    feasible, names = Instance.feasible(where, workload)
+    return where, feasible.workload, names.tolist()
+
+
+def refuse_copies(run: Run) -> None:
+    """Raise InputError for a scheduler that runs a job as several copies.
+
+    Its jobs may be faster than any gang of theirs, so that no bound of the package holds.
+    """
+    if run.own_loop is not None and run.own_loop.copies:
+        raise InputError(
+            f"policy {run.name!r} runs a job as several copies: bounds are for jobs that run as one gang; "
+            "use simulate, whose metrics are the same for all policies"
+        )
+
+
+def _instance(
+    chosen: Semantics,
+    cluster: Cluster,
+    workload: Workload,
+    overheads: Overheads,
+    conditions: Conditions | None,
+    *,
+    shared: bool,
+) -> Instance:
+    """The one place in which a run's instance is built; nobody shares GPUs unless jobs may."""
+    graphs = None
+    if chosen.network is not None:
+        from shadowprice.instances.graphs.generated_graphs import workload_graphs
+
+        graphs = workload_graphs(workload, chosen.network, chosen.training)
+    together = chosen.sharing(workload, cluster) if shared else None
+    return Instance(cluster, workload, overheads, together, graphs, conditions)
+
+
+def _setup(
+    policy: str | Policy, chosen: Semantics, workload: Workload, cluster: Cluster
+) -> RunSetup:
+    """Policy, placement, rounds and charges for the engine, and what a preset makes of the jobs."""
+    if chosen.preset is None:
+        acting = registry.policy(policy) if isinstance(policy, str) else policy
+        conditions = chosen.conditions(workload, cluster)
+        acting = switched(acting, _of_policy(acting, chosen))
+        setup = RunSetup(workload, acting, _placement(chosen), conditions=conditions)
+    elif isinstance(policy, str):
+        profiles = chosen.profiles
+        sensitivity = None if profiles is None else profiles.of(workload, cluster)
+        setup = find_preset(chosen.preset).recipe(
+            policy, workload, chosen.placement, chosen.samples, cluster, sensitivity
+        )
+    else:
+        raise InputError(
+            f"preset {chosen.preset}: takes the name of one of its policies, got {policy!r}"
+        )
+    if chosen.local_sgd:
+        raise InputError(
+            f"policy {policy_name(policy)!r}: local SGD is about models that copies of a job train, "
+            f"expected {' or '.join(map(repr, schedulers()))}"
+        )
+    length_s = setup.rounds.length_s if chosen.round_s is None else chosen.round_s
+    first_s = setup.rounds.first_s if chosen.first_round_s is None else chosen.first_round_s
+    overheads = setup.overheads if chosen.overheads is None else chosen.overheads
+    return replace(setup, rounds=Rounds(length_s, first_s), overheads=overheads)
+
+
+def _placement(chosen: Semantics) -> Placement:
+    """The placement of gangs, which goes on counting GPUs where job graphs have one of their own."""
+    if chosen.placement is None or chosen.placement in graph_placements():
+        return Count()
+    place = registry.placement(chosen.placement)
+    given = {} if chosen.skews is None else {"skews": chosen.skews}
+    return switched(place, {name: given[name] for name in taken(place, given)})
+
+
+def _of_policy(policy: Policy, chosen: Semantics) -> dict[str, Any]:
+    """Values of the policy's parameters that the switches set; data of no use to it is left aside.
+
+    Raises
+    ------
+    InputError
+        If it does not take one that is a choice.
+    """
+    of_graphs = chosen.placement in graph_placements()
+    wanted = {
+        "predictor": chosen.predictor,
+        "placement": chosen.placement if of_graphs else None,
+    }
+    given: dict[str, Any] = {name: value for name, value in wanted.items() if value}
+    takes = _taken(policy)
+    for name, value in given.items():
+        what = f"{name} of job graphs" if name == "placement" else name
+        if ("graph_placement" if name == "placement" else name) not in takes:
+            raise InputError(f"policy {policy.name!r} takes no {what}, got {value!r}")
+    if chosen.samples is not None and "samples" in takes:
+        given["samples"] = chosen.samples
+    return given
+
+
+def _taken(policy: Policy) -> frozenset[str]:
+    """Switches that a policy takes, beside those of the engine."""
+    found = set(taken(policy, ("predictor", "placement", "samples")))
+    if "placement" in found:
+        found = found - {"placement"} | {"graph_placement"}
+    if isinstance(policy, KeepsPrices):
+        found.add("prices")
+    return frozenset(found)
+
+
+def _own_loop(policy: str | Policy | RunsItself, chosen: Semantics) -> OwnLoop | None:
+    """The loop of a scheduler that the engine does not run, under switches that it takes.
+
+    Raises
+    ------
+    InputError
+        If it does not take one that differs from the default.
+    """
+    given = {each.name: getattr(chosen, each.name) for each in fields(Semantics)}
+    known = schedulers()
+    if isinstance(policy, str) and policy.partition(":")[0] in known:
+        policy = registry.resolve("policy", policy, known)
+    found: OwnLoop | None = None
+    if isinstance(policy, RunsItself):
+        found = policy.own_loop(given)
+    elif chosen.preset is not None and isinstance(policy, str):
+        found = find_preset(chosen.preset).own_loop(policy, chosen.seed)
+    if found is None:
+        return None
+    for switch in fields(Semantics):
+        followed = switch.name in found.takes or switch.name in found.ignores
+        if given[switch.name] != switch.default and not followed:
+            raise InputError(found.refusal(switch.name, given[switch.name]))
+    return found
+
+
+def _priced() -> list[str]:
+    """Policies that set prices."""
+    return sorted(
+        name for name, each in registry.policies().items() if isinstance(each, KeepsPrices)
+    )

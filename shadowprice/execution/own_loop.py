@@ -1,0 +1,69 @@
+"""Schedulers that the engine does not run: they have a loop of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import shadowprice.execution
+from shadowprice.instances.offers import Offers
+from shadowprice.solvers.policy import Knowledge
+
+if TYPE_CHECKING:
+    from shadowprice.execution.copies.simulation import ForkRun
+    from shadowprice.instances.instance import Instance
+    from shadowprice.instances.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class OwnLoop:
+    """A scheduler with its own rounds, placement and charges.
+
+    Parameters
+    ----------
+    schedule : callable
+        From an instance to what is done there, unverified.
+    takes : frozenset of str
+        Switches of a run that it follows; those that it leaves aside are in ``ignores``.
+    ignores : frozenset of str
+        Data that most policies make no use of, and this one neither.
+    refusal : callable
+        Message about any other switch, from its name and value.
+    settings : mapping
+        What its outcome says of the run beside the jobs that were dropped.
+    copies : bool
+        Whether a job may run as several copies at once.
+    """
+
+    schedule: Callable[[Instance], Schedule | ForkRun]
+    takes: frozenset[str]
+    refusal: Callable[[str, object], str]
+    settings: Mapping[str, object]
+    ignores: frozenset[str] = frozenset()
+    copies: bool = False
+
+
+@runtime_checkable
+class RunsItself(Protocol):
+    """A scheduler with a loop of its own, known by name as policies are."""
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+
+    @property
+    def knows(self) -> frozenset[Knowledge]:
+        """Knowledge of the scheduler beyond the past."""
+
+    @property
+    def preemptive(self) -> bool:
+        """True if it ever stops a running job."""
+
+    def own_loop(self, given: Mapping[str, Any]) -> OwnLoop:
+        """The loop under values of switches of a run, by name; it refuses what it does not take."""
+
+
+def schedulers() -> Mapping[str, RunsItself]:
+    """Schedulers with a loop of their own by name: the ``SCHEDULERS`` of the files of execution."""
+    return Offers(shadowprice.execution, "SCHEDULERS")

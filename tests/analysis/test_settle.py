@@ -1,0 +1,265 @@
+"""A run is settled once, by one rule: which switches go to whom."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import shadowprice as sp
+from shadowprice.analysis import compare as comparing
+from shadowprice.analysis import settle as settling
+from shadowprice.analysis import simulate as simulating
+from shadowprice.analysis.adversary import search as adversary_search
+from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
+from shadowprice.analysis.settle import settle, switches_of
+from shadowprice.analysis.utility import compare as utility_comparing
+from shadowprice.errors import InputError
+from shadowprice.execution.own_loop import OwnLoop, schedulers
+from shadowprice.instances.graphs.network import Network
+from shadowprice.instances.speeds.elasticity import Growth
+from shadowprice.instances.speeds.interference import Interference
+from shadowprice.instances.speeds.model_skew import published_skews
+from shadowprice.instances.speeds.profiles import Profiles
+from shadowprice.solvers.classic.fifo import Fifo
+from shadowprice.solvers.policy import Decision, Knowledge
+from shadowprice.solvers.price_log import PriceLog
+from shadowprice.solvers.registry import policies
+from shadowprice.solvers.state import State
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
+from support.paths import ROOT
+
+CLUSTER = "2x4+24cpu+500gb"
+NETWORK = Network(300e9, 12.5e9, 4, "per-gpu")
+GIVEN: Mapping[str, Mapping[str, Any]] = {
+    "placement": {"placement": "pack"},
+    "round_s": {"round_s": 60.0},
+    "first_round_s": {"round_s": 60.0, "first_round_s": 5.0},
+    "overheads": {"overheads": sp.Overheads(start_s=1.0)},
+    "network": {"network": NETWORK},
+    "profiles": {"profiles": Profiles.synthetic()},
+    "skews": {"skews": published_skews()},
+    "growth": {"growth": Growth(2)},
+    "interference": {"interference": Interference({"VGG19": 0.5, "VGG16": 0.4, "VGG11": 0.3})},
+    "predictor": {"predictor": "median"},
+    "graph_placement": {"placement": "first-fit", "network": NETWORK},
+    "prices": {"prices": True},
+    "local_sgd": {"local_sgd": True},
+    "samples": {"samples": ServiceDistribution(np.array([1.0, 5.0]))},
+    "seed": {"seed": 3},
+}
+"""Each switch with a value that is not its default, and what else it needs."""
+
+
+def jobs(models: tuple[str, ...] = ("VGG19", "VGG16", "VGG11")) -> sp.Workload:
+    return sp.Workload.from_columns(
+        arrival_s=[0, 1, 2], gpus=[1, 2, 1], work=[50, 60, 70], model=models
+    )
+
+
+def jobs_for(given: Mapping[str, Any]) -> sp.Workload:
+    """Jobs whose models there are graphs of, if that is what is asked for."""
+    return jobs(("resnet-50", "vgg-16", "vgg-19")) if "network" in given else jobs()
+
+
+def test_every_switch_has_its_place_in_the_rule() -> None:
+    listed = {*OF_THE_ENGINE, *OF_THE_POLICY, *DATA} - {"graph_placement"}
+    assert listed == {each for each in Semantics.__dataclass_fields__ if each != "preset"}
+    assert {*GIVEN} == {*listed, "graph_placement"} - {"together", "training"}
+
+
+@pytest.mark.parametrize("name", sorted({*policies(), *schedulers()}))
+def test_what_is_listed_of_a_policy_is_what_it_does(name: str) -> None:
+    """A run is refused under a switch exactly if the listing says so; one that is taken changes it."""
+    thing = schedulers().get(name) or policies()[name]
+    found = switches_of(thing)
+    assert not {*found.takes} & {*found.refuses}
+    for switch, given in GIVEN.items():
+        semantics = Semantics(**given)
+        if switch in found.refuses:
+            with pytest.raises(InputError):
+                settle(jobs_for(given), CLUSTER, name, semantics)
+        else:
+            settle(jobs_for(given), CLUSTER, name, semantics)
+    for switch in {*OF_THE_POLICY, "samples"} & {*found.takes} - {"local_sgd"}:
+        settled = settle(jobs_for(GIVEN[switch]), CLUSTER, name, Semantics(**GIVEN[switch]))
+        assert parameters(settled.policy) != parameters(thing), switch
+
+
+def parameters(policy: Any) -> dict[str, Any]:
+    return {name: getattr(policy, name) for name in policy.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Outsider:
+    """A policy of a file of one's own: it predicts, sets prices and takes a sample in its own way."""
+
+    name: str = "outsider"
+    predictor: str = "oracle"
+    log: PriceLog | None = None
+    largest: float = 0.0
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    preemptive: ClassVar[bool] = False
+    takes: ClassVar[frozenset[str]] = frozenset({"samples"})
+
+    def with_switches(self, given: Mapping[str, Any]) -> Outsider:
+        return replace(self, largest=float(given["samples"].samples_gpu_s.max()))
+
+    def keeping(self, log: PriceLog) -> Outsider:
+        return replace(self, log=log)
+
+    def decide(self, state: State) -> Decision:
+        if self.log is not None:
+            self.log.time_s.append(state.now_s)
+            self.log.prices.append(np.full(state.nodes, self.largest))
+        return Fifo().decide(state)
+
+
+def test_a_policy_of_ones_own_takes_switches_without_the_package_knowing_it() -> None:
+    semantics = Semantics(
+        predictor="median", prices=True, samples=ServiceDistribution(np.array([1.0, 7.0]))
+    )
+    settled = settle(jobs(), "2x2", Outsider(), semantics)
+    assert isinstance(settled.policy, Outsider)
+    assert (settled.policy.predictor, settled.policy.largest) == ("median", 7.0)
+    outcome = sp.simulate(jobs(), "2x2", Outsider(), semantics)
+    assert isinstance(outcome, sp.Outcome)
+    frame = sp.prices_frame(outcome)
+    assert set(frame["price"]) == {7.0}
+    assert switches_of(Outsider()).refuses == ("graph_placement", "local_sgd")
+
+
+def test_a_log_of_the_policys_own_is_the_one_that_is_kept() -> None:
+    mine = PriceLog()
+    outcome = sp.simulate(jobs(), "2x2", Outsider(log=mine), Semantics(prices=True))
+    assert isinstance(outcome, sp.Outcome)
+    assert outcome.prices is mine
+    assert mine.time_s
+
+
+@dataclass(frozen=True)
+class OneAfterAnother:
+    """A scheduler of one's own that the engine does not run: one job at a time, on the first node."""
+
+    pause_s: float = 0.0
+    name: str = "one-after-another"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    preemptive: ClassVar[bool] = False
+
+    def own_loop(self, given: Mapping[str, Any]) -> OwnLoop:
+        pause_s = given.get("round_s") or self.pause_s
+        return OwnLoop(
+            lambda instance: self.schedule(instance, pause_s),
+            frozenset({"round_s"}),
+            lambda switch, value: f"{self.name}: takes no {switch}, got {value!r}",
+            {"preemptive": False, "pause_s": pause_s},
+        )
+
+    def schedule(self, instance: sp.Instance, pause_s: float) -> sp.Schedule:
+        rows, now_s = [], 0.0
+        for job, (gpus, run_s) in enumerate(
+            zip(instance.workload.gpus.tolist(), instance.shortest_s.tolist(), strict=True)
+        ):
+            now_s = max(now_s, float(instance.workload.arrival_s[job]))
+            rows.append((job, 0, gpus, now_s, now_s + run_s, 0.0))
+            now_s += run_s + pause_s
+        whole, times = np.array(rows)[:, :3].astype(np.int64), np.array(rows)[:, 3:]
+        return sp.Schedule(*whole.T.copy(), *times.T.copy())
+
+
+def test_a_loop_of_ones_own_goes_the_same_way() -> None:
+    outcome = sp.simulate(jobs(), "1x2", OneAfterAnother(), Semantics(round_s=10.0))
+    assert isinstance(outcome, sp.Outcome)
+    assert outcome.end_s.tolist() == [50.0, 120.0, 200.0]
+    assert outcome.settings == {"preemptive": False, "pause_s": 10.0, "dropped": []}
+    rows = sp.compare(jobs(), "1x2", [OneAfterAnother(5.0), "fifo"], budget_s=0.0).rows
+    assert rows[0].cost_s > rows[1].cost_s
+    with pytest.raises(InputError, match="one-after-another: takes no placement, got 'pack'"):
+        sp.simulate(jobs(), "1x2", OneAfterAnother(), Semantics(placement="pack"))
+    assert switches_of(OneAfterAnother()).takes == ("round_s",)
+
+
+@dataclass
+class Calls:
+    """Names of the policies that were settled, in order."""
+
+    names: list[str] = field(default_factory=list)
+
+    def __call__(self, *given: Any, **more: Any) -> settling.Run:
+        found = settle(*given, **more)
+        self.names.append(found.name)
+        return found
+
+
+@pytest.mark.parametrize("module", [simulating, comparing, utility_comparing, adversary_search])
+def test_a_run_is_settled_once(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls()
+    monkeypatch.setattr(module, "settle", calls)
+    if module is simulating:
+        sp.simulate(jobs(), "2x2", "fifo")
+    elif module is comparing:
+        sp.compare(jobs(), "2x2", ["fifo", "hadar"], budget_s=0.0)
+    elif module is utility_comparing:
+        sp.compare_utility(jobs(), "2x2", ["fifo", "hadar"], budget_s=0.01)
+    else:
+        small = adversary_search.InstanceFamily(jobs=2, gpus=1, max_arrival=0, max_work=3)
+        effort = adversary_search.JudgeEffort(evaluations=20)
+        adversary_search.adversary("fifo", small, effort=effort)
+    # The worst instance is run to be stored, and run again to be checked.
+    expected = {simulating: ["fifo"], adversary_search: ["fifo", "fifo"]}
+    assert calls.names == expected.get(module, ["fifo", "hadar"])
+
+
+GENERAL = [
+    path
+    for folder in ("analysis", "cli", "execution")
+    for path in sorted((ROOT / "shadowprice" / folder).rglob("*.py"))
+    if folder != "execution" or path.parent.name == "execution"
+]
+SYSTEMS = ("analysis/copies/", "analysis/guarantees/")
+"""Folders of analysis about systems, a file each."""
+AS_A_METHOD = {"analysis/adversary/search.py": {"shadowprice.solvers.classic.srtf"}}
+"""Where a policy is not measured but used: on one GPU shortest remaining time first is the optimum."""
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def imported(path: Path) -> set[str]:
+    """Modules that a file imports, inside functions and for types only as well."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+def test_general_code_imports_no_policy() -> None:
+    offering = {
+        module_of(path)
+        for path in (ROOT / "shadowprice" / "solvers").rglob("*.py")
+        if "\nPOLICIES" in path.read_text(encoding="utf-8")
+    }
+    assert {"shadowprice.solvers.hadar.hadar", "shadowprice.solvers.classic.fifo"} <= offering
+    named = {
+        str(path.relative_to(ROOT / "shadowprice")): found
+        for path in GENERAL
+        if (found := imported(path) & offering)
+    }
+    named = {path: found for path, found in named.items() if AS_A_METHOD.get(path) != found}
+    assert {path: found for path, found in named.items() if not path.startswith(SYSTEMS)} == {}
+
+
+def test_an_instance_of_a_run_is_built_in_one_place() -> None:
+    places = {"settle.py", "simulate.py", "compare.py", "semantics.py", "outcome.py", "runs.py"}
+    built = [
+        path.name
+        for path in GENERAL
+        if path.name in places
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Instance"
+    ]
+    assert built == ["settle.py"]
