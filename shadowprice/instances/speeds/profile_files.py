@@ -27,7 +27,7 @@ from msgspec import Meta
 
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.schema import Line, Name, Number, decode
-from shadowprice.instances.entries import LARGEST
+from shadowprice.instances.entries import LARGEST, known_keys
 from shadowprice.instances.files import read_json
 from shadowprice.instances.speeds.profile import Profile
 from shadowprice.instances.workload import MAX_GANG
@@ -39,17 +39,13 @@ ProfileKey = tuple[str, int]
 """Model and gang size [GPUs]."""
 
 _Axis: TypeAlias = Annotated[list[Number], Meta(min_length=1, description="a list of numbers")]
-_Speeds: TypeAlias = list[
-    list[
-        Annotated[
-            float,
-            Meta(
-                gt=0,
-                le=LARGEST,
-                description="a number > 0; leave out amounts with which the model does not run",
-            ),
-        ]
-    ]
+_Speed: TypeAlias = Annotated[
+    float,
+    Meta(
+        gt=0,
+        le=LARGEST,
+        description="a number > 0; leave out amounts with which the model does not run",
+    ),
 ]
 
 
@@ -62,7 +58,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True):
     ) = msgspec.UNSET
     cpus_per_gpu: _Axis
     memory_gb_per_gpu: _Axis
-    speed: _Speeds
+    speed: list[list[_Speed]]
     measured: Any = None
 
 
@@ -74,7 +70,7 @@ class _SynergyAxes(msgspec.Struct, frozen=True):
 class _SynergyTable(msgspec.Struct, frozen=True, kw_only=True):
     """One gang in Synergy's recorded tables; only the speeds are read here."""
 
-    tput: _Speeds
+    tput: list[list[_Speed]]
     iter_time_s: Any = None
     best_cpus_per_gpu: Any = None
     best_mem_gb_per_gpu: Any = None
@@ -97,9 +93,13 @@ def read_profiles(path: str | Path) -> dict[ProfileKey, Profile]:
     entries = data.get("profiles") if isinstance(data, dict) else None
     if not isinstance(entries, list | dict) or not entries:
         raise InputError(f"{path}: expected an object with profiles, a non-empty list of tables")
-    # Synergy's tables come within the record of a run, whose other entries are not about them.
-    ours = isinstance(entries, list)
-    rows = _ours(data, path) if ours else _synergy(entries, data.get("profile_axes"), path)
+    if isinstance(entries, list):
+        known_keys(data, str(path), ("profiles",))
+        rows = _ours(entries, path)
+    else:
+        # The tables come within the record of a run, whose other entries are not about them.
+        axes = decode(_SynergyAxes, data.get("profile_axes"), f"{path}: profile_axes")
+        rows = _synergy(entries, axes, path)
     tables: dict[ProfileKey, Profile] = {}
     for key, profile in rows:
         if key in tables:
@@ -121,22 +121,15 @@ def table_entry(model: str, gpus: int, profile: Profile, measured: object = None
     return entry if measured is None else entry | {"measured": measured}
 
 
-class _Tables(msgspec.Struct, frozen=True):
-    """A file of ours."""
-
-    profiles: list[_Table]
-
-
-def _ours(data: object, path: str | Path) -> Iterator[tuple[ProfileKey, Profile]]:
-    for table in decode(_Tables, data, str(path)).profiles:
+def _ours(entries: object, path: str | Path) -> Iterator[tuple[ProfileKey, Profile]]:
+    for table in decode(list[_Table], entries, f"{path}: profiles"):
         key = (table.model, ANY_GANG if table.gpus is msgspec.UNSET else table.gpus)
         yield key, _profile(table.cpus_per_gpu, table.memory_gb_per_gpu, table.speed, key, path)
 
 
 def _synergy(
-    entries: object, given_axes: object, path: str | Path
+    entries: object, axes: _SynergyAxes, path: str | Path
 ) -> Iterator[tuple[ProfileKey, Profile]]:
-    axes = decode(_SynergyAxes, given_axes, f"{path}: profile_axes")
     models = decode(dict[Line, dict[_Gang, _SynergyTable]], entries, f"{path}: profiles")
     for model, gangs in models.items():
         for size, table in gangs.items():
