@@ -416,8 +416,9 @@ class State:
             If one of them has not arrived.
         """
         rows = np.fromiter(jobs, dtype=np.int64, count=len(jobs))
-        # A negative number is a very large one without its sign.
-        if len(rows) and rows.view(np.uint64).max() >= len(self.gang):
+        # Those who wait have arrived; a negative number is a very large one without its sign.
+        asked = jobs is not self.waiting and len(rows)
+        if asked and rows.view(np.uint64).max() >= len(self.gang):
             self.require_arrived(*rows.tolist())
         return JobColumns(self, self._jobs, rows)
 
