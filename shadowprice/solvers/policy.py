@@ -141,7 +141,7 @@ class Decision:
         bool
             False, and no change, if they are not all free.
         """
-        if not self._allocator.take_again(pieces):
+        if not self._allocator.take_exact(pieces):
             return False
         self.starts.append((job, pieces))
         if amounts is not None:
@@ -182,7 +182,7 @@ class Decision:
             If the instance has no graphs, or it is no mapping of the job's replicas.
         """
         mapping, pieces = self._checked(job, mapping)
-        if not self._allocator.take_again(pieces):
+        if not self._allocator.take_exact(pieces):
             return False
         self.starts.append((job, pieces))
         if self.mappings is None:
@@ -243,7 +243,7 @@ class Decision:
             if self.partner_of(partner) is not None:
                 return False
             self._touch({job: partner, partner: job})
-        elif not self._allocator.take_again(state.running[job]):
+        elif not self._allocator.take_exact(state.running[job]):
             return False
         self.stops.remove(job)
         return True
@@ -267,9 +267,9 @@ class Decision:
 
     def _take(self, job: int, pools: Sequence[int]) -> Pieces | None:
         state = self._state
-        if state.by_job is None:
+        if state.job_allocator is None:
             return self._allocator.take(state.gang[job], pools)
-        return state.by_job.take_for(job, state.gang[job], pools)
+        return state.job_allocator.take_for(job, state.gang[job], pools)
 
     def _checked(self, job: int, mapping: StageMapping) -> tuple[StageMapping, Pieces]:
         """A mapping of a job's replicas, and its GPUs."""

@@ -249,7 +249,7 @@ class State:
         Whether all GPUs are alike to the jobs.
     allocator : Allocator
         Free GPUs, and where the next gang would go.
-    by_job : JobAllocator or None
+    job_allocator : JobAllocator or None
         The same if it treats jobs differently.
     arrived, finished : list of int
         Jobs that arrived or finished since the last decision.
@@ -264,10 +264,10 @@ class State:
         "allocator",
         "amounts",
         "arrived",
-        "by_job",
         "environment",
         "finished",
         "gang",
+        "job_allocator",
         "now_s",
         "one_pool",
         "partner_of",
@@ -294,7 +294,7 @@ class State:
         self.pools = self._jobs.pools
         self.one_pool = len(environment.pools.names) == 1
         self.allocator = allocator
-        self.by_job = allocator if isinstance(allocator, JobAllocator) else None
+        self.job_allocator = allocator if isinstance(allocator, JobAllocator) else None
         self.now_s = 0.0
         self.waiting: OrderedDict[int, None] = OrderedDict()
         self.waiting_gpus = 0

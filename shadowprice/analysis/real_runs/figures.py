@@ -39,11 +39,11 @@ def load_figure(run: RunReader) -> go.Figure:
 
 def throughput_figure(run: RunReader) -> go.Figure | None:
     """Measured iterations per second of each job against what was assumed (dashed); None if none."""
-    by_job: dict[str, list[Row]] = {}
+    job_allocator: dict[str, list[Row]] = {}
     for sample in run.samples():
         if sample["rate"] is not None:
-            by_job.setdefault(str(sample["job"]), []).append(sample)
-    most = set(sorted(by_job, key=lambda job: -len(by_job[job]))[:MAX_PANELS])
+            job_allocator.setdefault(str(sample["job"]), []).append(sample)
+    most = set(sorted(job_allocator, key=lambda job: -len(job_allocator[job]))[:MAX_PANELS])
     jobs = [job for job in run.jobs if job["name"] in most]
     if not jobs:
         return None
@@ -63,11 +63,13 @@ def throughput_figure(run: RunReader) -> go.Figure | None:
     for place, job in enumerate(jobs):
         row, col = place // columns + 1, place % columns + 1
         name = str(job["name"])
-        figure.add_trace(_rate_trace(by_job[name], colour(name), unit_s, unit), row=row, col=col)
+        figure.add_trace(
+            _rate_trace(job_allocator[name], colour(name), unit_s, unit), row=row, col=col
+        )
         if job["predicted_rate"] is not None:
             dashed = {"color": GREY, "width": 1.2, "dash": "dash"}
             figure.add_hline(float(job["predicted_rate"]), line=dashed, row=row, col=col)
-        tops = [float(sample["rate"]) for sample in by_job[name]]
+        tops = [float(sample["rate"]) for sample in job_allocator[name]]
         top = max(*tops, float(job["predicted_rate"] or 0.0), 1e-9)
         figure.update_yaxes(range=[0, 1.15 * top], row=row, col=col)
         if col == 1:

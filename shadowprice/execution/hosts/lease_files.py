@@ -28,7 +28,7 @@ from shadowprice.execution.supervision.files import (
     write_json,
     write_text,
 )
-from shadowprice.execution.supervision.processes import bury, machine, process
+from shadowprice.execution.supervision.processes import kill_orphans, machine, process
 
 # The copy of the supervisor, with what it imports, for nodes to run.
 
@@ -249,7 +249,7 @@ def _after_death(
     except OSError:
         lock = None  # its file was damaged, but the supervisor is dead by its number
     try:
-        if bury(str(directory), recorded):
+        if kill_orphans(str(directory), recorded):
             ended = Exit(-9, "exited", detail="the supervisor was killed")
             return RankStatus(Phase.ENDED, report, read_exit(directory) or ended)
         here = recorded.get("machine") == machine()

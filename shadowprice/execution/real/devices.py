@@ -62,7 +62,7 @@ class DevicePool:
             self._running[device.uuid].discard(holder)
             self._written_off[device.uuid].discard(holder)
 
-    def kept_aside(self) -> list[int]:
+    def quarantined(self) -> list[int]:
         """Devices of every node that no running lease holds and none may be given."""
         return [
             sum(

@@ -223,7 +223,7 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
         find_policy(settings.policy), find_placement(settings.placement)
     else:
         expect_forkable(job_file.jobs)
-    with _told(settings), locked(settings.state):
+    with _disk_errors(settings), locked(settings.state):
         ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
         try:
             ended = bool(ledger.value("ended"))
@@ -235,7 +235,7 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
 
 
 @contextmanager
-def _told(settings: Settings) -> Iterator[None]:
+def _disk_errors(settings: Settings) -> Iterator[None]:
     """Trouble with the disk as an error that says what to do; what was written down is whole."""
     try:
         yield

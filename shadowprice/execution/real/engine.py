@@ -89,10 +89,10 @@ class RealEngine(Engine):
 
     def _keep_aside(self) -> None:
         """Let nobody have the GPUs of lost nodes, nor those that may not be free."""
-        for node, count in enumerate(self.run.devices.kept_aside()):
+        for node, count in enumerate(self.run.devices.quarantined()):
             more = count - self._aside[node]
             if more > 0:
-                taken = self.state.allocator.take_again(((node, more),))
+                taken = self.state.allocator.take_exact(((node, more),))
                 assert taken, "a kept device is held by a run"
             elif more < 0:
                 self.state.allocator.give_back(((node, -more),))

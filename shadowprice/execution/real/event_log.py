@@ -19,7 +19,7 @@ from shadowprice.solvers.policy import Decision, State
 # Decisions in words, for the log and for people who wait.
 
 
-def told(
+def describe_decision(
     tracked: Sequence[JobRecord], state: State, decision: Decision, cpu_s: float
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A decision as data of an event, and why each job waits, as far as can be seen from outside."""

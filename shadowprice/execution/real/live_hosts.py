@@ -17,7 +17,7 @@ from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import Device, LaunchSpec, LeaseKey
 from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import committed_by, raise_fence, reported_commit
-from shadowprice.execution.real.event_log import told
+from shadowprice.execution.real.event_log import describe_decision
 from shadowprice.execution.real.lease import (
     ABSENT,
     RUNNING,
@@ -219,7 +219,7 @@ class LiveHosts:
 
     def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
-        data, why = told(self.run.tracked, state, decision, cpu_s)
+        data, why = describe_decision(self.run.tracked, state, decision, cpu_s)
         if data["starts"] or data["stops"] or why != self._why:
             self._why = why
             self.run.record.decided(data, why)

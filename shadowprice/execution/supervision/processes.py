@@ -89,7 +89,7 @@ def remnants(directory: str, recorded: Mapping[str, Any]) -> set[int]:
     return (found | descendants(found, table)) - {os.getpid()}
 
 
-def bury(directory: str, recorded: Mapping[str, Any], wait_s: float = 1.0) -> bool:
+def kill_orphans(directory: str, recorded: Mapping[str, Any], wait_s: float = 1.0) -> bool:
     """Kill what a dead supervisor left and write ``exit.json`` for it; the caller holds the lock.
 
     Parameters

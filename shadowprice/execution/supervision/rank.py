@@ -19,7 +19,7 @@ from shadowprice.execution.supervision.files import (
     write_ending,
 )
 from shadowprice.execution.supervision.output import Log
-from shadowprice.execution.supervision.processes import bury, descendants, processes, send
+from shadowprice.execution.supervision.processes import descendants, kill_orphans, processes, send
 
 TYPE_CHECKING = False  # importing typing would cost a third of the start-up
 if TYPE_CHECKING:
@@ -223,6 +223,6 @@ def main(directory: str) -> int:
         return 0
     if os.path.lexists(f"{directory}/supervisor.json"):
         recorded = read_json(f"{directory}/supervisor.json") or {}
-        return 0 if bury(directory, recorded, wait_s=10.0) else 1
+        return 0 if kill_orphans(directory, recorded, wait_s=10.0) else 1
     Supervisor(directory).run()
     return 0

@@ -36,7 +36,7 @@ from shadowprice.solvers.policy import Decision, Knowledge, State
 class _GandivaNotes:
     """Server occupancy, measured rates, and the time since which no job has waited [s]."""
 
-    book: ServerOccupancy
+    occupancy: ServerOccupancy
     idle_since_s: float
     measured: MeasuredRates = field(default_factory=MeasuredRates)
 
@@ -86,26 +86,26 @@ class Gandiva:
         notes = state.notes(
             _GandivaNotes, lambda: _GandivaNotes(ServerOccupancy(state), state.now_s)
         )
-        book, measured = notes.book, notes.measured
-        shift = UnitDecision(state, book, self.quantum_s)
+        occupancy, measured = notes.occupancy, notes.measured
+        shift = UnitDecision(state, occupancy, self.quantum_s)
         self._note(shift, measured)
         if self.measures:
             self._measure(shift, measured)
-        turn = state.now_s >= book.next_turn_s
-        if turn and book.waiting:
+        turn = state.now_s >= occupancy.next_turn_s
+        if turn and occupancy.waiting:
             rotate(shift, self.quantum_s)
         fill(shift)
-        if book.waiting and self.growth:
+        if occupancy.waiting and self.growth:
             moves.shrink(shift)
-        if turn and book.waiting and self.packing and state.sharing:
+        if turn and occupancy.waiting and self.packing and state.sharing:
             packing.pack(shift, measured)
         settle_waiting(shift)
-        if book.waiting:
+        if occupancy.waiting:
             notes.idle_since_s = state.now_s
         elif self.measures:
             self._explore(shift, measured)
         if turn:
-            book.next_turn_s = self._next_turn_s(state.now_s)
+            occupancy.next_turn_s = self._next_turn_s(state.now_s)
         self._ask_again(shift)
         return shift.decision
 
@@ -113,7 +113,7 @@ class Gandiva:
         """Take those who finished out of the book, and those who arrived in."""
         state = shift.state
         for job in state.finished:
-            shift.book.leave(job)
+            shift.occupancy.leave(job)
             measured.forget(job)
         if state.arrived:
             measured.admit(state, state.arrived)
@@ -122,8 +122,8 @@ class Gandiva:
 
     def _measure(self, shift: UnitDecision, measured: MeasuredRates) -> None:
         """Read the rates, and end the trials that are due."""
-        measured.observe(shift.state, shift.book)
-        for unit in list(_tried(shift.book)):
+        measured.observe(shift.state, shift.occupancy)
+        for unit in list(_tried(shift.occupancy)):
             assert unit.trial is not None
             if unit.trial.due_s <= shift.state.now_s:
                 conclude = packing.conclude if unit.trial.reason is None else moves.conclude
@@ -153,16 +153,17 @@ class Gandiva:
 
     def _ask_again(self, shift: UnitDecision) -> None:
         """Be woken at the end of the turn if anybody waits, and when a trial is due."""
-        book, decision, now_s = shift.book, shift.decision, shift.state.now_s
-        if book.waiting:
-            book.next_turn_s = max(book.next_turn_s, self._next_turn_s(now_s))
-            decision.wake_at(book.next_turn_s)
+        occupancy, decision, now_s = shift.occupancy, shift.decision, shift.state.now_s
+        if occupancy.waiting:
+            occupancy.next_turn_s = max(occupancy.next_turn_s, self._next_turn_s(now_s))
+            decision.wake_at(occupancy.next_turn_s)
         due_s = min(
-            (unit.trial.due_s for unit in _tried(book) if unit.trial is not None), default=math.inf
+            (unit.trial.due_s for unit in _tried(occupancy) if unit.trial is not None),
+            default=math.inf,
         )
         if due_s != math.inf:
             decision.wake_at(max(due_s, self._soon_s(now_s, due_s)))
-        if self.growth and not book.waiting and any(shift.free) and moves.can_grow(shift):
+        if self.growth and not occupancy.waiting and any(shift.free) and moves.can_grow(shift):
             grow_s = self._grow_s(shift)
             if grow_s > now_s:
                 decision.wake_at(grow_s)
@@ -172,8 +173,8 @@ class Gandiva:
         return due_s if due_s > now_s else now_s + self.quantum_s
 
 
-def _tried(book: ServerOccupancy) -> Iterator[Unit]:
-    return (unit for unit in book.running if unit.trial is not None)
+def _tried(occupancy: ServerOccupancy) -> Iterator[Unit]:
+    return (unit for unit in occupancy.running if unit.trial is not None)
 
 
 POLICIES = (

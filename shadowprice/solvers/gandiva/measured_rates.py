@@ -20,9 +20,9 @@ Place = tuple[int, int, int]
 """Pool, servers and GPUs of a run."""
 
 
-def place_of(book: ServerOccupancy, unit: Unit) -> Place:
+def place_of(occupancy: ServerOccupancy, unit: Unit) -> Place:
     """On what kind of GPUs a unit is at home."""
-    return book.pool[unit.home[0][0]], len(unit.home), unit.width
+    return occupancy.pool[unit.home[0][0]], len(unit.home), unit.width
 
 
 @dataclass
@@ -48,14 +48,14 @@ class MeasuredRates:
     _kinds: dict[int, Kind] = field(default_factory=dict)
     _shares: dict[Kind, tuple[float, int]] = field(default_factory=dict)
 
-    def observe(self, state: State, book: ServerOccupancy) -> None:
+    def observe(self, state: State, occupancy: ServerOccupancy) -> None:
         """Read the rates of all running jobs; O(running)."""
         jobs = list(state.running)
         self.rate = dict(zip(jobs, state.columns(jobs).rate.tolist(), strict=True))
-        for unit in book.running:
+        for unit in occupancy.running:
             if unit.alone:
                 job = unit.jobs[0]
-                self.alone.setdefault(job, {})[place_of(book, unit)] = self.rate[job]
+                self.alone.setdefault(job, {})[place_of(occupancy, unit)] = self.rate[job]
 
     def admit(self, state: State, jobs: list[int]) -> None:
         """Note the kinds of jobs that arrived."""
@@ -72,21 +72,21 @@ class MeasuredRates:
         """Kind of a live job."""
         return self._kinds[job]
 
-    def gain(self, book: ServerOccupancy, pair: Unit) -> float:
+    def gain(self, occupancy: ServerOccupancy, pair: Unit) -> float:
         """Gain of a pair on its GPUs now, 1 being that of time slicing: the sum of its shares."""
-        place = place_of(book, pair)
+        place = place_of(occupancy, pair)
         return sum(self.rate[job] / self.alone[job][place] for job in pair.jobs)
 
-    def learn(self, book: ServerOccupancy, pair: Unit) -> None:
+    def learn(self, occupancy: ServerOccupancy, pair: Unit) -> None:
         """Remember what a tried pair made of its GPUs."""
-        place = place_of(book, pair)
+        place = place_of(occupancy, pair)
         for job in pair.jobs:
             kind = self.kind(job)
             total, count = self._shares.get(kind, (0.0, 0))
             share = self.rate[job] / self.alone[job][place]
             self._shares[kind] = (total + share, count + 1)
         first, second = sorted(self.kind(job) for job in pair.jobs)
-        self.pairs[place, first, second] = self.gain(book, pair)
+        self.pairs[place, first, second] = self.gain(occupancy, pair)
 
     def promise(self, place: Place, one: Kind, other: Kind) -> float:
         """Gain to expect of two kinds: as measured, else from their shares, 1 for an unknown kind."""

@@ -52,11 +52,13 @@ def conclude(shift: UnitDecision, measured: MeasuredRates, unit: Unit) -> None:
 
 def relocate(shift: UnitDecision, measured: MeasuredRates) -> None:
     """Try spread jobs on fewer servers; O(running + spread x nodes)."""
-    largest = max(shift.book.size)
+    largest = max(shift.occupancy.size)
     for unit in _movable(shift):
         if len(unit.home) < 2 or (unit.gang > largest and len(unit.home) == 2):
             continue
-        for pool in sorted(shift.pools(unit), key=lambda p: p != shift.book.pool[unit.home[0][0]]):
+        for pool in sorted(
+            shift.pools(unit), key=lambda p: p != shift.occupancy.pool[unit.home[0][0]]
+        ):
             home = _closer(shift, unit, pool)
             if home is not None and (Move.LOCALITY, pool) not in unit.refused:
                 _attempt(shift, measured, unit, home, (Move.LOCALITY, pool), 1.0)
@@ -65,7 +67,7 @@ def relocate(shift: UnitDecision, measured: MeasuredRates) -> None:
 
 def defragment(shift: UnitDecision, measured: MeasuredRates) -> None:
     """Try the jobs of the emptiest server that has any on fuller servers; O(nodes x moves + running)."""
-    book, size = shift.book, shift.book.size
+    occupancy, size = shift.occupancy, shift.occupancy.size
     units: dict[int, list[Unit]] = {}
     for unit in _movable(shift):
         if len(unit.home) == 1 and unit.width == unit.gang:
@@ -73,7 +75,7 @@ def defragment(shift: UnitDecision, measured: MeasuredRates) -> None:
     sparse = [
         node
         for node in units
-        if book.load[node]
+        if occupancy.load[node]
         and shift.free[node] >= FRAGMENTED * size[node]
         and shift.free[node] < size[node]
     ]
@@ -81,7 +83,7 @@ def defragment(shift: UnitDecision, measured: MeasuredRates) -> None:
         for unit in units[source]:
             fuller = [
                 node
-                for node in book.nodes_of[book.pool[source]]
+                for node in occupancy.nodes_of[occupancy.pool[source]]
                 if unit.gang <= shift.free[node] < shift.free[source]
                 and shift.free[node] < size[node]
                 and (Move.DEFRAGMENT, node) not in unit.refused
@@ -112,14 +114,14 @@ def can_grow(shift: UnitDecision) -> bool:
     if not shift.state.environment.elastic:
         return False
     widest = shift.state.widest
-    return any(unit.alone and unit.width < widest(unit.jobs[0]) for unit in shift.book.running)
+    return any(unit.alone and unit.width < widest(unit.jobs[0]) for unit in shift.occupancy.running)
 
 
 def shrink(shift: UnitDecision) -> None:
     """Take GPUs back from jobs that grew, as long as others wait; O(running + waiting log waiting)."""
-    book = shift.book
-    for unit in [unit for unit in book.running if unit.width > unit.gang]:
-        if not book.waiting:
+    occupancy = shift.occupancy
+    for unit in [unit for unit in occupancy.running if unit.width > unit.gang]:
+        if not occupancy.waiting:
             return
         if shift.untouched(unit):
             unit.trial = None
@@ -128,14 +130,14 @@ def shrink(shift: UnitDecision) -> None:
 
 
 def _movable(shift: UnitDecision) -> Iterator[Unit]:
-    for unit in list(shift.book.running):
+    for unit in list(shift.occupancy.running):
         if unit.alone and unit.trial is None and shift.untouched(unit):
             yield unit
 
 
 def _closer(shift: UnitDecision, unit: Unit, pool: int) -> Pieces | None:
     """Free GPUs for a spread unit on fewer servers of a pool; None if there are none."""
-    nodes = sorted(shift.book.nodes_of[pool], key=lambda node: (-shift.free[node], node))
+    nodes = sorted(shift.occupancy.nodes_of[pool], key=lambda node: (-shift.free[node], node))
     enough = [node for node in nodes if shift.free[node] >= unit.gang]
     if enough:
         return ((min(enough, key=lambda node: (shift.free[node], node)), unit.gang),)

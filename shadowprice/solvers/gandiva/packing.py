@@ -41,11 +41,11 @@ def conclude(shift: UnitDecision, measured: MeasuredRates, pair: Unit) -> None:
     """Measure a packing that was tried: keep it, or take the second job off again."""
     assert pair.trial is not None
     back, pair.trial = pair.trial.back, None
-    gain = measured.gain(shift.book, pair)
-    measured.learn(shift.book, pair)
+    gain = measured.gain(shift.occupancy, pair)
+    measured.learn(shift.occupancy, pair)
     if not gains(gain):
         guest = shift.part(pair)
-        shift.book.settle(guest, back)
+        shift.occupancy.settle(guest, back)
         measured.refused.add(_both(guest, pair))
 
 
@@ -54,26 +54,26 @@ def unpack(shift: UnitDecision, measured: MeasuredRates) -> None:
 
     Of the same kind as those they share, so that it is known to be faster.
     """
-    book = shift.book
-    pairs = [u for u in book.running if not u.alone and u.trial is None and shift.untouched(u)]
+    occupancy = shift.occupancy
+    pairs = [u for u in occupancy.running if not u.alone and u.trial is None and shift.untouched(u)]
     if not pairs or not any(shift.free):
         return
-    for pair in sorted(pairs, key=lambda unit: (measured.gain(book, unit), unit.jobs[0])):
+    for pair in sorted(pairs, key=lambda unit: (measured.gain(occupancy, unit), unit.jobs[0])):
         find = free_home if len(pair.home) == 1 else spread_home
-        home = find(book, shift.free, pair.gang, shift.pools(pair))
-        slowed = measured.gain(book, pair) < 2.0 - 1e-6
+        home = find(occupancy, shift.free, pair.gang, shift.pools(pair))
+        slowed = measured.gain(occupancy, pair) < 2.0 - 1e-6
         if slowed and home is not None and len(home) == len(pair.home):
             shift.start(shift.part(pair), home)
 
 
 def _hosts(shift: UnitDecision, measured: MeasuredRates) -> dict[Class, list[Unit]]:
     """Running jobs with GPUs to themselves, on no more servers than needed."""
-    book, largest = shift.book, max(shift.book.size)
+    occupancy, largest = shift.occupancy, max(shift.occupancy.size)
     found: dict[Class, list[Unit]] = {}
-    for unit in book.running:
+    for unit in occupancy.running:
         compact = len(unit.home) == 1 or unit.gang > largest
         if unit.alone and unit.trial is None and compact and unit.width == unit.gang:
-            place = place_of(book, unit)
+            place = place_of(occupancy, unit)
             if place in measured.alone.get(unit.jobs[0], {}):
                 key = (place, unit.weight, measured.kind(unit.jobs[0]))
                 found.setdefault(key, []).append(unit)
@@ -83,7 +83,7 @@ def _hosts(shift: UnitDecision, measured: MeasuredRates) -> dict[Class, list[Uni
 def _guests(shift: UnitDecision, measured: MeasuredRates) -> dict[Class, deque[Unit]]:
     """Waiting jobs by where they have run alone, longest waiting first."""
     found: dict[Class, deque[Unit]] = {}
-    waiting = sorted(shift.book.waiting, key=lambda unit: (unit.since_s, unit.jobs[0]))
+    waiting = sorted(shift.occupancy.waiting, key=lambda unit: (unit.since_s, unit.jobs[0]))
     for unit in waiting:
         if unit.alone:
             job = unit.jobs[0]
@@ -100,7 +100,7 @@ def _match(
     for host in hosts:
         for _ in range(len(guests)):
             guest = guests.popleft()
-            if guest not in shift.book.waiting:
+            if guest not in shift.occupancy.waiting:
                 continue
             refuse = _both(guest, host) in refused
             if not refuse and shift.join(guest, host):

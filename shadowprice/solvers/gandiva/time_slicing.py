@@ -27,7 +27,7 @@ from shadowprice.solvers.placement.protocol import Pieces
 
 
 def free_home(
-    book: ServerOccupancy, free: Sequence[int], gang: int, pools: Iterable[int]
+    occupancy: ServerOccupancy, free: Sequence[int], gang: int, pools: Iterable[int]
 ) -> Pieces | None:
     """Free GPUs for a gang on one server; None if there are none. O(nodes).
 
@@ -35,34 +35,34 @@ def free_home(
     then idle ones, then any (which mixes affinities), tightest first.
     """
     for pool in pools:
-        node = one_server(book, free, gang, pool)
+        node = one_server(occupancy, free, gang, pool)
         if node is not None:
             return ((node, gang),)
     return None
 
 
 def spread_home(
-    book: ServerOccupancy, free: Sequence[int], gang: int, pools: Iterable[int]
+    occupancy: ServerOccupancy, free: Sequence[int], gang: int, pools: Iterable[int]
 ) -> Pieces | None:
     """Free GPUs for a gang on as few servers of a pool as there are; O(nodes log nodes)."""
     for pool in pools:
-        nodes = book.nodes_of[pool]
+        nodes = occupancy.nodes_of[pool]
         if sum(free[node] for node in nodes) >= gang:
             return _several(sorted(nodes, key=lambda node: (-free[node], node)), free, gang)
     return None
 
 
-def one_server(book: ServerOccupancy, free: Sequence[int], gang: int, pool: int) -> int | None:
+def one_server(occupancy: ServerOccupancy, free: Sequence[int], gang: int, pool: int) -> int | None:
     """The server of a pool on which a gang is put without over-subscribing it; O(nodes)."""
     best: tuple[int, ...] | None = None
-    for node in book.nodes_of[pool]:
+    for node in occupancy.nodes_of[pool]:
         if free[node] < gang:
             continue
-        affinity = book.affinity(node)
+        affinity = occupancy.affinity(node)
         if affinity == gang:
-            rank: tuple[int, ...] = (0, book.load[node], node)
+            rank: tuple[int, ...] = (0, occupancy.load[node], node)
         elif affinity == 0:
-            rank = (1, book.size[node], node)
+            rank = (1, occupancy.size[node], node)
         else:
             rank = (2, free[node], node)
         if best is None or rank < best:
@@ -70,7 +70,7 @@ def one_server(book: ServerOccupancy, free: Sequence[int], gang: int, pool: int)
     return None if best is None else best[-1]
 
 
-def shared_home(book: ServerOccupancy, gang: int, pools: Iterable[int]) -> Pieces:
+def shared_home(occupancy: ServerOccupancy, gang: int, pools: Iterable[int]) -> Pieces:
     """GPUs for a gang on servers that are over-subscribed for it; O(nodes log nodes).
 
     The server that will have the lowest height, among equals one with its affinity, then the least
@@ -79,24 +79,28 @@ def shared_home(book: ServerOccupancy, gang: int, pools: Iterable[int]) -> Piece
     pools = tuple(pools)
     # Positions break ties, so the fastest of equally loaded pools comes first.
     place = {pool: k for k, pool in enumerate(pools)}
-    large = [node for pool in pools for node in book.nodes_of[pool] if book.size[node] >= gang]
+    large = [
+        node for pool in pools for node in occupancy.nodes_of[pool] if occupancy.size[node] >= gang
+    ]
     if large:
         node = min(
             large,
             key=lambda node: (
-                -(-(book.load[node] + gang) // book.size[node]),
-                book.affinity(node) != gang,
-                book.load[node] / book.size[node],
-                place[book.pool[node]],
+                -(-(occupancy.load[node] + gang) // occupancy.size[node]),
+                occupancy.affinity(node) != gang,
+                occupancy.load[node] / occupancy.size[node],
+                place[occupancy.pool[node]],
                 node,
             ),
         )
         return ((node, gang),)
     for pool in pools:
-        nodes = book.nodes_of[pool]
-        if sum(book.size[node] for node in nodes) >= gang:
-            by_load = sorted(nodes, key=lambda node: (book.load[node] / book.size[node], node))
-            return _several(by_load, book.size, gang)
+        nodes = occupancy.nodes_of[pool]
+        if sum(occupancy.size[node] for node in nodes) >= gang:
+            by_load = sorted(
+                nodes, key=lambda node: (occupancy.load[node] / occupancy.size[node], node)
+            )
+            return _several(by_load, occupancy.size, gang)
     # The instance refuses jobs that fit no pool.
     return ()
 
@@ -116,26 +120,26 @@ Rank = tuple[float, float, bool, float, int]
 
 def rotate(shift: UnitDecision, quantum_s: float) -> None:
     """End the turns of those whose GPUs others waited for longer; O(units log units)."""
-    book, now_s = shift.book, shift.state.now_s
-    for unit in book.running:
+    occupancy, now_s = shift.occupancy, shift.state.now_s
+    for unit in occupancy.running:
         if now_s - unit.started_s >= quantum_s / 2:
             unit.since_s = now_s
 
     def rank(unit: Unit) -> Rank:
-        runs = unit in book.running
+        runs = unit in occupancy.running
         return (-unit.weight, unit.since_s, runs, -unit.started_s if runs else 0.0, unit.jobs[0])
 
-    free = list(book.size)
+    free = list(occupancy.size)
     chosen: dict[Unit, None] = {}
-    for unit in sorted((*book.running, *book.waiting), key=rank):
+    for unit in sorted((*occupancy.running, *occupancy.waiting), key=rank):
         if unit.home and fits(free, unit.home):
             for node, gpus in unit.home:
                 free[node] -= gpus
             chosen[unit] = None
-    for unit in [unit for unit in book.running if unit not in chosen]:
+    for unit in [unit for unit in occupancy.running if unit not in chosen]:
         if shift.untouched(unit):
             shift.stop(unit)
-    for unit in [unit for unit in chosen if unit in book.waiting]:
+    for unit in [unit for unit in chosen if unit in occupancy.waiting]:
         if shift.untouched(unit) and shift.fits(unit.home):
             shift.start(unit, unit.home)
 
@@ -148,14 +152,14 @@ def fill(shift: UnitDecision) -> None:
     idle otherwise, being spread costs nobody else.
     O(waiting log waiting), and O(nodes) for each that is started.
     """
-    book = shift.book
-    if not any(shift.free) or not book.waiting:
+    occupancy = shift.occupancy
+    if not any(shift.free) or not occupancy.waiting:
         return
-    order = sorted(book.waiting, key=lambda unit: (-unit.weight, unit.since_s, unit.jobs[0]))
+    order = sorted(occupancy.waiting, key=lambda unit: (-unit.weight, unit.since_s, unit.jobs[0]))
     for place in (_together, _spread):
         left = sum(shift.free)
         for unit in order:
-            if unit.gang <= left and unit in book.waiting:
+            if unit.gang <= left and unit in occupancy.waiting:
                 home = place(shift, unit)
                 if home is not None:
                     shift.start(unit, home)
@@ -167,24 +171,24 @@ def settle_waiting(shift: UnitDecision) -> None:
 
     Pairs keep theirs: it is where they were seen to run well together.
     """
-    book, largest = shift.book, max(shift.book.size)
-    for unit in book.waiting:
+    occupancy, largest = shift.occupancy, max(shift.occupancy.size)
+    for unit in occupancy.waiting:
         if not unit.home or (unit.alone and len(unit.home) > 1 and unit.gang <= largest):
-            book.settle(unit, ())
-            book.settle(unit, shared_home(book, unit.gang, shift.pools(unit)))
+            occupancy.settle(unit, ())
+            occupancy.settle(unit, shared_home(occupancy, unit.gang, shift.pools(unit)))
 
 
 def _together(shift: UnitDecision, unit: Unit) -> Pieces | None:
     """Free GPUs on one server, or at home, or on several if no server is large enough."""
     if unit.home and shift.fits(unit.home):
         return unit.home
-    if unit.gang > max(shift.book.size):
+    if unit.gang > max(shift.occupancy.size):
         return _spread(shift, unit)
-    home = free_home(shift.book, shift.free, unit.gang, shift.pools(unit))
+    home = free_home(shift.occupancy, shift.free, unit.gang, shift.pools(unit))
     return home if home is None or shift.suits(unit, home) else None
 
 
 def _spread(shift: UnitDecision, unit: Unit) -> Pieces | None:
     """Free GPUs on any servers."""
-    home = spread_home(shift.book, shift.free, unit.gang, shift.pools(unit))
+    home = spread_home(shift.occupancy, shift.free, unit.gang, shift.pools(unit))
     return home if home is None or shift.suits(unit, home) else None

@@ -23,9 +23,9 @@ class UnitDecision:
         Jobs that were started, stopped or joined; a job is touched once a decision.
     """
 
-    def __init__(self, state: State, book: ServerOccupancy, quantum_s: float) -> None:
+    def __init__(self, state: State, occupancy: ServerOccupancy, quantum_s: float) -> None:
         self.state = state
-        self.book = book
+        self.occupancy = occupancy
         self.due_s = state.now_s + quantum_s
         self.decision = Decision(state)
         self.free: list[int] = state.free_gpus_by_node()
@@ -45,9 +45,9 @@ class UnitDecision:
         """
         before = unit.home
         self._run(unit, home)
-        book = self.book
-        del book.waiting[unit]
-        book.running[unit] = None
+        occupancy = self.occupancy
+        del occupancy.waiting[unit]
+        occupancy.running[unit] = None
         unit.started_s = self.state.now_s
         if not unit.alone and (home != before or unit.trial is not None):
             # Elsewhere, or before it was measured: it has to be measured there.
@@ -62,14 +62,14 @@ class UnitDecision:
             self.decision.stop(job)
             self.touched.add(job)
         self._give_back(unit.home)
-        book = self.book
-        del book.running[unit]
-        book.waiting[unit] = None
+        occupancy = self.occupancy
+        del occupancy.running[unit]
+        occupancy.waiting[unit] = None
         unit.since_s = self.state.now_s
         if unit.alone:
             unit.trial = None
         if unit.width > unit.gang:
-            book.settle(unit, ((unit.home[0][0], unit.gang),))
+            occupancy.settle(unit, ((unit.home[0][0], unit.gang),))
 
     def move(self, unit: Unit, home: Pieces) -> None:
         """Let a running unit go on elsewhere, or wider or narrower; its turn goes on."""
@@ -85,7 +85,7 @@ class UnitDecision:
             return False
         self.touched.update((job, partner))
         host.trial = Trial(self.due_s, 0.0, 0.0, unit.home)
-        self.book.merge(unit, host)
+        self.occupancy.merge(unit, host)
         return True
 
     def part(self, host: Unit) -> Unit:
@@ -101,14 +101,14 @@ class UnitDecision:
         """A waiting unit of one job, without a home yet."""
         weight = float(self.state.columns((job,)).weight[0])
         unit = Unit([job], self.state.gang[job], [weight], self.state.now_s)
-        self.book.admit(unit)
+        self.occupancy.admit(unit)
         return unit
 
     def pools(self, unit: Unit) -> Sequence[int]:
         """Pools in which a unit may run: a pair where it does, a job wherever it can, fastest first."""
         if unit.alone:
             return self.state.pools[unit.jobs[0]]
-        return (self.book.pool[unit.home[0][0]],)
+        return (self.occupancy.pool[unit.home[0][0]],)
 
     def suits(self, unit: Unit, pieces: Pieces) -> bool:
         """True if the jobs of a unit can run there; a pair only on as many servers as before."""
@@ -130,7 +130,7 @@ class UnitDecision:
             raise PolicyError(f"gandiva: jobs {unit.jobs} cannot start on nodes and GPUs {home}")
         self.touched.update(unit.jobs)
         if home != unit.home:
-            self.book.settle(unit, home)
+            self.occupancy.settle(unit, home)
 
     def _give_back(self, home: Pieces) -> None:
         for node, gpus in home:

@@ -73,16 +73,16 @@ class Gavel:
 
     def decide(self, state: State) -> Decision:
         """Between rounds only start what waits; at the end of one choose anew."""
-        book = state.notes(_GavelNotes, lambda: _GavelNotes(self, state))
-        book.update(state)
+        notes = state.notes(_GavelNotes, lambda: _GavelNotes(self, state))
+        notes.update(state)
         decision = Decision(state)
-        if state.now_s >= book.round_ends_s:
-            book.round_ends_s = state.now_s + self.round_s
-            _choose(state, decision, book)
+        if state.now_s >= notes.round_ends_s:
+            notes.round_ends_s = state.now_s + self.round_s
+            _choose(state, decision, notes)
         elif state.waiting and decision.free_gpus:
-            _fill(state, decision, book)
-        if book.ledger.jobs.size and not book.settled(state, decision):
-            decision.wake_at(book.round_ends_s)
+            _fill(state, decision, notes)
+        if notes.ledger.jobs.size and not notes.settled(state, decision):
+            decision.wake_at(notes.round_ends_s)
         return decision
 
 
@@ -173,14 +173,14 @@ def _running(
     return np.array(keys, dtype=np.int64), np.array(kinds, dtype=np.int64)
 
 
-def _choose(state: State, decision: Decision, book: _GavelNotes) -> None:
+def _choose(state: State, decision: Decision, notes: _GavelNotes) -> None:
     """Select for the coming round; stop what was not selected, start what does not run yet."""
-    ledger = book.ledger
+    ledger = notes.ledger
     chosen = select(
         ledger.combinations,
-        ledger.ranking(book.round_s),
+        ledger.ranking(notes.round_s),
         state.pools_of_gpus.gpus,
-        book.type_order(),
+        notes.type_order(),
     )
     wanted = _wanted(ledger, chosen)
     for job in list(state.running):
@@ -239,9 +239,9 @@ def _start(state: State, decision: Decision, job: int, kind: int, partner: int |
     decision.start_on(job, kind)
 
 
-def _fill(state: State, decision: Decision, book: _GavelNotes) -> None:
+def _fill(state: State, decision: Decision, notes: _GavelNotes) -> None:
     """Start jobs that wait on GPUs that are free, those furthest behind first."""
-    ledger = book.ledger
+    ledger = notes.ledger
     waits = np.zeros(len(ledger.jobs), dtype=bool)
     waits[np.isin(ledger.jobs, np.fromiter(state.waiting, dtype=np.int64))] = True
     rows = ledger.combinations
@@ -252,7 +252,7 @@ def _fill(state: State, decision: Decision, book: _GavelNotes) -> None:
     )
     idle = replace(rows, runnable=rows.runnable & able[:, None])
     for job, (kind, partner) in _wanted(
-        ledger, select(idle, ledger.ranking(book.round_s), free, book.type_order())
+        ledger, select(idle, ledger.ranking(notes.round_s), free, notes.type_order())
     ).items():
         _start(state, decision, job, kind, partner)
 

@@ -135,7 +135,7 @@ class ConsolidatedAllocator:
         self.free_gpus += gpus
         heapq.heappush(self._buckets[pool][self._free[node]], node)
 
-    def take_again(self, pieces: Pieces) -> bool:
+    def take_exact(self, pieces: Pieces) -> bool:
         """Take exactly these GPUs if they are all free."""
         if any(self._free[node] < gpus for node, gpus in pieces):
             return False

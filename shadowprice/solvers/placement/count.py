@@ -68,7 +68,7 @@ class CountAllocator:
                 stack.pop()
         return tuple(pieces)
 
-    def take_again(self, pieces: Pieces) -> bool:
+    def take_exact(self, pieces: Pieces) -> bool:
         """Take exactly these GPUs if they are all free; O(nodes of the pool)."""
         if any(self._free[node] < gpus for node, gpus in pieces):
             return False

@@ -39,7 +39,7 @@ class Allocator(Protocol):
     def take(self, gpus: int, pools: Sequence[int]) -> Pieces | None:
         """Take a gang from the first of the pools in which it fits; None if there is none."""
 
-    def take_again(self, pieces: Pieces) -> bool:
+    def take_exact(self, pieces: Pieces) -> bool:
         """Take exactly these GPUs if they are all free."""
 
     def give_back(self, pieces: Pieces) -> None:

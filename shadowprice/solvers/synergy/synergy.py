@@ -144,72 +144,74 @@ def decide_in_rounds(
     state: State, policy: InRounds, order: JobOrder, mechanism: Mechanism
 ) -> Decision:
     """A decision of Synergy's rounds; O(L log L) for L live jobs, and the mechanism's cost."""
-    book = SynergyNotes.of(state, policy.name)
-    book.stale |= bool(state.finished or state.arrived)
+    notes = SynergyNotes.of(state, policy.name)
+    notes.stale |= bool(state.finished or state.arrived)
     decision = Decision(state)
     if not state.running and not state.waiting:
         return decision
-    if state.now_s >= book.round_ends_s or not state.running:
-        if book.stale or state.waiting:
-            book.round_ends_s, book.stale = state.now_s + policy.round_s, False
-            decision = _new_round(state, book, order, mechanism)
+    if state.now_s >= notes.round_ends_s or not state.running:
+        if notes.stale or state.waiting:
+            notes.round_ends_s, notes.stale = state.now_s + policy.round_s, False
+            decision = _new_round(state, notes, order, mechanism)
     elif state.waiting and decision.free_gpus:
-        _fill(state, book, order, mechanism, decision)
+        _fill(state, notes, order, mechanism, decision)
     waits = len(state.waiting) + len(decision.stops) > len(decision.starts)
-    if waits or (book.stale and state.running and book.demands is not None):
-        decision.wake_at(book.round_ends_s)
+    if waits or (notes.stale and state.running and notes.demands is not None):
+        decision.wake_at(notes.round_ends_s)
     return decision
 
 
-def _new_round(state: State, book: SynergyNotes, order: JobOrder, mechanism: Mechanism) -> Decision:
+def _new_round(
+    state: State, notes: SynergyNotes, order: JobOrder, mechanism: Mechanism
+) -> Decision:
     live = state.live()
-    ranked = _ranked(state, book, live, order, fair=mechanism.fair)
-    if book.demands is None:
+    ranked = _ranked(state, notes, live, order, fair=mechanism.fair)
+    if notes.demands is None:
         return run_exactly(state, live, ranked)
     jobs = live.jobs[ranked]
     if not mechanism.skips:
         jobs = jobs[choose_by_count(live.gpus[ranked], state.total_gpus)]
-    servers = Servers(book.demands.size, book.demands.share)
-    mechanism.place(_asks(state, book, jobs, fair=mechanism.fair), servers, book.demands)
+    servers = Servers(notes.demands.size, notes.demands.share)
+    mechanism.place(_asks(state, notes, jobs, fair=mechanism.fair), servers, notes.demands)
     decision = Decision(state)
     carry_out(state, decision, kept_in_place(servers.held, state.running, servers.size))
     return decision
 
 
 def _fill(
-    state: State, book: SynergyNotes, order: JobOrder, mechanism: Mechanism, decision: Decision
+    state: State, notes: SynergyNotes, order: JobOrder, mechanism: Mechanism, decision: Decision
 ) -> None:
     """Start jobs that wait on GPUs that are free."""
     live = state.columns(state.waiting)
-    ranked = _ranked(state, book, live, order, fair=mechanism.fair)
+    ranked = _ranked(state, notes, live, order, fair=mechanism.fair)
     jobs = live.jobs[ranked]
-    if book.demands is None:
+    if notes.demands is None:
         for job in jobs.tolist():
             decision.start(job)
         return
     if not mechanism.skips:
         jobs = jobs[choose_by_count(live.gpus[ranked], decision.free_gpus)]
     if len(jobs):
-        servers = Servers.holding(book.demands.size, book.demands.share, grants_of(state))
-        mechanism.place(_asks(state, book, jobs, fair=mechanism.fair), servers, book.demands)
+        servers = Servers.holding(notes.demands.size, notes.demands.share, grants_of(state))
+        mechanism.place(_asks(state, notes, jobs, fair=mechanism.fair), servers, notes.demands)
         carry_out(state, decision, servers.held)
 
 
 def _asks(
-    state: State, book: SynergyNotes, jobs: NDArray[np.int64], *, fair: bool
+    state: State, notes: SynergyNotes, jobs: NDArray[np.int64], *, fair: bool
 ) -> list[ResourceRequest]:
-    assert book.demands is not None
-    ask = book.demands.proportional if fair else book.demands.ask
+    assert notes.demands is not None
+    ask = notes.demands.proportional if fair else notes.demands.ask
     return [ask(job, state.gang[job]) for job in jobs.tolist()]
 
 
 def _ranked(
-    state: State, book: SynergyNotes, live: JobColumns, order: JobOrder, *, fair: bool
+    state: State, notes: SynergyNotes, live: JobColumns, order: JobOrder, *, fair: bool
 ) -> NDArray[np.int64]:
     """Positions in the live columns, highest priority first."""
     shares = (live.gpus / state.total_gpus)[:, None]
     gain = np.ones(len(live))
-    demands = book.demands
+    demands = notes.demands
     if demands is not None:
         gain = demands.best_speed(live.jobs)
         whole = state.total_gpus * np.array(demands.share)
@@ -217,7 +219,7 @@ def _ranked(
         more = np.array([[ask.cpus, ask.memory_gb] for ask in asks]) * live.gpus[:, None] / whole
         shares = np.hstack([shares, more])
     keys = order.key(Columns(live, state.now_s, gain, fair, shares))
-    first = book.starved(state, live) if order.boosts else np.zeros(len(live), dtype=bool)
+    first = notes.starved(state, live) if order.boosts else np.zeros(len(live), dtype=bool)
     return np.lexsort((live.jobs, keys, ~first))
 
 

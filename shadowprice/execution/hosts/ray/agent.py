@@ -26,7 +26,7 @@ from shadowprice.execution.hosts.lease_files import (
     void,
 )
 from shadowprice.execution.supervision.files import read_json, take_lock, write_text
-from shadowprice.execution.supervision.processes import TAG, bury, processes
+from shadowprice.execution.supervision.processes import TAG, kill_orphans, processes
 
 LAUNCHER = """
 import os, sys
@@ -182,7 +182,7 @@ class Agent:
                 continue
             lock = take_lock(directory)
             if lock is not None:
-                bury(directory, recorded)
+                kill_orphans(directory, recorded)
                 os.close(lock)
 
     def _mind_driver(self) -> None:

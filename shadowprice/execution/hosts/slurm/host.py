@@ -47,9 +47,9 @@ from shadowprice.execution.hosts.slurm.jobs import (
     Refused,
     SlurmLease,
     SlurmOptions,
-    invite,
+    add_guest,
     lease_options,
-    open_house,
+    make_guest_folder,
     place,
     read_note,
     script,
@@ -162,11 +162,11 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         job = place(lease.order, [self._jobs[holder] for holder in living])
         if job is not None:
             write_note(lease.order, job)
-            if invite(lease.order, job):
+            if add_guest(lease.order, job):
                 self._join(lease, job)
                 return False
         write_note(lease.order, lease.job)
-        open_house(lease.job)
+        make_guest_folder(lease.job)
         self._join(lease, lease.job)
         return True
 

@@ -290,7 +290,7 @@ def place(order: LaunchSpec, jobs: Iterable[HeldJob]) -> HeldJob | None:
     )
 
 
-def invite(order: LaunchSpec, job: HeldJob) -> bool:
+def add_guest(order: LaunchSpec, job: HeldJob) -> bool:
     """Hand a lease to the agent of a job; False if that takes no guests any more."""
     positions = [job.devices.index(device.uuid) for device in order.devices]
     name = f"{order.key.folder}-{order.key.job}.json"
@@ -304,7 +304,7 @@ def invite(order: LaunchSpec, job: HeldJob) -> bool:
     return True
 
 
-def open_house(job: HeldJob) -> None:
+def make_guest_folder(job: HeldJob) -> None:
     """Make the folder in which the agent looks for guests."""
     job.guests.mkdir(mode=0o700, parents=True, exist_ok=True)
 
