@@ -287,4 +287,6 @@ def _expected(kind: Any) -> str:
     inner = get_args(kind)
     if get_origin(kind) is tuple and inner[-1] is not Ellipsis:
         return f"a list of {len(inner)}: {', '.join(map(_expected, inner))}"
+    if get_origin(kind) in (list, tuple) and _is_record(inner[0]):
+        return "a list of objects"
     return _EXPECTED.get(get_origin(kind) or kind, "something else")

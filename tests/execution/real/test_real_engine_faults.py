@@ -341,7 +341,7 @@ def test_time_after_an_end_is_no_service(tmp_path: Path) -> None:
 
     def note(state: Any, decision: Any) -> None:
         decision.start_all()
-        attained.extend(state._attained_s[row] for row in state.finished)
+        attained.extend(state.columns(state.finished).attained_s.tolist())
 
     run = FakeRun(tmp_path / "run", [job("a", 100)], Script(note), round_s=32.0)
     run.execute()
@@ -353,7 +353,8 @@ def test_a_job_that_waited_and_was_cancelled_had_no_service(tmp_path: Path) -> N
 
     def note(state: Any, decision: Any) -> None:
         decision.start_all()
-        attained.update((row, state._attained_s[row]) for row in state.finished)
+        attained_s = state.columns(state.finished).attained_s.tolist()
+        attained.update(zip(state.finished, attained_s, strict=True))
 
     def cancel(run: FakeRun) -> None:
         ledger = RunLedger.open(run.state / "run.db")

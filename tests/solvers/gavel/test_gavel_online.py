@@ -352,7 +352,7 @@ def test_allocate_shares_listed_pairs(problem_file: Path) -> None:
         ({"jobs": [{"tput": [1.0]}]}, "expected 2 rates"),
         ({"jobs": [{"tput": [1.0, 1.0], "sf": 0}]}, "'gpus'"),
         ({"jobs": 3}, "jobs is 3, expected a list of objects"),
-        ({"cluster": {"v100": -1}}, "'v100' is -1"),
+        ({"cluster": {"v100": -1}}, "cluster['v100'] is -1, expected a whole number of GPUs"),
         ({"pairs": "guess"}, "pairs is 'guess'"),
         ({"pairs": [{"jobs": [0, 0], "tput": [[1, 1], [1, 1]]}]}, "two different rows"),
         ({"colour": 1}, "unknown key 'colour'"),
