@@ -50,7 +50,7 @@ from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simple_bounds
 from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds, strongest_bound
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
-from shadowprice.solvers.registry import policy
+from shadowprice.solvers.registry import placement, policy
 
 COMPLETION = sp.Objective.COMPLETION
 TICK = 1 / TICKS_PER_S
@@ -452,6 +452,16 @@ def an_optimum(instance: sp.Instance, **changed: Any) -> offline.Optimum:
 
 
 SOLVER = Callable[..., offline.Optimum]
+
+
+def test_a_placement_that_goes_by_jobs_is_judged_by_the_jobs_there_are() -> None:
+    """Gangs of models without large tensors go anywhere, the others wait for a place."""
+    skews = published_skews()
+    for model, anywhere in (("resnet-50", True), ("vgg-19", False)):
+        jobs = sp.Workload.from_columns(arrival_s=[0.0], gpus=[2], work=[1.0], model=[model])
+        instance = sp.Instance(sp.Cluster.parse("2x2"), jobs)
+        placing = replace(placement("skew-wait"), skews=skews)
+        assert DescribedRun(instance, policy("asrpt"), placement=placing).anywhere is anywhere
 
 
 def told_by_a_solver(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
