@@ -236,3 +236,18 @@ def test_jobs_that_arrive_one_by_one_are_the_jobs_of_the_workload() -> None:
             assert getattr(live, name).tolist() == getattr(jobs, name)[:end].tolist()
         assert live.processing_s.tolist() == instance.shortest_s[:end].tolist()
         assert live.remaining_s.tolist() == instance.shortest_s[:end].tolist()
+
+
+def test_jobs_may_share_where_there_are_rates() -> None:
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0],
+        gpus=[1, 1],
+        work=[1, 1],
+        model=["m", "m"],
+        throughput=[[1.0], [1.0]],
+        gpu_types=("a",),
+    )
+    plainly = Instance(Cluster.parse("1x1:a"), jobs)
+    rates = Throughputs(("a",), {}, {("a", ("m", 1), ("m", 1)): (0.9, 0.9)})
+    assert not state_of(plainly).sharing
+    assert state_of(replace(plainly, together=rates)).sharing
