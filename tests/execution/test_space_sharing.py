@@ -413,6 +413,18 @@ def test_joining_is_refused_where_it_cannot_be() -> None:
     assert not alone.join(1, 0)
 
 
+def test_nobody_joins_a_job_that_is_stopped() -> None:
+    jobs = Workload.from_columns(arrival_s=[0] * 2, gpus=[1] * 2, work=[9.0] * 2, model=["a"] * 2)
+    together = table({("a", "a"): (0.5, 0.5)}, ("gpu",))
+    state = state_of(Instance(Cluster.parse("1x1"), jobs, together=together))
+    assert state.allocator.take(1, (0,)) == ((0, 1),)
+    state.started(0, ((0, 1),), 0.0, 1.0)
+    decision = Decision(state)
+    decision.stop(0)
+    with pytest.raises(PolicyError, match="job 1 joins job 0, which holds no GPUs"):
+        decision.join(1, 0)
+
+
 def test_a_stop_of_one_of_two_is_taken_back_while_the_other_is_still_alone() -> None:
     jobs = Workload.from_columns(arrival_s=[0] * 3, gpus=[1] * 3, work=[9.0] * 3, model=["a"] * 3)
     instance = Instance(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, on_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.strategies import instances, workloads
 from shadowprice.instances.workload import MAX_GANG, Workload
@@ -276,3 +276,8 @@ def test_fractions_of_seconds_are_drawn_where_asked() -> None:
 @given(workload=workloads(max_jobs=3, distinct_arrivals=True, min_jobs=0))
 def test_drawn_arrivals_are_distinct_where_asked(workload: Workload) -> None:
     assert len(set(workload.arrival_s.tolist())) == len(workload) <= 3
+
+
+def test_the_grid_is_multiples_of_a_tick() -> None:
+    times_s = np.array([0.0, 1.5, TICK_S, TICK_S / 2, 1 + TICK_S / 4, np.inf, np.nan])
+    assert on_grid(times_s).tolist() == [True, True, True, False, False, True, False]
