@@ -1,5 +1,6 @@
 """Speeds by CPUs and memory, spreading and width: engine and verifier, each on its own."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.conditions import Conditions, RunSpeeds
-from shadowprice.instances.speeds.elasticity import Elasticity
+from shadowprice.instances.speeds.elasticity import Elasticity, Growth
 from shadowprice.instances.speeds.locality import Locality, fewest_nodes
 from shadowprice.instances.speeds.profile import Profile
 from shadowprice.instances.speeds.sensitivity import Sensitivity
@@ -222,3 +223,29 @@ def test_run_directories_keep_conditions(tmp_path_factory, instance, seed):
 def test_other_conditions_are_refused(text):
     with pytest.raises(InputError, match="file"):
         from_json(text, path="file")
+
+
+def test_growth_is_the_widest_and_an_efficiency() -> None:
+    assert Growth.parse("4") == Growth(4)
+    assert Growth.parse("4:0.8") == Growth(4, 0.8)
+    for text in ("0", "-1:0.9", "", "wide", "4:much"):
+        with pytest.raises(InputError, match=r"expected WIDEST\[:EFFICIENCY\]"):
+            Growth.parse(text)
+    jobs = Workload.from_columns(arrival_s=[0, 0, 0], gpus=[1, 4, 8], work=[1, 1, 1])
+    assert Growth(4).of(jobs, Cluster.parse("2x8")).widest.tolist() == [4, 4, 8]
+    assert Growth(16).of(jobs, Cluster.parse("2x8")).widest.tolist() == [8, 8, 8]
+
+
+def test_parts_of_conditions_are_checked_and_cannot_be_changed() -> None:
+    for efficiency in (0.5, 0.4, 1.01, math.nan):
+        with pytest.raises(
+            InputError, match=r"the efficiency of job 1 is .* expected 1/2 < e <= 1"
+        ):
+            Elasticity(np.array([2, 2]), np.array([0.9, efficiency]))
+    for speed in (0.0, -1.0, 1.01, math.nan):
+        with pytest.raises(InputError, match="the speed of job 1 when spread"):
+            Locality(np.array([0.5, speed]))
+    elastic = Elasticity(np.array([2]), np.array([0.9]))
+    for column in (elastic.widest, elastic.efficiency, Locality(np.array([0.5])).spread_speed):
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 1

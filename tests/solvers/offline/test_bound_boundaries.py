@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.proofs.checker import BOUNDS, Rejected
+from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
 
@@ -68,3 +69,23 @@ def test_the_checker_asks_for_a_grid_as_long_as_all_work() -> None:
     for grid, says in (([2, 14], "too early"), ([3, 15], "too late"), ([15, 15], "not increase")):
         with pytest.raises(Rejected, match=says):
             bound(jobs, 2, {"grid": grid, "prices": [0]})
+
+
+def test_the_scale_of_weights_is_a_power_of_two_near_the_largest() -> None:
+    for weight, scale in (([5.0, 1.0], 4.0), ([0.3], 0.25), ([0.0, 0.0], 1.0), ([], 1.0)):
+        assert lagrangian.weight_scale(np.array(weight)) == scale
+
+
+def test_prices_beyond_whole_numbers_of_the_machine_are_counted_exactly() -> None:
+    """Nobody works where GPUs are dear, so that dearer ones only cost their rent."""
+    work, capacity, prices = 10**6, 8, (2**20, 2**54)
+
+    def bound(price: int) -> Fraction:
+        bounds = [0, work, 2 * work]
+        one = [Fraction(1)]
+        dear = np.array([0, price], dtype=np.int64)
+        return lagrangian.interval_bound([0], [work], [8], one, capacity, bounds, dear)
+
+    cheap, dear = map(bound, prices)
+    rents = Fraction(capacity * work * (prices[1] - prices[0]), PRICE_UNIT)
+    assert dear - cheap == -rents
