@@ -28,7 +28,7 @@ from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.offline import constraint_programming as cp_sat
-from shadowprice.solvers.offline import lagrangian
+from shadowprice.solvers.offline import lagrangian, non_preemptive
 from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.offline.bounds import bound_of, simple_bounds
 from shadowprice.solvers.offline.non_preemptive import Method, optimum
@@ -524,3 +524,17 @@ def test_what_is_certified_holds_whatever_the_solvers_say(
         patch.setattr(Series, "solve", other)
         found = optimum(instance, objective, method="cp-sat", budget_s=10)
     assert found.certified_lower_s <= brute_force(instance, objective) <= found.upper_s
+
+
+@pytest.mark.parametrize(("weights", "standing"), [((3, 3, 3), "proven"), ((7, 1, 2), "found")])
+def test_without_solvers_a_few_jobs_are_enumerated_if_they_weigh_the_same(
+    weights: tuple[int, int, int], standing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = Workload.from_columns(
+        arrival_s=[0, 1, 2], gpus=[2, 1, 2], work=[5, 3, 4], weight=weights
+    )
+    nothing = cp_sat.Proof(None, -np.inf, False)
+    monkeypatch.setattr(cp_sat, "solve", lambda *given, **options: nothing)
+    monkeypatch.setattr(non_preemptive, "_branch", lambda *given, **options: None)
+    found = optimum(Instance(Cluster.parse("1x3"), jobs), Objective.COMPLETION, budget_s=5.0)
+    assert str(found.standing) == standing
