@@ -526,7 +526,9 @@ def test_what_is_certified_holds_whatever_the_solvers_say(
     assert found.certified_lower_s <= brute_force(instance, objective) <= found.upper_s
 
 
-@pytest.mark.parametrize(("weights", "standing"), [((3, 3, 3), "proven"), ((7, 1, 2), "found")])
+@pytest.mark.parametrize(
+    ("weights", "standing"), [((3, 3, 3), "proven"), ((7, 1, 2), "found"), ((1, 7, 7), "found")]
+)
 def test_without_solvers_a_few_jobs_are_enumerated_if_they_weigh_the_same(
     weights: tuple[int, int, int], standing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
