@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import doctest
 import importlib
 import importlib.metadata
@@ -298,6 +299,41 @@ def test_docstrings_begin_with_the_noun_or_the_verb() -> None:
         and text.split()[0] in QUESTION_WORDS
     ]
     assert found == []
+
+
+def test_types_in_docstrings_can_be_seen_in_their_files() -> None:
+    """Of parameters, attributes and errors: a class that has another name now is found."""
+    stale = {
+        name_of(path): unknown
+        for path in SOURCES
+        if (unknown := sorted(documented_types(path) - names_in(path) - BUILT_IN))
+    }
+    assert stale == {}
+
+
+BUILT_IN = {name for name in dir(builtins) if name[0].isupper()}
+
+
+def documented_types(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
+            text = ast.get_docstring(node) or ""
+            for line in re.findall(r"^\w[\w, ]* : (.+)$", text, re.MULTILINE):
+                found |= set(re.findall(r"\b[A-Z][a-z]\w*", line))
+    return found
+
+
+def names_in(path: Path) -> set[str]:
+    """Names that a file's code uses or defines."""
+    nodes = list(ast.walk(tree_of(path)))
+    used = [
+        ast.unparse(each)
+        for each in nodes
+        if isinstance(each, ast.Name | ast.Attribute | ast.alias)
+    ]
+    defined = [each.name for each in nodes if isinstance(each, ast.ClassDef)]
+    return set(re.findall(r"\w+", " ".join([*used, *defined])))
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:

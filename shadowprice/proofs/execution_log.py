@@ -209,7 +209,7 @@ def verify_log(
 
     Raises
     ------
-    Rejected
+    LogRejected
         Naming the first event that breaks a rule.
     """
     log = _Log(DeviceHolders(nodes), gpus, iterations, allowed_loss or {})
@@ -443,7 +443,7 @@ def verify_ledger(path: Path, *, allowed_loss: Mapping[str, int] | None = None) 
 
     Raises
     ------
-    Rejected
+    LogRejected
         Naming the first event that breaks a rule.
     sqlite3.Error, ValueError, LookupError
         If it cannot be read, or is no ledger.

@@ -132,11 +132,11 @@ def adversary(
     ----------
     policy : str
         Name, with parameters after a colon.
-    family : Family, optional
+    family : InstanceFamily, optional
         Instances to choose from; five jobs on four GPUs by default.
     method : {"evolution", "hypothesis", "bilevel"}
         How to look.
-    effort : Effort, optional
+    effort : JudgeEffort, optional
         When to stop, and the seed; a minute by default.
     progress : callable, optional
         Told about every worse instance.

@@ -55,7 +55,7 @@ class HadarE:
 
     Parameters
     ----------
-    order : Order
+    order : CopyOrder
         Which job is served first.
     round_s : float
         Length of a round [s].

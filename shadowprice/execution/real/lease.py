@@ -156,7 +156,7 @@ class JobRecord:
         When it comes back after a failure [s], infinity if it does not wait for that.
     cancel : bool
         Whether somebody wants it to be cancelled.
-    copies : list of Lease
+    copies : list of HeldLease
         Its leases while it runs as several copies (then ``lease`` is not used).
     """
 

@@ -28,7 +28,7 @@ class RealHosts:
 
     Parameters
     ----------
-    run : Run
+    run : RealRun
         What is run, where, and its books.
     """
 

@@ -21,7 +21,7 @@ class Journal:
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : RunLedger
         Where answers are kept.
     on_read : callable
         Called before every recorded answer is given: a long record takes long.

@@ -24,7 +24,7 @@ class RealRun:
 
     Parameters
     ----------
-    tracked : list of Tracked
+    tracked : list of JobRecord
         Every job, by its row in the workload.
     """
 

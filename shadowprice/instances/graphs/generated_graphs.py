@@ -38,7 +38,7 @@ class TrainingSetting:
         Samples a replica works on in one iteration.
     memory_bytes : float
         Memory of a GPU for parameters and optimiser state.
-    device : Device
+    device : ComputeDevice
     """
 
     batch: int = 16

@@ -50,7 +50,7 @@ class ModelDemand:
 
     Parameters
     ----------
-    family : Family
+    family : ModelFamily
     cpus_per_gpu, memory_gb_per_gpu : float
         Least CPUs and memory [GB] for each GPU with which it is fastest.
     speedup : float

@@ -187,7 +187,7 @@ class Vertex:
 
     Parameters
     ----------
-    outcome : Outcome
+    outcome : HighsEnding
     value : float
         The objective.
     primal : ndarray, shape (columns,)

@@ -46,7 +46,7 @@ class ChosenAmounts:
 
     Parameters
     ----------
-    asks : tuple of Ask
+    asks : tuple of ResourceRequest
         CPUs and memory of every job.
     value, bound : float
         Sum of speeds, and what no choice can beat.

@@ -29,7 +29,7 @@ class Columns:
 
     Parameters
     ----------
-    live : Live
+    live : JobColumns
     now_s : float
         Current time [s].
     gain : ndarray, shape (jobs,)

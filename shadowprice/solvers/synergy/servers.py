@@ -65,7 +65,7 @@ class Servers:
         Free GPUs.
     cpus, memory_gb : ndarray, shape (servers,)
         Free CPUs and memory [GB]; below 0 only while room is being made.
-    held : dict of int to Grant
+    held : dict of int to ServerGrant
         By job.
     """
 

@@ -56,7 +56,7 @@ class GavelSimulation:
     ----------
     end_s : mapping of str to float
         Completion time of every job [s], by id, as the peer reports it, not rounded.
-    rounds : tuple of PeerRound
+    rounds : tuple of GavelSimulationRound
         All rounds, empty ones included.
     allocations : int
         How often the policy was asked.

@@ -51,7 +51,7 @@ class PeerJob:
         Arrival [s]; time of an iteration with the proportional share [s].
     iterations : int
         Iterations to do.
-    ask : Ask
+    ask : ResourceRequest
         Best-case demand.
     best : float
         Speed with it.
@@ -111,7 +111,7 @@ class SynergySimulation:
     ----------
     end_s : ndarray, shape (n,)
         Completion time of every job [s].
-    rounds : tuple of PeerRound
+    rounds : tuple of SynergySimulationRound
     """
 
     end_s: NDArray[np.float64]

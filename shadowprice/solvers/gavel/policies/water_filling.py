@@ -175,11 +175,11 @@ class Filled:
     Parameters
     ----------
     levels : ndarray, shape (jobs,)
-    last : Level
+    last : PricedLevel
         Allocation and prices of the last stage.
     stage : ndarray of int, shape (jobs,)
         Stage that settled each job.
-    prices : list of Level
+    prices : list of PricedLevel
         The level whose prices ended each stage; a job settled by its own cap has no price.
     """
 

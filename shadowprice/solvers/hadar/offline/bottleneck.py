@@ -38,7 +38,7 @@ class WorstOptimum:
         No plan has a smaller one; infinite if no plan completes all jobs.
     proven : bool
         Whether the two are equal.
-    plan : Plan or None
+    plan : RoundPlan or None
     """
 
     value: float

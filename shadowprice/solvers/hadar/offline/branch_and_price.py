@@ -319,7 +319,7 @@ class OfflineOptimum:
         Whether the two agree, to 1e-7 relative. The bound evaluates a solver's prices in floats;
         where completions that cannot be kept were cut off, it rests on CP-SAT's word that they
         cannot. So this is no certificate.
-    plan : Plan
+    plan : RoundPlan
     relaxation : float
         Bound of the root: that of the schedule form's relaxation or better.
     nodes : int
