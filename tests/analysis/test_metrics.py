@@ -20,26 +20,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
-
-SUMMARY_KEYS = [
-    "policy",
-    "jobs",
-    "completed",
-    "avg_jct_s",
-    "p50_jct_s",
-    "p95_jct_s",
-    "p99_jct_s",
-    "makespan_s",
-    "utilization",
-    "preemptions",
-    "verified",
-    "cpu_s",
-    "cru",
-    "ttd_s",
-    "mean_queueing_s",
-    "mean_ftf",
-    "max_ftf",
-]
+from support.summary import SUMMARY_KEYS
 
 
 def schedule_of(rows: list[tuple[int, int, int, float, float]]) -> Schedule:

@@ -14,26 +14,7 @@ import pytest
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload_files import write_workload
 from support.peers import PEERS, needs_peers, peer_workload, recorded
-
-KEYS = [
-    "policy",
-    "jobs",
-    "completed",
-    "avg_jct_s",
-    "p50_jct_s",
-    "p95_jct_s",
-    "p99_jct_s",
-    "makespan_s",
-    "utilization",
-    "preemptions",
-    "verified",
-    "cpu_s",
-    "cru",
-    "ttd_s",
-    "mean_queueing_s",
-    "mean_ftf",
-    "max_ftf",
-]
+from support.summary import SUMMARY_KEYS
 
 
 def shadowprice(*words: object) -> subprocess.CompletedProcess[str]:
@@ -69,7 +50,7 @@ def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert list(summary) == KEYS
+    assert list(summary) == SUMMARY_KEYS
     assert summary["completed"] == summary["jobs"] == 60
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
     assert list(rows[0]) == ["id", "arrival_s", "first_start_s", "end_s", "jct_s", "preemptions"]
