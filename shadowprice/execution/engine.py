@@ -23,7 +23,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.protocol import JobPlacement, Pieces, Placement
+from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 
 _IDLE_WAKES = 100_000
@@ -132,8 +132,6 @@ class Engine:
         parts = instance.conditions
         self.conditioned = None if parts is None else ConditionedHosts(instance, parts)
         self.hosts: Hosts = hosts or self.mapped or self.conditioned or SimulatedHosts(instance)
-        if isinstance(placement, JobPlacement):
-            placement = placement.for_workload(instance.workload)
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
         service_gpu_s = None

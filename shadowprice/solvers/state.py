@@ -496,6 +496,9 @@ class State:
             live[job] = waiting[job] = None
             self.waiting_gpus += gang[job]
             arrived.append(job)
+        if self.job_allocator is not None:
+            for model in self._jobs.text("model", range(first, end)).tolist():
+                self.job_allocator.arrive(model)
 
     def readmit(self, job: int, left_s: float) -> None:
         """Engine: a job that had to leave before its end arrives again with so much work left."""

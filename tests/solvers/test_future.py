@@ -54,7 +54,10 @@ def test_no_policy_foresees_jobs_with_graphs(name: str, instance: Instance) -> N
 
 
 OWN_TABLE = "synergy/SRTF+fair"
-"""Ranks by a table of its own: the iterations of its workload's jobs, before the peer's rounding."""
+"""Ranks by a table of its own: the iterations of its workload's jobs, before the peer's rounding.
+
+``tests/execution/test_own_loop.py`` holds it to the same law, with all presets' changes of workloads.
+"""
 
 
 def preset_policies() -> dict[str, Policy]:

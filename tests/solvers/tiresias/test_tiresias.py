@@ -271,7 +271,9 @@ def test_the_published_limit_separates_the_models():
 
 
 def pieces_of(workload, cluster, name="skew"):
-    allocator = placement(name).for_workload(workload).allocator(cluster, [0] * len(cluster.nodes))
+    allocator = placement(name).allocator(cluster, [0] * len(cluster.nodes))
+    for model in workload.model.tolist():
+        allocator.arrive(model)
     return [allocator.take_for(row, g, (0,)) for row, g in enumerate(workload.gpus.tolist())]
 
 
@@ -349,7 +351,7 @@ def test_a_table_of_ones_own(tmp_path, ending):
         arrival_s=[0, 0], gpus=[1, 1], work=[1, 1], model=["mine", "other"]
     )
     assert locality_of(workload, table).spread_speed.tolist() == [0.25, 1.0]
-    assert Skew(skews=table).for_workload(workload).together.tolist() == [True, False]
+    assert [Skew(skews=table).consolidates(each) for each in workload.model] == [True, False]
 
 
 @pytest.mark.parametrize(
