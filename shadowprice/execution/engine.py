@@ -235,7 +235,7 @@ class Engine:
             self.mapped.map(decision.mappings or {})
         if self.conditioned is not None:
             self._adjust(self.conditioned, decision, now_s)
-        for job, pieces in decision.starts:
+        for job, pieces in decision.starts.items():
             if job not in state.waiting:
                 raise PolicyError(
                     f"{self.policy.name}: job {self.ids[job]!r} is started at {now_s} s, "
@@ -260,10 +260,10 @@ class Engine:
         for job, amounts in (decision.adjusted or {}).items():
             state.goes_on(job, *hosts.adjust(job, amounts, now_s))
             state.amounts[job] = amounts
-        given = decision.amounts or {}
-        hosts.hold(given)
         if state.profiled:
-            for job, pieces in decision.starts:
+            given = decision.amounts or {}
+            hosts.hold(given)
+            for job, pieces in decision.starts.items():
                 state.amounts[job] = given.get(job) or hosts.proportional(pieces)
 
     def _check_wake(self, wake_s: float, now_s: float) -> None:

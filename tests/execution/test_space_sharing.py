@@ -74,7 +74,7 @@ class Chance:
         return decision
 
     def _place(self, state: State, decision: Decision, job: int, draw: random.Random) -> None:
-        started = [other for other, _ in decision.starts]
+        started = list(decision.starts)
         holding = {*state.running, *started} - (set(decision.stops) - set(started))
         partners = sorted(holding)
         draw.shuffle(partners)
@@ -210,7 +210,7 @@ class Pairs:
     def decide(self, state: State) -> Decision:
         decision = Decision(state)
         for job in state.waiting:
-            others = [*state.running, *(started for started, _ in decision.starts)]
+            others = [*state.running, *decision.starts]
             if not (self.share and any(decision.join(job, other) for other in others)):
                 decision.start(job)
         return decision
@@ -449,7 +449,7 @@ def test_a_stop_of_one_of_two_is_taken_back_while_the_other_is_still_alone() -> 
     decision.stop(1)
     assert decision.join(2, 0)
     assert not decision.resume_in_place(1)
-    assert (decision.stops, decision.starts) == ([1], [(2, ((0, 1),))])
+    assert (decision.stops, decision.starts) == ([1], {2: ((0, 1),)})
 
 
 def shared_frame(instance: Instance, seed: int) -> pd.DataFrame:

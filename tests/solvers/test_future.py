@@ -213,6 +213,14 @@ def test_a_policy_cannot_start_a_job_before_it_arrives() -> None:
         run(plain_world(), Impatient(), placement=Count())
 
 
+@pytest.mark.parametrize("again", [Decision.start, lambda decision, job: decision.start_on(job, 0)])
+def test_a_policy_cannot_start_a_job_twice(again: Callable[[Decision, int], bool]) -> None:
+    decision = Decision(state_of(plain_world(), arrived=1))
+    assert decision.start(0)
+    with pytest.raises(PolicyError, match=r"job 0 is started twice at 0.0 s"):
+        again(decision, 0)
+
+
 def test_jobs_that_arrive_one_by_one_are_the_jobs_of_the_workload() -> None:
     """Whatever the table of a state has room for at first."""
     n = 300

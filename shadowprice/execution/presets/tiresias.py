@@ -122,7 +122,7 @@ class Dlas:
                 queue.sort(key=lambda job: (-self._rank_of(executed[job] * state.gang[job]), job))
         order = [job for queue in queues for job in queue]
         decision = run_exactly(state, state.columns(order), np.arange(len(order)))
-        runs = (set(state.running) - set(decision.stops)) | {job for job, _ in decision.starts}
+        runs = (set(state.running) - set(decision.stops)) | set(decision.starts)
         for queue in queues:
             queue.sort(key=lambda job: job not in runs)
         for limit, queue in zip(THRESHOLDS, queues, strict=False):
