@@ -222,12 +222,6 @@ class JobGraph:
         return LinkEnds.of(links, self.replicas)
 
     @cached_property
-    def stage_bytes(self) -> NDArray[np.float64]:
-        """Bytes a replica of each stage sends and receives in the forward pass, shape (stages,)."""
-        ends = self.link_ends
-        return _frozen(np.bincount(ends.stage, ends.bytes, minlength=len(self.stages)))
-
-    @cached_property
     def ring_bytes(self) -> NDArray[np.float64]:
         """2 (k_s - 1) / k_s h_s, bytes over each connection of a stage's ring, shape (stages,)."""
         parameters = np.array([stage.parameter_bytes for stage in self.stages], dtype=np.float64)

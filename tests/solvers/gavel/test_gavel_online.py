@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.errors import InputError
-from shadowprice.execution.fluid import run_fluid
+from support.ideal_execution import run_fluid
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.traces import load_trace
