@@ -17,8 +17,7 @@ from shadowprice.analysis.decision_time import first_decisions_s
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
 from shadowprice.solvers.synergy.demands import Demands

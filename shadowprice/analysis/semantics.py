@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.graphs.generated_graphs import TrainingSetting
     from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.instance import Overheads
-    from shadowprice.instances.speeds.conditions import Conditions
-    from shadowprice.instances.speeds.elasticity import Growth
+    from shadowprice.instances.speeds.conditions import Conditions, Growth
     from shadowprice.instances.speeds.interference import Interference
     from shadowprice.instances.speeds.model_skew import ModelSkews
     from shadowprice.instances.speeds.profiles import Profiles

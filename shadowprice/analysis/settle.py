@@ -6,7 +6,7 @@ studies differ in what they do with the :class:`Run`. What a switch does to whic
 - a switch that is about when decisions are due, what runs are charged, where gangs go and on what speeds
   depend is the engine's: every policy that runs in the engine takes it;
 - a choice that is the policy's to follow goes to its parameter of that name, or to what it says it takes
-  (:mod:`shadowprice.solvers.switches`); a policy that has neither refuses it;
+  (:mod:`shadowprice.solvers.registry`); a policy that has neither refuses it;
 - a scheduler with a loop of its own has no engine: it takes the switches that it has a parameter for, such as
   the length of its rounds, and refuses all others;
 - data about jobs (samples, rates of pairs) and the seed are for those that use them.
@@ -30,10 +30,10 @@ from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.solvers import registry
-from shadowprice.solvers.graph_placement.registry import graph_placements
+from shadowprice.solvers.graph_placement.protocol import graph_placements
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.price_log import KeepsPrices, PriceLog
-from shadowprice.solvers.switches import switched, taken
+from shadowprice.solvers.registry import switched, taken
 
 if TYPE_CHECKING:
     from shadowprice.instances.speeds.conditions import Conditions

@@ -95,7 +95,7 @@ def verify(
     """Check a run directory again: its schedule and metrics, or the log of a real run."""
     from shadowprice.analysis.real_runs.results import is_state_directory
     from shadowprice.analysis.run_directory.directory import load as load_run
-    from shadowprice.cli.real.results import print_verified
+    from shadowprice.cli.real.commands import print_verified
 
     if is_state_directory(run_directory):
         print_verified(run_directory, as_json)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.graphs.job_graph import JobGraph
     from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.instance import Instance
-    from shadowprice.instances.speeds.elasticity import Elasticity
+    from shadowprice.instances.speeds.conditions import Elasticity
     from shadowprice.instances.speeds.sensitivity import Sensitivity
 
 Ticks = NDArray[np.int64]

@@ -19,7 +19,7 @@ from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.workload_graphs import IterationTimes
 from shadowprice.instances.instance import Instance, Overheads, Pools, pool_throughput
-from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 
 TEXTS = ("id", "tenant", "model", "group", "name")

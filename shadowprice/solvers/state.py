@@ -17,8 +17,7 @@ from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.grid import TICK_S
 from shadowprice.instances.instance import Pools
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Amounts, proportional_share
+from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
 

@@ -33,8 +33,7 @@ from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity, Growth
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles

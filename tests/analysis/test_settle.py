@@ -22,7 +22,7 @@ from shadowprice.analysis.utility import compare as utility_comparing
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import OwnLoop, schedulers
 from shadowprice.instances.graphs.network import Network
-from shadowprice.instances.speeds.elasticity import Growth
+from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles

@@ -257,7 +257,7 @@ def test_importers_are_found_by_name() -> None:
 
 def test_an_importer_is_one_more_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = """
-from shadowprice.instances.traces.imported import Imported
+from shadowprice.instances.traces import Imported
 from shadowprice.instances.workload import Workload
 NAME = "secret"
 def sniff(first_line, path):

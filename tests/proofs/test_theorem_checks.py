@@ -32,8 +32,7 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload

@@ -32,11 +32,14 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds import conditions
 from shadowprice.instances.speeds import sharing as sharing_module
-from shadowprice.instances.speeds.conditions import Conditions, RunSpeeds
-from shadowprice.instances.speeds.elasticity import Elasticity
-from shadowprice.instances.speeds.locality import Locality, fewest_nodes
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.conditions import (
+    Conditions,
+    Elasticity,
+    Locality,
+    RunSpeeds,
+    fewest_nodes,
+)
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import job_graphs as any_graph
 from shadowprice.instances.strategies import mappings, networks

@@ -20,16 +20,13 @@ from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing import checks
-from shadowprice.proofs.testing.case import Case
 from shadowprice.proofs.testing.cases import plain
-from shadowprice.proofs.testing.subject import PolicyUnderTest, Scaling
+from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling
 from shadowprice.solvers.job_table import JobTable
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State

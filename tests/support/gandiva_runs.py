@@ -12,9 +12,7 @@ from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
-from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify

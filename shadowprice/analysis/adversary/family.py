@@ -10,7 +10,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.predictors.given import specification
+from shadowprice.solvers.predictors.oracle import specification
 
 MAX_JOBS = 200
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
-from shadowprice.solvers.graph_placement.registry import graph_placement
+from shadowprice.solvers.graph_placement.protocol import graph_placement
 from shadowprice.solvers.policy import Decision, State
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.predictors.history import Medians, completed_iterations
-from shadowprice.solvers.predictors.predictor import Features, Predictor
-from shadowprice.solvers.predictors.truth import refuse_truth
+from shadowprice.solvers.predictors.predictor import Features, Predictor, refuse_truth
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest
 
 

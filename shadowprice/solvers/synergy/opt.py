@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.models import synergy
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.programs.compile import compile_model

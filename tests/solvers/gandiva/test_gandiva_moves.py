@@ -7,9 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
-from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.proofs.gandiva.matching import check_introspection, spells
 from shadowprice.solvers.gandiva.gandiva import Gandiva

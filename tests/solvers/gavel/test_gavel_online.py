@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.errors import InputError
-from support.ideal_execution import run_fluid
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.traces import load_trace
 from shadowprice.solvers.gavel.explain import explain
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.registry import allocations
+from support.ideal_execution import run_fluid
 from support.paths import SHARED
 
 needs_shared = pytest.mark.skipif(

@@ -19,8 +19,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload

@@ -22,8 +22,7 @@ from shadowprice.execution.presets.synergy.tuned import peer_jobs
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.synergy import floor as synergy_floor

@@ -30,8 +30,7 @@ from shadowprice.execution.presets.synergy.rounds import (
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import to_grid
 from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity, proportional_share
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity, proportional_share
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, Knowledge, State
