@@ -69,7 +69,7 @@ def jct_s(instance: Instance, rows: Rows) -> NDArray[np.float64]:
 
 def preemptions(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
     """Runs of every job beyond its first, shape (n,); a change of partners interrupts nothing."""
-    started = schedule.runs[~schedule.goes_on[schedule.runs]]
+    started = schedule.runs[~schedule.continues[schedule.runs]]
     runs = np.bincount(schedule.job[started], minlength=len(instance.workload))
     return np.maximum(runs - 1, 0).astype(np.int64)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.workload import Workload
-    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
 OF_THE_ENGINE = (
     "placement",

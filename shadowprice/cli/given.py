@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shadowprice.cli.run_options import RunOptions
+from shadowprice.cli.options import RunOptions
 from shadowprice.cli.show import stderr
 from shadowprice.errors import InputError
 from shadowprice.solvers.registry import require_policy
@@ -85,7 +85,7 @@ def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) 
     from shadowprice.instances.speeds.interference import Interference
     from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
     from shadowprice.instances.speeds.profiles import Profiles
-    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
     where = Cluster.load(cluster)
     profiles = _named(options.profiles, Profiles.synthetic, Profiles.load)

@@ -15,8 +15,13 @@ from shadowprice.cli.given import (
     require_policies,
     split_names,
 )
-from shadowprice.cli.options import ClusterOption, JsonOption, TraceArgument
-from shadowprice.cli.run_options import RunOptions, with_options
+from shadowprice.cli.options import (
+    ClusterOption,
+    JsonOption,
+    RunOptions,
+    TraceArgument,
+    with_options,
+)
 from shadowprice.cli.show import (
     console,
     print_comparison,

@@ -209,7 +209,7 @@ class Engine:
         partner = self.state.partner_of.pop(job)
         del self.state.partner_of[partner]
         if self.hosts.end_s(partner) > at_s:
-            self.state.goes_on(partner, *self.hosts.go_on(partner, ALONE, at_s))
+            self.state.continued(partner, *self.hosts.go_on(partner, ALONE, at_s))
 
     def _admit(self, now_s: float) -> None:
         """Show the policy the jobs that have arrived until now."""
@@ -251,14 +251,14 @@ class Engine:
         for job, partner in partners.items():
             before = state.partner_of.pop(job, ALONE)
             if job in state.running and (partner != before or before in stopped):
-                state.goes_on(job, *self.hosts.go_on(job, partner, now_s))
+                state.continued(job, *self.hosts.go_on(job, partner, now_s))
         state.partner_of.update((job, other) for job, other in partners.items() if other != ALONE)
 
     def _adjust(self, hosts: ConditionedHosts, decision: Decision, now_s: float) -> None:
         """Change the CPUs and memory of running jobs; note those of jobs that start."""
         state = self.state
         for job, amounts in (decision.adjusted or {}).items():
-            state.goes_on(job, *hosts.adjust(job, amounts, now_s))
+            state.continued(job, *hosts.adjust(job, amounts, now_s))
             state.amounts[job] = amounts
         if state.profiled:
             given = decision.amounts or {}

@@ -31,7 +31,7 @@ from shadowprice.solvers.policy import Decision, Knowledge
 from shadowprice.solvers.price_log import PriceLog
 from shadowprice.solvers.registry import policies
 from shadowprice.solvers.state import State
-from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 from support.paths import ROOT
 
 CLUSTER = "2x4+24cpu+500gb"

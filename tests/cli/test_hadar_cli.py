@@ -522,7 +522,7 @@ def test_runs_without_rounds_beat_all_schedules_of_whole_rounds() -> None:
     assert rounds.earned(found[16.0]) == Fraction(1, 16) + Fraction(1, 32)
     prices = np.array([[1 / 32], [0.0]])
     by_rounds = hadar_certificate.certify(
-        rounds.tasks(), np.array([1]), np.array([0]), prices, Fraction(0)
+        rounds.committable_jobs(), np.array([1]), np.array([0]), prices, Fraction(0)
     )
     assert by_rounds.dual == Fraction(3, 32) < one_round.earned(found[0.0])
     mixed = sp.compare_utility(jobs, "1x1", ["fifo", "srtf"], "completion_time", budget_s=0.2)

@@ -312,7 +312,7 @@ def test_two_jobs_share_and_one_goes_on_alone() -> None:
         (0, 16.0, 18.0, 0.0, -1),
         (1, 4.0, 16.0, 0.0, 0),
     ]
-    assert schedule.goes_on[schedule.runs].tolist() == [False, True, True, False]
+    assert schedule.continues[schedule.runs].tolist() == [False, True, True, False]
     verify(two_jobs(), schedule)
 
 
@@ -773,7 +773,7 @@ def test_gantt_keeps_who_stays_in_place() -> None:
     ],
 )
 def test_a_run_goes_on_if_only_its_partner_changes(frame: pd.DataFrame, expected: list) -> None:
-    assert Schedule.from_frame(frame).goes_on.tolist() == expected
+    assert Schedule.from_frame(frame).continues.tolist() == expected
 
 
 @given(instance=sharing_instances(), seed=seeds)

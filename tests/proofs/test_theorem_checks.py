@@ -64,8 +64,13 @@ from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
-from shadowprice.solvers.synergy.demands import Demands
-from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, ServerGrant, Servers
+from shadowprice.solvers.synergy.servers import (
+    ROUNDING,
+    Demands,
+    ResourceRequest,
+    ServerGrant,
+    Servers,
+)
 
 TICK = Fraction(1, TICKS_PER_S)
 LEAST = Fraction(1, 10**40)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from shadowprice.analysis.real_runs.pieces import waiting_spans
 from shadowprice.analysis.real_runs.run import RunReader
-from shadowprice.analysis.real_runs.timeline import Hold
+from shadowprice.analysis.real_runs.timeline import Hold, waiting_spans
 
 
 @dataclass(frozen=True)

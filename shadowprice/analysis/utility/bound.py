@@ -133,18 +133,18 @@ def _buy(
     last: int,
 ) -> None:
     """Take the GPUs of the cheapest way to complete by the end of a round from those left over."""
-    menu = WorkPieces.of(demand, capacity, prices, round_ticks)
-    need = int(demand.share * menu.work)
+    work_pieces = WorkPieces.of(demand, capacity, prices, round_ticks)
+    need = int(demand.share * work_pieces.work)
     pieces = []
-    for number in range(menu.first, last + 1):
+    for number in range(work_pieces.first, last + 1):
         before = -1
-        for slope, units, level in menu.pieces(number):
+        for slope, units, level in work_pieces.pieces(number):
             pieces.append((slope, number, before, level, units))
             before = level
     for _, number, before, level, units in sorted(pieces):
         if need <= 0:
             return
-        step = menu.speeds[level] - (menu.speeds[before] if before >= 0 else 0)
+        step = work_pieces.speeds[level] - (work_pieces.speeds[before] if before >= 0 else 0)
         part = min(need, units) / (step * round_ticks)
         need -= units
         gang = _gang(demand, capacity, prices[number], level)
@@ -156,7 +156,7 @@ def _buy(
 def _gang(
     demand: BoundedJob, capacity: NDArray[np.int64], prices: NDArray[np.int64], level: int
 ) -> NDArray[np.int64]:
-    """GPUs of each type in the cheapest gang at a level, the one whose price the menu has."""
+    """GPUs of each type in the cheapest gang at a level, the one whose price the work pieces have."""
     times = sorted({ticks for ticks in demand.ticks if ticks})
     enough = [
         ticks
@@ -292,7 +292,7 @@ def _of_rounds(given: UtilityInstance, prices: NDArray[np.float64]) -> Fraction:
     """
     cluster = given.instance.cluster
     found = hadar_certificate.certify(
-        given.tasks(), cluster.gpus_per_node, cluster.type_of_node, prices, Fraction(0)
+        given.committable_jobs(), cluster.gpus_per_node, cluster.type_of_node, prices, Fraction(0)
     )
     more = (
         max(later - payoff, Fraction(0))

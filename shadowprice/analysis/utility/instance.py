@@ -116,15 +116,15 @@ class UtilityInstance:
             )
         ]
 
-    def tasks(self) -> list[CommittableJob]:
+    def committable_jobs(self) -> list[CommittableJob]:
         """Jobs for the bound of schedules of whole rounds."""
         first = np.ceil(self.instance.workload.arrival_s / self.round_s).astype(np.int64).tolist()
-        tasks = []
+        committable = []
         for job, ticks in enumerate(self._ticks()):
             work = math.lcm(*(time for time in ticks if time))
             units = tuple(self.round_ticks * work // time if time else 0 for time in ticks)
             values = self.values[job].tolist()
-            tasks.append(
+            committable.append(
                 CommittableJob(
                     int(self.instance.workload.gpus[job]),
                     first[job],
@@ -134,7 +134,7 @@ class UtilityInstance:
                     self.rounds - 1,
                 )
             )
-        return tasks
+        return committable
 
     def beyond(self) -> list[Fraction]:
         """Utility of each job of completion in the first round after all runs are over."""

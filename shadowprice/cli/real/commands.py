@@ -68,8 +68,7 @@ def status_command(
     """Show where a real run stands: jobs, who holds which GPU, why each waits, last events."""
     from shadowprice.analysis.real_runs.run import RunReader
     from shadowprice.analysis.real_runs.status import status_record
-    from shadowprice.cli.real.live import Following
-    from shadowprice.cli.real.view import view
+    from shadowprice.cli.real.view import Following, view
 
     if follow and as_json:
         raise InputError("--follow: shows a view, expected no --json")

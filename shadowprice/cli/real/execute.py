@@ -191,7 +191,7 @@ def execute_command(
 
 
 def _carry_out(settings: Settings, *, shown: bool) -> Summary:
-    from shadowprice.cli.real.live import Following
+    from shadowprice.cli.real.view import Following
     from shadowprice.execution.real.driver import execute
 
     if not shown:

@@ -50,7 +50,7 @@ class RealEngine(Engine):
         for data in turn.progress:
             progress = JobProgress(*data)
             row, rate = progress.row, progress.rate
-            state.goes_on(row, progress.ran_s, progress.left_s, now_s, rate)
+            state.continued(row, progress.ran_s, progress.left_s, now_s, rate)
         for what in turn.ended:
             conclusion = LeaseOutcome(*what)
             self._depart(conclusion.row, conclusion.end_s, state.running[conclusion.row])

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.predictors.history import Medians, completed_iterations
+from shadowprice.solvers.predictors.grouped import Medians, completed_iterations
 from shadowprice.solvers.predictors.predictor import Features, Predictor, refuse_truth
 
 # Categories of jobs as numbers: statistics of the logarithm of iterations of completed jobs.

@@ -32,8 +32,14 @@ from shadowprice.models import synergy
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.programs.solution import SolverOptions
-from shadowprice.solvers.synergy.demands import Demands, share_speed
-from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, ServerGrant, Servers
+from shadowprice.solvers.synergy.servers import (
+    ROUNDING,
+    Demands,
+    ResourceRequest,
+    ServerGrant,
+    Servers,
+    share_speed,
+)
 from shadowprice.solvers.synergy.tune import Tune
 
 INTEGRAL = 1e-6

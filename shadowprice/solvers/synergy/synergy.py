@@ -38,11 +38,11 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.solvers.list_scheduling import choose_by_count, run_exactly
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
-from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.moves import carry_out, grants_of, kept_in_place
 from shadowprice.solvers.synergy.opt import Opt
 from shadowprice.solvers.synergy.orders import ORDERS, STARVED_S, Columns, JobOrder
 from shadowprice.solvers.synergy.servers import (
+    Demands,
     ResourceRequest,
     Servers,
     place_best_fit,

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
 from shadowprice.instances.speeds.model_skew import ModelSkews
-from shadowprice.instances.speeds.observations import Observation, observations_of
 from shadowprice.instances.speeds.throughput_files import (
+    Observation,
     measured_rates,
     measured_throughputs,
+    observations_of,
     spread_speeds,
     write_spread,
     write_throughputs,

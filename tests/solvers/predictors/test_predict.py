@@ -21,7 +21,7 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.predictors.forest import COLUMNS, Encoding, FlatForest, Forest
-from shadowprice.solvers.predictors.history import UNKNOWN_ITERATIONS, RunningMedian
+from shadowprice.solvers.predictors.grouped import UNKNOWN_ITERATIONS, RunningMedian
 from shadowprice.solvers.predictors.oracle import MAX_FACTOR
 from shadowprice.solvers.predictors.predictor import (
     Features,

@@ -34,9 +34,8 @@ from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity, propo
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, Knowledge, State
-from shadowprice.solvers.synergy.demands import share_speed
 from shadowprice.solvers.synergy.moves import carry_out
-from shadowprice.solvers.synergy.servers import ResourceRequest
+from shadowprice.solvers.synergy.servers import ResourceRequest, share_speed
 
 STATIC_START_S = 1.0
 EARLY_S = 2.0**-12
