@@ -110,7 +110,7 @@ def settle(
     name, own_loop = policy_name(policy), _own_loop(policy, chosen)
     where, kept, dropped = kept_jobs(workload, cluster, drop_infeasible)
     if own_loop is not None:
-        shared = "together" in own_loop.takes
+        shared = "pair_throughputs" in own_loop.takes
         instance = _instance(chosen, where, kept, Overheads(), None, shared=shared)
         settings = {**own_loop.settings, "dropped": dropped}
         return Run(name, instance, None, own_loop=own_loop, settings=settings)

@@ -85,7 +85,7 @@ def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) 
     from shadowprice.instances.speeds.interference import Interference
     from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
     from shadowprice.instances.speeds.profiles import Profiles
-    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
     where = Cluster.load(cluster)
     profiles = _named(options.profiles, Profiles.synthetic, Profiles.load)
@@ -99,7 +99,7 @@ def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) 
         overheads=Overheads(**options.charges_s) if options.charges_s else None,
         samples=samples,
         seed=options.seed,
-        together=table,
+        pair_throughputs=table,
         predictor=options.predictor,
         network=None if options.network is None else parse_network(options.network, where),
         profiles=profiles,

@@ -83,7 +83,7 @@ class Instance:
     ----------
     cluster, workload, overheads
         What runs where, and what moving costs.
-    together : Throughputs, optional
+    pair_throughputs : Throughputs, optional
         Rates of two jobs that share their GPUs, by model, gang size and GPU type, in units of
         their work a second; those that were not measured cannot share. Nobody shares without it.
     graphs : JobGraphs, optional
@@ -104,18 +104,18 @@ class Instance:
     cluster: Cluster
     workload: Workload
     overheads: Overheads = field(default_factory=Overheads)
-    together: Throughputs | None = None
+    pair_throughputs: Throughputs | None = None
     graphs: JobGraphs | None = None
     conditions: Conditions | None = None
 
     def __post_init__(self) -> None:
         if self.graphs is not None:
             self.graphs.check(self.cluster, self.workload)
-            self._only(self.together is None, "job graphs", "rates of jobs that share GPUs")
+            self._only(self.pair_throughputs is None, "job graphs", "rates of jobs that share GPUs")
             self._only(self.conditions is None, "job graphs", "conditions of runs")
         if self.conditions is not None:
             self.conditions.check(self.cluster, self.workload)
-            alone = self.together is None or self.conditions.sensitivity is None
+            alone = self.pair_throughputs is None or self.conditions.sensitivity is None
             self._only(alone, "profiles by CPUs and memory", "rates of jobs that share GPUs")
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
@@ -147,7 +147,7 @@ class Instance:
         cluster: Cluster,
         workload: Workload,
         overheads: Overheads | None = None,
-        together: Throughputs | None = None,
+        pair_throughputs: Throughputs | None = None,
         graphs: JobGraphs | None = None,
         conditions: Conditions | None = None,
     ) -> tuple[Instance, NDArray[np.object_]]:
@@ -160,7 +160,7 @@ class Instance:
         else:
             names = workload.id[:0]
         charges = overheads or Overheads()
-        return cls(cluster, workload, charges, together, graphs, conditions), names
+        return cls(cluster, workload, charges, pair_throughputs, graphs, conditions), names
 
     @cached_property
     def pools(self) -> Pools:
@@ -239,7 +239,7 @@ class Instance:
     @cached_property
     def pair_rates(self) -> SharingRates:
         """Rates of kinds that share GPUs, on the cluster's types."""
-        return SharingRates.of(self.together, self.cluster.gpu_types)
+        return SharingRates.of(self.pair_throughputs, self.cluster.gpu_types)
 
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
@@ -296,5 +296,7 @@ def sharing_pairs(instance: Instance, jobs: NDArray[np.int64]) -> Pairs:
     """All pairs of these jobs that may share GPUs of some pool, by position among them; O(jobs^2)."""
     pools = len(instance.pools.names)
     return (
-        Pairs.none(pools) if instance.together is None else instance.shared_runs.pairs(jobs, pools)
+        Pairs.none(pools)
+        if instance.pair_throughputs is None
+        else instance.shared_runs.pairs(jobs, pools)
     )

@@ -88,7 +88,7 @@ def beside_ticks(
     second), or else of the entry (second, first).
     """
     jobs = instance.workload
-    pairs = {} if instance.together is None else instance.together.together
+    pairs = {} if instance.pair_throughputs is None else instance.pair_throughputs.pairs
     names, _ = gpu_types(instance.cluster)
     kinds = list(zip(jobs.model.tolist(), jobs.gpus.tolist(), strict=True))
 

@@ -75,7 +75,7 @@ class Environment:
             typed=instance.workload.throughput is not None,
             network=None if graphs is None else graphs.network,
             times=None if graphs is None else graphs.times,
-            pair_rates=None if instance.together is None else instance.pair_rates,
+            pair_rates=None if instance.pair_throughputs is None else instance.pair_rates,
             profiled=conditions is not None and conditions.sensitivity is not None,
             elastic=conditions is not None and conditions.elasticity is not None,
         )
@@ -274,7 +274,7 @@ def _given(instance: Instance) -> dict[str, NDArray[np.float64] | NDArray[np.int
         columns["widest"] = conditions.elasticity.widest
     if jobs.throughput is not None:
         columns["throughput"] = pool_throughput(instance, np.arange(len(jobs)))
-    if instance.together is not None:
+    if instance.pair_throughputs is not None:
         columns["kind"] = instance.shared_runs.kind
         columns["alone_s"] = instance.processing_s
     return columns

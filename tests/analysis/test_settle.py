@@ -31,7 +31,7 @@ from shadowprice.solvers.policy import Decision, Knowledge
 from shadowprice.solvers.price_log import PriceLog
 from shadowprice.solvers.registry import policies
 from shadowprice.solvers.state import State
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 from support.paths import ROOT
 
 CLUSTER = "2x4+24cpu+500gb"
@@ -70,7 +70,7 @@ def jobs_for(given: Mapping[str, Any]) -> sp.Workload:
 def test_every_switch_has_its_place_in_the_rule() -> None:
     listed = {*OF_THE_ENGINE, *OF_THE_POLICY, *DATA} - {"graph_placement"}
     assert listed == {each for each in Semantics.__dataclass_fields__ if each != "preset"}
-    assert {*GIVEN} == {*listed, "graph_placement"} - {"together", "training"}
+    assert {*GIVEN} == {*listed, "graph_placement"} - {"pair_throughputs", "training"}
 
 
 @pytest.mark.parametrize("name", sorted({*policies(), *schedulers()}))

@@ -18,7 +18,7 @@ from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 
 def call(capsys, *words):
@@ -117,7 +117,10 @@ def test_rates_for_sharing_are_given_once():
     table = sp.Throughputs(("gpu",), {}, {}, "a table")
     with pytest.raises(InputError, match="given twice, by a table"):
         sp.simulate(
-            jobs("VAE"), "2x4", "fifo", Semantics(interference=Interference(), together=table)
+            jobs("VAE"),
+            "2x4",
+            "fifo",
+            Semantics(interference=Interference(), pair_throughputs=table),
         )
 
 

@@ -28,7 +28,7 @@ from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing.future import other_future
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE
 
 EXAMPLES = max(settings().max_examples // 2, 2)
@@ -92,7 +92,7 @@ def typed(draw: st.DrawFn, gangs: list[int]) -> Instance:
         for gpus in (1, 2)
     }
     together = Throughputs(TYPES, {}, rates)
-    return Instance(Cluster.parse("1x2:k80,1x2:p100,1x2:v100"), workload, together=together)
+    return Instance(Cluster.parse("1x2:k80,1x2:p100,1x2:v100"), workload, pair_throughputs=together)
 
 
 def futures(instance: Instance) -> tuple[float, Iterable[Instance]]:

@@ -364,7 +364,7 @@ def beside(
     )
     rates = {}
     for (instance, _), names in ((one, models[:2]), (other, models[2:])):
-        (value,) = instance.together.together.values()
+        (value,) = instance.pair_throughputs.pairs.values()
         rates["gpu", (names[0], 1), (names[1], 1)] = value
     alone = {("gpu", (name, 1)): 2.0 + 2.0 * (k % 2) for k, name in enumerate(models)}
     together = Throughputs(("gpu",), alone, rates, "by hand")
@@ -380,7 +380,9 @@ def beside(
             ("partner", 2),
         )
     }
-    return Instance(Cluster.parse("2x1:gpu"), workload, together=together), Schedule(**columns)
+    return Instance(Cluster.parse("2x1:gpu"), workload, pair_throughputs=together), Schedule(
+        **columns
+    )
 
 
 def sharing(gain: float, length_s: float, slower: float | None = None) -> tuple[Instance, Schedule]:
@@ -407,7 +409,7 @@ def sharing(gain: float, length_s: float, slower: float | None = None) -> tuple[
     zero, one = np.zeros(len(job)), np.ones(len(job), dtype=np.int64)
     schedule = Schedule(job, node, one, zero + 1, zero + 1 + length_s, zero, partner=1 - job)
     cluster = Cluster.parse(",".join(f"1x{len(types)}:{name}" for name in types))
-    return Instance(cluster, workload, together=together), schedule
+    return Instance(cluster, workload, pair_throughputs=together), schedule
 
 
 def of_gavel_rounds() -> Iterator[Case]:

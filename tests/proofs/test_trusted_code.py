@@ -109,7 +109,9 @@ def typed_instance():
     )
     kinds = [("m", 1), ("n", 1)]
     rates = {(kind, one, other): (0.7, 0.6) for kind in "ab" for one in kinds for other in kinds}
-    return Instance(Cluster.parse("1x2:a,1x2:b"), jobs, together=Throughputs(("a", "b"), {}, rates))
+    return Instance(
+        Cluster.parse("1x2:a,1x2:b"), jobs, pair_throughputs=Throughputs(("a", "b"), {}, rates)
+    )
 
 
 def times(factor, function):

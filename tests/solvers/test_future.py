@@ -31,7 +31,7 @@ from shadowprice.solvers.job_table import JobTable
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.registry import policies
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 from support.conditioned_jobs import CLUSTER, PROFILE
 from support.job_graph_runs import graph_instances
 from support.states import state_of
@@ -99,7 +99,7 @@ def plain_world() -> Instance:
 def typed_world() -> Instance:
     together = Throughputs(("a", "b"), {}, {("a", ("early", 1), ("early", 1)): (0.5, 0.5)})
     jobs = columns(throughput=[[2.0, 1.0], [WORK, WORK / 2]], gpu_types=("a", "b"))
-    return Instance(Cluster.parse("1x2:a,1x2:b"), jobs, together=together)
+    return Instance(Cluster.parse("1x2:a,1x2:b"), jobs, pair_throughputs=together)
 
 
 def graph_world() -> Instance:
@@ -258,4 +258,4 @@ def test_jobs_may_share_where_there_are_rates() -> None:
     plainly = Instance(Cluster.parse("1x1:a"), jobs)
     rates = Throughputs(("a",), {}, {("a", ("m", 1), ("m", 1)): (0.9, 0.9)})
     assert not state_of(plainly).sharing
-    assert state_of(replace(plainly, together=rates)).sharing
+    assert state_of(replace(plainly, pair_throughputs=rates)).sharing

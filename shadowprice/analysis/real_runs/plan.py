@@ -130,7 +130,9 @@ def plan(settings: Settings) -> ExecutionPlan:
     nodes, left_out = discovered(settings.hosts)
     instance, assumed = instance_of(settings, job_file, nodes)
     semantics = Semantics(
-        placement=settings.placement, round_s=settings.round_s, together=instance.together
+        placement=settings.placement,
+        round_s=settings.round_s,
+        pair_throughputs=instance.pair_throughputs,
     )
     outcome = (
         simulate_policy(instance.workload, instance.cluster, settings.policy, semantics)

@@ -193,7 +193,7 @@ def replay(run: MeasuredRun) -> Drift:
         round_s=run.round_s,
         first_round_s=0.0,
         overheads=run.overheads,
-        together=run.table if run.table.together else None,
+        pair_throughputs=run.table if run.table.pairs else None,
         skews=speeds if speeds.models else None,
     )
     outcome = simulate_policy(run.workload, run.cluster, run.policy, semantics)

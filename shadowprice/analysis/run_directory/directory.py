@@ -107,7 +107,7 @@ def save(outcome: Outcome | ForkOutcome, directory: str | Path) -> None:
     if isinstance(outcome, ForkOutcome):
         save_forks(outcome, Path(directory))
         return
-    instance, together = outcome.instance, outcome.instance.together
+    instance, together = outcome.instance, outcome.instance.pair_throughputs
     graphs, conditions = instance.graphs, instance.conditions
     schedule = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
     writers: dict[str, Callable[[Path], object]] = {
@@ -202,7 +202,7 @@ def _load_schedule(described: Description, directory: Path) -> Outcome:
 
 def _describe(outcome: Outcome) -> Description:
     """Content of ``run.json`` but the digests."""
-    instance, together = outcome.instance, outcome.instance.together
+    instance, together = outcome.instance, outcome.instance.pair_throughputs
     described: Description = {
         "format": FORMAT,
         "kind": SCHEDULE_KIND,

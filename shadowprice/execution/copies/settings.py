@@ -78,7 +78,7 @@ class ForkSettings:
             frozenset({"round_s", "seed", "local_sgd"}),
             self._refusal,
             told,
-            ignores=frozenset({"together", "samples"}),
+            ignores=frozenset({"pair_throughputs", "samples"}),
             copies=True,
         )
 

@@ -29,7 +29,7 @@ from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 THRESHOLDS = (3250.0, 7200.0)
 """Upper limits of the first two queues, in seconds (dlas) or GPU-seconds (dlas-gpu)."""

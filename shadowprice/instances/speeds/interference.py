@@ -154,7 +154,7 @@ class Interference:
                 )
 
     def of(self, workload: Workload, cluster: Cluster) -> Throughputs:
-        """Rates for ``Instance.together``: all pairs of models of equal gang that fit in memory.
+        """Rates for ``Instance.pair_throughputs``: all pairs of models of equal gang that fit in memory.
 
         O(kinds^2 x types).
 

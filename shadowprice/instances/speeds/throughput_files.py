@@ -228,7 +228,7 @@ def write_throughputs(table: Throughputs, path: str | Path) -> None:
         gpu_type: {_key(kind): {"null": float(row[k])} for kind, row in table.alone.items()}
         for k, gpu_type in enumerate(table.gpu_types)
     }
-    for (gpu_type, kind, other), pair in table.together.items():
+    for (gpu_type, kind, other), pair in table.pairs.items():
         rates[gpu_type][_key(kind)][_key(other)] = [float(rate) for rate in pair]
     write_json(rates, path)
 
@@ -305,14 +305,14 @@ def _check(table: Throughputs) -> None:
             raise InputError(
                 f"{table.source}: {kind!r} has {len(row)} rates for {len(types)} types"
             )
-    for gpu_type, kind, other in table.together:
+    for gpu_type, kind, other in table.pairs:
         if gpu_type not in types or kind not in table.alone or not 0 <= other[1] <= MAX_GANG:
             raise InputError(
                 f"{table.source}: {kind!r} beside {other!r} on {gpu_type!r}, expected a type and a "
                 "kind of the table"
             )
     for rate in [
-        rate for rates in (table.alone, table.together) for row in rates.values() for rate in row
+        rate for rates in (table.alone, table.pairs) for row in rates.values() for rate in row
     ]:
         if isinstance(rate, bool) or not 0 <= rate < math.inf:
             raise InputError(f"{table.source}: a rate is {rate!r}, expected a finite number >= 0")

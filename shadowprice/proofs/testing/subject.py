@@ -147,8 +147,8 @@ class Case:
         shown = [f"cluster {self.instance.cluster}", f"jobs {', '.join(columns)}"]
         if self.instance.overheads != Overheads():
             shown.append(str(self.instance.overheads))
-        if self.instance.together is not None:
-            shown.append(f"pairs {dict(self.instance.together.together)}")
+        if self.instance.pair_throughputs is not None:
+            shown.append(f"pairs {dict(self.instance.pair_throughputs.pairs)}")
         if self.instance.conditions is not None:
             shown.append(str(self.instance.conditions))
         usual = {"placement": "count", "round_s": 0.0, "factor": 1.0, "order": ()}

@@ -102,7 +102,7 @@ def _fluid_is_tight(instance: Instance, goal: Objective) -> bool:
     It saves effort, and nobody is told of an optimum for it.
     """
     weights = instance.workload.weight
-    plain = instance.overheads.free and instance.equal_speeds and instance.together is None
+    plain = instance.overheads.free and instance.equal_speeds and instance.pair_throughputs is None
     alike = bool(np.all(weights == weights[0]))
     return plain and alike and instance.cluster.total_gpus == 1 and goal is not Objective.MAKESPAN
 

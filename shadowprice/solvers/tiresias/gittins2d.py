@@ -1,7 +1,7 @@
 """2D-Gittins: 2D-LAS whose queues are ordered by the Gittins index of attained GPU-time.
 
 Source: Gu et al., Tiresias, NSDI'19, sections 4.2-4.3; the index is that of
-:mod:`shadowprice.solvers.tiresias.gittins2d`. For queue i < K the supremum over quanta is replaced by
+:mod:`shadowprice.solvers.tiresias.gittins_index`. For queue i < K the supremum over quanta is replaced by
 a quantum of the queue's own, about which the paper's text can be read in two ways:
 
     reading A: D = Q_i, the queue's upper limit, counted from what the job has attained (as printed);
@@ -25,128 +25,21 @@ Cost per decision: O(L log n) for L live jobs and n samples, after one sort.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+from shadowprice.solvers.tiresias.gittins_index import (
+    LearnedDistribution,
+    QuantumIndex,
+    ServiceDistribution,
+)
 from shadowprice.solvers.tiresias.las2d import Las2d
-
-# The Gittins index over an empirical distribution of service, given or learned.
-#
-# Source: Gittins, J. R. Stat. Soc. B 41(2), 1979; Gu et al., Tiresias, NSDI'19, section 4.2. With
-# the expectation taken over the service still to come (derived; the published code takes it over
-# the whole service),
-#
-#     G(a, D) = P(S - a <= D | S > a) / E[min(S - a, D) | S > a],    G(a) = sup_{D>0} G(a, D),
-#
-# with S the total service gpus x time of a job and a what it has attained. Both are quotients of
-# sums over the samples above a, so prefix sums give G(a, D) in O(log n).
-
-
-Sums = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-"""For pairs (a, D): samples above a, those of them up to a + D, and the sum of min(S - a, D)."""
-
-_RECENT = 256
-"""Completed jobs kept apart before they are merged into the sorted samples."""
-
-
-class QuantumIndex(Protocol):
-    """Index that orders a queue, for a fixed quantum."""
-
-    def quantum_index(self, attained: ArrayLike, quantum: ArrayLike) -> NDArray[np.float64]:
-        """G(a, D) for attained service a and quanta D [GPU-s], which broadcast."""
-
-
-@dataclass(frozen=True)
-class ServiceDistribution:
-    """An empirical distribution of total service S [GPU-s], with prefix sums.
-
-    Parameters
-    ----------
-    samples_gpu_s : ndarray, shape (n,)
-        Sorted samples.
-    """
-
-    samples_gpu_s: NDArray[np.float64]
-
-    @cached_property
-    def _prefix(self) -> NDArray[np.float64]:
-        """Sums of the k smallest samples, shape (n + 1,)."""
-        return np.concatenate(([0.0], np.cumsum(self.samples_gpu_s)))
-
-    def sums(self, attained: ArrayLike, quantum: ArrayLike) -> Sums:
-        """Numbers of samples and their service that G(a, D) is made of; O(log n) a pair."""
-        a, d = np.broadcast_arrays(np.asarray(attained, float), np.asarray(quantum, float))
-        samples, prefix = self.samples_gpu_s, self._prefix
-        first = np.searchsorted(samples, a, side="right")
-        within = np.searchsorted(samples, a + d, side="right")
-        ending = within - first
-        served = prefix[within] - prefix[first] - ending * a + (len(samples) - within) * d
-        return np.asarray(len(samples) - first), np.asarray(ending), np.asarray(served)
-
-    def quantum_index(self, attained: ArrayLike, quantum: ArrayLike) -> NDArray[np.float64]:
-        """G(a, D); 0 beyond the largest sample.
-
-        ``attained`` a and ``quantum`` D > 0 [GPU-s] broadcast; O(log n) for each pair.
-        """
-        return _quotient(self.sums(attained, quantum))
-
-    def index(self, attained: float) -> float:
-        """The Gittins index [1/GPU-s], the supremum over all quanta.
-
-        For an empirical distribution it is attained where the quantum ends at a sample; O(n).
-        """
-        samples = self.samples_gpu_s
-        quanta = samples[np.searchsorted(samples, attained, side="right") :] - attained
-        return float(self.quantum_index(attained, quanta).max()) if len(quanta) else 0.0
-
-
-class LearnedDistribution:
-    """A distribution that grows by the jobs that complete.
-
-    The latest samples are kept apart, in order, and merged now and then: the sums of both parts
-    add up. A sample costs O(n / 256 + 256) on average, a pair (a, D) O(log n).
-
-    Parameters
-    ----------
-    before : ServiceDistribution, optional
-        What was known before the first completion; nothing if not given.
-    """
-
-    def __init__(self, before: ServiceDistribution | None = None) -> None:
-        nothing: NDArray[np.float64] = np.zeros(0)
-        self._old = before or ServiceDistribution(nothing)
-        self._recent = ServiceDistribution(nothing)
-
-    def __len__(self) -> int:
-        return len(self._old.samples_gpu_s) + len(self._recent.samples_gpu_s)
-
-    def learn(self, services_gpu_s: Iterable[float]) -> None:
-        """Add the total service of completed jobs [GPU-s]."""
-        recent = np.sort(np.concatenate((self._recent.samples_gpu_s, list(services_gpu_s))))
-        if len(recent) > _RECENT:
-            merged = np.concatenate((self._old.samples_gpu_s, recent))
-            merged.sort(kind="stable")  # Two sorted runs: merged in linear time.
-            self._old, recent = ServiceDistribution(merged), recent[:0]
-        self._recent = ServiceDistribution(recent)
-
-    def quantum_index(self, attained: ArrayLike, quantum: ArrayLike) -> NDArray[np.float64]:
-        """G(a, D) over all samples so far; 0 beyond the largest, and while there is none."""
-        old, new = self._old.sums(attained, quantum), self._recent.sums(attained, quantum)
-        return _quotient((old[0] + new[0], old[1] + new[1], old[2] + new[2]))
-
-
-def _quotient(sums: Sums) -> NDArray[np.float64]:
-    above, ending, served = sums
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(above > 0, ending / served, 0.0)
-
 
 __all__ = ["LEARNED", "POLICIES", "READINGS", "Gittins2d", "ServiceDistribution"]
 

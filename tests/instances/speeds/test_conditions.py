@@ -193,7 +193,7 @@ def test_conditions_that_do_not_belong_are_refused():
         Instance(
             CLUSTER,
             workload,
-            together=Throughputs(("gpu",), {}, {}, "t"),
+            pair_throughputs=Throughputs(("gpu",), {}, {}, "t"),
             conditions=Conditions(profiles),
         )
     with pytest.raises(InputError, match="none is given"):

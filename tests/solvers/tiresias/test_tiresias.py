@@ -35,11 +35,8 @@ from shadowprice.solvers.placement.skew import Skew
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.registry import placement, policy
-from shadowprice.solvers.tiresias.gittins2d import (
-    Gittins2d,
-    LearnedDistribution,
-    ServiceDistribution,
-)
+from shadowprice.solvers.tiresias.gittins2d import Gittins2d
+from shadowprice.solvers.tiresias.gittins_index import LearnedDistribution, ServiceDistribution
 
 EXAMPLE = Workload.from_columns(arrival_s=[0, 0, 0], gpus=[2, 1, 2], work=[2, 8, 6])
 SAMPLES = [4, 8, 12]
