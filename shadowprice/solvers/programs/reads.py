@@ -1,4 +1,4 @@
-"""What a function reads beside its arguments, so that what it once made may be used again, or not."""
+"""Values that a function reads beside its arguments, so that what it made may be used again, or not."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _DRIFT = 16.0
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class PowerScales:
     """Factors, all powers of two.
 
     Parameters
@@ -42,7 +42,7 @@ class Scaling:
     cost: float
 
     @classmethod
-    def of(cls, program: LinearProgram, entry_row: np.ndarray) -> Scaling:
+    def of(cls, program: LinearProgram, entry_row: np.ndarray) -> PowerScales:
         """Scales of a programme; O(entries).
 
         Parameters

@@ -74,6 +74,8 @@ def sift(
         Of a programme with some of the columns.
     """
     p, inside = program, inside.copy()
+    # Solvers have no multipliers for a programme without columns.
+    inside[:1] |= not inside.any()
     sign = -1.0 if p.maximise else 1.0
     allowed = _PAYS * max(float(np.abs(p.cost).max(initial=0.0)), 1e-300)
     for _ in range(_MOST_ROUNDS):
