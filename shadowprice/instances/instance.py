@@ -12,7 +12,7 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, Cluster
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, TICKS_PER_S, up_to_grid
+from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -52,10 +52,7 @@ class Overheads:
             ("migration_s", self.migration_s),
             *steps,
         ]:
-            if not 0 <= value <= MAX_TIME_S or value * TICKS_PER_S != int(value * TICKS_PER_S):
-                raise InputError(
-                    f"overheads: {name} is {value!r}, expected seconds >= 0, a multiple of 2**-20"
-                )
+            check_seconds(f"overheads: {name}", value, zero=True)
         limits = [gpus for gpus, _ in self.restart_by_gpus]
         if limits != sorted(set(limits)):
             raise InputError(

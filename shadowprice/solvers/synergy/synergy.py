@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
+from shadowprice.instances.grid import check_seconds
 from shadowprice.solvers.list_scheduling import choose_by_count, run_exactly
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 from shadowprice.solvers.synergy.moves import carry_out, grants_of, kept_in_place
@@ -195,7 +195,7 @@ class Synergy:
 
     def __post_init__(self) -> None:
         _check(self.name, "order", self.order, list(ORDERS))
-        _check_round(self.name, self.round_s)
+        check_seconds(f"{self.name}: round_s", self.round_s)
 
     @property
     def knows(self) -> frozenset[Knowledge]:
@@ -231,7 +231,7 @@ class ByDemand:
     def __post_init__(self) -> None:
         _check("by demand", "name", self.name, ["drf", "tetris"])
         _check(self.name, "mechanism", self.mechanism, list(MECHANISMS))
-        _check_round(self.name, self.round_s)
+        check_seconds(f"{self.name}: round_s", self.round_s)
 
     @property
     def knows(self) -> frozenset[Knowledge]:
@@ -346,13 +346,6 @@ def _ranked(
 def _check(name: str, what: str, value: str, known: list[str]) -> None:
     if value not in known:
         raise InputError(f"{name}: {what} is {value!r}, expected one of {', '.join(known)}")
-
-
-def _check_round(name: str, round_s: float) -> None:
-    if not 0 < round_s <= MAX_TIME_S or round_s * TICKS_PER_S != int(round_s * TICKS_PER_S):
-        raise InputError(
-            f"{name}: round_s is {round_s!r}, expected seconds > 0, a multiple of 2**-20"
-        )
 
 
 POLICIES = (
