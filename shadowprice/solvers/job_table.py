@@ -102,7 +102,7 @@ PROGRESS = (
     "left_s",
     "attained_s",
     "owed_s",
-    "rate",
+    "relative_speed",
     "progress_from_s",
     "first_start_s",
     "waiting_since_s",
@@ -129,7 +129,7 @@ class JobTable:
         A structured array; more rows than there are jobs.
     raw : memoryview
         The bytes of ``numbers``.
-    left_s, attained_s, owed_s, rate, progress_from_s, first_start_s, waiting_since_s : memoryview
+    left_s, attained_s, owed_s, relative_speed, progress_from_s, first_start_s, waiting_since_s : memoryview
         Columns of ``numbers`` that change during a run, for single entries: NumPy takes three times
         as long for one.
     """
@@ -148,8 +148,8 @@ class JobTable:
         "pools",
         "profiles",
         "progress_from_s",
-        "rate",
         "raw",
+        "relative_speed",
         "texts",
         "waiting_since_s",
     )
@@ -249,7 +249,7 @@ class JobTable:
     left_s: memoryview[float]
     attained_s: memoryview[float]
     owed_s: memoryview[float]
-    rate: memoryview[float]
+    relative_speed: memoryview[float]
     progress_from_s: memoryview[float]
     first_start_s: memoryview[float]
     waiting_since_s: memoryview[float]
