@@ -271,9 +271,9 @@ def infeasible(right: Any, self: MaxMin, program: LinearProgram) -> tuple[np.nda
 
 
 def loose(right: Any, self: MaxMin, program: LinearProgram) -> tuple[np.ndarray, np.ndarray]:
-    """A point of the programme that is not the best, with the best multipliers."""
+    """A point that is nearly the best: good enough for HiGHS, not for a method that is exact."""
     primal, duals = right(self, program)
-    return 0.999 * primal, duals
+    return (1 - 1e-6) * primal, duals
 
 
 @pytest.mark.parametrize("wrong", [worthless, infeasible, loose])
