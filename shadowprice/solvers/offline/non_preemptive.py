@@ -402,7 +402,7 @@ def _fixed(
         windows = [np.arange(r, horizon - p + 1) for r, p in _windows(jobs)]
         compiled = compile_model(model := time_indexed.build(jobs, windows, relaxed=True))
         options = SolverOptions(
-            time_limit_s=max(until - time.monotonic(), 0.1), method="ipm", crossover=False
+            time_limit_s=max(until - time.monotonic(), 0.1), method="highs-ipx", crossover=False
         )
         prices = np.zeros(horizon)
         try:

@@ -260,7 +260,7 @@ def interval_prices(
     model = relaxations.build(data)
     compiled = compile_model(model)
     left = max(budget_s - (time.monotonic() - began), 0.1)
-    solution = compiled.solve(SolverOptions(time_limit_s=left, method="ipm", crossover=False))
+    solution = compiled.solve(SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False))
     if not len(solution.duals):
         return None
     prices = np.zeros(len(bounds) - 1)

@@ -281,7 +281,7 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
     model = typed_relaxation.build(data)
     compiled = compile_model(model)
     left = max(until - time.monotonic(), 0.1)
-    solution = compiled.solve(SolverOptions(time_limit_s=left, method="ipm", crossover=False))
+    solution = compiled.solve(SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False))
     if not len(solution.duals):
         return None
     prices = np.zeros((len(bounds) - 1, len(jobs.capacity)))

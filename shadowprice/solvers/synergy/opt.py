@@ -217,7 +217,7 @@ def _vertex(
             "M": servers.size * servers.share[1],
         },
     )
-    found = compiled.solve(SolverOptions(method="simplex", time_limit_s=time_limit_s))
+    found = compiled.solve(SolverOptions(method="highs-simplex", time_limit_s=time_limit_s))
     if not len(found.primal):
         raise SolverError(f"Synergy-OPT: stage 2 found no placement in {time_limit_s} s")
     return np.clip(compiled.value(found, model.x), 0.0, None)

@@ -570,10 +570,10 @@ def test_coefficients_change_between_warm_solves(trace: bool) -> None:
 
 METHODS = [
     ("auto", True),
-    ("simplex", True),
-    ("ipm", True),
-    ("ipm", False),
-    ("pdlp", True),
+    ("highs-simplex", True),
+    ("highs-ipx", True),
+    ("highs-ipx", False),
+    ("highs-pdlp", True),
 ]
 
 
