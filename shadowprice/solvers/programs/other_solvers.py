@@ -190,7 +190,7 @@ class ThroughPyomo:
         duals = np.zeros(0)
         if not program.mixed and len(model.dual):
             rows = model.row
-            known = [rows[i] if i in rows else None for i in range(program.rows)]
+            known = [rows[i] if i in rows else None for i in range(program.rows)]  # noqa: SIM401 (a Constraint has no get)
             duals = np.array([0.0 if row is None else model.dual.get(row, 0.0) for row in known])
         bound = found.problem.upper_bound if program.maximise else found.problem.lower_bound
         word = float(bound) if isinstance(bound, int | float) else math.nan

@@ -594,7 +594,7 @@ def test_every_method_finds_the_optimum(method: str, crossover: bool, capfd: Any
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(SolverError, match="method 'newton', expected one of auto, simplex"):
+    with pytest.raises(SolverError, match="solver 'newton', expected one of auto, highs"):
         SolverOptions(method="newton")
 
 
