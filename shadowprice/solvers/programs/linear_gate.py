@@ -23,16 +23,12 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.solvers.programs.exact import Least, implied, safe_bound
-from shadowprice.solvers.programs.fold import Folded, fold
 from shadowprice.solvers.programs.highs import Highs
 from shadowprice.solvers.programs.linear_program import (
     FloatArray,
     LinearProgram,
     rows_of_entries,
 )
-from shadowprice.solvers.programs.max_min import NotMaxMin, recognise
-from shadowprice.solvers.programs.scaling import PowerScales
-from shadowprice.solvers.programs.sifting import first_columns, sift
 from shadowprice.solvers.programs.solution import (
     HIGHS_METHODS,
     Infeasible,
@@ -43,6 +39,10 @@ from shadowprice.solvers.programs.solution import (
     StoodDown,
     Unbounded,
 )
+from shadowprice.solvers.programs.structure.fold import Folded, fold
+from shadowprice.solvers.programs.structure.max_min import NotMaxMin, recognise
+from shadowprice.solvers.programs.structure.scaling import PowerScales
+from shadowprice.solvers.programs.structure.sifting import first_columns, sift
 
 if TYPE_CHECKING:
     from shadowprice.solvers.programs.other_solvers import Backend
