@@ -10,7 +10,7 @@ killed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -233,3 +233,20 @@ class Host(Protocol):
 
     def close(self) -> None:
         """Let go of the host; leases that run are left to their supervisors."""
+
+
+@dataclass(frozen=True)
+class HostKind:
+    """A kind of host, to be found by name.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line.
+    open_host : callable
+        Reaches a host: its address, which is what follows the colon on the command line, the state
+        directory, and the name of the run.
+    """
+
+    name: str
+    open_host: Callable[[str, Path, str], Host]
