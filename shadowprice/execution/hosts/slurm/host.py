@@ -1,10 +1,11 @@
 """Slurm: one job for each rank of a lease, by the command line alone.
 
 A lease is one ``--no-requeue`` job with its epoch in its environment; stopping it is ``scancel``.
-Leases that share devices are in one job (:mod:`.agent`), since Slurm lets nobody choose who
-shares one. Slurm also chooses *which* devices of a node a job gets: the run's ``n0/gpu:1`` is a place
-in a count, and ``CUDA_VISIBLE_DEVICES`` is what Slurm sets. Its own queue decides when a job starts;
-on a cluster with other users, run inside one long allocation instead (:mod:`.pilot`).
+Leases that share devices are in one job, since Slurm lets nobody choose who shares one
+(:mod:`shadowprice.execution.supervision.slurm_job`). Slurm also chooses *which* devices of a node a
+job gets: the run's ``n0/gpu:1`` is a place in a count, and ``CUDA_VISIBLE_DEVICES`` is what Slurm
+sets. Its own queue decides when a job starts; on a cluster with other users, run inside one long
+allocation instead (:mod:`.pilot`).
 
 The state directory must be on storage that the driver and all nodes share, with locks that work
 between them (NFS 4, Lustre mounted with ``flock``). Tested with Slurm 22.05.8.
@@ -19,7 +20,6 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from shadowprice.errors import HostError
@@ -42,7 +42,6 @@ from shadowprice.execution.hosts.slurm.commands import (
     SlurmView,
 )
 from shadowprice.execution.hosts.slurm.jobs import (
-    AGENT,
     Comment,
     HeldJob,
     Refused,
@@ -58,7 +57,7 @@ from shadowprice.execution.hosts.slurm.jobs import (
     why_not,
     write_note,
 )
-from shadowprice.execution.supervision.files import read_json, write_text
+from shadowprice.execution.supervision.files import read_json
 
 KILL_AFTER_S = 5.0
 """After a supervisor should have killed its command [s]: it hangs, and Slurm is told to kill."""
@@ -111,8 +110,6 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         # Nodes that do not see the state directory or this Python, and what to say of them.
         self._blind: dict[str, str] = {}
         self._began = False
-        agent = files("shadowprice.execution.hosts.slurm").joinpath("agent.py")
-        write_text(str(self._state / AGENT), agent.read_text(encoding="utf-8"))
 
     def discover(self) -> tuple[FoundNode, ...]:
         """Nodes that take jobs, with what strangers' jobs leave of their GPUs.
