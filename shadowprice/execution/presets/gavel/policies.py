@@ -1,4 +1,4 @@
-"""Gavel's policies that need no linear programme, with the peer's quirks; and what a policy is.
+"""Policies of Gavel's simulator, with the peer's quirks; and what a policy is.
 
 Source: github.com/stanford-futuredata/gavel at c4fa400, scheduler/policies. An allocation function
 takes an :class:`AllocationProblem` and returns fractions of time, shape (jobs + pairs, types): the
@@ -22,6 +22,9 @@ from scipy.optimize import linear_sum_assignment
 from shadowprice.errors import InputError
 from shadowprice.execution.presets.gavel.fifo import FifoByRate, PublishedFifo
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.solvers.gavel.policies.isolated import isolated_shares
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.registry import allocation
 
 Allocation = NDArray[np.float64]
 Allocate = Callable[[AllocationProblem], Allocation]
@@ -86,10 +89,8 @@ class PeerPolicy:
 
 def isolated(problem: AllocationProblem) -> Allocation:
     """``C_j / (n s_m)``, rows scaled down to at most 1; nothing for pairs."""
-    jobs = len(problem)
-    share: Allocation = problem.capacity[None, :] / max(jobs, 1) / problem.gpus[:, None]
-    share /= np.maximum(share.sum(axis=1), 1.0)[:, None]
-    return np.concatenate((share, np.zeros((len(problem.pairs), len(problem.gpu_types)))))
+    shares = isolated_shares(problem)
+    return np.concatenate((shares, np.zeros((len(problem.pairs), len(problem.gpu_types)))))
 
 
 def replay(log: Sequence[Mapping[str, ArrayLike]]) -> Allocate:
@@ -258,6 +259,50 @@ def _summed_gain(problem: AllocationProblem) -> NDArray[np.float64]:
     return gain
 
 
+# Policies that solve programmes: ours, told what the peer's are told. An optimal allocation is rarely
+# the only one, and which one a solver returns moves the mean completion time by a few per cent. The
+# peer's default solver ends in the interior of the optimal face, so does ours here.
+
+
+_OURS: Mapping[str, tuple[str, Told]] = {
+    "max_min_fairness": ("max_min_fairness_perf", all_alike),
+    "max_min_fairness_perf": ("max_min_fairness_perf", as_measured),
+    "max_min_fairness_packed": ("max_min_fairness_packed", as_measured),
+    "max_min_fairness_water_filling": ("max_min_fairness_water_filling_perf", all_alike),
+    "max_min_fairness_water_filling_perf": ("max_min_fairness_water_filling_perf", as_measured),
+    "finish_time_fairness": ("finish_time_fairness_perf", as_on_reference),
+    "finish_time_fairness_perf": ("finish_time_fairness_perf", as_measured),
+    "finish_time_fairness_packed": ("finish_time_fairness_packed", as_measured),
+    "min_total_duration": ("min_total_duration_perf", as_on_reference),
+    "min_total_duration_perf": ("min_total_duration_perf", as_measured),
+    "min_total_duration_packed": ("min_total_duration_packed", as_measured),
+    "max_sum_throughput_perf": ("max_sum_throughput_perf", as_measured),
+}
+"""The peer's name, our policy, and what it is told of the throughputs."""
+
+
+def _allocate(ours: str) -> Allocate:
+    policy = allocation(ours)
+    workspace = Workspace(structured_rows=1)
+
+    def allocate(problem: AllocationProblem) -> Allocation:
+        found = policy.allocate(problem, workspace)
+        return np.concatenate((found.alone, found.shared))
+
+    return allocate
+
+
+def _by_programme(name: str) -> Callable[[int], PeerPolicy]:
+    ours, told = _OURS[name]
+    packed = allocation(ours).packed
+    agnostic = told is not as_measured
+
+    def make(seed: int) -> PeerPolicy:
+        return PeerPolicy(name, _allocate(ours), pairs=packed, shuffles=agnostic, told=told)
+
+    return make
+
+
 POLICIES: Mapping[str, Callable[[int], PeerPolicy]] = {
     "fifo": lambda seed: PeerPolicy("fifo", PublishedFifo(seed), shuffles=True, only_positive=True),
     "fifo_perf": lambda seed: PeerPolicy("fifo_perf", FifoByRate(), only_positive=True),
@@ -268,4 +313,7 @@ POLICIES: Mapping[str, Callable[[int], PeerPolicy]] = {
     "allox": lambda seed: PeerPolicy("allox", PublishedAllox()),
     "gandiva": lambda seed: PeerPolicy("gandiva", PublishedGandiva(seed), pairs=True),
 }
-"""Policies by the peer's name; each takes the seed of the run."""
+"""Those without a programme, by the peer's name; each takes the seed of the run."""
+
+ALL_POLICIES = {**POLICIES, **{name: _by_programme(name) for name in _OURS}}
+"""All of the peer's."""

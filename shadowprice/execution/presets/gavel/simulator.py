@@ -16,14 +16,13 @@ an endless loop there.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.presets.gavel.inputs import Inputs, PairRates, rates_by_type
-from shadowprice.execution.presets.gavel.policies import POLICIES as RULES
-from shadowprice.execution.presets.gavel.policies import PeerPolicy
-from shadowprice.execution.presets.gavel.programmes import PROGRAMMES
+from shadowprice.execution.presets.gavel.policies import ALL_POLICIES, PeerPolicy
 from shadowprice.execution.presets.gavel.record import (
     GavelSimulation,
     GavelSimulationRound,
@@ -31,8 +30,11 @@ from shadowprice.execution.presets.gavel.record import (
     schedule_of,
 )
 from shadowprice.execution.presets.gavel.rounds import Key, TimeReceived, Workers
+from shadowprice.execution.presets.preset import Preset
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.gavel.rounds import select
+from shadowprice.solvers.placement.count import Count
 
 NAME = "gavel"
 SOURCE = "github.com/stanford-futuredata/gavel at c4fa400"
@@ -42,9 +44,6 @@ RESET_S = 1920.0
 
 TYPE_ORDER = ("v100", "p100", "k80")
 """The types the peer knows, in the order in which it serves them."""
-
-POLICIES = {**RULES, **PROGRAMMES}
-"""All policies by the peer's name; each takes the seed of the run."""
 
 MAX_FAILURES = 5
 _IDLE_ROUNDS = 1000
@@ -63,7 +62,7 @@ def simulate_gavel(
         the overheads must be free. Nodes are the peer's servers. Policies that let jobs share GPUs
         need the rates of pairs, ``together``.
     policy : str or PeerPolicy
-        One of :data:`POLICIES` by the peer's name, or a policy of your own for this run alone.
+        One of :data:`.policies.ALL_POLICIES` by the peer's name, or a policy of your own for this run alone.
     seed : int
         The peer's ``--seed``.
     round_s : float
@@ -78,10 +77,10 @@ def simulate_gavel(
         If an allocation is no table of numbers, or jobs are left waiting for ever.
     """
     if isinstance(policy, str):
-        if policy not in POLICIES:
-            known = ", ".join(sorted(POLICIES))
+        if policy not in ALL_POLICIES:
+            known = ", ".join(sorted(ALL_POLICIES))
             raise InputError(f"preset {NAME}: policy {policy!r}, expected one of {known}")
-        policy = POLICIES[policy](seed)
+        policy = ALL_POLICIES[policy](seed)
     if policy.pairs and instance.together is None:
         raise InputError(
             f"preset {NAME}: policy {policy.name!r} lets jobs share GPUs, expected a table of "
@@ -281,3 +280,24 @@ class _Simulator:
         )
         ends = (self.now_s + n / rate for n, rate in zip(steps, rates, strict=False))
         return RoundTask(key, kind, workers, steps, max(self.now_s, *ends))
+
+
+def _loop(name: str) -> Callable[[Instance, int], Schedule]:
+    def schedule(instance: Instance, seed: int) -> Schedule:
+        policy = ALL_POLICIES[name](seed)
+        if policy.pairs:
+            raise InputError(
+                f"preset {NAME}: under {name!r} a pair waits for its slower half, which no verified "
+                "schedule can express; simulate_gavel gives its completion times"
+            )
+        return simulate_gavel(instance, policy, seed=seed).schedule
+
+    return schedule
+
+
+PRESET = Preset(
+    name="gavel",
+    source=f"{SOURCE}, scheduler/scheduler.py",
+    placements={"servers": Count()},
+    loops={name: _loop(name) for name in ALL_POLICIES},
+)

@@ -17,7 +17,7 @@ import numpy as np
 
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import RunSetup
+from shadowprice.execution.presets.preset import RecipeInputs, RunSetup
 from shadowprice.execution.presets.synergy.packing import PublishedPacking
 from shadowprice.execution.presets.synergy.rounds import (
     KEYS,
@@ -33,7 +33,6 @@ from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.profile import Profile
 from shadowprice.instances.speeds.sensitivity import Sensitivity, proportional_share
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, Knowledge, State
 from shadowprice.solvers.synergy.demands import share_speed
 from shadowprice.solvers.synergy.moves import carry_out
@@ -58,21 +57,17 @@ def first_round_s(workload: Workload) -> float:
     return STATIC_START_S if static else 0.0
 
 
-def profiled_recipe(
-    name: str, workload: Workload, placement: Placement, cluster: Cluster, sensitivity: Sensitivity
-) -> RunSetup:
+def profiled_recipe(name: str, given: RecipeInputs) -> RunSetup:
     """The recipe of a run such as ``SRTF+tune``.
 
-    Parameters
-    ----------
-    workload : Workload
-        Its work counts iterations if it has throughputs (at the proportional share), else seconds.
+    Work counts iterations if there are throughputs (at the proportional share), else seconds.
 
     Raises
     ------
     PolicyError
         Where the published simulator stops because a job cannot be placed.
     """
+    workload, (cluster, sensitivity) = given.workload, given.profiled()
     jobs = peer_jobs(workload, cluster, sensitivity)
     share, (order, mechanism) = proportional_share(cluster), name.split("+")
     first_s = first_round_s(workload)
@@ -88,7 +83,8 @@ def profiled_recipe(
     profiles = tuple(_two_speeds(job, share) for job in jobs)
     conditions = Conditions(Sensitivity(profiles, np.arange(len(jobs))))
     policy = Repeat(done.rounds, name=name)
-    return RunSetup(rounded, policy, placement, Rounds(ROUND_S, first_s), conditions=conditions)
+    rounds = Rounds(ROUND_S, first_s)
+    return RunSetup(rounded, policy, given.placement, rounds, conditions=conditions)
 
 
 @dataclass
