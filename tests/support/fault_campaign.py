@@ -104,6 +104,7 @@ class Outcome:
     fenced: int = 0
     left: int = 0
     double: int = 0
+    late: int = 0
     same: int = 0
 
 
@@ -211,8 +212,10 @@ def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> No
     """Everything that is promised."""
     outcome.left = len(left_over(state))
     outcome.double = len(list(folder.glob("double-*")))
+    outcome.late = len(list(folder.glob("late-*")))
     assert outcome.left == 0
     assert outcome.double == 0, "two processes held a device at the same time"
+    assert outcome.late == 0, "a worker committed after the fence had shown a later epoch"
     ledger = RunLedger.open(state / "run.db", readonly=True)
     states = {row["name"]: row["state"] for row in ledger.jobs()}
     events = ledger.events()
