@@ -39,7 +39,7 @@ _GAP = 0.12
 _MARKS = {
     "failed": ("x", "a job failed"),
     "node-lost": ("triangle-down", "a node was lost"),
-    "quarantined": ("diamond-open", "a device was put aside"),
+    "quarantined": ("diamond-open", "a device was quarantined"),
 }
 
 

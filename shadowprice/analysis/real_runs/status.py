@@ -81,7 +81,7 @@ def _other(run: RunReader, kind: str, subject: str, data: Row) -> str:
         "cancelled": f"{subject} is cancelled",
         "node-lost": f"node {data.get('node')} does not answer",
         "node-back": f"node {data.get('node')} is back",
-        "quarantined": f"{device} is put aside",
+        "quarantined": f"{device} is quarantined",
         "unquarantined": f"{device} is free again",
         "note": str(data.get("text", "")),
     }

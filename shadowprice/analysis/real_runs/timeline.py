@@ -109,7 +109,7 @@ class Timeline:
     incidents : list of Incident
         In order.
     lost_nodes, quarantined : dict
-        Nodes that do not answer and devices that are kept aside now, with when that began [s].
+        Nodes that do not answer and devices that are quarantined now, with when that began [s].
     arrived_s, over_s : dict of str to float
         When jobs came, and when they finished, gave up or were cancelled [s].
     last_s : float
