@@ -1,4 +1,4 @@
-"""Presets: a peer's policies under the peer's own names, with the peer's semantics."""
+"""Presets: policies of published simulators under their own names, with their own semantics."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class RunSetup:
     policy, placement, rounds, overheads
         As the engine takes them.
     workload : Workload
-        What the peer makes of the given one before it runs it, e.g. whole rounds of work.
+        What the original makes of the given one before it runs it, e.g. whole rounds of work.
     conditions : Conditions, optional
-        The same of conditions: what the peer takes for the speed of a run.
+        The same of conditions: what the original takes for the speed of a run.
     """
 
     workload: Workload
@@ -98,11 +98,11 @@ class Preset:
     name, source
         Name on the command line; repository and commit whose numbers are reproduced.
     placements : mapping of str to Placement
-        The peer's own names of placements; the first is its default.
+        The original's own names of placements; the first is its default.
     recipes : mapping of str to callable
-        For each of the peer's policies, a recipe from its inputs.
+        For each of the original's policies, a recipe from its inputs.
     loops : mapping of str to callable
-        Policies that run in a loop of the peer's own, not in the engine: from an instance and a
+        Policies that run in a loop of the original's own, not in the engine: from an instance and a
         seed to a schedule.
     """
 
@@ -118,7 +118,7 @@ class Preset:
         return sorted({*self.recipes, *self.loops})
 
     def own_loop(self, policy: str, seed: int) -> OwnLoop | None:
-        """The peer's own loop for a policy, by the peer's name alone or in full, if it has one."""
+        """The original's own loop for a policy, by the original's name alone or in full, if it has one."""
         loop = self.loops.get(self._split(policy)[0])
         if loop is None:
             return None
@@ -140,14 +140,14 @@ class Preset:
         cluster: Cluster | None = None,
         sensitivity: Sensitivity | None = None,
     ) -> RunSetup:
-        """The switches of a policy, by the peer's name alone or in full.
+        """The switches of a policy, by the original's name alone or in full.
 
-        In full means ``peer/policy``, ``policy/placement``, ``policy@placement`` or both.
+        In full means ``preset/policy``, ``policy/placement``, ``policy@placement`` or both.
 
         Raises
         ------
         InputError
-            If policy or placement is not one of the peer's, or a needed sample or profiles are
+            If policy or placement is not one of the original's, or a needed sample or profiles are
             missing.
         """
         policy, named = self._split(policy)

@@ -1,7 +1,7 @@
 """Tiresias' simulator, job by job: github.com/SymbioticLab/Tiresias at 959f9b0 (Python 2.7).
 
 GPUs are one pool under ``count``; under ``yarn`` a gang that fits a node sits on the first such
-node, a larger one on the first wholly free nodes and one more. Preemption is free. The peer's
+node, a larger one on the first wholly free nodes and one more. Preemption is free. The original's
 own names differ from ours: its ``sjf`` is fewest GPUs first, its ``shortest`` is SRTF, its
 ``dlas-gpu`` is 2D-LAS with three queues of 3250 and 7200 GPU-s.
 
@@ -155,7 +155,7 @@ class Dlas:
 
 @dataclass(frozen=True)
 class GittinsTable:
-    """The peer's table of Gittins ranks over a sample of service times."""
+    """The original's table of Gittins ranks over a sample of service times."""
 
     samples_gpu_s: NDArray[np.float64]
     ranks: NDArray[np.float64]

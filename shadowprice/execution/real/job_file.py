@@ -400,7 +400,7 @@ def workload(
     notes: list[str] = []
     rates = []
     for k, job in enumerate(job_file.jobs, 1):
-        rows, told = _rates(job, cluster.gpu_types, throughputs)
+        rows, assumed = _rates(job, cluster.gpu_types, throughputs)
         if not any(rows):
             may = ", ".join(job.gpu_types or _types_of(job))
             raise InfeasibleJobError(
@@ -408,7 +408,7 @@ def workload(
                 f"the cluster has {', '.join(cluster.gpu_types)}"
             )
         rates.append(rows)
-        notes += [f"job {job.name}: {note}" for note in told]
+        notes += [f"job {job.name}: {note}" for note in assumed]
     jobs = job_file.jobs
     made = Workload.from_columns(
         id=[job.name for job in jobs],

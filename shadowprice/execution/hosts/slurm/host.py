@@ -254,7 +254,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             return self._explained(lease, seen)
         down = self._view.is_down(lease.order.node)
         if seen.phase is Phase.RUNNING and not down:
-            self._press(lease)
+            self._kill_overdue(lease)
             return seen
         job = self._job(lease)
         if seen.phase is Phase.STARTING:
@@ -291,15 +291,14 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         """Say so where somebody else stopped a lease: scancel by hand, a time limit, an administrator."""
         if seen.exit is None or seen.exit.reason != "stopped" or seen.exit.detail:
             return seen
-        told = read_json(f"{lease.directory}/lease.json") or {}
-        if told.get("stop") is True:
+        if (read_json(f"{lease.directory}/lease.json") or {}).get("stop") is True:
             return seen
         detail = (
             f"Slurm ended job {lease.job.identity}: cancelled by somebody, or out of its time limit"
         )
         return replace(seen, exit=replace(seen.exit, detail=detail))
 
-    def _press(self, lease: SlurmLease) -> None:
+    def _kill_overdue(self, lease: SlurmLease) -> None:
         """Kill a job whose supervisor should have ended long ago, unless another lease is in it."""
         job = lease.job
         if lease.kill_at_s is None or time.monotonic() < lease.kill_at_s or job.identity is None:
@@ -369,9 +368,9 @@ def found_nodes(
             found.append(made)
     if not found:
         states = Counter("+".join(sorted(node.states)).lower() for node in nodes.values())
-        told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        listed = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
         raise HostError(
-            f"slurm: no free device in {where} ({told or 'no nodes at all'}); "
+            f"slurm: no free device in {where} ({listed or 'no nodes at all'}); "
             "see `sinfo -N -l` and `squeue`, or name another partition"
         )
     return tuple(found)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.hosts.shared_storage import StoredLease
@@ -318,12 +320,9 @@ def read_note(order: LaunchSpec, state: Path, known: Mapping[LeaseKey, HeldJob])
     own = tuple(device.uuid for device in order.devices)
     note = read_json(f"{order.directory}/{NOTE}") or {}
     try:
-        told = note["holder"]
-        holder = LeaseKey(
-            str(told["job"]), int(told["epoch"]), int(told["rank"]), int(told["copy"])
-        )
-        devices = tuple(str(uuid) for uuid in note["devices"])
-    except (KeyError, TypeError, ValueError):
+        holder = msgspec.convert(note["holder"], LeaseKey)
+        devices = msgspec.convert(note["devices"], tuple[str, ...])
+    except (KeyError, msgspec.ValidationError):
         holder, devices = order.key, own
     if holder in known:
         return known[holder]

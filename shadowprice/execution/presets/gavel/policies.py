@@ -1,4 +1,4 @@
-"""Policies of Gavel's simulator, with the peer's quirks; and what a policy is.
+"""Policies of Gavel's simulator, with the original's quirks; and what a policy is.
 
 Source: github.com/stanford-futuredata/gavel at c4fa400, scheduler/policies. An allocation function
 takes an :class:`AllocationProblem` and returns fractions of time, shape (jobs + pairs, types): the
@@ -30,8 +30,8 @@ Allocation = NDArray[np.float64]
 Allocate = Callable[[AllocationProblem], Allocation]
 """Fractions of time, shape (jobs + pairs, types)."""
 
-Told = Callable[[NDArray[np.float64], tuple[str, ...]], NDArray[np.float64]]
-"""What a policy is told of the throughputs (jobs, types), given the names of the types."""
+ThroughputView = Callable[[NDArray[np.float64], tuple[str, ...]], NDArray[np.float64]]
+"""Throughputs that a policy sees, shape (jobs, types), of all and the names of the types."""
 
 REFERENCE_TYPE = "v100"
 SMALLEST_RATE = 1e-10
@@ -39,12 +39,12 @@ SMALLEST_RATE = 1e-10
 
 
 def as_measured(rates: NDArray[np.float64], types: tuple[str, ...]) -> NDArray[np.float64]:
-    """The throughputs themselves: the peer's policies named perf, and packed ones."""
+    """The throughputs themselves: the original's policies named perf, and packed ones."""
     return rates
 
 
 def all_alike(rates: NDArray[np.float64], types: tuple[str, ...]) -> NDArray[np.float64]:
-    """1 step/s everywhere: the peer's max-min fairness that knows nothing of GPU types."""
+    """1 step/s everywhere: the original's max-min fairness that knows nothing of GPU types."""
     return np.ones_like(rates)
 
 
@@ -59,24 +59,24 @@ def as_on_reference(rates: NDArray[np.float64], types: tuple[str, ...]) -> NDArr
 
 
 @dataclass(frozen=True)
-class PeerPolicy:
-    """A policy of the peer, for one run: it may remember its earlier answers.
+class PublishedPolicy:
+    """A policy of the original, for one run: it may remember its earlier answers.
 
     Parameters
     ----------
     name : str
-        Name on the peer's command line.
+        Name on the original's command line.
     allocate : callable
         The allocation function.
     pairs : bool
         Whether jobs may share GPUs.
     shuffles : bool
         Whether the order in which GPU types are served is drawn anew each round: policies whose
-        name in the peer has neither ``Perf`` nor ``Packing``.
+        name in the original has neither ``Perf`` nor ``Packing``.
     only_positive : bool
         Whether only jobs with a positive priority run; others take left-over GPUs too.
-    told : callable
-        What the policy is told of the throughputs.
+    view : callable
+        Throughputs that the policy sees.
     """
 
     name: str
@@ -84,7 +84,7 @@ class PeerPolicy:
     pairs: bool = False
     shuffles: bool = False
     only_positive: bool = False
-    told: Told = as_measured
+    view: ThroughputView = as_measured
 
 
 def isolated(problem: AllocationProblem) -> Allocation:
@@ -126,7 +126,7 @@ class PublishedAllox:
     """Minimum-cost assignment of waiting jobs to positions in the queues of single GPUs.
 
     Cost k x (steps left / rate) + (time since arrival) for the k-th place from the end. The first
-    job of every GPU runs, is never preempted, and remembered. Le et al., EuroSys'20, as in the peer.
+    job of every GPU runs, is never preempted, and remembered. Le et al., EuroSys'20, as in the original.
     """
 
     running: dict[str, int] = field(default_factory=dict)
@@ -259,12 +259,12 @@ def _summed_gain(problem: AllocationProblem) -> NDArray[np.float64]:
     return gain
 
 
-# Policies that solve programmes: ours, told what the peer's are told. An optimal allocation is rarely
+# Policies that solve programmes: ours, which see what the original's see. An optimal allocation is rarely
 # the only one, and which one a solver returns moves the mean completion time by a few per cent. The
-# peer's default solver ends in the interior of the optimal face, so does ours here.
+# original's default solver ends in the interior of the optimal face, so does ours here.
 
 
-_OURS: Mapping[str, tuple[str, Told]] = {
+_OURS: Mapping[str, tuple[str, ThroughputView]] = {
     "max_min_fairness": ("max_min_fairness_perf", all_alike),
     "max_min_fairness_perf": ("max_min_fairness_perf", as_measured),
     "max_min_fairness_packed": ("max_min_fairness_packed", as_measured),
@@ -278,7 +278,7 @@ _OURS: Mapping[str, tuple[str, Told]] = {
     "min_total_duration_packed": ("min_total_duration_packed", as_measured),
     "max_sum_throughput_perf": ("max_sum_throughput_perf", as_measured),
 }
-"""The peer's name, our policy, and what it is told of the throughputs."""
+"""The original's name, our policy, and the throughputs that it sees."""
 
 
 def _allocate(ours: str) -> Allocate:
@@ -292,28 +292,30 @@ def _allocate(ours: str) -> Allocate:
     return allocate
 
 
-def _by_programme(name: str) -> Callable[[int], PeerPolicy]:
-    ours, told = _OURS[name]
+def _by_programme(name: str) -> Callable[[int], PublishedPolicy]:
+    ours, view = _OURS[name]
     packed = allocation(ours).packed
-    agnostic = told is not as_measured
+    agnostic = view is not as_measured
 
-    def make(seed: int) -> PeerPolicy:
-        return PeerPolicy(name, _allocate(ours), pairs=packed, shuffles=agnostic, told=told)
+    def make(seed: int) -> PublishedPolicy:
+        return PublishedPolicy(name, _allocate(ours), pairs=packed, shuffles=agnostic, view=view)
 
     return make
 
 
-POLICIES: Mapping[str, Callable[[int], PeerPolicy]] = {
-    "fifo": lambda seed: PeerPolicy("fifo", PublishedFifo(seed), shuffles=True, only_positive=True),
-    "fifo_perf": lambda seed: PeerPolicy("fifo_perf", FifoByRate(), only_positive=True),
-    "fifo_packed": lambda seed: PeerPolicy(
+POLICIES: Mapping[str, Callable[[int], PublishedPolicy]] = {
+    "fifo": lambda seed: PublishedPolicy(
+        "fifo", PublishedFifo(seed), shuffles=True, only_positive=True
+    ),
+    "fifo_perf": lambda seed: PublishedPolicy("fifo_perf", FifoByRate(), only_positive=True),
+    "fifo_packed": lambda seed: PublishedPolicy(
         "fifo_packed", FifoByRate(packs=True), pairs=True, only_positive=True
     ),
-    "isolated": lambda seed: PeerPolicy("isolated", isolated, shuffles=True),
-    "allox": lambda seed: PeerPolicy("allox", PublishedAllox()),
-    "gandiva": lambda seed: PeerPolicy("gandiva", PublishedGandiva(seed), pairs=True),
+    "isolated": lambda seed: PublishedPolicy("isolated", isolated, shuffles=True),
+    "allox": lambda seed: PublishedPolicy("allox", PublishedAllox()),
+    "gandiva": lambda seed: PublishedPolicy("gandiva", PublishedGandiva(seed), pairs=True),
 }
-"""Those without a programme, by the peer's name; each takes the seed of the run."""
+"""Those without a programme, by the original's name; each takes the seed of the run."""
 
 ALL_POLICIES = {**POLICIES, **{name: _by_programme(name) for name in _OURS}}
-"""All of the peer's."""
+"""All of the original's."""

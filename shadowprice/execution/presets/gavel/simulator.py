@@ -22,7 +22,7 @@ import numpy as np
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.presets.gavel.inputs import Inputs, PairRates, rates_by_type
-from shadowprice.execution.presets.gavel.policies import ALL_POLICIES, PeerPolicy
+from shadowprice.execution.presets.gavel.policies import ALL_POLICIES, PublishedPolicy
 from shadowprice.execution.presets.gavel.record import (
     GavelSimulation,
     GavelSimulationRound,
@@ -43,7 +43,7 @@ RESET_S = 1920.0
 """Least time between two allocations [s]."""
 
 TYPE_ORDER = ("v100", "p100", "k80")
-"""The types the peer knows, in the order in which it serves them."""
+"""The types the original knows, in the order in which it serves them."""
 
 MAX_FAILURES = 5
 _IDLE_ROUNDS = 1000
@@ -51,27 +51,27 @@ _IDLE_ROUNDS = 1000
 
 
 def simulate_gavel(
-    instance: Instance, policy: str | PeerPolicy, *, seed: int = 0, round_s: float = ROUND_S
+    instance: Instance, policy: str | PublishedPolicy, *, seed: int = 0, round_s: float = ROUND_S
 ) -> GavelSimulation:
-    """Run the peer's simulator over an instance.
+    """Run the original's simulator over an instance.
 
     Parameters
     ----------
     instance : Instance
         Jobs with throughputs, in steps/s by GPU type, and a cluster of types v100, p100 and k80;
-        the overheads must be free. Nodes are the peer's servers. Policies that let jobs share GPUs
+        the overheads must be free. Nodes are the original's servers. Policies that let jobs share GPUs
         need the rates of pairs, ``together``.
-    policy : str or PeerPolicy
-        One of :data:`.policies.ALL_POLICIES` by the peer's name, or a policy of your own for this run alone.
+    policy : str or PublishedPolicy
+        One of :data:`.policies.ALL_POLICIES` by the original's name, or a policy of your own for this run alone.
     seed : int
-        The peer's ``--seed``.
+        The original's ``--seed``.
     round_s : float
         Longest duration of a round [s].
 
     Raises
     ------
     InputError
-        If the instance has no throughputs, overheads, or a GPU type that the peer does not know;
+        If the instance has no throughputs, overheads, or a GPU type that the original does not know;
         if the policy is unknown, or pairs without a table.
     PolicyError
         If an allocation is no table of numbers, or jobs are left waiting for ever.
@@ -92,7 +92,9 @@ def simulate_gavel(
 class _Simulator:
     """State of one run; jobs are rows of the workload, types are in order of name."""
 
-    def __init__(self, instance: Instance, policy: PeerPolicy, seed: int, round_s: float) -> None:
+    def __init__(
+        self, instance: Instance, policy: PublishedPolicy, seed: int, round_s: float
+    ) -> None:
         self.instance = instance
         workload = self.workload = instance.workload
         self.policy, self.round_s = policy, round_s
@@ -103,7 +105,7 @@ class _Simulator:
         self.pair_rates = PairRates(workload, instance.together if policy.pairs else None, types)
         self.inputs = Inputs(workload, policy, self.rates)
         self.ledger = TimeReceived.empty(len(types), round_s / 2.0)
-        # The peer seeds every use of random numbers apart, the order of types with seed + 5.
+        # The original seeds every use of random numbers apart, the order of types with seed + 5.
         self.random = random.Random(seed + 5)
         self.arrival_s: list[float] = workload.arrival_s.tolist()
         self.left: list[float] = workload.work.tolist()
@@ -158,7 +160,7 @@ class _Simulator:
             self._hang()
 
     def _hang(self) -> None:
-        """The peer would go on for ever."""
+        """The original would go on for ever."""
         job = next(iter(self.active))
         raise PolicyError(
             f"{self.policy.name}: leaves {len(self.active)} jobs waiting for ever at "
@@ -166,7 +168,7 @@ class _Simulator:
         )
 
     def _complete(self) -> None:
-        """Book the tasks of the round, the latest first, ties by job."""
+        """Count the tasks of the round, the latest first, ties by job."""
         for task in sorted(self.running, key=lambda task: (-task.end_s, task.key)):
             seconds = task.end_s - self.round_start_s
             jobs = sorted(set(task.key))

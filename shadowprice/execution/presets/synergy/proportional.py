@@ -52,7 +52,7 @@ class RankedEachRound:
 
 @dataclass(frozen=True)
 class IterationCounts:
-    """Iteration counts of the peer, in whole rounds.
+    """Iteration counts of the original, in whole rounds.
 
     Parameters
     ----------
