@@ -55,7 +55,6 @@ class Hold:
     partner: str = ""
     from_step: int = 0
     step: int | None = None
-    checkpoint_step: int | None = None
     lost_steps: int = 0
     code: int | None = None
     reason: str = ""
@@ -177,7 +176,6 @@ class Timeline:
                 hold,
                 freed_s={**hold.freed_s, **dict.fromkeys(gone, time_s)},
                 step=data.get("step"),
-                checkpoint_step=data.get("checkpoint_step"),
                 lost_steps=int(data.get("lost_steps") or 0),
                 code=data.get("code"),
                 reason=str(data.get("reason", "")),

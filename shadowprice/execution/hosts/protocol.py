@@ -200,6 +200,10 @@ class Host(Protocol):
     def name(self) -> str:
         """Name on the command line."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Devices that the last discovery left out, and why, a line each."""
+
     def discover(self) -> tuple[FoundNode, ...]:
         """Nodes and devices that this run may use; claims them against other runs.
 

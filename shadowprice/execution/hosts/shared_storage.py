@@ -54,6 +54,11 @@ class StoredLease:
         """True if nothing of it is left."""
         return self.refused is not None or self.reader.see().phase is Phase.ENDED
 
+    def void(self, why: str) -> None:
+        """Let it never begin: its supervisor did not come, of which ``supervisor.log`` may tell."""
+        words = lease_files.read_text_tail(self.directory / "supervisor.log")
+        lease_files.void(self.directory, f"{why}: {words or 'it said nothing'}")
+
     def refuse(self, why: str) -> None:
         """Let it never begin, should a supervisor come after all."""
         lease_files.void(self.directory, why)
@@ -74,6 +79,7 @@ class SharedStorageHost(ABC, Generic[L]):
     """
 
     name: str
+    notes: tuple[str, ...] = ()
 
     def __init__(self, state: Path) -> None:
         self._state = state.resolve()

@@ -239,7 +239,7 @@ def _drive(
             clock = WallClock(ledger.value("began_unix"), ledger.last_s())
             run = assemble(settings, job_file, ledger, host, clock, resumed, tick)
             run.record.note("driver-started", pid=os.getpid(), resumed=resumed)
-            for text in getattr(host, "notes", ()):
+            for text in host.notes:
                 run.record.note("note", text=text)
             engine = _engine(settings, run)
             try:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.lease_files import read_text_tail
 from shadowprice.execution.hosts.protocol import (
     Exit,
     FoundNode,
@@ -152,9 +151,7 @@ class RayHost(SharedStorageHost[RayLease]):
                 self._cluster.send("sweep", _by_node([lease]))
             return RankStatus(Phase.RUNNING, seen.report)
         if seen.phase is Phase.STARTING and now - lease.asked_s >= LAUNCH_S:
-            words = read_text_tail(lease.directory / "supervisor.log")
-            detail = f"no supervisor began within {LAUNCH_S:g} s: {words or 'it said nothing'}"
-            lease_files.void(lease.directory, detail)
+            lease.void(f"no supervisor began within {LAUNCH_S:g} s")
         return seen
 
     def _look_at_lost(self, lease: RayLease) -> RankStatus:

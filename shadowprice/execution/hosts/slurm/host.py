@@ -90,16 +90,10 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
     A lease has ended when its supervisor wrote so. Where a supervisor was killed, a job on its
     node, the *sweep*, ends what it left and writes the file. While Slurm calls the node down
     nothing of this can happen, and the lease is lost, not ended: the processes of a node that only
-    lost its daemon go on.
-
-    Attributes
-    ----------
-    shares : bool
-        Leases may share devices, if one lease's are all among the other's.
+    lost its daemon go on. Leases may share devices if the devices of one are all among those of the other.
     """
 
     name = "slurm"
-    shares = True
 
     def __init__(self, slurm: Slurm, options: SlurmOptions, state: Path, run_id: str) -> None:
         super().__init__(state)
