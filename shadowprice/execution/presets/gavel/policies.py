@@ -24,6 +24,7 @@ from shadowprice.execution.presets.gavel.fifo import FifoByRate, PublishedFifo
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs.solution import SolverOptions
 from shadowprice.solvers.registry import allocation
 
 Allocation = NDArray[np.float64]
@@ -283,7 +284,7 @@ _OURS: Mapping[str, tuple[str, ThroughputView]] = {
 
 def _allocate(ours: str) -> Allocate:
     policy = allocation(ours)
-    workspace = Workspace(structured_rows=1)
+    workspace = Workspace(SolverOptions(time_limit_s=600.0, structured_jobs=1))
 
     def allocate(problem: AllocationProblem) -> Allocation:
         found = policy.allocate(problem, workspace)
