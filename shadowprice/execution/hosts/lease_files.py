@@ -13,7 +13,8 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -178,21 +179,43 @@ def void(directory: Path, detail: str = "") -> bool:
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = take_lock(str(directory))
+        with lease_lock(directory) as free:
+            if not free or os.path.lexists(directory / "supervisor.json"):
+                return False
+            if not os.path.lexists(directory / "exit.json"):
+                write_json(f"{directory}/exit.json", ending(0, "void", detail=detail))
+            return True
     except OSError:
         return False
-    if lock is None:
-        return False
+
+
+def expire(directory: Path, detail: str) -> bool:
+    """Write the end of a lease whose supervisor is dead with its node; whether nobody has its lock.
+
+    The supervisor, if it lives, has ended the command for want of a renewal.
+    """
+    with lease_lock(directory) as free:
+        if free:
+            record = ending(-9, "expired", forced=True, detail=detail)
+            write_json(f"{directory}/exit.json", record)
+        return free
+
+
+@contextmanager
+def lease_lock(directory: Path) -> Iterator[bool]:
+    """Hold the lock of a lease; false if its supervisor does.
+
+    Raises
+    ------
+    OSError
+        If its file cannot be opened.
+    """
+    lock = take_lock(str(directory))
     try:
-        if os.path.lexists(directory / "supervisor.json"):
-            return False
-        if not os.path.lexists(directory / "exit.json"):
-            write_json(f"{directory}/exit.json", ending(0, "void", detail=detail))
-        return True
-    except OSError:
-        return False
+        yield lock is not None
     finally:
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
 
 
 def read_supervisor(directory: Path) -> dict[str, Any] | None:
@@ -230,21 +253,16 @@ def _after_death(
     directory: Path, recorded: Mapping[str, Any], report: Mapping[str, Any]
 ) -> RankStatus:
     """The supervisor died and wrote no end."""
-    try:
-        lock = take_lock(str(directory))
-        if lock is None:
-            return RankStatus(Phase.RUNNING, report)
-    except OSError:
-        lock = None  # its file was damaged, but the supervisor is dead by its number
-    try:
+    with ExitStack() as stack:
+        # Where the lock's file was damaged the supervisor is dead by its number.
+        with suppress(OSError):
+            if not stack.enter_context(lease_lock(directory)):
+                return RankStatus(Phase.RUNNING, report)
         if kill_orphans(str(directory), recorded):
             ended = Exit(-9, "exited", detail="the supervisor was killed")
             return RankStatus(Phase.ENDED, report, read_exit(directory) or ended)
         here = recorded.get("machine") == machine()
         return RankStatus(Phase.RUNNING if here else Phase.LOST, report)
-    finally:
-        if lock is not None:
-            os.close(lock)
 
 
 def supervisor_lives(directory: Path, recorded: Mapping[str, Any] | None) -> bool:

@@ -8,7 +8,6 @@ which a machine that only lost its Ray process sees at once; the others end by t
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from pathlib import Path
 
 from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.protocol import (
-    Exit,
     FoundNode,
     HostKind,
     LaunchSpec,
@@ -27,7 +25,6 @@ from shadowprice.execution.hosts.protocol import (
 from shadowprice.execution.hosts.ray.cluster import RayNodes
 from shadowprice.execution.hosts.ray.connection import CONNECT_S, RayThread, connect, import_ray
 from shadowprice.execution.hosts.shared_storage import SharedStorageHost, StoredLease
-from shadowprice.execution.supervision.files import ending, take_lock, write_json
 
 CONFIRM_S = 10.0
 """For the SIGKILL that follows the grace, before a lease of a lost node counts as expired."""
@@ -162,7 +159,9 @@ class RayHost(SharedStorageHost[RayLease]):
             lease_files.ask_stop(order.directory, order.grace_s, f"node {order.node} was lost")
         seen = lease.reader.see(doubt=True)
         if seen.phase is Phase.LOST and time.monotonic() > lease.expires_s:
-            seen = _expired(order, seen)
+            why = f"node {order.node} was lost, and nobody renewed the lease since"
+            if lease_files.expire(order.directory, why):
+                seen = lease.reader.see(doubt=True)
         return seen if seen.phase is Phase.ENDED else RankStatus(Phase.LOST, seen.report)
 
     def _beat(self) -> None:
@@ -197,20 +196,6 @@ def _by_node(leases: Collection[RayLease]) -> dict[str, list[str]]:
     for lease in leases:
         found.setdefault(lease.order.node, []).append(str(lease.directory))
     return found
-
-
-def _expired(order: LaunchSpec, seen: RankStatus) -> RankStatus:
-    """Status of a lease whose supervisor holds no lock, and must have ended it if it lives."""
-    detail = f"node {order.node} was lost, and nobody renewed the lease since"
-    lock = take_lock(str(order.directory))
-    if lock is None:
-        return seen
-    try:
-        record = ending(-9, "expired", forced=True, detail=detail)
-        write_json(f"{order.directory}/exit.json", record)
-    finally:
-        os.close(lock)
-    return RankStatus(Phase.ENDED, seen.report, Exit(-9, "expired", True, detail))
 
 
 HOST = HostKind(name="ray", open_host=open_host)
