@@ -97,8 +97,15 @@ class RunLedger:
         InputError
             If there is none, or it is no ledger of this version.
         """
-        if not path.is_file():
-            raise InputError(f"{path}: no such ledger, expected the state directory of a run")
+        try:
+            found = path.is_file()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        if not found:
+            raise InputError(
+                f"{path.parent}: is no state directory of a run: it has no {path.name}, expected what "
+                "`shadowprice execute --state` was given"
+            )
         uri = f"{path.resolve().as_uri()}?mode={'ro' if readonly else 'rw'}"
         try:
             ledger = cls(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0), path)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -49,7 +49,6 @@ from shadowprice.execution.hosts.slurm.jobs import (
     SlurmOptions,
     add_guest,
     lease_options,
-    make_guest_folder,
     place,
     read_note,
     script,
@@ -114,9 +113,8 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             If Slurm does not answer, or nothing is free.
         """
         own: Counter[str] = Counter()
-        for job in self._slurm.jobs().values():
-            comment = Comment.parse(job.comment)
-            if comment and comment.run == self._run and not job.is_over and not job.is_pending:
+        for job, comment in self._own(self._slurm.jobs()):
+            if not job.is_over and not job.is_pending:
                 own[job.node] += comment.gpus
         partition = self._options.partition
         where = f"partition {partition}" if partition else "the cluster"
@@ -157,7 +155,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
                 self._join(lease, job)
                 return False
         write_note(lease.order, lease.job)
-        make_guest_folder(lease.job)
+        lease.job.guests.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._join(lease, lease.job)
         return True
 
@@ -183,11 +181,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         """Go on with leases that have begun; the others are void, and their jobs cancelled."""
         self._view.jobs.get(0.0)
         super().adopt(orders)
-        pending = [
-            job.identity
-            for job in self._view.jobs.answer.values()
-            if job.is_pending and self._is_ours(job)
-        ]
+        pending = [job.identity for job, _ in self._own(self._view.jobs.answer) if job.is_pending]
         with suppress(HostError):  # they end by themselves when they start
             self._slurm.cancel(pending)
 
@@ -196,19 +190,17 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         job = read_note(lease.order, self._state, self._jobs)
         if job.identity is None:
             job.submitted_s = time.monotonic() - 1e-3
-            for found in self._view.jobs.get(0.0).values():
-                comment = Comment.parse(found.comment)
-                if (
-                    comment
-                    and not comment.sweep
-                    and (comment.run, comment.key) == (self._run, job.holder)
-                ):
+            for found, comment in self._own(self._view.jobs.get(0.0)):
+                if comment.key == job.holder:
                     job.identity = found.identity
         self._join(lease, job)
 
-    def _is_ours(self, job: SlurmJob) -> bool:
-        comment = Comment.parse(job.comment)
-        return comment is not None and comment.run == self._run and not comment.sweep
+    def _own(self, jobs: Mapping[int, SlurmJob]) -> Iterator[tuple[SlurmJob, Comment]]:
+        """Jobs of leases of this run."""
+        for job in jobs.values():
+            comment = Comment.parse(job.comment)
+            if comment is not None and comment.run == self._run and not comment.sweep:
+                yield job, comment
 
     def _wake(self, leases: Sequence[SlurmLease], grace_s: float) -> None:
         """Have ``scancel`` tell the jobs' scripts to look at once."""
