@@ -172,8 +172,8 @@ def replay(log: Sequence[Mapping[str, ArrayLike]]) -> Allocate:
         if strange:
             raise InputError(f"recorded allocations: job {strange[0]!r} is not there at that time")
         table = np.zeros((len(problem) + len(problem.pairs), len(problem.gpu_types)))
-        for name, fractions in rows.items():
-            table[row[name]] = fractions
+        for name, shares in rows.items():
+            table[row[name]] = shares
         return table
 
     return allocate
