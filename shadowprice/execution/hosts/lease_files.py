@@ -225,7 +225,7 @@ def read_supervisor(directory: Path) -> dict[str, Any] | None:
     return found if all(type(found.get(key)) is int for key in numbers) else None
 
 
-def read_seen(directory: Path, recorded: Mapping[str, Any] | None = None) -> RankStatus:
+def read_status(directory: Path, recorded: Mapping[str, Any] | None = None) -> RankStatus:
     """Status of a rank by the files of its lease. Never raises.
 
     If its supervisor died, what it left is killed first; that takes at most about a second, and
@@ -293,25 +293,25 @@ class LeaseReader:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._path = str(directory)
-        self._seen = RankStatus(Phase.STARTING)
+        self._last = RankStatus(Phase.STARTING)
         self._recorded: dict[str, Any] | None = None
         self._changed_ns = -1
         self._alive_until = 0.0
         self._held_s = math.inf
 
-    def see(self, *, doubt: bool = False) -> RankStatus:
+    def status(self, *, doubt: bool = False) -> RankStatus:
         """Status of the rank by its files; ``doubt`` reads them in any case."""
-        if self._seen.phase is Phase.ENDED:
-            return self._seen
+        if self._last.phase is Phase.ENDED:
+            return self._last
         changed_ns = self._read_time_ns()
         now = time.monotonic()
         if doubt or changed_ns != self._changed_ns or now >= self._alive_until:
             self._recorded = self._recorded or read_supervisor(self.directory)
-            self._seen = self._begun(read_seen(self.directory, self._recorded), now)
+            self._last = self._begun(read_status(self.directory, self._recorded), now)
             settled = abs(time.time_ns() - changed_ns) > 50_000_000
             self._changed_ns = changed_ns if settled else -1
             self._alive_until = now + LIVENESS_S
-        return self._seen
+        return self._last
 
     def _read_time_ns(self) -> int:
         """Time of the directory's last change, -1 if there is none."""
@@ -323,13 +323,13 @@ class LeaseReader:
         os.close(descriptor)
         return changed_ns
 
-    def _begun(self, seen: RankStatus, now: float) -> RankStatus:
+    def _begun(self, status: RankStatus, now: float) -> RankStatus:
         """The status, but of a command that has removed what its supervisor wrote of it."""
-        if seen.phase is not Phase.STARTING or not supervisor_lives(self.directory, None):
+        if status.phase is not Phase.STARTING or not supervisor_lives(self.directory, None):
             self._held_s = math.inf
-            return seen
+            return status
         self._held_s = min(self._held_s, now)
-        return replace(seen, phase=Phase.RUNNING) if now - self._held_s >= BEGIN_S else seen
+        return replace(status, phase=Phase.RUNNING) if now - self._held_s >= BEGIN_S else status
 
 
 def _lease(serial: int, stop: bool, grace_s: object, reason: str) -> dict[str, Any]:

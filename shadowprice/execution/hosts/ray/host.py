@@ -140,16 +140,16 @@ class RayHost(SharedStorageHost[RayLease]):
     def _look(self, lease: RayLease) -> RankStatus:
         if self._cluster.is_lost(lease.order.node):
             return self._look_at_lost(lease)
-        seen, now = lease.reader.see(), time.monotonic()
-        if seen.phase is Phase.LOST:
+        status, now = lease.reader.status(), time.monotonic()
+        if status.phase is Phase.LOST:
             # Its supervisor died, but not its node: what is left there ends.
             if now - lease.swept_s >= BEAT_S:
                 lease.swept_s = now
                 self._cluster.send("sweep", _by_node([lease]))
-            return RankStatus(Phase.RUNNING, seen.report)
-        if seen.phase is Phase.STARTING and now - lease.asked_s >= LAUNCH_S:
+            return RankStatus(Phase.RUNNING, status.report)
+        if status.phase is Phase.STARTING and now - lease.asked_s >= LAUNCH_S:
             lease.void(f"no supervisor began within {LAUNCH_S:g} s")
-        return seen
+        return status
 
     def _look_at_lost(self, lease: RayLease) -> RankStatus:
         """A lease of a node that does not answer: of its files, only an end is believed."""
@@ -157,12 +157,12 @@ class RayHost(SharedStorageHost[RayLease]):
         if not lease.asked_to_end and not lease.is_over:
             lease.asked_to_end = True
             lease_files.ask_stop(order.directory, order.grace_s, f"node {order.node} was lost")
-        seen = lease.reader.see(doubt=True)
-        if seen.phase is Phase.LOST and time.monotonic() > lease.expires_s:
+        status = lease.reader.status(doubt=True)
+        if status.phase is Phase.LOST and time.monotonic() > lease.expires_s:
             why = f"node {order.node} was lost, and nobody renewed the lease since"
             if lease_files.expire(order.directory, why):
-                seen = lease.reader.see(doubt=True)
-        return seen if seen.phase is Phase.ENDED else RankStatus(Phase.LOST, seen.report)
+                status = lease.reader.status(doubt=True)
+        return status if status.phase is Phase.ENDED else RankStatus(Phase.LOST, status.report)
 
     def _beat(self) -> None:
         """Show actors that a driver lives, and what is to run on their nodes; see who answers."""
