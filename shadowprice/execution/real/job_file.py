@@ -323,10 +323,10 @@ def load_job_file(path: str | Path) -> JobFile:
         named = f" ({name})" if isinstance(name, str) and _NAME.fullmatch(name) else ""
         where = f"{path}: job {k}{named}"
         settled = _with_defaults(known_keys(own, where, keys), defaults)
-        given = {key: settled.pop(key) for key in choices if key in settled}
-        chosen = decode(_Choices, given, where, numbers_as_text=True)
+        chosen = {key: settled.pop(key) for key in choices if key in settled}
+        choice = decode(_Choices, chosen, where, numbers_as_text=True)
         try:
-            fields = chosen.fields(path.parent)
+            fields = choice.fields(path.parent)
         except ValueError as error:
             raise InputError(f"{where}: {error}") from error
         written = {"env": {}, "gpus": 1, **settled}
