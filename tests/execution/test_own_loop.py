@@ -18,7 +18,8 @@ from shadowprice.errors import PolicyError
 from shadowprice.execution.copies.settings import ForkSettings
 from shadowprice.execution.copies.simulation import simulate_hadare
 from shadowprice.execution.engine import run
-from shadowprice.execution.presets.gavel.simulator import POLICIES, simulate_gavel
+from shadowprice.execution.presets.gavel.policies import ALL_POLICIES
+from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 from shadowprice.execution.presets.registry import presets
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
@@ -42,14 +43,14 @@ ONE_GPU = ("allox",)
 PLACED = [
     (preset.name, policy, placement)
     for preset in presets().values()
-    for policy in sorted({*preset.recipes, *preset.needs_samples, *preset.needs_profiles})
+    for policy in sorted(preset.recipes)
     for placement in preset.placements
 ]
 
 
 @st.composite
 def columns(draw: st.DrawFn, gangs: list[int]) -> dict[str, list[int]]:
-    """Of jobs that arrive over some rounds of a peer; nobody but the first in its first second."""
+    """Of jobs that arrive over some rounds of a preset; nobody but the first in its first second."""
     n = draw(st.integers(3, 7))
     later = st.lists(st.integers(1, 4000), min_size=n - 1, max_size=n - 1)
     return {
@@ -138,12 +139,12 @@ def test_no_run_of_a_preset_foresees_arrivals(
             before(preset_schedule(world, name, policy, placement), world, until_s)
             for world in worlds
         )
-    except PolicyError:  # the peer stops where a job cannot be placed
+    except PolicyError:  # the original stops where a job cannot be placed
         assume(False)
     assert one == other
 
 
-@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("policy", sorted(ALL_POLICIES))
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_no_policy_of_gavels_simulator_foresees_arrivals(policy: str, data: st.DataObject) -> None:

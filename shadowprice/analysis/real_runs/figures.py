@@ -1,4 +1,4 @@
-"""Interactive figures of a real run (plotly): devices and load over time, throughput of each job."""
+"""Interactive figures of a real run (plotly): who held what and what failed, load, throughput."""
 
 from __future__ import annotations
 
@@ -26,157 +26,23 @@ from shadowprice.analysis.real_runs.timeline import (
     pieces,
 )
 
-# Common parts of the interactive figures of real runs: colours of jobs, style, escaped text.
-
-
-INK = "#1a1a1a"
-_GRID = "#e4e4e4"
-
-
-def colours_of_jobs(run: RunReader) -> Callable[[str], str]:
-    """Colours of jobs by their place in the workload; used by all pictures of the run."""
-    place = {str(job["name"]): k for k, job in enumerate(run.jobs)}
-    return lambda job: colour_of(place.get(job, len(place)))
-
-
-def style(figure: go.Figure, height: int) -> None:
-    """The look of all figures: dark text on white, light grid, ``height`` in pixels."""
-    figure.update_layout(
-        template="none",
-        height=height,
-        margin={"l": 70, "r": 20, "t": 28, "b": 46},
-        paper_bgcolor="white",
-        plot_bgcolor="white",
-        font={"family": "system-ui, sans-serif", "size": 13, "color": INK},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
-        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
-        hovermode="closest",
-    )
-    figure.update_xaxes(gridcolor=_GRID, zeroline=False, linecolor=GREY, title_standoff=8)
-    figure.update_yaxes(gridcolor=_GRID, zeroline=False, linecolor=GREY, automargin=True)
-
-
-def plain(value: object) -> str:
-    """Text that plotly shows as it is: it would read tags in labels."""
-    return html.escape(str(value), quote=True)
-
-
-MAX_PANELS = 24
-"""Jobs whose throughput is drawn: those measured most often."""
-
-
-def load_figure(run: RunReader) -> go.Figure:
-    """Jobs that wait and devices that are held, over time."""
-    until_s = max(run.now_s, 1.0)
-    unit_s, unit = time_unit(until_s)
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09)
-    curves = (jobs_waiting(run.timeline, until_s), devices_held(run.timeline, until_s))
-    names = ("jobs waiting", "devices held")
-    for row, (name, curve) in enumerate(zip(names, curves, strict=True), start=1):
-        figure.add_trace(_step_trace(curve, name, COLOURS[2 - row], unit_s, unit), row=row, col=1)
-        figure.update_yaxes(title=name, rangemode="tozero", row=row, col=1)
-    total = len(run.devices)
-    figure.add_hline(total, line={"color": GREY, "width": 1, "dash": "dot"}, row=2, col=1)
-    figure.update_yaxes(range=[0, 1.1 * max(total, 1)], row=2, col=1)
-    figure.update_xaxes(title=f"time [{unit}]", row=2, col=1)
-    style(figure, height=330)
-    figure.update_layout(showlegend=False)
-    figure.update_xaxes(range=[0, 1.01 * until_s / unit_s])
-    return figure
-
-
-def throughput_figure(run: RunReader) -> go.Figure | None:
-    """Measured iterations per second of each job against what was assumed (dashed); None if none."""
-    job_allocator: dict[str, list[Row]] = {}
-    for sample in run.samples():
-        if sample["rate"] is not None:
-            job_allocator.setdefault(str(sample["job"]), []).append(sample)
-    most = set(sorted(job_allocator, key=lambda job: -len(job_allocator[job]))[:MAX_PANELS])
-    jobs = [job for job in run.jobs if job["name"] in most]
-    if not jobs:
-        return None
-    until_s = max(run.now_s, 1.0)
-    unit_s, unit = time_unit(until_s)
-    columns = min(3, len(jobs))
-    rows = -(-len(jobs) // columns)
-    figure = make_subplots(
-        rows=rows,
-        cols=columns,
-        subplot_titles=[plain(job["name"]) for job in jobs],
-        shared_xaxes="all",
-        vertical_spacing=min(0.32 / rows, 0.16),
-        horizontal_spacing=0.08,
-    )
-    colour = colours_of_jobs(run)
-    for place, job in enumerate(jobs):
-        row, col = place // columns + 1, place % columns + 1
-        name = str(job["name"])
-        figure.add_trace(
-            _rate_trace(job_allocator[name], colour(name), unit_s, unit), row=row, col=col
-        )
-        if job["predicted_rate"] is not None:
-            dashed = {"color": GREY, "width": 1.2, "dash": "dash"}
-            figure.add_hline(float(job["predicted_rate"]), line=dashed, row=row, col=col)
-        tops = [float(sample["rate"]) for sample in job_allocator[name]]
-        top = max(*tops, float(job["predicted_rate"] or 0.0), 1e-9)
-        figure.update_yaxes(range=[0, 1.15 * top], row=row, col=col)
-        if col == 1:
-            figure.update_yaxes(title="iterations/s", row=row, col=col)
-        if place + columns >= len(jobs):
-            figure.update_xaxes(title=f"time [{unit}]", showticklabels=True, row=row, col=col)
-    style(figure, height=60 + 190 * rows)
-    figure.update_layout(showlegend=False)
-    figure.update_xaxes(range=[0, 1.01 * until_s / unit_s])
-    figure.update_annotations(font={"size": 13, "color": INK})
-    return figure
-
-
-def _step_trace(curve: Curve, name: str, colour: str, unit_s: float, unit: str) -> go.Scatter:
-    return go.Scatter(
-        x=[time_s / unit_s for time_s in curve.times_s],
-        y=curve.values,
-        name=name,
-        mode="lines",
-        line={"shape": "hv", "color": colour, "width": 1.8},
-        hovertemplate=f"%{{x:.2f}} {unit}: %{{y}} {name}<extra></extra>",
-    )
-
-
-def _rate_trace(samples: Sequence[Row], colour: str, unit_s: float, unit: str) -> go.Scatter:
-    """A line that is broken between leases."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for place, sample in enumerate(samples):
-        if place and sample["epoch"] != samples[place - 1]["epoch"]:
-            x.append(None)
-            y.append(None)
-        x.append(float(sample["time_s"]) / unit_s)
-        y.append(float(sample["rate"]))
-    return go.Scatter(
-        x=x,
-        y=y,
-        mode="lines+markers",
-        line={"color": colour, "width": 1.8},
-        marker={"size": 5},
-        hovertemplate=f"%{{x:.2f}} {unit}: %{{y:.4g}} iterations/s<extra></extra>",
-    )
-
-
-# Devices over time of a real run, interactive (plotly): who held what, how it ended, what failed.
-
-
 MAX_BARS = 5_000
 """Bars drawn; of a longer run the latest."""
 
 MAX_NAMED = 24
 """Jobs up to which there is a legend; the bars say the names anyway."""
 
+MAX_PANELS = 24
+"""Jobs whose throughput is drawn: those measured most often."""
+
+INK = "#1a1a1a"
+_GRID = "#e4e4e4"
 _PATTERNS = {RUNNING: "", STARTING: "/", UNCONFIRMED: "x"}
 _GAP = 0.12
 _MARKS = {
     "failed": ("x", "a job failed"),
     "node-lost": ("triangle-down", "a node was lost"),
-    "quarantined": ("diamond-open", "a device was put aside"),
+    "quarantined": ("diamond-open", "a device was quarantined"),
 }
 
 
@@ -188,7 +54,7 @@ def gantt_figure(run: RunReader) -> go.Figure:
     bars = [piece for piece in pieces(run.timeline, until_s) if piece.device in lanes]
     left_out = max(len(bars) - MAX_BARS, 0)
     bars = sorted(bars, key=lambda piece: piece.start_s)[left_out:]
-    colour = colours_of_jobs(run)
+    colour = _colours_of_jobs(run)
     figure = go.Figure()
     groups = _grouped(bars)
     named = len({job for job, _ in groups}) <= MAX_NAMED
@@ -196,13 +62,13 @@ def gantt_figure(run: RunReader) -> go.Figure:
         figure.add_trace(_bar_trace(job, phase, group, lanes, unit_s, colour(job), named=named))
     _add_marks(figure, run, lanes, unit_s)
     _add_outages(figure, run, lanes, unit_s, until_s)
-    style(figure, height=110 + (44 if len(lanes) <= 16 else 28) * max(len(lanes), 2))
+    _style(figure, height=110 + (44 if len(lanes) <= 16 else 28) * max(len(lanes), 2))
     figure.update_layout(barmode="overlay", bargap=0, uniformtext={"minsize": 9, "mode": "hide"})
     start = bars[0].start_s / unit_s if left_out else 0.0
     figure.update_xaxes(title=f"time [{unit}]", range=[start, 1.01 * until_s / unit_s])
     figure.update_yaxes(
         tickvals=list(lanes.values()),
-        ticktext=[plain(run.device_label(uuid)) for uuid in lanes],
+        ticktext=[_plain(run.device_label(uuid)) for uuid in lanes],
         range=[len(lanes) - 0.4, -0.6],
         showgrid=False,
     )
@@ -251,7 +117,7 @@ def _bar_trace(
         x=[(bar.end_s - bar.start_s) / unit_s for bar in bars],
         y=[at + room * (bar.low + bar.high) / 2 for at, bar in zip(top, bars, strict=True)],
         width=[room * (bar.high - bar.low) for bar in bars],
-        text=[plain(job)] * len(bars) if phase == RUNNING else None,
+        text=[_plain(job)] * len(bars) if phase == RUNNING else None,
         textposition="inside",
         insidetextanchor="middle",
         textangle=0,
@@ -260,8 +126,8 @@ def _bar_trace(
         hovertext=[_bar_hover(bar) for bar in bars],
         hoverinfo="text",
         marker=marker,
-        name=plain(job),
-        legendgroup=plain(job),
+        name=_plain(job),
+        legendgroup=_plain(job),
         showlegend=named and phase == RUNNING,
     )
 
@@ -276,7 +142,7 @@ def _bar_hover(bar: Piece) -> str:
         hold.how_it_ended(),
         *_last_lines(hold),
     ]
-    return "<br>".join(map(plain, lines))
+    return "<br>".join(map(_plain, lines))
 
 
 def _last_lines(hold: Hold) -> list[str]:
@@ -322,8 +188,8 @@ def _devices_of(incident: Incident, run: RunReader) -> list[str]:
 
 def _mark_hover(incident: Incident) -> str:
     what = incident.job or incident.node or incident.device
-    return plain(f"{incident.kind}: {what} at {incident.time_s:,.1f} s") + (
-        f"<br>{plain(incident.text[:200])}" if incident.text else ""
+    return _plain(f"{incident.kind}: {what} at {incident.time_s:,.1f} s") + (
+        f"<br>{_plain(incident.text[:200])}" if incident.text else ""
     )
 
 
@@ -344,3 +210,128 @@ def _add_outages(
                     fillcolor="#d0d0d0",
                     line_width=0,
                 )
+
+
+def load_figure(run: RunReader) -> go.Figure:
+    """Jobs that wait and devices that are held, over time."""
+    until_s = max(run.now_s, 1.0)
+    unit_s, unit = time_unit(until_s)
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09)
+    curves = (jobs_waiting(run.timeline, until_s), devices_held(run.timeline, until_s))
+    names = ("jobs waiting", "devices held")
+    for row, (name, curve) in enumerate(zip(names, curves, strict=True), start=1):
+        figure.add_trace(_step_trace(curve, name, COLOURS[2 - row], unit_s, unit), row=row, col=1)
+        figure.update_yaxes(title=name, rangemode="tozero", row=row, col=1)
+    total = len(run.devices)
+    figure.add_hline(total, line={"color": GREY, "width": 1, "dash": "dot"}, row=2, col=1)
+    figure.update_yaxes(range=[0, 1.1 * max(total, 1)], row=2, col=1)
+    figure.update_xaxes(title=f"time [{unit}]", row=2, col=1)
+    _style(figure, height=330)
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(range=[0, 1.01 * until_s / unit_s])
+    return figure
+
+
+def throughput_figure(run: RunReader) -> go.Figure | None:
+    """Measured iterations per second of each job against what was assumed (dashed); None if none."""
+    samples_of: dict[str, list[Row]] = {}
+    for sample in run.samples():
+        if sample["rate"] is not None:
+            samples_of.setdefault(str(sample["job"]), []).append(sample)
+    most = set(sorted(samples_of, key=lambda job: -len(samples_of[job]))[:MAX_PANELS])
+    jobs = [job for job in run.jobs if job["name"] in most]
+    if not jobs:
+        return None
+    until_s = max(run.now_s, 1.0)
+    unit_s, unit = time_unit(until_s)
+    columns = min(3, len(jobs))
+    rows = -(-len(jobs) // columns)
+    figure = make_subplots(
+        rows=rows,
+        cols=columns,
+        subplot_titles=[_plain(job["name"]) for job in jobs],
+        shared_xaxes="all",
+        vertical_spacing=min(0.32 / rows, 0.16),
+        horizontal_spacing=0.08,
+    )
+    colour = _colours_of_jobs(run)
+    for place, job in enumerate(jobs):
+        row, col = place // columns + 1, place % columns + 1
+        name = str(job["name"])
+        figure.add_trace(
+            _rate_trace(samples_of[name], colour(name), unit_s, unit), row=row, col=col
+        )
+        if job["predicted_rate"] is not None:
+            dashed = {"color": GREY, "width": 1.2, "dash": "dash"}
+            figure.add_hline(float(job["predicted_rate"]), line=dashed, row=row, col=col)
+        tops = [float(sample["rate"]) for sample in samples_of[name]]
+        top = max(*tops, float(job["predicted_rate"] or 0.0), 1e-9)
+        figure.update_yaxes(range=[0, 1.15 * top], row=row, col=col)
+        if col == 1:
+            figure.update_yaxes(title="iterations/s", row=row, col=col)
+        if place + columns >= len(jobs):
+            figure.update_xaxes(title=f"time [{unit}]", showticklabels=True, row=row, col=col)
+    _style(figure, height=60 + 190 * rows)
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(range=[0, 1.01 * until_s / unit_s])
+    figure.update_annotations(font={"size": 13, "color": INK})
+    return figure
+
+
+def _step_trace(curve: Curve, name: str, colour: str, unit_s: float, unit: str) -> go.Scatter:
+    return go.Scatter(
+        x=[time_s / unit_s for time_s in curve.times_s],
+        y=curve.values,
+        name=name,
+        mode="lines",
+        line={"shape": "hv", "color": colour, "width": 1.8},
+        hovertemplate=f"%{{x:.2f}} {unit}: %{{y}} {name}<extra></extra>",
+    )
+
+
+def _rate_trace(samples: Sequence[Row], colour: str, unit_s: float, unit: str) -> go.Scatter:
+    """A line that is broken between leases."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for place, sample in enumerate(samples):
+        if place and sample["epoch"] != samples[place - 1]["epoch"]:
+            x.append(None)
+            y.append(None)
+        x.append(float(sample["time_s"]) / unit_s)
+        y.append(float(sample["rate"]))
+    return go.Scatter(
+        x=x,
+        y=y,
+        mode="lines+markers",
+        line={"color": colour, "width": 1.8},
+        marker={"size": 5},
+        hovertemplate=f"%{{x:.2f}} {unit}: %{{y:.4g}} iterations/s<extra></extra>",
+    )
+
+
+def _colours_of_jobs(run: RunReader) -> Callable[[str], str]:
+    """Colours of jobs by their place in the workload; used by all pictures of the run."""
+    place = {str(job["name"]): k for k, job in enumerate(run.jobs)}
+    return lambda job: colour_of(place.get(job, len(place)))
+
+
+def _style(figure: go.Figure, height: int) -> None:
+    """The look of all figures: dark text on white, light grid, ``height`` in pixels."""
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 70, "r": 20, "t": 28, "b": 46},
+        paper_bgcolor="white",
+        plot_bgcolor="white",
+        font={"family": "system-ui, sans-serif", "size": 13, "color": INK},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
+        hovermode="closest",
+    )
+    figure.update_xaxes(gridcolor=_GRID, zeroline=False, linecolor=GREY, title_standoff=8)
+    figure.update_yaxes(gridcolor=_GRID, zeroline=False, linecolor=GREY, automargin=True)
+
+
+def _plain(value: object) -> str:
+    """Text that plotly shows as it is: it would read tags in labels."""
+    return html.escape(str(value), quote=True)
