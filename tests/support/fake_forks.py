@@ -12,7 +12,7 @@ import numpy as np
 from shadowprice.execution.hosts.protocol import Exit, LaunchSpec, LeaseKey
 from shadowprice.execution.job import Fenced, commit, last_checkpoint
 from shadowprice.execution.real.copies.engine import ForkEngine
-from shadowprice.execution.real.copies.policy import fork_policy
+from shadowprice.execution.real.copies.policy import copies_policy
 from shadowprice.execution.real.driver import assemble
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.execution.real.ledger import RunLedger
@@ -123,7 +123,7 @@ class ForkRun(FakeRun):
         ledger, resumed = open_ledger(self.state, settings.identity(job_file.sha256))
         ledger._db.execute("PRAGMA synchronous = OFF")  # it is the driver that dies here
         self._watch_writes(ledger)
-        policy = fork_policy(settings)
+        policy = copies_policy(settings)
         assert policy is not None
         try:
             run = assemble(settings, job_file, ledger, self.host, self.clock, resumed, lambda: None)

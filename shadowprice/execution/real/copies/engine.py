@@ -24,6 +24,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
+from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.real.copies.books import (
     CONCLUDED,
     COUNTED,
@@ -40,7 +41,6 @@ from shadowprice.execution.real.copies.conclusion import (
 )
 from shadowprice.execution.real.copies.leases import ForkLeases
 from shadowprice.execution.real.copies.plan import Candidate, plan_round
-from shadowprice.execution.real.copies.policy import ForkPolicy
 from shadowprice.execution.real.copies.rates import ForkRates
 from shadowprice.execution.real.copies.watch import ForkWatch
 from shadowprice.execution.real.lease import JobRecord
@@ -60,7 +60,7 @@ class ForkEngine:
     """
 
     def __init__(
-        self, run: RealRun, policy: ForkPolicy, round_s: float, averaging: Executor | None = None
+        self, run: RealRun, policy: HadarE, round_s: float, averaging: Executor | None = None
     ) -> None:
         self.run, self.policy, self.round_s = run, policy, round_s
         rates = ForkRates(run.measuring.instance, run.devices.nodes, policy)

@@ -18,11 +18,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.real.copies.books import Books, Copy
-from shadowprice.execution.real.copies.policy import ForkPolicy
 from shadowprice.execution.real.lease import JobRecord
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.solvers.hadar.copies import ForkView, NodeGrant, assign, split_steps
+from shadowprice.solvers.hadar.copies import NodeGrant, RoundView, assign, split_steps
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Candidate:
 
 def plan_round(
     books: Books,
-    policy: ForkPolicy,
+    policy: HadarE,
     candidates: Sequence[Candidate],
     nodes: Sequence[int],
     now_s: float,
@@ -63,7 +63,7 @@ class _Plan:
     def __init__(
         self,
         books: Books,
-        policy: ForkPolicy,
+        policy: HadarE,
         candidates: Sequence[Candidate],
         nodes: Sequence[int],
         length_s: float,
@@ -95,12 +95,12 @@ class _Plan:
         )
         return {self.jobs[grant.position].tracked.row: self._split(grant) for grant in grants}
 
-    def _view(self, now_s: float) -> ForkView:
+    def _view(self, now_s: float) -> RoundView:
         rows = [each.tracked.row for each in self.jobs]
         rates = self.books.rates
         arrival_s = np.array([each.tracked.job.arrival_s for each in self.jobs])
         ran_s = np.array([self.books.ran_s[row] for row in rows])
-        return ForkView(
+        return RoundView(
             now_s,
             np.array(rows, dtype=np.int64),
             np.array([each.tracked.job.iterations for each in self.jobs], dtype=np.int64),

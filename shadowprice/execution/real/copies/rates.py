@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
+from shadowprice.execution.copies.hadare import CopyWidth, HadarE
 from shadowprice.execution.hosts.protocol import FoundNode
-from shadowprice.execution.real.copies.policy import ForkPolicy
 from shadowprice.instances.instance import Instance
 
 _K = TypeVar("_K")
@@ -53,10 +53,9 @@ class ForkRates:
     measured, and for all jobs of the same model and gang.
     """
 
-    def __init__(
-        self, instance: Instance, nodes: tuple[FoundNode, ...], policy: ForkPolicy
-    ) -> None:
-        self._workload, self._nodes, self._policy = instance.workload, nodes, policy
+    def __init__(self, instance: Instance, nodes: tuple[FoundNode, ...], policy: HadarE) -> None:
+        self._workload, self._nodes = instance.workload, nodes
+        self._width = CopyWidth(policy.width)
         self._on_node: dict[tuple[str, int, int], float] = {}
         self._on_class: dict[tuple[str, int, str, int], float] = {}
         self._start_s: dict[tuple[str, int], float] = {}
@@ -92,7 +91,7 @@ class ForkRates:
 
     def gpus(self, row: int, node: int) -> int:
         """GPUs a copy is given of a node."""
-        return self._policy.gpus(int(self._workload.gpus[row]), len(self._nodes[node].devices))
+        return self._width.gpus(int(self._workload.gpus[row]), len(self._nodes[node].devices))
 
     def class_of(self, node: int) -> tuple[str, int]:
         """GPU type and number of GPUs: nodes that agree in both are equal."""
