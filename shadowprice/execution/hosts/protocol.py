@@ -10,8 +10,8 @@ killed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -58,6 +58,19 @@ class FoundNode:
     cpus: float = 0.0
     memory_gb: float = 0.0
     address: str = "127.0.0.1"
+
+    def record(self) -> dict[str, Any]:
+        """Plain data, for a ledger."""
+        devices = [{"index": device.index, "uuid": device.uuid} for device in self.devices]
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "devices": devices
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> FoundNode:
+        """Inverse of :meth:`record`."""
+        devices = tuple(Device(record["name"], **device) for device in record["devices"])
+        return cls(**{**record, "devices": devices})
 
 
 @dataclass(frozen=True, order=True)
@@ -220,3 +233,20 @@ class Host(Protocol):
 
     def close(self) -> None:
         """Let go of the host; leases that run are left to their supervisors."""
+
+
+@dataclass(frozen=True)
+class HostKind:
+    """A kind of host, to be found by name.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line.
+    open_host : callable
+        Reaches a host: its address, which is what follows the colon on the command line, the state
+        directory, and the name of the run.
+    """
+
+    name: str
+    open_host: Callable[[str, Path, str], Host]

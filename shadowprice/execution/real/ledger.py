@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import HostError, InputError
+from shadowprice.execution.hosts.protocol import FoundNode
 
 SCHEMA_VERSION = 1
 
@@ -156,6 +157,10 @@ class RunLedger:
         """A fact about the run."""
         row = self._db.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
         return default if row is None else json.loads(row[0])
+
+    def nodes(self) -> tuple[FoundNode, ...]:
+        """Nodes with which the run began, in the order of discovery."""
+        return tuple(map(FoundNode.from_record, self.value("nodes", ())))
 
     def add_job(self, name: str, **columns: object) -> None:
         """A job of the run."""

@@ -27,8 +27,9 @@ from scipy.optimize import nnls
 
 from shadowprice.errors import InputError
 from shadowprice.execution.real.copies.policy import simulated_as
+from shadowprice.execution.real.job_file import cluster_of
 from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
 from shadowprice.instances.instance import Overheads
 from shadowprice.instances.speeds.observations import Observation, kind_name, observations_of
@@ -220,8 +221,8 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         If no job has done anything that could be simulated.
     """
     source = f"{ledger.path}: measured throughputs"
-    nodes: Sequence[Row] = ledger.value("nodes", [])
-    cluster = cluster_of_facts(nodes)
+    nodes = ledger.nodes()
+    cluster = cluster_of(nodes)
     observations = tuple(observations_of(ledger.observations()))
     timed = any(each.steps and each.seconds > 0 for each in observations)
     table = (
@@ -230,7 +231,7 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         else Throughputs(cluster.gpu_types, {}, source=source)
     )
     rows, leases = ledger.jobs(), lease_times(ledger.events())
-    type_of = {each["uuid"]: node["gpu_type"] for node in nodes for each in node["devices"]}
+    type_of = {device.uuid: node.gpu_type for node in nodes for device in node.devices}
     rates = {
         (row["name"], name): rate for row in rows for name, rate in _table_rates(row, table).items()
     }
@@ -314,21 +315,6 @@ def _other_rate(row: Row, leases: Sequence[LeaseTime]) -> tuple[float, str]:
     if row["state"] == "finished" and held_s > 0:
         return row["step"] / held_s, "told no steps, its rate is that of its time on devices"
     return float(row["predicted_rate"] or 0.0), "was not measured alone, its expected rate is taken"
-
-
-def cluster_of_facts(nodes: Sequence[Row]) -> Cluster:
-    """The cluster of nodes as a ledger describes them."""
-    return Cluster(
-        tuple(
-            Node(
-                len(node["devices"]),
-                node["gpu_type"],
-                cpus=float(node.get("cpus", 0.0)),
-                memory_gb=float(node.get("memory_gb", 0.0)),
-            )
-            for node in nodes
-        )
-    )
 
 
 def write_measured(run: MeasuredRun, directory: Path) -> str:

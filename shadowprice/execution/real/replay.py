@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from shadowprice.errors import PolicyError
 from shadowprice.execution.real.ledger import RunLedger
+
+T = TypeVar("T")
 
 
 class Journal:
@@ -41,11 +45,13 @@ class Journal:
         self._ahead = next(self._recorded, None)
         self._ended = False
 
-    def ask(self, call: str, live: Callable[[], AbstractContextManager[Any]]) -> Any:
+    def ask(self, call: str, kind: type[T], live: Callable[[], AbstractContextManager[T]]) -> T:
         """The recorded answer to a call; a new one, which is kept, where the record has ended.
 
         Parameters
         ----------
+        kind : type
+            Of the answer, made of numbers, text, lists, dataclasses and structs.
         live : callable
             Makes a new answer, and the context to write it down in: the transaction of its events.
 
@@ -57,7 +63,7 @@ class Journal:
         if self._ahead is None:
             self._end()
             with live() as answer:
-                self._ledger.answer(call, answer)
+                self._ledger.answer(call, msgspec.to_builtins(answer))
             return answer
         self._on_read()
         recorded, data = self._ahead
@@ -67,7 +73,7 @@ class Journal:
                 f"{self._ledger.path}: the record says {recorded!r}, but the policy now leads to {call!r}; "
                 "resume with the program and parameters that began the run"
             )
-        return data
+        return msgspec.convert(data, kind)
 
     def act(self, live: Callable[[], object]) -> None:
         """Do what needs no answer, unless another driver did, as the record shows."""

@@ -23,14 +23,13 @@ from shadowprice.execution.hosts.local.discovery import FoundGpu, find_gpus, loa
 from shadowprice.execution.hosts.protocol import (
     Device,
     FoundNode,
+    HostKind,
     LaunchSpec,
     Phase,
     RankStatus,
 )
 from shadowprice.execution.hosts.shared_storage import SharedStorageHost, StoredLease
 from shadowprice.execution.supervision.processes import TAG, send
-
-NAME = "local"
 
 _ADDRESS = re.compile(r"|((?P<nodes>[1-9][0-9]{0,3})x)?(?P<slots>[1-9][0-9]{0,3})")
 
@@ -102,7 +101,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
         What the last discovery left out, and why.
     """
 
-    name = NAME
+    name = "local"
 
     def __init__(
         self,
@@ -244,3 +243,6 @@ def _node(name: str, gpu_type: str, devices: tuple[Device, ...], share: float) -
     cores = len(os.sched_getaffinity(0))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return FoundNode(name, gpu_type, devices, cores * share, memory * share)
+
+
+HOST = HostKind(name="local", open_host=open_host)

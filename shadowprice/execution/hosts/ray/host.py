@@ -19,6 +19,7 @@ from shadowprice.execution.hosts.lease_files import read_text_tail
 from shadowprice.execution.hosts.protocol import (
     Exit,
     FoundNode,
+    HostKind,
     LaunchSpec,
     LeaseKey,
     Phase,
@@ -28,8 +29,6 @@ from shadowprice.execution.hosts.ray.cluster import RayNodes
 from shadowprice.execution.hosts.ray.connection import CONNECT_S, RayThread, connect, import_ray
 from shadowprice.execution.hosts.shared_storage import SharedStorageHost, StoredLease
 from shadowprice.execution.supervision.files import ending, take_lock, write_json
-
-NAME = "ray"
 
 CONFIRM_S = 10.0
 """For the SIGKILL that follows the grace, before a lease of a lost node counts as expired."""
@@ -100,7 +99,7 @@ class RayHost(SharedStorageHost[RayLease]):
         Whether the connection ends with the host.
     """
 
-    name = NAME
+    name = "ray"
 
     def __init__(self, calls: RayThread, cluster: RayNodes, state: Path, *, ours: bool) -> None:
         super().__init__(state)
@@ -215,3 +214,6 @@ def _expired(order: LaunchSpec, seen: RankStatus) -> RankStatus:
     finally:
         os.close(lock)
     return RankStatus(Phase.ENDED, seen.report, Exit(-9, "expired", True, detail))
+
+
+HOST = HostKind(name="ray", open_host=open_host)

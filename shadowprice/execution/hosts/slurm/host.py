@@ -27,6 +27,7 @@ from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.protocol import (
     Device,
     FoundNode,
+    HostKind,
     LaunchSpec,
     LeaseKey,
     Phase,
@@ -59,7 +60,6 @@ from shadowprice.execution.hosts.slurm.jobs import (
 )
 from shadowprice.execution.supervision.files import read_json, write_text
 
-NAME = "slurm"
 KILL_AFTER_S = 5.0
 """After a supervisor should have killed its command [s]: it hangs, and Slurm is told to kill."""
 SWEEP_AGAIN_S = 5.0
@@ -99,7 +99,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         Leases may share devices, if one lease's are all among the other's.
     """
 
-    name = NAME
+    name = "slurm"
     shares = True
 
     def __init__(self, slurm: Slurm, options: SlurmOptions, state: Path, run_id: str) -> None:
@@ -411,3 +411,6 @@ def _node(node: SlurmNode, kind: str, devices: tuple[Device, ...]) -> FoundNode:
     return FoundNode(
         node.name, kind, devices, float(node.cpus), node.memory_mb * GB_PER_MIB, node.address
     )
+
+
+HOST = HostKind(name="slurm", open_host=open_host)
