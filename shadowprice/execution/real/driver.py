@@ -17,7 +17,7 @@ from shadowprice.execution.hosts.lease_files import copy_supervisor
 from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.clock import Clock, WallClock
-from shadowprice.execution.real.copies.engine import ForkEngine
+from shadowprice.execution.real.copies.engine import CopyEngine
 from shadowprice.execution.real.copies.policy import copies_policy, expect_averageable
 from shadowprice.execution.real.devices import DevicePool
 from shadowprice.execution.real.engine import RealEngine
@@ -256,11 +256,11 @@ def _drive(
         host.close()
 
 
-def _engine(settings: Settings, run: RealRun) -> RealEngine | ForkEngine:
+def _engine(settings: Settings, run: RealRun) -> RealEngine | CopyEngine:
     """The loop: of gangs, or of jobs that run as several copies."""
     copies = copies_policy(settings)
     if copies is not None:
-        return ForkEngine(run, copies, settings.round_s)
+        return CopyEngine(run, copies, settings.round_s)
     return RealEngine(
         run,
         find_policy(settings.policy),

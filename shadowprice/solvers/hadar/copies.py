@@ -1,6 +1,6 @@
 r"""HadarE: which job gets which nodes in a round, and how its copies share its steps.
 
-Source: Sultana et al., HadarE (arXiv 2503.10918). Forking a job into up to k copies, one a node,
+Source: Sultana et al., HadarE (arXiv 2503.10918). Running a job as up to k copies, one a node,
 and splitting its steps by throughput (the paper's job tracker) are recalled; everything precise here is
 derived by us.
 

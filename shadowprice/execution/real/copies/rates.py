@@ -11,12 +11,10 @@ from typing import TypeVar
 
 from shadowprice.execution.copies.hadare import CopyWidth, HadarE
 from shadowprice.execution.hosts.protocol import FoundNode
+from shadowprice.execution.real.measuring import FEWEST_STEPS, SHORTEST_S
 from shadowprice.instances.instance import Instance
 
 _K = TypeVar("_K")
-
-FEWEST_STEPS, SHORTEST_S = 3, 0.05
-"""Timed steps and seconds below which a round says nothing about a rate."""
 
 _NEW = 0.5
 """Weight of the newest round."""
@@ -46,7 +44,7 @@ class MeasuredCopy:
     start_s: float | None
 
 
-class ForkRates:
+class CopyRates:
     """Rates of copies.
 
     A rate that was measured on a node stands for other nodes of its class too, until they are
