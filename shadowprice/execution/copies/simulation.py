@@ -31,6 +31,7 @@ from shadowprice.solvers.hadar.copies import (
     NodeGrant,
     RoundView,
     assign,
+    preferred_nodes,
     split_steps,
 )
 
@@ -129,6 +130,7 @@ class _Loop:
     def _round(self, now: int) -> None:
         view = self._view(now / TICKS_PER_S)
         jobs: list[int] = self.active.tolist()
+        active = set(jobs)
 
         def room(position: int, node: int, several: bool) -> int:
             job = jobs[position]
@@ -136,7 +138,7 @@ class _Loop:
             return int(self._rate(job, node) * ticks)
 
         def prefer(position: int) -> list[int]:
-            return self._preferred(jobs[position])
+            return preferred_nodes(self.last, jobs[position], active)
 
         for grant in assign(
             view, self.order, self.class_of_node, prefer, room, lambda _: self.rules.max_copies
@@ -157,16 +159,6 @@ class _Loop:
             now_s - arrival_s - self.ran_s[jobs],
             np.zeros(len(self.classes)),
         )
-
-    def _preferred(self, job: int) -> list[int]:
-        """Nodes that ran the job last, then those that no unfinished job ran on last."""
-        left = self.left
-
-        def reluctance(node: int) -> int:
-            last = self.last[node]
-            return 0 if last == job else 1 if last < 0 or left[last] == 0 else 2
-
-        return sorted(range(len(self.last)), key=reluctance)
 
     def _rate(self, job: int, node: int) -> Fraction:
         """Steps per tick of a copy, exactly."""

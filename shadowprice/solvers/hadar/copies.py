@@ -21,7 +21,7 @@ for c copies of a job.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
@@ -235,6 +235,22 @@ def assign(
         grant.nodes.extend(more)
         free -= set(more)
     return grants
+
+
+def preferred_nodes(last: Sequence[int], job: int, unfinished: Container[int]) -> list[int]:
+    """Nodes that ran a job last, then those that no unfinished job ran on last, then the others.
+
+    Parameters
+    ----------
+    last : sequence of int
+        Job that ran last on each node, -1 for none.
+    """
+
+    def rank(node: int) -> int:
+        before = last[node]
+        return 0 if before == job else 2 if before in unfinished else 1
+
+    return sorted(range(len(last)), key=rank)
 
 
 def _served(

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.hadar import copies_work as hadare_work
+from shadowprice.proofs.lower_bounds import fluid, mbt
+from shadowprice.proofs.lower_bounds import job as alone
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.srtf import Srtf
 from shadowprice.solvers.hadar.copies import (
@@ -52,6 +55,7 @@ from shadowprice.solvers.hadar.copies import (
     split_steps,
     value_of,
 )
+from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.strongest import strongest_bound
 from support.copies import in_copies
 
@@ -463,7 +467,6 @@ FAULTS: dict[str, Callable[[Any], object]] = {
     "_rate": lambda rate: 2 * rate,
     "_owed": lambda ticks: ticks // 2,
     "_copy_numbers": lambda numbers: [0] * len(numbers),
-    "_preferred": lambda nodes: [nodes[0]] * len(nodes),
 }
 
 
@@ -523,6 +526,8 @@ def test_copies_and_gangs_are_not_mixed() -> None:
         lambda: ScheduleClass.used(instance, schedule),
         lambda: optimum(instance, "flow"),
         lambda: certify(outcome),
+        lambda: RelaxedJobs.of(instance),
+        *(partial(each.bound, instance) for each in (fluid, alone, mbt)),
         lambda: UtilityInstance.of([outcome], "effective_throughput", 360.0),
         lambda: run(instance, Fifo()),
     ]

@@ -23,7 +23,13 @@ from shadowprice.execution.real.copies.rounds import Copy
 from shadowprice.execution.real.copies.state import CopyState
 from shadowprice.execution.real.lease import JobRecord
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.solvers.hadar.copies import NodeGrant, RoundView, assign, split_steps
+from shadowprice.solvers.hadar.copies import (
+    NodeGrant,
+    RoundView,
+    assign,
+    preferred_nodes,
+    split_steps,
+)
 
 
 @dataclass(frozen=True)
@@ -39,15 +45,8 @@ class Candidate:
         return self.tracked.job.iterations - self.step
 
 
-def plan_round(
-    state: CopyState,
-    policy: HadarE,
-    candidates: Sequence[Candidate],
-    nodes: Sequence[int],
-    now_s: float,
-    length_s: float,
-) -> dict[int, tuple[Copy, ...]]:
-    """Copies by row of the job; jobs without one are left out.
+class RoundPlan:
+    """Plan of a round.
 
     Parameters
     ----------
@@ -56,11 +55,7 @@ def plan_round(
     length_s : float
         Of the round [s].
     """
-    plan = _Plan(state, policy, candidates, nodes, length_s)
-    return plan.copies(now_s)
 
-
-class _Plan:
     def __init__(
         self,
         state: CopyState,
@@ -83,7 +78,7 @@ class _Plan:
         self.example = [self.nodes[kinds.index(kind)] for kind in classes]
 
     def copies(self, now_s: float) -> dict[int, tuple[Copy, ...]]:
-        """Assign, then split."""
+        """Copies by row of the job; jobs without one are left out."""
         if not self.jobs or not self.nodes:
             return {}
         grants = assign(
@@ -119,15 +114,9 @@ class _Plan:
     def _preferred(self, position: int) -> list[int]:
         """Nodes that ran the job last, then those that no waiting job ran on last; avoided ones last."""
         row, last = self.jobs[position].tracked.row, self.state.last
-        others = {each.tracked.row for each in self.jobs}
-
-        def reluctance(place: int) -> int:
-            before = last[self.nodes[place]]
-            if self.state.avoids(row, self.nodes[place]):
-                return 3
-            return 0 if before == row else 2 if before in others else 1
-
-        return sorted(range(len(self.nodes)), key=reluctance)
+        waiting = {each.tracked.row for each in self.jobs}
+        places = preferred_nodes([last[node] for node in self.nodes], row, waiting)
+        return sorted(places, key=lambda place: self.state.avoids(row, self.nodes[place]))
 
     def _room(self, position: int, place: int, several: bool) -> int:
         """Steps that fit the round; at least one, since a start may take less than it did before."""
