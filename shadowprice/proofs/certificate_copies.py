@@ -101,7 +101,7 @@ class CopiedRuns:
         owed = np.where(several, rules.aggregation_s, 0.0)
         order = np.lexsort((s.start_s, s.node))
         node, job = s.node[order], s.job[order]
-        changed = (np.diff(node) == 0) & (np.diff(job) != 0)
+        changed = (node[1:] == node[:-1]) & (job[1:] != job[:-1])
         owed[order[1:]] += np.where(changed, rules.restart_s, 0.0)
         return owed
 

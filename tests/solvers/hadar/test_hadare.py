@@ -505,6 +505,39 @@ def test_schedules_that_break_one_rule_as_a_whole_are_refused() -> None:
         verify(with_rules(instance, round_s=11.0), schedule)
 
 
+def test_a_copy_without_a_step_is_refused_even_where_it_pays_its_charges() -> None:
+    workload = Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[20], throughput=[[1.0]], gpu_types=("gpu",)
+    )
+    rules = CopyRules(30.0, 1.0, 2.0, 2)
+    instance = Instance(Cluster.parse("2x1"), workload, copies=rules)
+    job, start = np.array([0, 0]), np.zeros(2)
+    rows = (job, np.array([0, 1]), np.array([1, 1]), start, np.array([12.0, 12.0]), start + 2.0)
+    both = Schedule(*rows, copy=np.array([0, 1]), steps=np.array([10, 10]))
+    verify(instance, both)
+    one = replace(both, end_s=np.array([22.0, 2.0]), steps=np.array([20, 0]))
+    with pytest.raises(Violation, match=r"^steps: row 1 .* at least one step"):
+        verify(instance, one)
+
+
+def test_copies_of_jobs_without_throughputs_do_ticks() -> None:
+    """A gang of two GPUs and 7.5 s: on one node of two as it was asked for, on one of one half as fast."""
+    workload = Workload.from_columns(arrival_s=[0], gpus=[2], work=[7.5])
+    instance = Instance(Cluster.parse("1x2,1x1"), workload)
+    instance, schedule = in_copies(instance, HadarE(round_s=30.0))
+    assert schedule.end_s.tolist() == [5.0, 5.0]
+    assert sorted(schedule.steps.tolist()) == [int(2.5 * 2**20), 5 * 2**20]
+    verify(instance, schedule)
+    for column, by, rule in (("steps", 1, "steps"), ("end_s", 2.0**-20, "steps")):
+        values = getattr(schedule, column).copy()
+        values[0] += by
+        with pytest.raises(Violation, match=f"^{rule}: "):
+            verify(instance, replace(schedule, **{column: values}))
+    longer = replace(workload, work=np.array([7.5 + 2.0**-20]))
+    with pytest.raises(Violation, match=r"^work: job '0' did 7864320 steps, expected 7864321"):
+        verify(replace(instance, workload=longer), schedule)
+
+
 def test_copies_and_gangs_are_not_mixed() -> None:
     """A schedule of the one is no schedule of the other, and what is about gangs refuses copies."""
     instance, schedule = small()
