@@ -104,7 +104,7 @@ def stale_worker(scene: Scene) -> bool:
     """A worker and its supervisor sleep until another has their job, and then go on.
 
     However slow the worker is, it is waited for: its own next commit ends it, since the fence shows
-    a later epoch. That it was refused is what its last report says, not how long that took.
+    a later epoch, unless it had no more to commit.
     """
     target = scene.target()
     if target is None or len(scene.stopped) > 1:

@@ -58,7 +58,7 @@ class Scene:
         Until when the state directory is full.
     stale, fenced
         Workers that went on after another lease had their job, and those of them that ended since
-        their commit was refused.
+        their commit was refused; others were at their end when they fell asleep.
     """
 
     driver: Driver

@@ -70,7 +70,7 @@ def event_words(run: RunReader, event: Row) -> str:
 
 def _other(run: RunReader, kind: str, subject: str, data: Row) -> str:
     device = run.device_label(str(data.get("device", "")))
-    told = {
+    words = {
         "driver-started": "the driver goes on" if data.get("resumed") else "the driver begins",
         "driver-ended": "the driver ended",
         "arrived": f"{subject} arrives",
@@ -81,12 +81,12 @@ def _other(run: RunReader, kind: str, subject: str, data: Row) -> str:
         "cancelled": f"{subject} is cancelled",
         "node-lost": f"node {data.get('node')} does not answer",
         "node-back": f"node {data.get('node')} is back",
-        "quarantined": f"{device} is put aside",
+        "quarantined": f"{device} is quarantined",
         "unquarantined": f"{device} is free again",
         "note": str(data.get("text", "")),
     }
     again = f", again in {data['back_off_s']:.0f} s" if data.get("back_off_s") else ""
-    return told.get(kind, f"{kind} {subject}".strip()) + _because(data.get("why")) + again
+    return words.get(kind, f"{kind} {subject}".strip()) + _because(data.get("why")) + again
 
 
 def _ending(data: Row) -> str:

@@ -55,7 +55,6 @@ class Hold:
     partner: str = ""
     from_step: int = 0
     step: int | None = None
-    checkpoint_step: int | None = None
     lost_steps: int = 0
     code: int | None = None
     reason: str = ""
@@ -109,7 +108,7 @@ class Timeline:
     incidents : list of Incident
         In order.
     lost_nodes, quarantined : dict
-        Nodes that do not answer and devices that are kept aside now, with when that began [s].
+        Nodes that do not answer and devices that are quarantined now, with when that began [s].
     arrived_s, over_s : dict of str to float
         When jobs came, and when they finished, gave up or were cancelled [s].
     last_s : float
@@ -177,7 +176,6 @@ class Timeline:
                 hold,
                 freed_s={**hold.freed_s, **dict.fromkeys(gone, time_s)},
                 step=data.get("step"),
-                checkpoint_step=data.get("checkpoint_step"),
                 lost_steps=int(data.get("lost_steps") or 0),
                 code=data.get("code"),
                 reason=str(data.get("reason", "")),

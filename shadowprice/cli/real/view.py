@@ -94,7 +94,7 @@ def _devices(run: RunReader, node: FoundNode, holders: dict[str, list[Hold]]) ->
         held = " + ".join(printable(hold.job) for hold in holders.get(device.uuid, []))
         text.append(f"{device.index}:", style="dim")
         if device.uuid in run.timeline.quarantined:
-            text.append(f"aside ({held})" if held else "aside", style="red")
+            text.append(f"quarantined ({held})" if held else "quarantined", style="red")
         else:
             nobody = "-" if node.name in run.timeline.lost_nodes else "free"
             text.append(held or nobody, style="green" if held else "dim")

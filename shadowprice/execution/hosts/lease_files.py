@@ -195,18 +195,6 @@ def void(directory: Path, detail: str = "") -> bool:
         os.close(lock)
 
 
-def adopt_or_void(directory: Path, wait_s: float = 3.0) -> bool:
-    """Make sure that a lease has begun by now or never begins; whether it has begun."""
-    until = time.monotonic() + wait_s
-    while not void(directory, "it had not begun when the driver was started again"):
-        if os.path.lexists(directory / "supervisor.json"):
-            return True
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return False
-
-
 def read_supervisor(directory: Path) -> dict[str, Any] | None:
     """``supervisor.json``, written just before the command begins."""
     found = read_json(f"{directory}/supervisor.json", REPORT_LIMIT_BYTES) or {}

@@ -200,6 +200,10 @@ class Host(Protocol):
     def name(self) -> str:
         """Name on the command line."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Devices that the last discovery left out, and why, a line each."""
+
     def discover(self) -> tuple[FoundNode, ...]:
         """Nodes and devices that this run may use; claims them against other runs.
 
@@ -215,8 +219,9 @@ class Host(Protocol):
     def adopt(self, orders: Sequence[LaunchSpec]) -> None:
         """Take leases over that another driver of the same run may have started; void the others.
 
-        A rank that has not begun when this returns never begins, and is seen as ``ENDED`` with
-        reason ``void``.
+        A rank that no supervisor has taken when this returns never begins, and is seen as ``ENDED``
+        with reason ``void``. One that a supervisor has taken begins, however long that takes, or is
+        void once the supervisor is gone.
         """
 
     def renew(self, keys: Collection[LeaseKey]) -> None:

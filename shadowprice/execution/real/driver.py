@@ -13,7 +13,6 @@ from types import FrameType
 
 from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.hosts.lease_files import copy_supervisor
 from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.clock import Clock, WallClock
@@ -64,7 +63,6 @@ def assemble(
     tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
     book = LaunchSpecs(settings.state.resolve(), nodes, settings.limits, settings.checkpoint_s)
     if not resumed:
-        copy_supervisor(settings.state)
         _write_down(ledger, nodes, tracked, instance, notes)
     present = {device.uuid for node in found for device in node.devices}
     everything = {device.uuid for node in nodes for device in node.devices}
@@ -239,7 +237,7 @@ def _drive(
             clock = WallClock(ledger.value("began_unix"), ledger.last_s())
             run = assemble(settings, job_file, ledger, host, clock, resumed, tick)
             run.record.note("driver-started", pid=os.getpid(), resumed=resumed)
-            for text in getattr(host, "notes", ()):
+            for text in host.notes:
                 run.record.note("note", text=text)
             engine = _engine(settings, run)
             try:

@@ -245,11 +245,11 @@ class RunLedger:
         answers = (
             "SELECT data FROM journal WHERE call IN ('await', 'time') ORDER BY seq DESC LIMIT 2"
         )
-        told = [json.loads(row["data"]) for row in self._rows(answers)]
+        times_s = [json.loads(row["data"]) for row in self._rows(answers)]
         for table in ("events", "samples"):
             last = self._rows(f"SELECT time_s FROM {table} ORDER BY rowid DESC LIMIT 1")
-            told += [row["time_s"] for row in last]
-        return max((float(time_s) for time_s in told if time_s < math.inf), default=0.0)
+            times_s += [row["time_s"] for row in last]
+        return max((float(time_s) for time_s in times_s if time_s < math.inf), default=0.0)
 
     def answer(self, call: str, data: object) -> None:
         """Append to what hosts answered to the engine."""

@@ -1,6 +1,6 @@
 """Journal of hosts' answers to the engine, so that a new driver can restore a policy's state.
 
-A policy keeps notes, and its notes follow from what it was told. So everything that comes from
+A policy keeps notes, and its notes follow from what it saw. So everything that comes from
 outside passes through here: time, ends, failures, measurements, which devices a start got. A driver
 that takes a run over lets the same policy decide again on the recorded answers, checks that it
 decides the same, and goes on with real ones where the record ends.

@@ -19,7 +19,6 @@ from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.lease_files import (
     LeaseReader,
-    adopt_or_void,
     ask_stop,
     copy_supervisor,
     read_exit,
@@ -29,6 +28,7 @@ from shadowprice.execution.hosts.lease_files import (
     void,
     write_order,
 )
+from shadowprice.execution.hosts.local.host import LocalHost
 from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.real.checkpoints import raise_fence, read_fence
 from shadowprice.execution.supervision.files import read_json, take_lock, write_json, write_text
@@ -222,22 +222,45 @@ def test_void_spares_a_supervisor_that_lives(lease: Path) -> None:
     assert not void(lease)
 
 
-def test_adoption_waits_for_a_supervisor_that_is_just_beginning(lease: Path) -> None:
-    lock = take_lock(str(lease))
+@pytest.fixture
+def adopted(tmp_path: Path) -> tuple[LocalHost, LaunchSpec, int]:
+    """A lease that was adopted while a supervisor had just taken it; the lock that this one holds."""
+    made = order(tmp_path)
+    assert write_order(made)
+    lock = take_lock(str(made.directory))
     assert lock is not None
-    threading.Timer(0.2, supervisor_json, [lease]).start()
-    assert adopt_or_void(lease)
+    host = LocalHost(tmp_path, "run", 1, nvml=None, claims=tmp_path)
+    host.adopt([made])
+    return host, made, lock
+
+
+def test_an_adopted_lease_begins_however_slow_its_supervisor_is(
+    adopted: tuple[LocalHost, LaunchSpec, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, made, lock = adopted
+    for days in range(1, 4):
+        monkeypatch.setattr(time, "monotonic", lambda now_s=86400.0 * days: now_s)
+        assert host.poll([made.key])[made.key].exit is None
+    assert read_exit(made.directory) is None
+    mine = process(os.getpid())
+    assert mine is not None
+    supervisor_json(made.directory, pid=os.getpid(), start_ticks=mine[3])
+    assert host.poll([made.key])[made.key].phase is Phase.RUNNING
     os.close(lock)
 
 
-def test_adoption_voids_after_a_supervisor_that_gave_up(lease: Path) -> None:
-    lock = take_lock(str(lease))
-    assert lock is not None
-    threading.Timer(0.2, os.close, [lock]).start()
-    assert not adopt_or_void(lease)
-    found = read_exit(lease)
-    assert found is not None
-    assert found.reason == "void"
+def test_an_adopted_lease_is_void_once_its_supervisor_gave_up(
+    adopted: tuple[LocalHost, LaunchSpec, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, made, lock = adopted
+    monkeypatch.setattr(time, "monotonic", lambda: 1e6)
+    assert host.poll([made.key])[made.key].exit is None
+    os.close(lock)
+    monkeypatch.setattr(time, "monotonic", lambda: 2e6)
+    seen = host.poll([made.key])[made.key]
+    assert seen.phase is Phase.ENDED
+    assert seen.exit is not None
+    assert seen.exit.reason == "void"
 
 
 def test_a_planted_end_counts_for_nothing_while_the_supervisor_lives(lease: Path) -> None:

@@ -18,7 +18,7 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.presets.gavel.fifo import PublishedFifo
 from shadowprice.execution.presets.gavel.policies import (
     POLICIES,
-    PeerPolicy,
+    PublishedPolicy,
     all_alike,
     as_on_reference,
     isolated,
@@ -170,7 +170,7 @@ def test_logged_allocations_give_the_logged_rounds(k: int) -> None:
         with_digits = log[-1][job] + lost
         np.testing.assert_array_equal(np.round(with_digits, 9), log[-1][job])
         log[-1][job] = with_digits
-    peer = PeerPolicy(
+    peer = PublishedPolicy(
         golden["policy"],
         replay(log),
         shuffles=golden["policy"] == "isolated",
@@ -303,20 +303,20 @@ def test_a_job_that_is_never_chosen_is_an_error_not_an_endless_loop() -> None:
         return np.zeros((len(problem), len(problem.gpu_types)))
 
     with pytest.raises(PolicyError, match="waiting for ever"):
-        simulate_gavel(small([0], [10]), PeerPolicy("nobody", nobody, only_positive=True))
+        simulate_gavel(small([0], [10]), PublishedPolicy("nobody", nobody, only_positive=True))
 
 
 @pytest.mark.parametrize("table", [np.zeros((2, 1)), np.zeros((1, 3)), np.full((1, 1), np.nan)])
 def test_an_allocation_that_is_none_is_refused(table: NDArray[np.float64]) -> None:
     with pytest.raises(PolicyError, match=r"expected finite fractions of shape \(1, 1\)"):
-        simulate_gavel(small([0], [10]), PeerPolicy("none", lambda problem: table))
+        simulate_gavel(small([0], [10]), PublishedPolicy("none", lambda problem: table))
 
 
 def test_records_that_do_not_fit_a_run_are_refused() -> None:
     with pytest.raises(InputError, match="more than the 0 given"):
-        simulate_gavel(small([0], [10]), PeerPolicy("replay", replay([])))
+        simulate_gavel(small([0], [10]), PublishedPolicy("replay", replay([])))
     with pytest.raises(InputError, match="'7' is not there"):
-        simulate_gavel(small([0], [10]), PeerPolicy("replay", replay([{"7": [1.0]}])))
+        simulate_gavel(small([0], [10]), PublishedPolicy("replay", replay([{"7": [1.0]}])))
 
 
 def test_a_pair_that_never_does_a_step_is_an_error_not_an_endless_loop() -> None:
@@ -328,7 +328,7 @@ def test_a_pair_that_never_does_a_step_is_an_error_not_an_endless_loop() -> None
     rates = Throughputs(("v100",), {("m", 1): (1.0,)}, crawl)
     slow = Instance(instance.cluster, instance.workload, together=rates)
     with pytest.raises(PolicyError, match="waiting for ever"):
-        simulate_gavel(slow, PeerPolicy("together", together, pairs=True))
+        simulate_gavel(slow, PublishedPolicy("together", together, pairs=True))
 
 
 def test_a_job_too_slow_for_a_step_a_round_is_dropped_after_five_rounds() -> None:
@@ -350,7 +350,7 @@ def test_the_time_in_isolation_is_kept_for_the_policy() -> None:
         seen.append(problem)
         return isolated(problem)
 
-    simulate_gavel(small([0, 100], [400, 5000]), PeerPolicy("watch", watch))
+    simulate_gavel(small([0, 100], [400, 5000]), PublishedPolicy("watch", watch))
     assert [problem.id.tolist() for problem in seen] == [["0"], ["0", "1"], ["1"]]
     assert seen[0].isolated_s.tolist() == [0.0]
     # Alone until the second job came; from there on each has half of the only GPU.

@@ -17,7 +17,6 @@ from types import ModuleType
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.lease_files import read_text_tail
 from shadowprice.execution.hosts.local.claims import DeviceClaims, claims_folder
 from shadowprice.execution.hosts.local.discovery import FoundGpu, find_gpus, load_nvml
 from shadowprice.execution.hosts.protocol import (
@@ -94,11 +93,6 @@ class LocalHost(SharedStorageHost[LocalLease]):
         Folder of locks on GPUs.
     smi : str
         Program that lists GPUs where ``nvml`` is None.
-
-    Attributes
-    ----------
-    notes : tuple of str
-        What the last discovery left out, and why.
     """
 
     name = "local"
@@ -114,7 +108,6 @@ class LocalHost(SharedStorageHost[LocalLease]):
         claims: Path,
         smi: str = "nvidia-smi",
     ) -> None:
-        self.notes: tuple[str, ...] = ()
         super().__init__(state)
         self._slots, self._nodes = slots, nodes
         self._nvml = nvml
@@ -218,10 +211,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
         died = lease.reap()
         seen = lease.reader.see(doubt=died)
         if died and seen.phase is Phase.STARTING:
-            # Its last words, if it had any.
-            words = read_text_tail(lease.directory / "supervisor.log")
-            detail = f"the supervisor ended before it began: {words or 'it said nothing'}"
-            lease_files.void(lease.directory, detail)
+            lease.void("the supervisor ended before it began")
             seen = lease.reader.see(doubt=True)
         return seen
 

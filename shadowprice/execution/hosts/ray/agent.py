@@ -75,7 +75,7 @@ def clean_environment() -> dict[str, str]:
 
 
 class Agent:
-    """Hands of the driver on one node.
+    """The driver's actor on one node.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Agent:
         self._called_s = time.monotonic()
         self._leases: set[str] = set()
         self._launchers: list[subprocess.Popen[bytes]] = []
-        self._minding = False
+        self._watches_driver = False
 
     def hold(self, claims: Sequence[str]) -> dict[str, Any]:
         """Answer for these placement groups, and give them back if no driver calls any more.
@@ -102,9 +102,9 @@ class Agent:
         self._called_s = time.monotonic()
         self._claims = list(claims)
         self.sweep()
-        if not self._minding:
-            self._minding = True
-            threading.Thread(target=self._mind_driver, daemon=True).start()
+        if not self._watches_driver:
+            self._watches_driver = True
+            threading.Thread(target=self._give_back_when_idle, daemon=True).start()
         return {
             "pid": os.getpid(),
             "modules": sorted(name for name in sys.modules if name.startswith("shadowprice")),
@@ -185,7 +185,7 @@ class Agent:
                 kill_orphans(directory, recorded)
                 os.close(lock)
 
-    def _mind_driver(self) -> None:
+    def _give_back_when_idle(self) -> None:
         """Give the node back when nobody wants it any more."""
         import ray
         from ray.util.placement_group import PlacementGroup, remove_placement_group

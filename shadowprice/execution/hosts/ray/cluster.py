@@ -142,15 +142,15 @@ class SlotClaims:
         A node's are read one after another, by one worker, nodes at the same time.
         """
         visible: dict[str, str] = {}
-        for turn in range(max((len(groups) for groups in held.values()), default=0)):
+        for position in range(max((len(groups) for groups in held.values()), default=0)):
             asked = {
-                groups[turn]: self._reader.options(
+                groups[position]: self._reader.options(
                     scheduling_strategy=self._strategies.PlacementGroupSchedulingStrategy(
-                        self._group(groups[turn]), 0
+                        self._group(groups[position]), 0
                     )
                 ).remote()
                 for groups in held.values()
-                if turn < len(groups)
+                if position < len(groups)
             }
             answers = self._ray.get(list(asked.values()), timeout=ACTOR_S)
             visible |= dict(zip(asked, answers, strict=True))

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.lease_files import read_text_tail
 from shadowprice.execution.hosts.protocol import (
     Exit,
     FoundNode,
@@ -67,14 +66,14 @@ class RayLease(StoredLease):
         When its node was last asked to end what its dead supervisor left.
     expires_s : float
         When it has ended for want of a renewal, if its supervisor works.
-    told_to_end : bool
+    asked_to_end : bool
         Whether it was asked to end since its node is lost.
     """
 
     asked_s: float = math.inf
     swept_s: float = -math.inf
     expires_s: float = 0.0
-    told_to_end: bool = False
+    asked_to_end: bool = False
 
     def __post_init__(self) -> None:
         """Count its time to live from now on."""
@@ -152,16 +151,14 @@ class RayHost(SharedStorageHost[RayLease]):
                 self._cluster.send("sweep", _by_node([lease]))
             return RankStatus(Phase.RUNNING, seen.report)
         if seen.phase is Phase.STARTING and now - lease.asked_s >= LAUNCH_S:
-            words = read_text_tail(lease.directory / "supervisor.log")
-            detail = f"no supervisor began within {LAUNCH_S:g} s: {words or 'it said nothing'}"
-            lease_files.void(lease.directory, detail)
+            lease.void(f"no supervisor began within {LAUNCH_S:g} s")
         return seen
 
     def _look_at_lost(self, lease: RayLease) -> RankStatus:
         """A lease of a node that does not answer: of its files, only an end is believed."""
         order = lease.order
-        if not lease.told_to_end and not lease.is_over:
-            lease.told_to_end = True
+        if not lease.asked_to_end and not lease.is_over:
+            lease.asked_to_end = True
             lease_files.ask_stop(order.directory, order.grace_s, f"node {order.node} was lost")
         seen = lease.reader.see(doubt=True)
         if seen.phase is Phase.LOST and time.monotonic() > lease.expires_s:

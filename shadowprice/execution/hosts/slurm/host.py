@@ -1,10 +1,11 @@
 """Slurm: one job for each rank of a lease, by the command line alone.
 
 A lease is one ``--no-requeue`` job with its epoch in its environment; stopping it is ``scancel``.
-Leases that share devices are in one job (:mod:`.agent`), since Slurm lets nobody choose who
-shares one. Slurm also chooses *which* devices of a node a job gets: the run's ``n0/gpu:1`` is a place
-in a count, and ``CUDA_VISIBLE_DEVICES`` is what Slurm sets. Its own queue decides when a job starts;
-on a cluster with other users, run inside one long allocation instead (:mod:`.pilot`).
+Leases that share devices are in one job, since Slurm lets nobody choose who shares one
+(:mod:`shadowprice.execution.supervision.slurm_job`). Slurm also chooses *which* devices of a node a
+job gets: the run's ``n0/gpu:1`` is a place in a count, and ``CUDA_VISIBLE_DEVICES`` is what Slurm
+sets. Its own queue decides when a job starts; on a cluster with other users, run inside one long
+allocation instead (:mod:`.pilot`).
 
 The state directory must be on storage that the driver and all nodes share, with locks that work
 between them (NFS 4, Lustre mounted with ``flock``). Tested with Slurm 22.05.8.
@@ -19,7 +20,6 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from shadowprice.errors import HostError
@@ -42,7 +42,6 @@ from shadowprice.execution.hosts.slurm.commands import (
     SlurmView,
 )
 from shadowprice.execution.hosts.slurm.jobs import (
-    AGENT,
     Comment,
     HeldJob,
     Refused,
@@ -58,7 +57,7 @@ from shadowprice.execution.hosts.slurm.jobs import (
     why_not,
     write_note,
 )
-from shadowprice.execution.supervision.files import read_json, write_text
+from shadowprice.execution.supervision.files import read_json
 
 KILL_AFTER_S = 5.0
 """After a supervisor should have killed its command [s]: it hangs, and Slurm is told to kill."""
@@ -91,16 +90,10 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
     A lease has ended when its supervisor wrote so. Where a supervisor was killed, a job on its
     node, the *sweep*, ends what it left and writes the file. While Slurm calls the node down
     nothing of this can happen, and the lease is lost, not ended: the processes of a node that only
-    lost its daemon go on.
-
-    Attributes
-    ----------
-    shares : bool
-        Leases may share devices, if one lease's are all among the other's.
+    lost its daemon go on. Leases may share devices if the devices of one are all among those of the other.
     """
 
     name = "slurm"
-    shares = True
 
     def __init__(self, slurm: Slurm, options: SlurmOptions, state: Path, run_id: str) -> None:
         super().__init__(state)
@@ -111,8 +104,6 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         # Nodes that do not see the state directory or this Python, and what to say of them.
         self._blind: dict[str, str] = {}
         self._began = False
-        agent = files("shadowprice.execution.hosts.slurm").joinpath("agent.py")
-        write_text(str(self._state / AGENT), agent.read_text(encoding="utf-8"))
 
     def discover(self) -> tuple[FoundNode, ...]:
         """Nodes that take jobs, with what strangers' jobs leave of their GPUs.
@@ -257,7 +248,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             return self._explained(lease, seen)
         down = self._view.is_down(lease.order.node)
         if seen.phase is Phase.RUNNING and not down:
-            self._press(lease)
+            self._kill_overdue(lease)
             return seen
         job = self._job(lease)
         if seen.phase is Phase.STARTING:
@@ -294,15 +285,14 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         """Say so where somebody else stopped a lease: scancel by hand, a time limit, an administrator."""
         if seen.exit is None or seen.exit.reason != "stopped" or seen.exit.detail:
             return seen
-        told = read_json(f"{lease.directory}/lease.json") or {}
-        if told.get("stop") is True:
+        if (read_json(f"{lease.directory}/lease.json") or {}).get("stop") is True:
             return seen
         detail = (
             f"Slurm ended job {lease.job.identity}: cancelled by somebody, or out of its time limit"
         )
         return replace(seen, exit=replace(seen.exit, detail=detail))
 
-    def _press(self, lease: SlurmLease) -> None:
+    def _kill_overdue(self, lease: SlurmLease) -> None:
         """Kill a job whose supervisor should have ended long ago, unless another lease is in it."""
         job = lease.job
         if lease.kill_at_s is None or time.monotonic() < lease.kill_at_s or job.identity is None:
@@ -372,9 +362,9 @@ def found_nodes(
             found.append(made)
     if not found:
         states = Counter("+".join(sorted(node.states)).lower() for node in nodes.values())
-        told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        listed = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
         raise HostError(
-            f"slurm: no free device in {where} ({told or 'no nodes at all'}); "
+            f"slurm: no free device in {where} ({listed or 'no nodes at all'}); "
             "see `sinfo -N -l` and `squeue`, or name another partition"
         )
     return tuple(found)

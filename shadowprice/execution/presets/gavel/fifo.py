@@ -21,7 +21,7 @@ PACKING_GAIN = 1.5
 class PublishedFifo:
     """A job keeps its type until it ends; its type should be random.
 
-    Quirk of the peer, kept: the type used is not the one drawn but the last, by name, that still
+    Quirk of the original, kept: the type used is not the one drawn but the last, by name, that still
     has GPUs left, whether or not the job fits, so that it may be oversubscribed without limit.
     When it is used up exactly, the type that was drawn is the one struck off the list.
     """
@@ -61,7 +61,7 @@ class PublishedFifo:
                 left[kind] -= gpus[job]
                 if left[kind] == 0:
                     open_kinds.pop(drawn)
-        # The peer goes through its jobs in order of arrival, not of allocation.
+        # The original goes through its jobs in order of arrival, not of allocation.
         self.kind_of = dict(sorted(self.kind_of.items(), key=lambda item: row[item[0]]))
         table = np.zeros((len(problem) + len(problem.pairs), len(left)))
         for name, kind in self.kind_of.items():

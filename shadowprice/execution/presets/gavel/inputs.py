@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.execution.presets.gavel.policies import PeerPolicy, isolated
+from shadowprice.execution.presets.gavel.policies import PublishedPolicy, isolated
 from shadowprice.execution.presets.gavel.rounds import TimeReceived
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.instance import Instance
@@ -22,17 +22,17 @@ def rates_by_type(
     Raises
     ------
     InputError
-        If the peer's simulator cannot express the instance.
+        If the original's simulator cannot express the instance.
     """
     workload = instance.workload
     strange = [name for name in types if name not in known]
     if strange:
         raise InputError(
-            f"preset gavel: cluster {instance.cluster} has GPU type {strange[0]!r}, the peer knows "
+            f"preset gavel: cluster {instance.cluster} has GPU type {strange[0]!r}, the original knows "
             f"{', '.join(known)} only"
         )
     if not instance.overheads.free:
-        raise InputError("preset gavel: overheads are given, the peer charges none")
+        raise InputError("preset gavel: overheads are given, the original charges none")
     if workload.throughput is None:
         raise InputError(
             f"preset gavel: {workload.source} has seconds of work, expected steps and throughputs"
@@ -81,7 +81,9 @@ class Inputs:
     throughput at an isolated share when the first was built (finish_time_fairness.py).
     """
 
-    def __init__(self, workload: Workload, policy: PeerPolicy, rates: NDArray[np.float64]) -> None:
+    def __init__(
+        self, workload: Workload, policy: PublishedPolicy, rates: NDArray[np.float64]
+    ) -> None:
         self.workload, self.policy, self.rates = workload, policy, rates
         jobs = len(workload)
         self.isolated_s = np.zeros(jobs)
@@ -96,7 +98,7 @@ class Inputs:
         left: list[float],
         now_s: float,
     ) -> AllocationProblem:
-        """The jobs that are there, in order of arrival, with what the policy is told of them."""
+        """The jobs that are there, in order of arrival, with what the policy sees of them."""
         jobs = ledger.first[ledger.alone]
         steps = np.array([left[job] for job in jobs.tolist()])
         moved = self.rate_then[jobs] > 0
@@ -106,7 +108,7 @@ class Inputs:
         problem = AllocationProblem.from_columns(
             gpu_types=types,
             capacity=capacity,
-            throughput=self.policy.told(self.rates[jobs], types),
+            throughput=self.policy.view(self.rates[jobs], types),
             gpus=self.workload.gpus[jobs],
             weight=self.workload.weight[jobs],
             steps=steps,

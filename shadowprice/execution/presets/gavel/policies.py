@@ -1,4 +1,4 @@
-"""Gavel's policies that need no linear programme, with the peer's quirks; and what a policy is.
+"""Policies of Gavel's simulator, with the original's quirks; and what a policy is.
 
 Source: github.com/stanford-futuredata/gavel at c4fa400, scheduler/policies. An allocation function
 takes an :class:`AllocationProblem` and returns fractions of time, shape (jobs + pairs, types): the
@@ -22,13 +22,17 @@ from scipy.optimize import linear_sum_assignment
 from shadowprice.errors import InputError
 from shadowprice.execution.presets.gavel.fifo import FifoByRate, PublishedFifo
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.solvers.gavel.policies.isolated import isolated_shares
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs.solution import SolverOptions
+from shadowprice.solvers.registry import allocation
 
 Allocation = NDArray[np.float64]
 Allocate = Callable[[AllocationProblem], Allocation]
 """Fractions of time, shape (jobs + pairs, types)."""
 
-Told = Callable[[NDArray[np.float64], tuple[str, ...]], NDArray[np.float64]]
-"""What a policy is told of the throughputs (jobs, types), given the names of the types."""
+ThroughputView = Callable[[NDArray[np.float64], tuple[str, ...]], NDArray[np.float64]]
+"""Throughputs that a policy sees, shape (jobs, types), of all and the names of the types."""
 
 REFERENCE_TYPE = "v100"
 SMALLEST_RATE = 1e-10
@@ -36,12 +40,12 @@ SMALLEST_RATE = 1e-10
 
 
 def as_measured(rates: NDArray[np.float64], types: tuple[str, ...]) -> NDArray[np.float64]:
-    """The throughputs themselves: the peer's policies named perf, and packed ones."""
+    """The throughputs themselves: the original's policies named perf, and packed ones."""
     return rates
 
 
 def all_alike(rates: NDArray[np.float64], types: tuple[str, ...]) -> NDArray[np.float64]:
-    """1 step/s everywhere: the peer's max-min fairness that knows nothing of GPU types."""
+    """1 step/s everywhere: the original's max-min fairness that knows nothing of GPU types."""
     return np.ones_like(rates)
 
 
@@ -56,24 +60,24 @@ def as_on_reference(rates: NDArray[np.float64], types: tuple[str, ...]) -> NDArr
 
 
 @dataclass(frozen=True)
-class PeerPolicy:
-    """A policy of the peer, for one run: it may remember its earlier answers.
+class PublishedPolicy:
+    """A policy of the original, for one run: it may remember its earlier answers.
 
     Parameters
     ----------
     name : str
-        Name on the peer's command line.
+        Name on the original's command line.
     allocate : callable
         The allocation function.
     pairs : bool
         Whether jobs may share GPUs.
     shuffles : bool
         Whether the order in which GPU types are served is drawn anew each round: policies whose
-        name in the peer has neither ``Perf`` nor ``Packing``.
+        name in the original has neither ``Perf`` nor ``Packing``.
     only_positive : bool
         Whether only jobs with a positive priority run; others take left-over GPUs too.
-    told : callable
-        What the policy is told of the throughputs.
+    view : callable
+        Throughputs that the policy sees.
     """
 
     name: str
@@ -81,15 +85,13 @@ class PeerPolicy:
     pairs: bool = False
     shuffles: bool = False
     only_positive: bool = False
-    told: Told = as_measured
+    view: ThroughputView = as_measured
 
 
 def isolated(problem: AllocationProblem) -> Allocation:
     """``C_j / (n s_m)``, rows scaled down to at most 1; nothing for pairs."""
-    jobs = len(problem)
-    share: Allocation = problem.capacity[None, :] / max(jobs, 1) / problem.gpus[:, None]
-    share /= np.maximum(share.sum(axis=1), 1.0)[:, None]
-    return np.concatenate((share, np.zeros((len(problem.pairs), len(problem.gpu_types)))))
+    shares = isolated_shares(problem)
+    return np.concatenate((shares, np.zeros((len(problem.pairs), len(problem.gpu_types)))))
 
 
 def replay(log: Sequence[Mapping[str, ArrayLike]]) -> Allocate:
@@ -125,7 +127,7 @@ class PublishedAllox:
     """Minimum-cost assignment of waiting jobs to positions in the queues of single GPUs.
 
     Cost k x (steps left / rate) + (time since arrival) for the k-th place from the end. The first
-    job of every GPU runs, is never preempted, and remembered. Le et al., EuroSys'20, as in the peer.
+    job of every GPU runs, is never preempted, and remembered. Le et al., EuroSys'20, as in the original.
     """
 
     running: dict[str, int] = field(default_factory=dict)
@@ -258,14 +260,63 @@ def _summed_gain(problem: AllocationProblem) -> NDArray[np.float64]:
     return gain
 
 
-POLICIES: Mapping[str, Callable[[int], PeerPolicy]] = {
-    "fifo": lambda seed: PeerPolicy("fifo", PublishedFifo(seed), shuffles=True, only_positive=True),
-    "fifo_perf": lambda seed: PeerPolicy("fifo_perf", FifoByRate(), only_positive=True),
-    "fifo_packed": lambda seed: PeerPolicy(
+# Policies that solve programmes: ours, which see what the original's see. An optimal allocation is rarely
+# the only one, and which one a solver returns moves the mean completion time by a few per cent. The
+# original's default solver ends in the interior of the optimal face, so does ours here.
+
+
+_OURS: Mapping[str, tuple[str, ThroughputView]] = {
+    "max_min_fairness": ("max_min_fairness_perf", all_alike),
+    "max_min_fairness_perf": ("max_min_fairness_perf", as_measured),
+    "max_min_fairness_packed": ("max_min_fairness_packed", as_measured),
+    "max_min_fairness_water_filling": ("max_min_fairness_water_filling_perf", all_alike),
+    "max_min_fairness_water_filling_perf": ("max_min_fairness_water_filling_perf", as_measured),
+    "finish_time_fairness": ("finish_time_fairness_perf", as_on_reference),
+    "finish_time_fairness_perf": ("finish_time_fairness_perf", as_measured),
+    "finish_time_fairness_packed": ("finish_time_fairness_packed", as_measured),
+    "min_total_duration": ("min_total_duration_perf", as_on_reference),
+    "min_total_duration_perf": ("min_total_duration_perf", as_measured),
+    "min_total_duration_packed": ("min_total_duration_packed", as_measured),
+    "max_sum_throughput_perf": ("max_sum_throughput_perf", as_measured),
+}
+"""The original's name, our policy, and the throughputs that it sees."""
+
+
+def _allocate(ours: str) -> Allocate:
+    policy = allocation(ours)
+    workspace = Workspace(SolverOptions(time_limit_s=600.0, structured_jobs=1))
+
+    def allocate(problem: AllocationProblem) -> Allocation:
+        found = policy.allocate(problem, workspace)
+        return np.concatenate((found.alone, found.shared))
+
+    return allocate
+
+
+def _by_programme(name: str) -> Callable[[int], PublishedPolicy]:
+    ours, view = _OURS[name]
+    packed = allocation(ours).packed
+    agnostic = view is not as_measured
+
+    def make(seed: int) -> PublishedPolicy:
+        return PublishedPolicy(name, _allocate(ours), pairs=packed, shuffles=agnostic, view=view)
+
+    return make
+
+
+POLICIES: Mapping[str, Callable[[int], PublishedPolicy]] = {
+    "fifo": lambda seed: PublishedPolicy(
+        "fifo", PublishedFifo(seed), shuffles=True, only_positive=True
+    ),
+    "fifo_perf": lambda seed: PublishedPolicy("fifo_perf", FifoByRate(), only_positive=True),
+    "fifo_packed": lambda seed: PublishedPolicy(
         "fifo_packed", FifoByRate(packs=True), pairs=True, only_positive=True
     ),
-    "isolated": lambda seed: PeerPolicy("isolated", isolated, shuffles=True),
-    "allox": lambda seed: PeerPolicy("allox", PublishedAllox()),
-    "gandiva": lambda seed: PeerPolicy("gandiva", PublishedGandiva(seed), pairs=True),
+    "isolated": lambda seed: PublishedPolicy("isolated", isolated, shuffles=True),
+    "allox": lambda seed: PublishedPolicy("allox", PublishedAllox()),
+    "gandiva": lambda seed: PublishedPolicy("gandiva", PublishedGandiva(seed), pairs=True),
 }
-"""Policies by the peer's name; each takes the seed of the run."""
+"""Those without a programme, by the original's name; each takes the seed of the run."""
+
+ALL_POLICIES = {**POLICIES, **{name: _by_programme(name) for name in _OURS}}
+"""All of the original's."""
