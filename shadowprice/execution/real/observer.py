@@ -59,7 +59,7 @@ class RunObserver:
         ]
 
     def take_over(self) -> None:
-        """Adopt what another driver may have started; what it told is not told again."""
+        """Adopt what another driver may have started; what it wrote down is not written down again."""
         recorded = self.run.ledger.leases_with("running")
         self._announced = {
             key for lease in self.run.take_over() if (key := self._key(lease)) in recorded

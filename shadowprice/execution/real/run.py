@@ -49,7 +49,7 @@ class RealRun:
         return [lease for tracked in self.tracked for lease in tracked.held]
 
     def release(self, lease: HeldLease, *, confirmed: bool) -> None:
-        """A lease is over: its devices are free, or kept aside until its end is confirmed."""
+        """A lease is over: its devices are free, or quarantined until its end is confirmed."""
         tracked = self.tracked[lease.row]
         holder = (tracked.job.name, lease.epoch)
         if confirmed:
