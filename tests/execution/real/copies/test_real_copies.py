@@ -90,13 +90,13 @@ def check(run: CopyRun, ledger: RunLedger) -> None:
             assert run.checkpoint(name)[0] == row["iterations"]
             assert [each["job"] for each in finished].count(name) == 1
         left = {path.name for path in run.state.glob(f"jobs/{name}/copies/*")}
-        assert left == still_aside(ledger, name), log(ledger)
+        assert left == quarantined_copies(ledger, name), log(ledger)
     ledger.close()
 
 
-def still_aside(ledger: RunLedger, name: str) -> set[str]:
+def quarantined_copies(ledger: RunLedger, name: str) -> set[str]:
     """Folders of copies whose end nobody has confirmed."""
-    aside, back = (
+    quarantined, back = (
         {
             f"e{row['epoch']}-c{row['data']['copy']}"
             for row in events(ledger, kind)
@@ -104,7 +104,7 @@ def still_aside(ledger: RunLedger, name: str) -> set[str]:
         }
         for kind in ("quarantined", "unquarantined")
     )
-    return aside - back
+    return quarantined - back
 
 
 def crash(r: random.Random) -> Callable[[Any], None]:
@@ -361,12 +361,12 @@ def test_survivors_of_a_round_count_and_a_round_without_any_is_a_failure(tmp_pat
     check(run, ledger)
 
 
-def test_a_lost_node_keeps_its_copy_aside_and_what_it_did_is_never_taken(tmp_path: Path) -> None:
+def test_a_lost_node_quarantines_its_copy_and_what_it_did_is_never_taken(tmp_path: Path) -> None:
     faults = [(6.0, lose("n1")), (21.0, heal)]
     run = CopyRun(tmp_path / "run", [job("a", 900)], round_s=4.0, faults=faults)
     ledger = run.execute()
-    aside = events(ledger, "quarantined")
-    assert [row["data"]["device"] for row in aside] == ["n1/0", "n1/1"]
+    quarantined = events(ledger, "quarantined")
+    assert [row["data"]["device"] for row in quarantined] == ["n1/0", "n1/1"]
     back = events(ledger, "unquarantined")
     assert back[0]["time_s"] >= 21.0
     for row in events(ledger, "granted"):
