@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.real.copies.leases import CopyLeases
 from shadowprice.execution.real.copies.outcome import ROUND_ENDS, conclude_round
-from shadowprice.execution.real.copies.plan import Candidate, RoundPlan
+from shadowprice.execution.real.copies.plan import Candidate, CopyPlan
 from shadowprice.execution.real.copies.rates import MeasuredCopy
 from shadowprice.execution.real.copies.rounds import (
     Copy,
@@ -224,7 +224,7 @@ class LiveCopies:
         steps = {job.row: job.step for job in waiting}
         while True:
             candidates = [Candidate(job, steps[job.row]) for job in waiting]
-            plan = RoundPlan(self.state, self.policy, candidates, nodes, length_s).copies(now_s)
+            plan = CopyPlan(self.state, self.policy, candidates, nodes, length_s).copies(now_s)
             found = {row: self.leases.start_of(row) for row in plan}
             if all(steps[row] == step for row, step in found.items()):
                 return steps, plan

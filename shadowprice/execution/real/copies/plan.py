@@ -45,7 +45,7 @@ class Candidate:
         return self.tracked.job.iterations - self.step
 
 
-class RoundPlan:
+class CopyPlan:
     """Plan of a round.
 
     Parameters
