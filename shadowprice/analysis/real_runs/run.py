@@ -17,6 +17,7 @@ from shadowprice.analysis.real_runs.timeline import Row, Timeline
 from shadowprice.errors import InputError
 from shadowprice.execution.hosts.protocol import Device, FoundNode
 from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.execution.real.state_directory import LEDGER
 
 _LAST_EVENTS = 50
 OVER = frozenset({"finished", "failed", "cancelled"})
@@ -54,7 +55,7 @@ class RunReader:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._ledger = open_ledger(directory, readonly=True)
+        self._ledger = RunLedger.open(directory / LEDGER, readonly=True)
         self._seen = 0
         self.facts: dict[str, Any] = {}
         self.nodes: tuple[FoundNode, ...] = ()
@@ -138,25 +139,6 @@ class RunReader:
 
 
 _FACTS = ("run_id", "policy", "hosts", "round_s", "began_unix", "ended", "ready")
-
-
-def open_ledger(directory: Path, *, readonly: bool) -> RunLedger:
-    """The ledger of a state directory.
-
-    Raises
-    ------
-    InputError
-        If there is none, or it cannot be read.
-    """
-    try:
-        if not (directory / "run.db").is_file():
-            raise InputError(
-                f"{directory}: is no state directory of a run: it has no run.db, "
-                "expected what `shadowprice execute --state` was given"
-            )
-        return RunLedger.open(directory / "run.db", readonly=readonly)
-    except OSError as error:
-        raise InputError(f"{directory}: cannot be read: {error}") from error
 
 
 def _points_to(handle: str, path: Path) -> bool:

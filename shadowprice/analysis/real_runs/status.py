@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from shadowprice.analysis.real_runs.jobs import job_rows
 from shadowprice.analysis.real_runs.run import RunReader
-from shadowprice.analysis.real_runs.timeline import Row
+from shadowprice.analysis.real_runs.timeline import Row, ending_words
 
 _LONGEST = 200
 
@@ -37,7 +38,7 @@ def status_record(run: RunReader, events: int = 10) -> dict[str, Any]:
         **facts,
         "driver": run.driver,
         "now_s": run.now_s,
-        "jobs": [row.to_dict() for row in job_rows(run)],
+        "jobs": [asdict(row) for row in job_rows(run)],
         "nodes": nodes,
         "events": [dict(event) for event in last],
     }
@@ -90,11 +91,7 @@ def _other(run: RunReader, kind: str, subject: str, data: Row) -> str:
 
 
 def _ending(data: Row) -> str:
-    words = [str(data.get("reason") or "ended")]
-    if data.get("code"):
-        words.append(f"exit code {data['code']}")
-    if data.get("forced"):
-        words.append("killed")
+    words = ending_words(data.get("reason"), data.get("code"), data.get("forced"))
     words.append(f"step {data.get('step') or 0:,}")
     if data.get("lost_steps"):
         words.append(f"{data['lost_steps']:,} steps lost")

@@ -76,12 +76,14 @@ class Hold:
         """Ending of the lease, in a few words."""
         if self.end_s is None:
             return "still held"
-        words = [self.reason or "ended"]
-        if self.code not in (None, 0):
-            words.append(f"exit code {self.code}")
-        if self.forced:
-            words.append("killed")
+        words = ending_words(self.reason, self.code, self.forced)
         return ", ".join(words) + (f" ({self.stop_why})" if self.stop_why else "")
+
+
+def ending_words(reason: object, code: object, forced: object) -> list[str]:
+    """Reason, exit code and force of an ending, where there is one, in words."""
+    coded, killed = f"exit code {code}" if code else "", "killed" if forced else ""
+    return [word for word in (str(reason or "ended"), coded, killed) if word]
 
 
 @dataclass(frozen=True)

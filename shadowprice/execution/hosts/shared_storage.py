@@ -57,7 +57,7 @@ class StoredLease:
     @property
     def is_over(self) -> bool:
         """True if nothing of it is left."""
-        return self.refused is not None or self.reader.see().phase is Phase.ENDED
+        return self.refused is not None or self.reader.status().phase is Phase.ENDED
 
     def void(self, why: str) -> None:
         """Let it never begin: its supervisor did not come, of which ``supervisor.log`` may tell."""
@@ -115,7 +115,7 @@ class SharedStorageHost(ABC, Generic[L]):
 
     def _look(self, lease: L) -> RankStatus:
         """Status of a lease that was not refused."""
-        return lease.reader.see()
+        return lease.reader.status()
 
     def start(self, orders: Sequence[LaunchSpec]) -> None:
         """Write each order and have a supervisor started; what cannot be is seen as ended."""
@@ -156,17 +156,17 @@ class SharedStorageHost(ABC, Generic[L]):
 
     def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
         """Read the files of those that changed."""
-        return {lease.order.key: self._see(lease) for lease in self._known(keys)}
+        return {lease.order.key: self._status(lease) for lease in self._known(keys)}
 
-    def _see(self, lease: L) -> RankStatus:
+    def _status(self, lease: L) -> RankStatus:
         if lease.refused is not None:
             return RankStatus(Phase.ENDED, exit=lease.refused)
-        seen = self._look(lease)
-        if seen.phase is not Phase.STARTING or not lease.adopted:
-            return seen
+        status = self._look(lease)
+        if status.phase is not Phase.STARTING or not lease.adopted:
+            return status
         # Nothing but the lock of its supervisor is in the way, which may be gone by now.
         voided = lease_files.void(lease.directory, NOT_BEGUN)
-        return lease.reader.see(doubt=True) if voided else seen
+        return lease.reader.status(doubt=True) if voided else status
 
     def _known(self, keys: Collection[LeaseKey]) -> list[L]:
         """Leases of keys.

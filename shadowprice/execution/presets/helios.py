@@ -59,9 +59,9 @@ class HeliosSrtf:
         return decision
 
 
-def _srtf(given: RecipeInputs) -> RunSetup:
-    one_second_more = replace(given.workload, work=given.workload.work + 1.0)
-    return RunSetup(one_second_more, HeliosSrtf(), given.placement, TICK, PREEMPTION)
+def _srtf(inputs: RecipeInputs) -> RunSetup:
+    one_second_more = replace(inputs.workload, work=inputs.workload.work + 1.0)
+    return RunSetup(one_second_more, HeliosSrtf(), inputs.placement, TICK, PREEMPTION)
 
 
 PRESET = Preset(

@@ -86,7 +86,7 @@ Recipe = Callable[[RecipeInputs], RunSetup]
 
 def in_engine(policy: Policy, rounds: Rounds | None = None) -> Recipe:
     """The recipe of a policy that runs on the jobs as they are, without charges."""
-    return lambda given: RunSetup(given.workload, policy, given.placement, rounds or Rounds())
+    return lambda inputs: RunSetup(inputs.workload, policy, inputs.placement, rounds or Rounds())
 
 
 @dataclass(frozen=True)

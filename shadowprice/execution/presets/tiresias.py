@@ -184,10 +184,10 @@ class GittinsTable:
         return float(self.ranks[np.searchsorted(self.samples_gpu_s, service_gpu_s, side="right")])
 
 
-def _gittins(given: RecipeInputs) -> RunSetup:
-    rank = GittinsTable.of(given.service_times())
+def _gittins(inputs: RecipeInputs) -> RunSetup:
+    rank = GittinsTable.of(inputs.service_times())
     policy = Dlas("dlas-gpu-gittins", gpu_time=True, rank=rank)
-    return RunSetup(given.workload, policy, given.placement)
+    return RunSetup(inputs.workload, policy, inputs.placement)
 
 
 PRESET = Preset(

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from shadowprice.errors import PolicyError
+from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.real.ledger import RunLedger
 
 T = TypeVar("T")
@@ -59,6 +59,8 @@ class Journal:
         ------
         PolicyError
             If another call was recorded: the policy does not decide as it did.
+        InputError
+            If what was recorded is no such answer.
         """
         if self._ahead is None:
             self._end()
@@ -73,7 +75,13 @@ class Journal:
                 f"{self._ledger.path}: the record says {recorded!r}, but the policy now leads to {call!r}; "
                 "resume with the program and parameters that began the run"
             )
-        return msgspec.convert(data, kind)
+        try:
+            return msgspec.convert(data, kind)
+        except msgspec.ValidationError as error:
+            raise InputError(
+                f"{self._ledger.path}: the answer to {call!r} is none: {error}; resume with the program "
+                "that began the run"
+            ) from error
 
     def act(self, live: Callable[[], object]) -> None:
         """Do what needs no answer, unless another driver did, as the record shows."""

@@ -23,7 +23,7 @@ from shadowprice.execution.hosts.lease_files import (
     copy_supervisor,
     read_exit,
     read_report,
-    read_seen,
+    read_status,
     renew,
     void,
     write_order,
@@ -143,10 +143,10 @@ def test_renewal_changes_no_directory(lease: Path) -> None:
 def test_calls_on_a_lease_that_was_removed_raise_nothing(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     renew(gone)
-    assert read_seen(gone).phase is Phase.STARTING
+    assert read_status(gone).phase is Phase.STARTING
     assert read_report(gone) == {}
     ask_stop(gone, 1.0, "x")  # makes sure that it never begins
-    assert read_seen(gone).phase is Phase.ENDED
+    assert read_status(gone).phase is Phase.ENDED
 
 
 @given(st.binary(max_size=200))
@@ -154,7 +154,7 @@ def test_calls_on_a_lease_that_was_removed_raise_nothing(tmp_path: Path) -> None
 def test_any_bytes_are_read(tmp_path: Path, data: bytes) -> None:
     for name in ("report", "exit", "supervisor", "lease"):
         (tmp_path / f"{name}.json").write_bytes(data)
-    assert read_seen(tmp_path).phase in Phase
+    assert read_status(tmp_path).phase in Phase
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
@@ -209,7 +209,7 @@ def test_long_texts_are_cut(lease: Path) -> None:
 def test_void_is_for_leases_that_have_not_begun(lease: Path) -> None:
     assert void(lease, "why")
     assert void(lease)
-    assert read_seen(lease).exit == Exit(0, "void", detail="why")
+    assert read_status(lease).exit == Exit(0, "void", detail="why")
 
 
 def test_void_spares_a_supervisor_that_lives(lease: Path) -> None:
@@ -268,9 +268,9 @@ def test_a_planted_end_counts_for_nothing_while_the_supervisor_lives(lease: Path
     assert lock is not None
     supervisor_json(lease)
     write_json(f"{lease}/exit.json", {"code": 0, "reason": "exited"})
-    assert read_seen(lease).phase is Phase.RUNNING
+    assert read_status(lease).phase is Phase.RUNNING
     os.close(lock)
-    assert read_seen(lease).phase is Phase.ENDED
+    assert read_status(lease).phase is Phase.ENDED
 
 
 def test_a_lock_that_was_replaced_is_no_death(lease: Path) -> None:
@@ -279,21 +279,21 @@ def test_a_lock_that_was_replaced_is_no_death(lease: Path) -> None:
     supervisor_json(lease, pid=os.getpid(), start_ticks=me[3])
     (lease / "lock").touch()
     write_json(f"{lease}/exit.json", {"code": 0, "reason": "exited"})
-    assert read_seen(lease).phase is Phase.RUNNING
+    assert read_status(lease).phase is Phase.RUNNING
 
 
 def test_a_dead_supervisor_elsewhere_is_lost_and_before_a_reboot_is_gone(lease: Path) -> None:
     supervisor_json(lease, node="far-away", machine="another boot/1")
-    assert read_seen(lease).phase is Phase.LOST
+    assert read_status(lease).phase is Phase.LOST
     supervisor_json(lease, machine="an earlier boot/1")
-    assert read_seen(lease).exit == Exit(-9, "exited", detail="the supervisor was killed")
+    assert read_status(lease).exit == Exit(-9, "exited", detail="the supervisor was killed")
 
 
 def test_a_stranger_with_the_same_number_is_spared(lease: Path) -> None:
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         supervisor_json(lease, command_pid=stranger.pid, command_start_ticks=1)
-        assert read_seen(lease).phase is Phase.ENDED
+        assert read_status(lease).phase is Phase.ENDED
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -311,7 +311,7 @@ def test_what_a_dead_supervisor_left_is_killed(lease: Path, tagged: bool) -> Non
         supervisor_json(lease, **fields)
         while tagged and not living(str(lease)):  # a new program gets its environment a bit late
             time.sleep(0.001)
-        assert read_seen(lease).phase is Phase.ENDED
+        assert read_status(lease).phase is Phase.ENDED
         assert left.wait(5.0) == -9
     finally:
         left.kill()
@@ -323,14 +323,14 @@ def test_a_reader_reads_only_what_changed(lease: Path, monkeypatch: pytest.Monke
     assert lock is not None
     supervisor_json(lease)
     reader = LeaseReader(lease)
-    assert reader.see().phase is Phase.RUNNING
+    assert reader.status().phase is Phase.RUNNING
     time.sleep(0.1)
-    reader.see()
+    reader.status()
     calls = []
-    read = lease_files.read_seen
-    monkeypatch.setattr(lease_files, "read_seen", lambda *a: (calls.append(a), read(*a))[1])
+    read = lease_files.read_status
+    monkeypatch.setattr(lease_files, "read_status", lambda *a: (calls.append(a), read(*a))[1])
     for _ in range(50):
-        reader.see()
+        reader.status()
     assert not calls
     tick = time.time_ns()
     with monkeypatch.context() as clock:
@@ -338,12 +338,12 @@ def test_a_reader_reads_only_what_changed(lease: Path, monkeypatch: pytest.Monke
         for step in range(5):  # changes within one tick of the clock
             write_json(f"{lease}/report.json", {"step": step})
             os.utime(lease, ns=(tick, tick))
-            assert reader.see().report == {"step": step}
+            assert reader.status().report == {"step": step}
     (lease / "supervisor.json").write_text("garbage")
-    assert reader.see(doubt=True).phase is Phase.RUNNING
+    assert reader.status(doubt=True).phase is Phase.RUNNING
     write_json(f"{lease}/exit.json", {"code": 3, "reason": "exited"})
     os.close(lock)
-    assert reader.see().exit == Exit(3, "exited")
+    assert reader.status().exit == Exit(3, "exited")
 
 
 def test_a_reader_notices_a_death_that_changes_no_file(lease: Path) -> None:
@@ -352,10 +352,10 @@ def test_a_reader_notices_a_death_that_changes_no_file(lease: Path) -> None:
     supervisor_json(lease)
     time.sleep(0.1)
     reader = LeaseReader(lease)
-    assert reader.see().phase is Phase.RUNNING
+    assert reader.status().phase is Phase.RUNNING
     os.close(lock)
     time.sleep(lease_files.LIVENESS_S + 0.05)
-    assert reader.see().phase is Phase.ENDED
+    assert reader.status().phase is Phase.ENDED
 
 
 def test_a_command_that_removed_what_its_supervisor_wrote_has_begun(
@@ -365,11 +365,11 @@ def test_a_command_that_removed_what_its_supervisor_wrote_has_begun(
     lock = take_lock(str(lease))
     assert lock is not None
     reader = LeaseReader(lease)
-    assert reader.see().phase is Phase.STARTING, "its supervisor has just come"
+    assert reader.status().phase is Phase.STARTING, "its supervisor has just come"
     time.sleep(0.3)
-    assert reader.see(doubt=True).phase is Phase.RUNNING
+    assert reader.status(doubt=True).phase is Phase.RUNNING
     os.close(lock)
-    assert reader.see(doubt=True).phase is Phase.STARTING, "nothing shows that it began"
+    assert reader.status(doubt=True).phase is Phase.STARTING, "nothing shows that it began"
 
 
 def test_the_fence_only_rises(tmp_path: Path) -> None:

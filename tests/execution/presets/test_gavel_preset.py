@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.execution.presets.gavel.fifo import PublishedFifo
 from shadowprice.execution.presets.gavel.policies import (
     POLICIES,
+    Allocate,
+    Allocation,
+    PublishedFifo,
     PublishedPolicy,
     all_alike,
     as_on_reference,
     isolated,
-    replay,
 )
 from shadowprice.execution.presets.gavel.record import GavelSimulation
 from shadowprice.execution.presets.gavel.simulator import TYPE_ORDER, simulate_gavel
@@ -147,6 +149,34 @@ def test_schedules_are_verified(k: int) -> None:
 def test_some_of_the_recorded_runs_share_gpus() -> None:
     shared = {RUNS[k]["policy"] for k in WITHOUT_LP if (executed(k)[1].schedule.partner >= 0).any()}
     assert shared == {"gandiva", "fifo_packed"}
+
+
+def replay(log: Sequence[Mapping[str, ArrayLike]]) -> Allocate:
+    """Allocations recorded elsewhere, one after the other: fractions by job id, 0 where absent.
+
+    Pairs get nothing.
+
+    Raises
+    ------
+    InputError
+        When asked for one more than there are, or if a record has a job that is not there.
+    """
+    recorded = iter(log)
+
+    def allocate(problem: AllocationProblem) -> Allocation:
+        rows = next(recorded, None)
+        if rows is None:
+            raise InputError(f"recorded allocations: a run asks for more than the {len(log)} given")
+        row = {name: k for k, name in enumerate(problem.id.tolist())}
+        strange = [name for name in rows if name not in row]
+        if strange:
+            raise InputError(f"recorded allocations: job {strange[0]!r} is not there at that time")
+        table = np.zeros((len(problem) + len(problem.pairs), len(problem.gpu_types)))
+        for name, shares in rows.items():
+            table[row[name]] = shares
+        return table
+
+    return allocate
 
 
 # The log has nine digits. Jobs that got less than half of the last one compete for left-over GPUs

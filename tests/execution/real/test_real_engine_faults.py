@@ -381,7 +381,7 @@ def test_time_goes_on_from_whatever_was_written_down_last(tmp_path: Path) -> Non
     )
     assert ledger.last_s() == 9.0
     ledger.answer("await", 12.0)
-    ledger.answer("turn", {})
+    ledger.answer("events", {})
     assert ledger.last_s() == 12.0
     ledger.answer("await", math.inf)
     assert ledger.last_s() == 12.0

@@ -209,11 +209,11 @@ class LocalHost(SharedStorageHost[LocalLease]):
 
     def _look(self, lease: LocalLease) -> RankStatus:
         died = lease.reap()
-        seen = lease.reader.see(doubt=died)
-        if died and seen.phase is Phase.STARTING:
+        status = lease.reader.status(doubt=died)
+        if died and status.phase is Phase.STARTING:
             lease.void("the supervisor ended before it began")
-            seen = lease.reader.see(doubt=True)
-        return seen
+            status = lease.reader.status(doubt=True)
+        return status
 
     def close(self) -> None:
         """Let go of GPUs; those of leases that run stay claimed by their supervisors."""

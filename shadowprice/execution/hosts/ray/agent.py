@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.execution.hosts.lease_files import (
+    lease_lock,
     read_supervisor,
     supervisor_argv,
     supervisor_lives,
     void,
 )
-from shadowprice.execution.supervision.files import read_json, take_lock, write_text
+from shadowprice.execution.supervision.files import read_json, write_text
 from shadowprice.execution.supervision.processes import TAG, kill_orphans, processes
 
 LAUNCHER = """
@@ -119,13 +120,11 @@ class Agent:
         folder = self._state / name
         text = (read_json(f"{folder}/probe.json") or {}).get("token", "")
         try:
-            lock = take_lock(str(folder))
-            if lock is not None:
-                os.close(lock)
-            write_text(f"{folder}/answer-{secrets.token_hex(8)}-{text}", "seen\n")
+            with lease_lock(folder) as free:
+                write_text(f"{folder}/answer-{secrets.token_hex(8)}-{text}", "seen\n")
         except OSError:
             return "", False
-        return str(text), lock is None
+        return str(text), not free
 
     def start(self, directories: Sequence[str]) -> None:
         """Answer for leases, and start a supervisor for each that has none; a sign of life, too."""
@@ -180,10 +179,9 @@ class Agent:
             recorded = read_supervisor(Path(directory))
             if recorded is None or supervisor_lives(Path(directory), recorded):
                 continue
-            lock = take_lock(directory)
-            if lock is not None:
-                kill_orphans(directory, recorded)
-                os.close(lock)
+            with lease_lock(Path(directory)) as free:
+                if free:
+                    kill_orphans(directory, recorded)
 
     def _give_back_when_idle(self) -> None:
         """Give the node back when nobody wants it any more."""

@@ -304,11 +304,6 @@ def add_guest(order: LaunchSpec, job: HeldJob) -> bool:
     return True
 
 
-def make_guest_folder(job: HeldJob) -> None:
-    """Make the folder in which a job looks for guests."""
-    job.guests.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
 def write_note(order: LaunchSpec, job: HeldJob) -> None:
     """Write down which job a lease is in, for a driver that starts later."""
     note = {"holder": asdict(job.holder), "devices": list(job.devices)}

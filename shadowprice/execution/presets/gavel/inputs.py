@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.execution.presets.gavel.policies import PublishedPolicy, isolated
+from shadowprice.execution.presets.gavel.policies import PublishedPolicy
 from shadowprice.execution.presets.gavel.rounds import TimeReceived
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
+from shadowprice.solvers.gavel.online import IsolatedTimes
 
 
 def rates_by_type(
@@ -75,20 +76,13 @@ class PairRates:
 
 
 class Inputs:
-    """Builds the problem that a policy is given, and keeps the time in isolation.
-
-    The time in isolation of a job grows between two problems by the steps done since, over its
-    throughput at an isolated share when the first was built (finish_time_fairness.py).
-    """
+    """Builds the problem that a policy is given, and keeps the time in isolation."""
 
     def __init__(
         self, workload: Workload, policy: PublishedPolicy, rates: NDArray[np.float64]
     ) -> None:
         self.workload, self.policy, self.rates = workload, policy, rates
-        jobs = len(workload)
-        self.isolated_s = np.zeros(jobs)
-        self.steps_then = np.zeros(jobs)
-        self.rate_then = np.zeros(jobs)
+        self.isolated = IsolatedTimes()
 
     def problem(
         self,
@@ -101,10 +95,6 @@ class Inputs:
         """The jobs that are there, in order of arrival, with what the policy sees of them."""
         jobs = ledger.first[ledger.alone]
         steps = np.array([left[job] for job in jobs.tolist()])
-        moved = self.rate_then[jobs] > 0
-        self.isolated_s[jobs[moved]] += (
-            self.steps_then[jobs[moved]] - steps[moved]
-        ) / self.rate_then[jobs[moved]]
         problem = AllocationProblem.from_columns(
             gpu_types=types,
             capacity=capacity,
@@ -113,13 +103,12 @@ class Inputs:
             weight=self.workload.weight[jobs],
             steps=steps,
             elapsed_s=now_s - self.workload.arrival_s[jobs],
-            isolated_s=self.isolated_s[jobs],
+            isolated_s=self.isolated.at(jobs, steps),
             slo_s=np.maximum(self.workload.deadline_s[jobs] - now_s, 0.0),
             id=self.workload.id[jobs],
             entity=self.workload.tenant[jobs],
             pairs=ledger.pairs(),
             source=self.workload.source,
         )
-        self.steps_then[jobs] = steps
-        self.rate_then[jobs] = (problem.throughput * isolated(problem)[: len(jobs)]).sum(axis=1)
+        self.isolated.note(jobs, problem)
         return problem

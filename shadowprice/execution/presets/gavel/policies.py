@@ -12,15 +12,14 @@ all types before it compares them with 1, and draws new partners for unpaired jo
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from shadowprice.errors import InputError
-from shadowprice.execution.presets.gavel.fifo import FifoByRate, PublishedFifo
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.workspace import Workspace
@@ -94,32 +93,132 @@ def isolated(problem: AllocationProblem) -> Allocation:
     return np.concatenate((shares, np.zeros((len(problem.pairs), len(problem.gpu_types)))))
 
 
-def replay(log: Sequence[Mapping[str, ArrayLike]]) -> Allocate:
-    """Allocations recorded elsewhere, one after the other: fractions by job id, 0 where absent.
+PACKING_GAIN = 1.5
+"""Two jobs share GPUs if their throughputs relative to running alone add up to more."""
 
-    Pairs get nothing.
 
-    Raises
-    ------
-    InputError
-        When asked for one more than there are, or if a record has a job that is not there.
+@dataclass
+class PublishedFifo:
+    """A job keeps its type until it ends; its type should be random.
+
+    Quirk of the original, kept: the type used is not the one drawn but the last, by name, that still
+    has GPUs left, whether or not the job fits, so that it may be oversubscribed without limit.
+    When it is used up exactly, the type that was drawn is the one struck off the list.
     """
-    recorded = iter(log)
 
-    def allocate(problem: AllocationProblem) -> Allocation:
-        rows = next(recorded, None)
-        if rows is None:
-            raise InputError(f"recorded allocations: a run asks for more than the {len(log)} given")
+    seed: int
+    kind_of: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+
+    def __call__(self, problem: AllocationProblem) -> Allocation:
+        """Hand the types of ended jobs to the head of the queue, then go down the queue."""
         row = {name: k for k, name in enumerate(problem.id.tolist())}
-        strange = [name for name in rows if name not in row]
-        if strange:
-            raise InputError(f"recorded allocations: job {strange[0]!r} is not there at that time")
-        table = np.zeros((len(problem) + len(problem.pairs), len(problem.gpu_types)))
-        for name, fractions in rows.items():
-            table[row[name]] = fractions
+        queue = [k for name, k in row.items() if name not in self.kind_of]
+        left = problem.capacity.astype(np.int64).tolist()
+        gpus, rate = problem.gpus.tolist(), problem.throughput
+        names = problem.id.tolist()
+        for name, kind in list(self.kind_of.items()):
+            if name in row:
+                left[kind] -= gpus[row[name]]
+                continue
+            if queue and gpus[queue[0]] <= left[kind] and rate[queue[0], kind] > 0:
+                job = queue.pop(0)
+                self.kind_of[names[job]] = kind
+                left[kind] -= gpus[job]
+            del self.kind_of[name]
+        open_kinds = [kind for kind, free in enumerate(left) if free > 0]
+        while queue and open_kinds:
+            job = queue.pop(0)
+            room = [k for k, kind in enumerate(open_kinds) if left[kind] >= gpus[job]]
+            if not room:
+                break
+            drawn = room[self.random.randrange(len(room))]
+            kind = open_kinds[-1]
+            if rate[job, kind] > 0:
+                self.kind_of[names[job]] = kind
+                left[kind] -= gpus[job]
+                if left[kind] == 0:
+                    open_kinds.pop(drawn)
+        # The original goes through its jobs in order of arrival, not of allocation.
+        self.kind_of = dict(sorted(self.kind_of.items(), key=lambda item: row[item[0]]))
+        table = np.zeros((len(problem) + len(problem.pairs), len(left)))
+        for name, kind in self.kind_of.items():
+            table[row[name], kind] = 1.0
         return table
 
-    return allocate
+
+@dataclass(frozen=True)
+class FifoByRate:
+    """Every job, oldest first, on the fastest type with room; the first that fits nowhere blocks.
+
+    Parameters
+    ----------
+    packs : bool
+        Whether the next jobs in the queue then share the GPUs of running ones, each with the one
+        that gains most, as long as the gain is more than :data:`PACKING_GAIN`.
+    """
+
+    packs: bool = False
+
+    def __call__(self, problem: AllocationProblem) -> Allocation:
+        """Forget the last allocation and start from the head of the queue."""
+        left = problem.capacity.copy()
+        kind_of: dict[int, int] = {}
+        table = np.zeros((len(problem) + len(problem.pairs), len(left)))
+        queue = list(range(len(problem)))
+        while queue and (left > 0).any():
+            job = queue.pop(0)
+            room = np.flatnonzero((left >= problem.gpus[job]) & (left > 0))
+            if not len(room):
+                break
+            kind = int(room[np.argmax(problem.throughput[job, room])])
+            if problem.throughput[job, kind] > 0:
+                kind_of[job] = kind
+                left[kind] -= problem.gpus[job]
+        if self.packs:
+            for row, kind in self._pack(problem, queue, kind_of):
+                table[row, kind] = 1.0
+        for job, kind in kind_of.items():
+            table[job, kind] = 1.0
+        return table
+
+    def _pack(
+        self, problem: AllocationProblem, queue: list[int], kind_of: dict[int, int]
+    ) -> list[tuple[int, int]]:
+        """Rows and types of the pairs made; their first members leave ``kind_of``."""
+        rows, packed = _rows_of_pairs(problem), []
+        for job in queue:
+            best, best_gain = None, PACKING_GAIN
+            for other, kind in kind_of.items():
+                key = (min(job, other), max(job, other))
+                gain = _gain(problem, rows[key], kind) if key in rows else 0.0
+                if gain > best_gain:
+                    best, best_gain = other, gain
+            if best is None:
+                break
+            key = (min(job, best), max(job, best))
+            packed.append((rows[key], kind_of.pop(best)))
+        return packed
+
+
+def _rows_of_pairs(problem: AllocationProblem) -> dict[tuple[int, int], int]:
+    """Row of an allocation for each pair of jobs."""
+    ends = zip(problem.pairs.first.tolist(), problem.pairs.second.tolist(), strict=True)
+    return {pair: len(problem) + k for k, pair in enumerate(ends)}
+
+
+def _gain(problem: AllocationProblem, row: int, kind: int) -> float:
+    """Sum of the throughputs of a pair relative to running alone; zero ones do not count."""
+    pairs, pair, total = problem.pairs, row - len(problem), 0.0
+    for job, rates in (
+        (pairs.first[pair], pairs.throughput_first),
+        (pairs.second[pair], pairs.throughput_second),
+    ):
+        if rates[pair, kind] > 0:
+            total += rates[pair, kind] / problem.throughput[job, kind]
+    return total
 
 
 @dataclass
@@ -186,12 +285,7 @@ class PublishedGandiva:
         """Drop pairs that left or lose, draw new ones, share equally."""
         names, pairs, jobs = problem.id.tolist(), problem.pairs, len(problem)
         row = {name: k for k, name in enumerate(names)}
-        pair_row = {
-            (a, b): jobs + k
-            for k, (a, b) in enumerate(
-                zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
-            )
-        }
+        pair_row = _rows_of_pairs(problem)
         gain = _summed_gain(problem)
         self._forget(row, pair_row, gain)
         rows = list(range(jobs))

@@ -89,8 +89,8 @@ class IterationCounts:
         return left
 
 
-def _recipe(name: str, given: RecipeInputs) -> RunSetup:
-    workload = given.workload
+def _recipe(name: str, inputs: RecipeInputs) -> RunSetup:
+    workload = inputs.workload
     progress = IterationCounts.of(workload)
     ranks: dict[str, Callable[[JobColumns], NDArray[np.float64]]] = {
         "FIFO+fair": lambda live: live.arrival_s,
@@ -99,7 +99,7 @@ def _recipe(name: str, given: RecipeInputs) -> RunSetup:
     }
     rounded = replace(workload, work=progress.whole_rounds_s(), throughput=None, gpu_types=())
     rounds = Rounds(ROUND_S, first_round_s(workload))
-    return RunSetup(rounded, RankedEachRound(name, ranks[name]), given.placement, rounds)
+    return RunSetup(rounded, RankedEachRound(name, ranks[name]), inputs.placement, rounds)
 
 
 PRESET = Preset(

@@ -57,7 +57,7 @@ def first_round_s(workload: Workload) -> float:
     return STATIC_START_S if static else 0.0
 
 
-def profiled_recipe(name: str, given: RecipeInputs) -> RunSetup:
+def profiled_recipe(name: str, inputs: RecipeInputs) -> RunSetup:
     """The recipe of a run such as ``SRTF+tune``.
 
     Work counts iterations if there are throughputs (at the proportional share), else seconds.
@@ -67,7 +67,7 @@ def profiled_recipe(name: str, given: RecipeInputs) -> RunSetup:
     PolicyError
         Where the published simulator stops because a job cannot be placed.
     """
-    workload, (cluster, sensitivity) = given.workload, given.profiled()
+    workload, (cluster, sensitivity) = inputs.workload, inputs.profiled()
     jobs = published_jobs(workload, cluster, sensitivity)
     share, (order, mechanism) = proportional_share(cluster), name.split("+")
     first_s = first_round_s(workload)
@@ -84,7 +84,7 @@ def profiled_recipe(name: str, given: RecipeInputs) -> RunSetup:
     conditions = Conditions(Sensitivity(profiles, np.arange(len(jobs))))
     policy = Repeat(done.rounds, name=name)
     rounds = Rounds(ROUND_S, first_s)
-    return RunSetup(rounded, policy, given.placement, rounds, conditions=conditions)
+    return RunSetup(rounded, policy, inputs.placement, rounds, conditions=conditions)
 
 
 @dataclass
