@@ -7,6 +7,7 @@ once; so these laws compare what was done up to a moment, for workloads that agr
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.errors import PolicyError
-from shadowprice.execution.copies.settings import ForkSettings
-from shadowprice.execution.copies.simulation import simulate_hadare
+from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
 from shadowprice.execution.presets.gavel.policies import ALL_POLICIES
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
@@ -31,6 +31,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing.future import other_future
 from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE
+from support.copies import in_copies
 
 EXAMPLES = max(settings().max_examples // 2, 2)
 TYPES = ("k80", "p100", "v100")
@@ -166,10 +167,9 @@ def test_copies_do_not_foresee_arrivals(switches: dict[str, Any], instance: Inst
     until_s, worlds = futures(instance)
     found = []
     for world in worlds:
-        record = simulate_hadare(world, ForkSettings(**switches).options()).record
-        rows = record.start_s < until_s
-        names = ("round", "job", "node", "gpus", "start_s", "end_s", "overhead_s", "steps")
-        parts = [getattr(record, name)[rows].tolist() for name in names]
-        copies = record.copy[rows] // len(world.workload)
-        found.append(list(zip(copies.tolist(), *parts, strict=True)))
+        _, done = in_copies(replace(world, pair_throughputs=None), HadarE(**switches))
+        rows = done.start_s < until_s
+        names = ("job", "copy", "node", "gpus", "start_s", "end_s", "overhead_s", "steps")
+        parts = [getattr(done, name)[rows].tolist() for name in names]
+        found.append(list(zip(*parts, strict=True)))
     assert found[0] == found[1]
