@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from shadowprice.instances.speeds.locality import Locality
 
 from shadowprice.analysis import run_metrics
 from shadowprice.analysis.certify import certify
@@ -35,7 +34,7 @@ from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.conditions import Conditions, Locality
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
