@@ -19,7 +19,7 @@ from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
 from shadowprice.analysis.utility.instance import UtilityInstance
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.hadar.offline.branch_and_price import OfflineOptimum, optimum
+from shadowprice.solvers.hadar.offline.optimum import OfflineOptimum, optimum
 from shadowprice.solvers.policy import Policy
 
 if TYPE_CHECKING:
@@ -79,19 +79,25 @@ class UtilityPlan:
     ----------
     utility, bound : float
         What it earns, and the most that a schedule of whole rounds earns of jobs that complete
-        before the compared runs are over (float arithmetic, not certified).
+        before the compared runs are over (float arithmetic, not certified); the bound of the
+        model's objective where the model was edited.
     proven : bool
-        Whether the two agree.
+        Whether no plan of the model is better.
+    edits : str
+        How ``models/hadar.py`` differs from the published programme; empty if it does not.
     """
 
     utility: float
     bound: float
     proven: bool
+    edits: str = ""
 
     def sentence(self, certified: CertifiedBound) -> str:
         """Comparison of the plan with the bound, in words."""
         share = 100.0 * self.utility / float(certified.value) if certified.value else 100.0
         proof = "proven optimal, in floats" if self.proven else "not proven optimal"
+        if self.edits:
+            proof += f", of a model that is not the published one: {self.edits}"
         return (
             f"the best plan of whole rounds that knows all jobs from the start earns {self.utility:.6g}, "
             f"{share:.1f} % of the bound ({proof})"
@@ -198,7 +204,11 @@ def compare_utility(
     progress("bounding the utility")
     offered = {} if found is None else {"the offline optimum's prices": found.prices}
     bound = certified_bound(given, outcomes, budget_s, offered)
-    plan = None if found is None else UtilityPlan(found.value, found.bound, found.proven)
+    plan = (
+        None
+        if found is None
+        else UtilityPlan(found.utility, found.bound, found.proven, found.edits)
+    )
     rows = _rows(given, outcomes, bound)
     return UtilityComparison(utility, round_s, rows, bound, plan, outcomes)
 

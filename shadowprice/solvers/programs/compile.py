@@ -142,6 +142,19 @@ class CompiledModel:
         """Duals of a Constraint, in the shape of its index set; signs as in :class:`Solution`."""
         return self._part(solution.duals, constraint)
 
+    def column_of(self, variable: Any) -> NDArray[np.int64]:
+        """Column of every entry of a Var, in the shape of its index set; -1 where it has none."""
+        numbers = np.arange(1.0, self.program.columns + 1.0)
+        return self._part(numbers, variable).astype(np.int64) - 1
+
+    def column_name(self, number: int) -> str:
+        """Name of the Pyomo variable of a column."""
+        return str(self._translation.column(number).name)
+
+    def row_name(self, number: int) -> str:
+        """Name of the Pyomo constraint of a row."""
+        return str(self._translation.row(number).name)
+
     def _part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
         rowless = component.ctype is pyo.Constraint and len(component) == 0
         if len(array) == 0 and not rowless:

@@ -4,7 +4,8 @@ Source: the objectives that Hadar derives from its utilities (IPDPS'24, recalled
 utilities expresses; the method is derived. A cost that does not fall with the round of completion is at
 most c for all jobs iff each is complete by the last round in which it costs at most c; whether such
 deadlines can all be kept is decided in integers (:mod:`.feasibility`). The least c is found by bisection
-over the costs that occur.
+over the costs that occur. The rows are those of ``models/hadar.py`` or of a model that is given: schedules
+are accepted by its compiled rows, and where it was edited, HiGHS decides deadlines, as bounds of its z.
 
 Complexity: O(log(jobs x rounds)) decisions, each exponential in the worst case.
 """
@@ -17,13 +18,19 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import RoundPlan, minus_completion
+from shadowprice.models.hadar import time_indexed
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, Verdict, round_plan
+from shadowprice.solvers.hadar.offline.acceptance import Acceptance, gpus_in
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, plan_on_nodes
+from shadowprice.solvers.hadar.offline.linking import LinkingRows
 from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import states_of
+from shadowprice.solvers.hadar.offline.programme import GivenModel, ModelBuilder, read_model
+from shadowprice.solvers.programs.gate import Gate
+from shadowprice.solvers.programs.solution import Infeasible, SolverOptions
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,12 @@ class WorstOptimum:
 
 
 def least_worst(
-    instance: Instance, cost: NDArray[np.float64], round_s: float, *, time_limit_s: float = 60.0
+    instance: Instance,
+    cost: NDArray[np.float64],
+    round_s: float,
+    *,
+    model: ModelBuilder = time_indexed,
+    time_limit_s: float = 60.0,
 ) -> WorstOptimum:
     """Plan of whole rounds in which all jobs complete and the largest cost is least.
 
@@ -56,6 +68,8 @@ def least_worst(
     ----------
     cost : ndarray, shape (jobs, rounds)
         Cost of a job that completes in a round; may not fall along a row.
+    model : callable
+        Builds the model whose rows a plan has to hold; its objective is not used.
     time_limit_s : float
         CPU time after which what is known is returned [s].
 
@@ -63,12 +77,12 @@ def least_worst(
     ------
     InputError
         If a cost falls, is not finite, or is of other jobs.
+    SolverError
+        If the model is not linear or does not have the variables of the published one.
     """
     table = _checked(instance, cost)
     jobs = RoundJobs.of(instance, minus_completion(instance, round_s, table.shape[1]))
-    deadlines = Deadlines(
-        jobs, CapacityRows.of(jobs), [states_of(jobs, j) for j in range(jobs.jobs)]
-    )
+    decide = _Decisions(read_model(model, jobs))
     until = time.process_time() + time_limit_s
     levels = np.unique(table)
     # Below level ``refuted`` no plan is possible, from ``high`` on there is one; between, it is open.
@@ -79,17 +93,63 @@ def least_worst(
         middle = (low + high) // 2
         ends = _deadlines(table, float(levels[middle]))
         left_s = max(until - time.process_time(), 0.0)
-        verdict = Verdict(True) if ends is None else deadlines.check(ends, left_s)
-        if verdict.schedules is not None:
+        known, point = (True, None) if ends is None else decide.kept(ends, left_s)
+        if point is not None:
             high = middle
-            best = (float(levels[middle]), round_plan(instance, jobs, verdict.schedules))
+            gpus = gpus_in(decide.given, point)
+            best = (float(levels[middle]), plan_on_nodes(instance, gpus))
             continue
         low = middle + 1
-        if verdict.known:
+        if known:
             refuted = low
     bound = float(levels[refuted]) if refuted < len(levels) else float("inf")
     value, plan = (float("inf"), None) if best is None else best
     return WorstOptimum(value, bound, value == bound, plan)
+
+
+class _Decisions:
+    """Decides whether a model has a point that keeps deadlines."""
+
+    def __init__(self, given: GivenModel) -> None:
+        if not len(given.column):
+            raise SolverError(f"model {given.model.name!r}: {given.said}, expected y, z and w")
+        jobs = given.known.jobs
+        states = [states_of(jobs, j) for j in range(jobs.jobs)]
+        self.given = given
+        self._deadlines = Deadlines(jobs, CapacityRows.of(jobs), states)
+        self._acceptance = Acceptance(given, LinkingRows(given.known, given.more))
+
+    def kept(
+        self, ends: dict[int, int], time_limit_s: float
+    ) -> tuple[bool, NDArray[np.float64] | None]:
+        """Decision on deadlines: if it was reached in the time, and a point that keeps them."""
+        verdict = self._deadlines.check(ends, time_limit_s)
+        if verdict.schedules is not None:
+            point = self._acceptance.point(verdict.schedules)
+            if point is not None:
+                return True, point
+        if not self.given.edits:
+            return verdict.known and verdict.schedules is None, None
+        if self.given.keeps and verdict.known and verdict.schedules is None:
+            return True, None
+        return self._by_rows(ends, time_limit_s)
+
+    def _by_rows(
+        self, ends: dict[int, int], time_limit_s: float
+    ) -> tuple[bool, NDArray[np.float64] | None]:
+        """HiGHS's answer to the rows with deadlines as bounds, examined."""
+        asked = self.given.program.copy()
+        z = self.given.column[[self.given.known.z[job, end] for job, end in ends.items()]]
+        asked.lower[z] = np.maximum(asked.lower[z], 1.0)
+        if np.any(asked.lower > asked.upper):
+            return True, None
+        asked.cost = np.zeros_like(asked.cost)
+        try:
+            options = SolverOptions(time_limit_s=max(time_limit_s, 0.1))
+            point = Gate().solve(asked, options).primal
+        except Infeasible:
+            return True, None
+        return bool(len(point)), point if len(point) else None
 
 
 def makespan_costs(instance: Instance, round_s: float, rounds: int) -> NDArray[np.float64]:
