@@ -48,7 +48,7 @@ from shadowprice.models.asrpt import PlacementData, timed_placement
 from shadowprice.models.slotted import Slotted
 
 KIND = "exact"
-REFERENCE = "tests/solvers/graph_placement/test_graph_placement.py"
+RUNS_IN = "shadowprice.solvers.asrpt.joint"
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ import pyomo.environ as pyo
 from shadowprice.errors import InputError
 
 KIND = "exact"
-REFERENCE = "tests/solvers/tiresias/test_tiresias.py"
+RUNS_IN = "shadowprice.solvers.tiresias.server_placement"
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ class OfflineOptimum:
         prices in floats; where completions that cannot be kept were cut off, it rests on CP-SAT's
         word that they cannot. So this is no certificate.
     plan : RoundPlan
+        Where the compiled rows were solved, jobs may hold GPUs after their completion.
     relaxation : float
         Bound of the root: that of the schedule form's relaxation or better. Where branch and price
         was not used, the bound.

@@ -31,8 +31,16 @@ from shadowprice.models import hadar as hadar_model
 from shadowprice.models.hadar import time_indexed
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.bottleneck import least_worst, makespan_costs
-from shadowprice.solvers.hadar.offline.branch_and_price import Search, Searched
+from shadowprice.solvers.hadar.offline.branch_and_price import (
+    Pricing,
+    Search,
+    Searched,
+    SearchNode,
+)
+from shadowprice.solvers.hadar.offline.linking import LinkingRows
+from shadowprice.solvers.hadar.offline.master import Master
 from shadowprice.solvers.hadar.offline.optimum import OfflineOptimum, optimum
+from shadowprice.solvers.hadar.offline.pricing import states_of
 from shadowprice.solvers.hadar.offline.programme import read_model
 from shadowprice.solvers.programs.compile import SolverWarning
 from shadowprice.solvers.programs.solution import Infeasible
@@ -427,3 +435,48 @@ def test_the_least_largest_cost_is_that_of_the_edited_rows(seed, edits):
         if solved(instance, table, [*edits, all_by]) is not None:
             expected = costs[0, last]
     assert found.value == expected
+
+
+def test_runs_after_a_completion_count_where_a_row_asks_for_them():
+    """Schedules that end with their completion would not do: such a row is not priced."""
+    workload = Workload.from_columns(
+        arrival_s=[0.0, 0.0],
+        gpus=[1, 1],
+        work=[2 * ROUND_S, ROUND_S],
+        throughput=[[1.0], [1.0]],
+        gpu_types=("a",),
+    )
+    instance = Instance(Cluster.parse("1x2:a"), workload)
+    table = minus_completion(instance, ROUND_S, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SolverWarning)
+        found = optimum(instance, table, model=builder([tied(0, 1)]))
+    # The second job is complete after round 0 and runs in round 1 all the same.
+    assert found.value == optimum(instance, table).value == 3 + 4
+    assert 1 in [t for t, _ in found.plan.runs[1]]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), drawn(PRICED), st.integers(0, 1000))
+def test_prices_of_the_rows_bound_the_optimum_whatever_they_are(tmp_path_factory, seed, edits, at):
+    """Weak duality: prices of no solver, of any size, for rows and capacity."""
+    instance = make(seed, 3, 3, ("1x2:a,1x1:b", "1x3:a,1x2:b")[seed % 2])
+    table = minus_completion(instance, ROUND_S, 3)
+    jobs = RoundJobs.of(instance, table)
+    with mock.patch("shadowprice.models.hadar.traced", nullcontext):
+        best = by_lp_file(builder(edits)(jobs), tmp_path_factory.mktemp("lp"))
+    read = read_model(builder(edits), jobs)
+    linking = LinkingRows(read.known, read.more)
+    master = Master(jobs, linking)
+    pricing = Pricing(master, [states_of(jobs, job) for job in range(jobs.jobs)])
+    random = np.random.default_rng(at)
+    relaxed = replace(
+        master.relax(np.ones(len(master.job), dtype=bool), 1.0),
+        price=random.exponential(
+            random.choice([0.1, 2.0]), (3, len(master.capacity_rows.capacity))
+        ),
+        linking=linking.valid(random.normal(0.0, random.choice([0.5, 4.0]), len(linking))),
+    )
+    bound, _, _ = pricing.price(SearchNode.root(linking.allowed), relaxed)
+    if best is not None:
+        assert bound >= best - 1e-7
