@@ -17,6 +17,7 @@ from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.joint import joint_command
+from shadowprice.cli.models import models_command
 from shadowprice.cli.options import OPTION_OF, JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
@@ -54,6 +55,7 @@ app.command("simulate")(simulate_command)
 app.command("compare")(compare_command)
 app.command("place")(place_command)
 app.command("joint")(joint_command)
+app.command("models")(models_command)
 app.command("servers")(servers_command)
 app.command("certify")(certify_command)
 app.command("check")(check_command)

@@ -55,10 +55,11 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from shadowprice.instances.graphs.iteration_time import Network, flush_factor, shortest_iteration_s
-from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.graph_placement.exact"
+REFERENCE = "tests/solvers/graph_placement/test_graph_placement.py"
 
 
 def exchange(graph: JobGraph) -> NDArray[np.float64]:
@@ -290,3 +291,10 @@ def _sharing(m: Any, given: PlacementData) -> None:
     @m.Constraint(list(m.e), doc="the n-th comes after the one before it")
     def rising(m: Any, i: int, n: int) -> Any:
         return pyo.Constraint.Skip if n == 2 else m.e[i, n] <= m.e[i, n - 1]
+
+
+def example() -> pyo.ConcreteModel:
+    """Shortest iteration of two stages on nodes with 2 and 1 free GPUs."""
+    stages = (Stage("embed", 2, 0.02, 0.04, 8e8), Stage("head", 1, 0.01, 0.02))
+    graph = JobGraph("example", stages, (Link(0, 1, 4e8),))
+    return least_time(PlacementData(graph, (2, 1), Network(300e9, 12.5e9, 2)))

@@ -42,13 +42,14 @@ import numpy as np
 import pyomo.environ as pyo
 
 from shadowprice.instances.graphs.iteration_time import Network
-from shadowprice.instances.graphs.job_graph import JobGraph
+from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.models import preemptive
 from shadowprice.models.asrpt import PlacementData, timed_placement
 from shadowprice.models.slotted import Slotted
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.asrpt.joint"
+REFERENCE = "tests/solvers/asrpt/test_joint.py"
 
 
 @dataclass(frozen=True)
@@ -161,3 +162,10 @@ def one_machine(jobs: Slotted) -> pyo.ConcreteModel:
         capacity * jobs.release, work, ones, np.ones(jobs.jobs), 1, jobs.slot_ticks, jobs.exact
     )
     return preemptive.build(scaled, int(capacity * jobs.release.max(initial=0) + work.sum()))
+
+
+def example() -> pyo.ConcreteModel:
+    """Two jobs on one node of 2 GPUs, in 4 slots of a second."""
+    graph = JobGraph("example", (Stage("all", 2, 0.5, 0.5),))
+    network = Network(300e9, 12.5e9, 2)
+    return build(Jobs((graph, graph), (2, 1), (0, 1), (2,), network, 1.0, 4))

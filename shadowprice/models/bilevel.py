@@ -10,7 +10,9 @@ leader's interest too. So no optimality conditions of the offline problem are ne
 feasible schedules suffice, and what remains of the bilevel problem is that the policy has no choice.
 The ratio is maximised by Dinkelbach's method (Management Science 13, 1967): the programme below
 maximises :math:`b \, cost(policy) - a \, cost(S)` for a ratio a / b known to be attained; it is the
-largest iff the optimum is 0. Source: derived.
+largest iff the optimum is 0.
+
+Source: derived.
 
 Covered: policies without preemption that start waiting jobs in a fixed order, ``fifo`` (order of
 arrival), ``sjf`` (shorter first, ties by arrival), where the first that does not fit blocks
@@ -64,6 +66,7 @@ import pyomo.environ as pyo
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.offline.worst_case"
+REFERENCE = "tests/solvers/offline/test_bilevel.py"
 
 
 @dataclass(frozen=True)
@@ -273,3 +276,8 @@ def usage(z: Any, m: Any, t: int) -> Any:
         for g in m.G
         for s in range(max(t - p + 1, 0), t + 1)
     )
+
+
+def example() -> pyo.ConcreteModel:
+    """First in, first out, with two jobs on one GPU, beside a ratio of 1."""
+    return build(RULES["fifo"], InstanceLimits(2, 1, 1, 2, 1), (1, 1), flow=False)

@@ -49,6 +49,7 @@ from shadowprice.errors import InputError
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.gandiva.exact"
+REFERENCE = "tests/solvers/gandiva/test_gandiva_models.py"
 
 
 @dataclass(frozen=True)
@@ -198,3 +199,8 @@ def defragmentation(
             return sum(homes.gang[j] * m.y[j, n] for j in m.J) >= least * m.u[n]
 
     return m
+
+
+def example() -> pyo.ConcreteModel:
+    """Defragmentation: a gang of 2 waits while two servers have a free GPU each."""
+    return defragmentation(Homes((2, 2), (1, 1, 2), (0, 1, -1)))

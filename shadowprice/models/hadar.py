@@ -1,6 +1,7 @@
-r"""Hadar's offline programme: Sultana, Xu, Wu, Yuan and Tzeng, IPDPS 2024 (spec sec. 2.2, recalled).
+r"""Hadar's offline programme: which jobs run in which rounds on GPUs of which types, for the most utility.
 
-Time-indexed form made linear by the speed of a gang (derived), schedule form and dual (recalled).
+Source: Sultana, Xu, Wu, Yuan and Tzeng, IPDPS 2024 (recalled): schedule form and dual; the time-indexed
+form is made linear by the speed of a gang (derived).
 
 =========  ==============  ===========  ============  =============================================
 Symbol     Here            Index set    Unit          Meaning
@@ -54,11 +55,21 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.errors import InputError
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.utility import effective_throughput
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.hadar.offline.optimum"
+REFERENCE = "tests/solvers/hadar/offline/test_hadar_edits.py"
+
+ROUND_S = 360.0
+"""Round of Hadar's policies [s], for display."""
+
+MAX_CELLS = 3_000
+"""Jobs times rounds up to which the model of an instance is displayed."""
 
 
 @dataclass(frozen=True)
@@ -235,3 +246,24 @@ def _asked(schedules: Sequence[GpuSchedule]) -> dict[tuple[int, int], list[tuple
         for t, h, gpus in one.gpus:
             asked.setdefault((h, t), []).append((s, gpus))
     return asked
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """The time-indexed form for iterations over time in the system, in :data:`ROUND_S`.
+
+    The rounds suffice for all jobs one after another.
+
+    Raises
+    ------
+    InputError
+        If there are more than :data:`MAX_CELLS` jobs times rounds.
+    """
+    work_s = float(instance.shortest_s.sum())
+    latest_s = float(instance.workload.arrival_s.max(initial=0.0))
+    rounds = int(np.ceil(latest_s / ROUND_S) + np.ceil(work_s / ROUND_S)) + len(instance.workload)
+    if len(instance.workload) * rounds > MAX_CELLS:
+        raise InputError(
+            f"model hadar: {len(instance.workload)} jobs and {rounds} rounds of {ROUND_S:g} s, expected "
+            f"at most {MAX_CELLS} jobs times rounds"
+        )
+    return time_indexed(RoundJobs.of(instance, effective_throughput(instance, ROUND_S, rounds)))

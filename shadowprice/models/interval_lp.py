@@ -44,8 +44,15 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.instances.instance import Instance
+from shadowprice.models.slotted import Slotted
+
 KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.offline.strongest"
+REFERENCE = "tests/solvers/offline/test_offline.py"
+
+INTERVALS = 12
+"""Intervals of a model that is displayed."""
 
 
 @dataclass(frozen=True)
@@ -113,3 +120,19 @@ def build(data: Intervals) -> pyo.ConcreteModel:
         )
 
     return m
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """The interval LP of an instance in :data:`INTERVALS` equal intervals, in exact slots."""
+    jobs = Slotted.of(instance)
+    end = float(jobs.release.max(initial=0) + jobs.duration.sum())
+    return build(
+        Intervals(
+            jobs.release.astype(np.float64),
+            jobs.duration.astype(np.float64),
+            jobs.weight,
+            jobs.gpus,
+            float(jobs.capacity),
+            np.linspace(float(jobs.release.min(initial=0)), end, INTERVALS + 1),
+        )
+    )

@@ -38,10 +38,15 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from shadowprice.instances.instance import Instance
 from shadowprice.models.slotted import Slotted
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.offline.preemptive"
+REFERENCE = "tests/solvers/offline/test_offline.py"
+
+MAX_CELLS = 20_000
+"""Jobs times slots up to which a model is displayed."""
 
 
 def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.ConcreteModel:
@@ -96,3 +101,16 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
             return m.z >= m.C[j]
 
     return m
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """The programme of rigid jobs on one pool of GPUs, in the largest slots that are exact.
+
+    Raises
+    ------
+    InputError
+        If it would have more than :data:`MAX_CELLS` jobs times slots.
+    """
+    jobs = Slotted.of(instance)
+    horizon = jobs.enough_slots(MAX_CELLS)
+    return build(jobs, horizon)

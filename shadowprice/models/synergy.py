@@ -1,7 +1,9 @@
-r"""Synergy-OPT: how many CPUs and how much memory for whom, and on which server. Synergy (OSDI'22).
+r"""Synergy-OPT: how many CPUs and how much memory for whom, and on which server.
+
+Source: Mohan, Phanishayee, Kulkarni and Chidambaram, Synergy, OSDI'22; formulas as in the published artifact.
 
 Stage 1 is an integer programme over one ideal server as large as all together; stage 2 a linear
-programme that places what stage 1 chose. Formulas as in the published artifact.
+programme that places what stage 1 chose.
 
 ===========  ============  =========  ========  ====================================================
 Symbol       Here          Index set  Unit      Meaning
@@ -64,6 +66,7 @@ from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.synergy.opt"
+REFERENCE = "tests/solvers/synergy/test_synergy.py"
 
 
 @dataclass(frozen=True)
@@ -165,3 +168,13 @@ def placement(servers: int, kinds: int) -> pyo.ConcreteModel:
             return sum(m.x[i, k] for i in m.I) == m.n[k]
 
     return m
+
+
+def example() -> pyo.ConcreteModel:
+    """Stage 1 for two kinds of jobs that run faster with more than their share of 6 CPUs."""
+    kind = np.array([0, 0, 1, 1])
+    cpus, memory_gb = np.array([1.0, 4.0, 1.0, 2.0]), np.full(4, 10.0)
+    speed = np.array([0.5, 1.0, 0.9, 1.0])
+    ones = np.array([1, 1])
+    floor = np.array([0.5, 0.9])
+    return super_server(Choices(ones, ones, floor, kind, cpus, memory_gb, speed, (6.0, 40.0)))

@@ -38,10 +38,15 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.instances.instance import Instance
 from shadowprice.models.slotted import Slotted
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.offline.non_preemptive"
+REFERENCE = "tests/solvers/offline/test_offline.py"
+
+MAX_CELLS = 20_000
+"""Jobs times slots up to which a model is displayed."""
 
 
 def build(
@@ -110,3 +115,17 @@ def build(
             return sum((t + p[j]) * m.x[j, t] for t in sorted(allowed[j])) <= m.z
 
     return m
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """The programme of rigid jobs on one pool of GPUs, in the largest slots that are exact.
+
+    Raises
+    ------
+    InputError
+        If it would have more than :data:`MAX_CELLS` jobs times slots.
+    """
+    jobs = Slotted.of(instance)
+    horizon = jobs.enough_slots(MAX_CELLS)
+    windows = zip(jobs.release.tolist(), jobs.duration.tolist(), strict=True)
+    return build(jobs, [np.arange(r, horizon - p + 1) for r, p in windows])

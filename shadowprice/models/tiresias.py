@@ -46,6 +46,7 @@ from shadowprice.errors import InputError
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.tiresias.server_placement"
+REFERENCE = "tests/solvers/tiresias/test_tiresias.py"
 
 
 @dataclass(frozen=True)
@@ -145,3 +146,8 @@ def build(job: ServerJob) -> pyo.ConcreteModel:
         return m.y[j, i] <= job.free[i] * m.p[j, i]
 
     return m
+
+
+def example() -> pyo.ConcreteModel:
+    """Two workers and two servers on two nodes, one of which is busy."""
+    return build(ServerJob(2, (80.0, 20.0), (2, 1), (90.0, 0.0)))

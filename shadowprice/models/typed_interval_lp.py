@@ -59,8 +59,15 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.instances.instance import Instance
+from shadowprice.models.round_jobs import gang_seconds
+
 KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.offline.typed_bound"
+REFERENCE = "tests/solvers/offline/test_typed_bound.py"
+
+INTERVALS = 12
+"""Intervals of a model that is displayed."""
 PIECES = 3
 """Pieces of an interval, each with its own charge."""
 
@@ -142,3 +149,29 @@ def build(data: TypedIntervals) -> pyo.ConcreteModel:
         return sum(m.y[j, k, r, l] for r in able[j]) <= size[j][k][l]
 
     return m
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """The typed interval LP of an instance in :data:`INTERVALS` equal intervals, in seconds."""
+    time = gang_seconds(instance)
+    release, slowest = (
+        instance.workload.arrival_s,
+        np.where(np.isfinite(time), time, 0.0).max(axis=1),
+    )
+    end = float(release.max(initial=0.0) + slowest.sum())
+    bounds = np.linspace(float(release.min(initial=0.0)), end, INTERVALS + 1)
+    begin = np.maximum(bounds[None, :-1], release[:, None])
+    room = np.maximum(bounds[None, 1:] - begin, 0.0)
+    u, v = (np.minimum(room, each[:, None]) for each in (time.min(axis=1), slowest))
+    return build(
+        TypedIntervals(
+            instance.workload.weight,
+            instance.workload.gpus,
+            time,
+            instance.cluster.gpus_per_type.astype(np.float64),
+            bounds,
+            begin,
+            np.stack((u / 2, v / 2, (v - u) / 2), axis=2),
+            np.stack((np.zeros_like(u), u, v), axis=2),
+        )
+    )

@@ -30,7 +30,6 @@ from shadowprice.instances.workload import Workload
 from shadowprice.models import hadar as hadar_model
 from shadowprice.models.hadar import time_indexed
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.bottleneck import least_worst, makespan_costs
 from shadowprice.solvers.hadar.offline.branch_and_price import (
     Pricing,
     Search,
@@ -415,26 +414,6 @@ def test_what_is_no_plan_is_refused_in_a_sentence():
         pytest.raises(SolverError, match=r"GPUs of type 0 in round \d, expected at most 2"),
     ):
         optimum(many, minus_completion(many, ROUND_S, 3), model=more_gpus)
-
-
-@settings(max_examples=4, deadline=None)
-@given(st.integers(0, 10_000), drawn([few_of_a_type, few_jobs, rationed, tied, forbidden]))
-def test_the_least_largest_cost_is_that_of_the_edited_rows(seed, edits):
-    """Against every level of the costs, decided by the optimum of the edited model with deadlines."""
-    instance = make(seed, 3, 3, "1x3:a,1x2:b")
-    costs = makespan_costs(instance, ROUND_S, 3)
-    found = least_worst(instance, costs, ROUND_S, model=builder(edits))
-    assert found.proven
-    expected = np.inf
-    table = minus_completion(instance, ROUND_S, 3)
-    for last in reversed(range(3)):
-
-        def all_by(m: Any, jobs: RoundJobs, last: int = last) -> None:
-            m.all = pyo.Constraint(m.J, rule=lambda m, j: m.z[j, last] >= 1)
-
-        if solved(instance, table, [*edits, all_by]) is not None:
-            expected = costs[0, last]
-    assert found.value == expected
 
 
 def test_runs_after_a_completion_count_where_a_row_asks_for_them():
