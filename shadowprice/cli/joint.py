@@ -76,6 +76,8 @@ def sentence(jobs: Jobs, plan: JointPlan) -> str:
         if plan.proven
         else f"none that starts jobs with slots has less than {plan.bound_slots:g}; not proven optimal"
     )
+    if plan.edited:
+        claim += ", of the model as it was edited"
     return f"total completion {plan.total_slots} slots of {jobs.slot_s:g} s: {claim}"
 
 

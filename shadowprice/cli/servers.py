@@ -65,6 +65,8 @@ def sentence(job: ServerJob, rule: ServerPlacement, best: ServerPlacement) -> st
         if best.proven
         else f"no placement has less than {best.bound_mb:g} MB"
     )
+    if best.edited:
+        claim += ", of the model as it was edited"
     told = (
         f"busiest node: {rule.busiest_mb:g} MB an iteration by placement skew, {best.busiest_mb:g} MB "
         f"at best ({claim})"

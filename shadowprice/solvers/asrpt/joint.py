@@ -11,10 +11,12 @@ handful of jobs, nodes and tens of slots.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.graphs.iteration_time import iteration_s, longest_iteration_s
@@ -22,6 +24,10 @@ from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.models.asrpt_joint import Jobs, build
 from shadowprice.solvers.graph_placement.exact import as_mapping
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
+from shadowprice.solvers.programs.published import is_published
+
+ModelBuilder = Callable[[Jobs], pyo.ConcreteModel]
+"""What makes the programme of jobs."""
 
 CLOSE = 1e-6
 """Relative: a run that is longer than some slots by no more takes these, HiGHS's tolerance."""
@@ -43,6 +49,8 @@ class JointPlan:
         No plan on these slots has a smaller total of completions.
     proven : bool
         Whether this one is shown to be the best on these slots.
+    edited : bool
+        Whether the programme is not the published one; the claims are then about it as it stands.
     """
 
     mappings: tuple[StageMapping, ...]
@@ -50,6 +58,7 @@ class JointPlan:
     completion: tuple[int, ...]
     bound_slots: float
     proven: bool
+    edited: bool = False
 
     @property
     def total_slots(self) -> int:
@@ -72,11 +81,15 @@ def enough_slots(jobs: Jobs) -> int:
     return max(jobs.release, default=0) + sum(longest)
 
 
-def best_joint_plan(jobs: Jobs, *, time_limit_s: float = 60.0) -> JointPlan:
+def best_joint_plan(
+    jobs: Jobs, *, model: ModelBuilder = build, time_limit_s: float = 60.0
+) -> JointPlan:
     """Least total completion time without preemption, jobs starting with slots.
 
     Parameters
     ----------
+    model : callable
+        Builds the programme of jobs.
     time_limit_s : float
         Wall time [s].
 
@@ -85,7 +98,8 @@ def best_joint_plan(jobs: Jobs, *, time_limit_s: float = 60.0) -> JointPlan:
     InputError
         If the programme would be too large.
     SolverError
-        If no plan exists within the horizon, or none was found within the time.
+        If no plan exists within the horizon, none was found within the time, or what the programme
+        calls a plan cannot be run or has another total.
     """
     cells = len(jobs.graphs) * jobs.horizon * len(jobs.nodes)
     if cells > MAX_CELLS:
@@ -93,30 +107,29 @@ def best_joint_plan(jobs: Jobs, *, time_limit_s: float = 60.0) -> JointPlan:
             f"joint plan: {len(jobs.graphs)} jobs, {jobs.horizon} slots and {len(jobs.nodes)} nodes are "
             f"{cells} cells, expected at most {MAX_CELLS}; take longer slots or fewer jobs"
         )
-    model: Any = build(jobs)
-    compiled = compile_model(model)
+    built: Any = model(jobs)
+    compiled = compile_model(built)
     # Totals are whole: less than a slot of difference is none.
     solution = compiled.solve(SolverOptions(time_limit_s=time_limit_s, absolute_gap=0.99))
     if not len(solution.primal):
         raise SolverError(f"joint plan: none was found in {time_limit_s:g} s; allow more time")
     nodes = list(range(len(jobs.nodes)))
-    values = [compiled.value(solution, model.job[j].x) for j in range(len(jobs.graphs))]
+    values = [compiled.value(solution, built.job[j].x) for j in range(len(jobs.graphs))]
     mappings = tuple(as_mapping(each, nodes) for each in values)
     runs: dict[int, list[int]] = {j: [] for j in range(len(jobs.graphs))}
-    for (j, t), value in zip(model.JT, compiled.value(solution, model.f).tolist(), strict=True):
+    for (j, t), value in zip(built.JT, compiled.value(solution, built.f).tolist(), strict=True):
         if value > 0.5:
             runs[j].append(t)
     start = tuple(min(own) for own in runs.values())
     completion = tuple(start[j] + slots_of(jobs, j, each) for j, each in enumerate(mappings))
     bound = float(math.ceil(solution.bound - CLOSE))
-    plan = JointPlan(
-        mappings, start, completion, min(bound, sum(completion)), solution.standing.optimal
-    )
+    bound, proven = min(bound, sum(completion)), solution.standing.optimal
+    plan = JointPlan(mappings, start, completion, bound, proven, not is_published(model))
     check(jobs, plan)
-    if plan.proven and plan.total_slots > round(solution.objective):
+    if plan.proven and abs(plan.total_slots - solution.objective) > 0.5:
         raise SolverError(
-            f"joint plan: completions add up to {plan.total_slots} slots, the programme says "
-            f"{solution.objective:g}"
+            f"model {built.name!r}: its objective is {solution.objective:g} where completions add up to "
+            f"{plan.total_slots} slots, expected the same"
         )
     return plan
 

@@ -10,16 +10,25 @@ Complexity: mixed-integer programmes with nodes x servers binaries, exponential 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 
 from shadowprice.errors import SolverError
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.models.tiresias import ServerJob, build
 from shadowprice.solvers.placement.skew import SkewAllocator
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
+from shadowprice.solvers.programs.published import is_published
+
+ModelBuilder = Callable[[ServerJob], pyo.ConcreteModel]
+"""What makes the programme of a job."""
+
+CLOSE = 1e-5
+"""Relative difference between the programme's objective and the paper's formula."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,8 @@ class ServerPlacement:
         No placement of these servers, and of these workers if they were given, has less [MB].
     proven : bool
         Whether the solver's answer was shown to be optimal.
+    edited : bool
+        Whether the programme is not the published one; the claims are then about it as it stands.
     """
 
     workers: tuple[int, ...]
@@ -45,10 +56,15 @@ class ServerPlacement:
     busiest_mb: float
     bound_mb: float
     proven: bool
+    edited: bool = False
 
 
 def best_placement(
-    job: ServerJob, workers: tuple[int, ...] | None = None, *, time_limit_s: float = 60.0
+    job: ServerJob,
+    workers: tuple[int, ...] | None = None,
+    *,
+    model: ModelBuilder = build,
+    time_limit_s: float = 60.0,
 ) -> ServerPlacement:
     """Least traffic of the busiest node, by the programme.
 
@@ -56,32 +72,39 @@ def best_placement(
     ----------
     workers : tuple of int, optional
         w_i where they are given; only servers are placed then.
+    model : callable
+        Builds the programme of a job.
     time_limit_s : float
         Wall time [s].
 
     Raises
     ------
     SolverError
-        If no placement was found within the time, or the workers have no room.
+        If no placement was found within the time, the workers have no room, or the programme's
+        objective is not the traffic of the busiest node.
     """
-    model: Any = build(job)
+    built: Any = model(job)
     for node, count in enumerate(workers or ()):
-        model.w[node].setlb(count)
-        model.w[node].setub(count)
-    compiled = compile_model(model)
+        built.w[node].setlb(count)
+        built.w[node].setub(count)
+    compiled = compile_model(built)
     solution = compiled.solve(SolverOptions(time_limit_s=time_limit_s))
     if not len(solution.primal):
         raise SolverError(
             f"job with parameter servers: no placement of {job.workers} workers on {len(job.free)} nodes "
             f"was found in {time_limit_s:g} s; allow more time"
         )
-    placed = np.rint(compiled.value(solution, model.w)).astype(np.int64)
-    at = np.argmax(compiled.value(solution, model.p), axis=1)
+    placed = np.rint(compiled.value(solution, built.w)).astype(np.int64)
+    at = np.argmax(compiled.value(solution, built.p), axis=1)
     found, servers = tuple(placed.tolist()), tuple(at.tolist())
-    busiest = job.busiest(found, servers)
-    return ServerPlacement(
-        found, servers, busiest, min(solution.bound, busiest), solution.standing.optimal
-    )
+    busiest, proven = job.busiest(found, servers), solution.standing.optimal
+    if proven and abs(solution.objective - busiest) > CLOSE * (1.0 + busiest):
+        raise SolverError(
+            f"model {built.name!r}: its objective is {solution.objective:g} where the busiest node has "
+            f"{busiest:g} MB, expected the same"
+        )
+    bound = min(solution.bound, busiest)
+    return ServerPlacement(found, servers, busiest, bound, proven, not is_published(model))
 
 
 def placement_by_rule(

@@ -7,8 +7,10 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 import typer
 from hypothesis import given, settings
@@ -19,7 +21,7 @@ from shadowprice.cli.joint import joint_command, sentence
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.graphs.iteration_time import Network, iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
-from shadowprice.models.asrpt_joint import Jobs
+from shadowprice.models.asrpt_joint import Jobs, build
 from shadowprice.solvers.asrpt.joint import best_joint_plan, check, enough_slots
 
 GRAPH = """
@@ -140,3 +142,27 @@ def test_bad_options_are_named(tmp_path: Path, options: tuple[str, str], message
     found = run(tmp_path, "--cluster", "1x2", *options)
     assert isinstance(found.exception, InputError)
     assert message in str(found.exception)
+
+
+def test_an_edit_of_the_programme_takes_effect_or_is_refused() -> None:
+    graph = JobGraph("job", (Stage("all", 2, 0.5, 0.5),))
+    jobs = Jobs((graph, graph), (3, 1), (0, 1), (2,), Network(100e9, 10e9, 2), 1.0, 9)
+
+    def late(jobs: Jobs) -> Any:
+        m: Any = build(jobs)
+        m.late = pyo.Constraint(expr=m.f[0, 0] + m.f[0, 1] + m.f[0, 2] == 0)
+        return m
+
+    plan = best_joint_plan(jobs, model=late)
+    assert plan.edited
+    assert plan.start == (3, 1)
+    assert "of the model as it was edited" in sentence(jobs, plan)
+
+    def weighted(jobs: Jobs) -> Any:
+        m: Any = build(jobs)
+        m.total.deactivate()
+        m.weighted = pyo.Objective(expr=5 * m.C[0] + m.C[1])
+        return m
+
+    with pytest.raises(SolverError, match="where completions add up to"):
+        best_joint_plan(jobs, model=weighted)

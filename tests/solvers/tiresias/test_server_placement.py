@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
+from typing import Any
 
+import pyomo.environ as pyo
 import pytest
 import typer
 from hypothesis import given, settings
@@ -13,8 +15,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from shadowprice.cli.servers import sentence, servers_command
-from shadowprice.errors import InputError
-from shadowprice.models.tiresias import ServerJob
+from shadowprice.errors import InputError, SolverError
+from shadowprice.models.tiresias import ServerJob, build
 from shadowprice.solvers.tiresias.server_placement import best_placement, placement_by_rule
 
 
@@ -106,3 +108,30 @@ def test_bad_options_are_named(changed: tuple[str, str], message: str) -> None:
     found = run("--shards", "8", "--workers", "2", "--free", "2,1", *changed)
     assert isinstance(found.exception, InputError)
     assert message in str(found.exception)
+
+
+def test_an_edit_of_the_programme_takes_effect_or_is_refused() -> None:
+    job = ServerJob(2, (8.0, 1.0), (1, 1, 1), (20.0, 0.0, 0.0))
+    free = best_placement(job)
+    assert not free.edited
+
+    def only_the_first(job: ServerJob) -> Any:
+        m: Any = build(job)
+        m.first = pyo.Constraint(expr=m.w[0] == 1)
+        return m
+
+    held = best_placement(job, model=only_the_first)
+    assert held.edited
+    assert held.workers[0] == 1
+    assert held.busiest_mb == min(by_workers(job, w) for w in all_workers(job) if w[0] == 1)
+    assert held.busiest_mb > free.busiest_mb
+    assert "of the model as it was edited" in sentence(job, free, held)
+
+    def doubled(job: ServerJob) -> Any:
+        m: Any = build(job)
+        m.busiest.deactivate()
+        m.twice = pyo.Objective(expr=2 * m.T)
+        return m
+
+    with pytest.raises(SolverError, match=r"its objective is .* where the busiest node has"):
+        best_placement(job, model=doubled)

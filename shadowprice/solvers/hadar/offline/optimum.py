@@ -96,7 +96,7 @@ def optimum(
     instance: Instance,
     utility: UtilityTable,
     *,
-    model: ModelBuilder = time_indexed,
+    model: ModelBuilder | str = time_indexed,
     time_limit_s: float = 60.0,
 ) -> OfflineOptimum:
     """Largest total utility of any plan, known from the start.
@@ -105,10 +105,10 @@ def optimum(
     ----------
     utility : UtilityTable
         Its rounds are the horizon.
-    model : callable
-        Builds the model from the jobs in rounds: :func:`shadowprice.models.hadar.time_indexed`, or what a
-        function adds to it or changes. Its variables ``w[j, h, t]``, GPUs of job j of type h in round t,
-        are the plan.
+    model : callable or str
+        Builds the model from the jobs in rounds: :func:`shadowprice.models.hadar.time_indexed`, or a
+        function that adds to it or changes it, or ``FILE.py:NAME`` of one. Its variables
+        ``w[j, h, t]``, GPUs of job j of type h in round t, are the plan.
     time_limit_s : float
         Time after which the best plan and bound so far are returned [s]: CPU time in branch and
         price, wall time where the compiled rows are solved.

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.models.tracing import traced
 from shadowprice.solvers.programs.compile import CompiledModel, compile_model
 from shadowprice.solvers.programs.linear_program import LinearProgram
+from shadowprice.user_code import load, where
 
 ModelBuilder = Callable[[RoundJobs], pyo.ConcreteModel]
 """What makes a model of jobs in rounds, as :func:`shadowprice.models.hadar.time_indexed` does."""
@@ -283,18 +285,23 @@ class GivenModel:
         return "; ".join(self.edits)
 
 
-def read_model(build: ModelBuilder, jobs: RoundJobs) -> GivenModel:
+def read_model(build: ModelBuilder | str, jobs: RoundJobs) -> GivenModel:
     """Build a model, compile it, and compare it with what the pricing knows.
+
+    Parameters
+    ----------
+    build : callable or str
+        A function of the jobs, or ``FILE.py:NAME`` of one.
 
     Raises
     ------
     InputError
-        If it is no Pyomo model.
+        If there is no such function, it fails, or gives no Pyomo model.
     SolverError
         If it is not linear.
     """
     with traced():
-        model = build(jobs)
+        model = _own_model(build, jobs) if isinstance(build, str) else build(jobs)
     if not isinstance(model, pyo.ConcreteModel):
         raise InputError(f"model: got {type(model).__name__}, expected a Pyomo ConcreteModel")
     compiled = compile_model(model)
@@ -306,6 +313,18 @@ def read_model(build: ModelBuilder, jobs: RoundJobs) -> GivenModel:
             model, compiled, known, none, False, known.no_rows(), (column,), (column,)
         )
     return _Comparison(model, compiled, known, column).result()
+
+
+def _own_model(text: str, jobs: RoundJobs) -> Any:
+    """Model of a function in a user's file."""
+    build = load(text, "model")
+    if not callable(build):
+        raise InputError(f"model {text!r}: expected a function that builds a model of RoundJobs")
+    try:
+        return build(jobs)
+    except Exception as error:
+        path = Path(text.rpartition(":")[0]).expanduser().resolve()
+        raise InputError(f"{where(error, path)}: {type(error).__name__}: {error}") from None
 
 
 def _columns(model: Any, compiled: CompiledModel, known: TimeIndexed) -> IntArray | str:
