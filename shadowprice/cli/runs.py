@@ -223,7 +223,9 @@ def _by_utility(
             progress=say,
         )
     for warning in caught:
-        stderr.print(str(warning.message), style="yellow", markup=False, highlight=False)
+        stderr.print(
+            str(warning.message), style="yellow", markup=False, highlight=False, soft_wrap=True
+        )
     report_dropped(next(iter(result.outcomes.values())))
     print_utilities(result, as_json)
     return result.plot
