@@ -408,7 +408,7 @@ class _Comparison:
             np.where(above, lower, -_INFINITE)[changed],
             np.where(below, upper, _INFINITE)[changed],
         )
-        return self._sorted(
+        return self._noted(
             "bounds of", rows, lambda k: self.compiled.column_name(int(column[changed[k]]))
         )
 
@@ -450,13 +450,13 @@ class _Comparison:
             clause = "it has constraints {} on new variables"
             self._note(clause, numbers[~own], self.compiled.row_name, priced=False)
         rest, mine = rows.where(np.flatnonzero(own)), numbers[own]
-        return self._sorted(
+        return self._noted(
             "constraints",
             LinearRows(csr_array(rest.matrix[:, : self.known.columns]), rest.lower, rest.upper),
             lambda k: self.compiled.row_name(int(mine[k])),
         )
 
-    def _sorted(self, what: str, rows: LinearRows, name: Callable[[int], str]) -> LinearRows:
+    def _noted(self, what: str, rows: LinearRows, name: Callable[[int], str]) -> LinearRows:
         """Rows that can be priced; all are noted, under the names of the first."""
         priced = _priceable(self.known, rows)
         for mask, can in ((priced, True), (~priced, False)):
