@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import SolverError
 from shadowprice.models import gandiva
 from shadowprice.models.gandiva import Homes, Packings
-from shadowprice.solvers.programs.compile import CompiledModel, SolverOptions, Status, compile_model
+from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
 
 Gains = Mapping[tuple[int, int], float]
 """Gain over time slicing of two jobs that share GPUs, by pair of jobs."""
@@ -64,11 +65,9 @@ def best_packing(packings: Packings, options: SolverOptions | None = None) -> li
     """
     if not packings.members:
         return []
-    compiled = compile_model(gandiva.packing(packings))
-    chosen = _best(compiled, options, "packing") > 0.5
-    position = [variable.index() for variable in compiled.columns]
-    picked = {position[column] for column in range(len(position)) if chosen[column]}
-    return [members for s, members in enumerate(packings.members) if s in picked]
+    model: Any = gandiva.packing(packings)
+    chosen = _best(model, model.x, options, "packing") > 0.5
+    return [members for members, one in zip(packings.members, chosen.tolist(), strict=True) if one]
 
 
 def fewest_migrations(
@@ -84,18 +83,16 @@ def fewest_migrations(
     """
     if not homes.gang:
         return ()
-    compiled = compile_model(gandiva.defragmentation(homes, fragmented=fragmented))
-    primal = _best(compiled, options, "placement")
-    node = list(homes.node)
-    for column, variable in enumerate(compiled.columns):
-        if primal[column] > 0.5 and variable.parent_component().local_name == "y":
-            job, where = variable.index()
-            node[job] = where
-    return tuple(node)
+    model: Any = gandiva.defragmentation(homes, fragmented=fragmented)
+    return tuple(_best(model, model.y, options, "placement").argmax(axis=1).tolist())
 
 
-def _best(compiled: CompiledModel, options: SolverOptions | None, what: str) -> NDArray[np.float64]:
+def _best(
+    model: Any, variable: Any, options: SolverOptions | None, what: str
+) -> NDArray[np.float64]:
+    """Values of a variable where the programme has its optimum."""
+    compiled = compile_model(model)
     solution = compiled.solve(options or SolverOptions())
     if solution.status is not Status.OPTIMAL:
         raise SolverError(f"Gandiva's exact {what}: none is shown to be best; allow more time")
-    return solution.primal
+    return compiled.value(solution, variable)

@@ -264,8 +264,8 @@ def interval_prices(
     if not len(solution.duals):
         return None
     prices = np.zeros(len(bounds) - 1)
-    for interval, dual in compiled.duals_of(solution, model.capacity).items():
-        prices[interval] = -dual
+    (used,) = model.capacity.index_set().columns
+    prices[used] = -compiled.dual(solution, model.capacity)
     return IntervalPrices(tuple(bounds), lagrangian.exact_prices(prices * scale))
 
 

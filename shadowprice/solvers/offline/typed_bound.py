@@ -285,8 +285,7 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
     if not len(solution.duals):
         return None
     prices = np.zeros((len(bounds) - 1, len(jobs.capacity)))
-    for place, dual in compiled.duals_of(solution, model.capacity).items():
-        prices[place] = -dual
+    prices[model.KR.columns] = -compiled.dual(solution, model.capacity)
     return TypedPrices(bounds, exact_prices(prices * scale))
 
 

@@ -2,8 +2,8 @@
 
 :func:`compile_model` translates a ConcreteModel. Rules traced while it was built (see
 :mod:`shadowprice.models.tracing`) are expanded with NumPy, and new data are filled into the same
-arrays; a model with any other rule goes through Pyomo's standard-form compiler, with the same
-result, and a warning says once which rule it was.
+arrays. Rows of any other rule are read one by one, with the same result, and a warning says once which
+rule it was; a model that cannot be read in this way goes through Pyomo's standard-form compiler.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.models.tracing import why_not_traced
+from shadowprice.models.tracing import (
+    TracedConstraint,
+    TracedObjective,
+    TracedScalarConstraint,
+    why_not_traced,
+)
 from shadowprice.solvers.programs.gate import Gate, Second, confirm
 from shadowprice.solvers.programs.index_sets import NotTraceable
 from shadowprice.solvers.programs.linear_program import LinearProgram
@@ -30,7 +35,7 @@ from shadowprice.solvers.programs.solution import (
     Unbounded,
 )
 from shadowprice.solvers.programs.standard_form import StandardFormModel
-from shadowprice.solvers.programs.templates import TracedModel
+from shadowprice.solvers.programs.traced_model import TracedModel
 
 __all__ = [
     "CompiledModel",
@@ -41,6 +46,10 @@ __all__ = [
     "Status",
     "compile_model",
 ]
+
+
+MANY_ROWS = 1000
+"""Rows from which a model nobody has asked to trace is worth a word."""
 
 
 class SolverWarning(UserWarning):
@@ -59,7 +68,7 @@ class CompiledModel:
     def __init__(self, translation: TracedModel | StandardFormModel) -> None:
         self._translation = translation
         self._gate = Gate()
-        self.traced = isinstance(translation, TracedModel)
+        self.traced = isinstance(translation, TracedModel) and not translation.untraced
 
     @property
     def program(self) -> LinearProgram:
@@ -69,12 +78,12 @@ class CompiledModel:
     @property
     def columns(self) -> list[Any]:
         """The Pyomo variable of every column; made on demand, for small models."""
-        return [self._translation.column(k) for k in range(self.program.columns)]
+        return self._translation.columns
 
     @property
     def rows(self) -> list[Any]:
         """The Pyomo constraint of every row; made on demand, for small models."""
-        return [self._translation.row(k) for k in range(self.program.rows)]
+        return self._translation.rows
 
     def set(self, **data: ArrayLike) -> None:
         """Give Params new values; the next solve starts from the last basis.
@@ -146,25 +155,12 @@ class CompiledModel:
         rowless = component.ctype is pyo.Constraint and len(component) == 0
         if len(array) == 0 and not rowless:
             raise SolverError(f"the solution has no values for {component.name}")
-        if isinstance(self._translation, TracedModel):
-            place, shape = self._translation.place(component)
-            return array[place].reshape(shape)
         return self._translation.part(array, component)
 
-    def values(self, solution: Solution) -> dict[Any, float]:
-        """Value of every column by its Pyomo variable's index, for models with one indexed variable."""
-        return {
-            column.index(): value
-            for column, value in zip(self.columns, solution.primal.tolist(), strict=True)
-        }
-
-    def duals_of(self, solution: Solution, constraint: Any) -> dict[Any, float]:
-        """Dual of every row of an indexed constraint, by index."""
-        return {
-            row.index(): dual
-            for row, dual in zip(self.rows, solution.duals.tolist(), strict=True)
-            if row.parent_component() is constraint
-        }
+    def columns_of(self, variable: Any) -> NDArray[np.int64]:
+        """Column of every member of a Var, in the shape of its index set; -1 where it has none."""
+        numbers = np.arange(1.0, self.program.columns + 1)
+        return self._translation.part(numbers, variable).astype(np.int64) - 1
 
 
 def compile_model(
@@ -185,20 +181,29 @@ def compile_model(
     InputError
         If a Param has no values, or an array has the wrong shape.
     """
+    translation: TracedModel | StandardFormModel
     try:
-        return CompiledModel(TracedModel(model, data or {}))
+        translation = TracedModel(model, data or {})
+        causes = translation.untraced
     except NotTraceable as error:
-        if why_not_traced(model) or _some_traced(model):
-            warnings.warn(
-                f"model {model.name!r} is compiled row by row, which is slower: {error}",
-                SolverWarning,
-                stacklevel=2,
-            )
-    return CompiledModel(StandardFormModel(model, data or {}))
+        translation = StandardFormModel(model, data or {})
+        causes = {"": (str(error), translation.program.rows)}
+    wanted = why_not_traced(model) or _some_traced(model)
+    if causes and (wanted or sum(rows for _, rows in causes.values()) >= MANY_ROWS):
+        warnings.warn(_slow(model, causes), SolverWarning, stacklevel=2)
+    return CompiledModel(translation)
+
+
+def _slow(model: pyo.ConcreteModel, causes: Mapping[str, tuple[str, int]]) -> str:
+    """One sentence on what is compiled row by row, and why."""
+    name, (why, _) = max(causes.items(), key=lambda cause: cause[1][1])
+    where = f"constraint {name}: " if name else ""
+    others = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+    return f"model {model.name!r} is compiled row by row, which is slower: {where}{why}{others}"
 
 
 def _some_traced(model: pyo.ConcreteModel) -> bool:
     """True if a rule was traced: then the author of the model expects it to be expanded."""
+    kinds = (TracedConstraint, TracedScalarConstraint, TracedObjective)
     components = model.component_objects((pyo.Constraint, pyo.Objective), active=True)
-    rows = (next(iter(component.values()), None) for component in components)
-    return any(hasattr(row, "template_expr") for row in rows)
+    return any(isinstance(component, kinds) for component in components)

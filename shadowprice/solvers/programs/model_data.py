@@ -1,4 +1,4 @@
-"""Data of Pyomo components as arrays: values of Params, bounds and kinds of Vars."""
+"""Values of Pyomo Params as arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.programs.index_sets import NotTraceable
+from shadowprice.models.arrays import ArrayValues
 
 INFINITY = float("inf")
 
@@ -28,6 +28,13 @@ def shaped(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.f
 
 def stored(parameter: Any) -> NDArray[np.float64]:
     """Values a Param was built with."""
+    default = parameter.default()
+    if isinstance(default, ArrayValues):
+        found: NDArray[np.float64] = default.array.copy()
+        # Members that somebody has read or changed have a value of their own.
+        for index, member in parameter._data.items():  # noqa: SLF001
+            found[default.position(index)] = pyo.value(member)
+        return found
     keys: Iterable[Any] = parameter.index_set() if parameter.is_indexed() else (None,)
     message = f"Param {parameter.name!r} has no values and none were given"
     try:
@@ -37,41 +44,3 @@ def stored(parameter: Any) -> NDArray[np.float64]:
     if any(value is None for value in values):
         raise InputError(message)
     return np.array(values, dtype=np.float64)
-
-
-def column_bounds(
-    variable: Any, size: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Bounds of every column of a Var and whether it is integer; a sparse one is not filled."""
-    lower, upper = np.full(size, -INFINITY), np.full(size, INFINITY)
-    integer = np.zeros(size, dtype=bool)
-    bounds, domain = variable._rule_bounds, variable._rule_domain  # noqa: SLF001
-    sparse = variable.is_indexed() and not variable._dense  # noqa: SLF001
-    if sparse and domain.constant() and (bounds is None or bounds.constant()):
-        block = variable.parent_block()
-        like = pyo.Var(
-            domain=domain(block, None, variable),
-            bounds=None if bounds is None else bounds(block, None),
-        )
-        like.construct()
-        lower[:], upper[:], integer[:] = _limits(like)
-    elif sparse:
-        for index in variable.index_set():
-            variable[index]
-    if len(variable):
-        order = {index: k for k, index in enumerate(variable.index_set())}
-        for index, each in variable.items():
-            if each.fixed:
-                raise NotTraceable(f"variable {each.name} is fixed")
-            k = order[index]
-            lower[k], upper[k], integer[k] = _limits(each)
-    return lower, upper, integer
-
-
-def _limits(variable: Any) -> tuple[float, float, bool]:
-    low, high = variable.bounds
-    return (
-        -INFINITY if low is None else low,
-        INFINITY if high is None else high,
-        not variable.is_continuous(),
-    )

@@ -28,11 +28,6 @@ class StandardFormModel:
 
     def __init__(self, model: pyo.ConcreteModel, data: Mapping[str, ArrayLike]) -> None:
         self.model = model
-        # What was traced before another rule could not be: call those rules row by row as well.
-        for component in model.component_objects((pyo.Constraint, pyo.Objective), active=True):
-            for row in component.values():
-                if hasattr(row, "template_expr"):
-                    _ = row.expr
         self.fill(data)
 
     def fill(self, data: Mapping[str, ArrayLike]) -> None:
@@ -88,6 +83,16 @@ class StandardFormModel:
         place = self._places.get(id(component), {})
         found = [array[place.get(key, [])].sum() for key in _keys(component)]
         return np.array(found, dtype=np.float64).reshape(_shape(component))
+
+    @property
+    def columns(self) -> list[Any]:
+        """The Pyomo variable of every column."""
+        return self._columns
+
+    @property
+    def rows(self) -> list[Any]:
+        """The Pyomo constraint of every row."""
+        return self._rows
 
     def row(self, number: int) -> Any:
         """The Pyomo constraint of a row."""
