@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,14 @@ def allocate_command(
         Path | None, typer.Option("--throughputs", help="Table with rates of pairs (JSON).")
     ] = None,
     solver: Annotated[str, typer.Option("--solver", help="auto, simplex, ipm or pdlp.")] = "auto",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="FILE.py:NAME",
+            help="The programme instead of the policy's own; runs the file, with your rights.",
+        ),
+    ] = None,
     reasons: Annotated[
         bool, typer.Option("--explain", help="Say what bounds each job, with its price.")
     ] = False,
@@ -41,9 +50,14 @@ def allocate_command(
     table = None if throughputs is None else load_throughputs(throughputs)
     given = load_allocation_problem(problem, table)
     from shadowprice.solvers.gavel.allocate import allocate
+    from shadowprice.solvers.programs.compile import SolverWarning
     from shadowprice.solvers.programs.solution import SolverOptions
 
-    found = allocate(given, policy, SolverOptions(method=solver, time_limit_s=600.0))
+    with warnings.catch_warnings():
+        # What they say is among the notes.
+        warnings.simplefilter("ignore", SolverWarning)
+        options = SolverOptions(method=solver, time_limit_s=600.0)
+        found = allocate(given, policy, options, model)
     verified = _verified(found)
     if as_json:
         print(json.dumps(_report(found, verified, reasons)))

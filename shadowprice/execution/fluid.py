@@ -91,7 +91,7 @@ class _Fluid:
     def __init__(self, instance: Instance, policy: AllocationPolicy) -> None:
         workload = instance.workload
         self.instance, self.policy = instance, policy
-        self.workspace = Workspace(spare=True)
+        self.workspace = Workspace()
         self.pools = instance.pools
         mixed = workload.throughput is not None
         self.work = workload.work if mixed else instance.shortest_s

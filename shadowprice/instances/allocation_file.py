@@ -10,15 +10,19 @@ type names), and optionally
 ``placements``  further types of throughputs that draw on a type's GPUs, e.g. not consolidated:
                 name to type of the cluster; ``tput`` is then in sorted order of all names
 ``prices``      GPU type to dollars per GPU and hour; public ones for known names, else 1
+``data``        what models of one's own ask for, by name of a Param: a number, a list, or an object
+                with a number for each GPU type or each entity
 ==============  =====================================================================================
 
-and for each job ``id``, ``slo_s`` (seconds from now, null for none), ``isolated_s``, ``entity``.
+and for each job ``id``, ``slo_s`` (seconds from now, null for none), ``isolated_s``, ``entity``, and
+``data``, numbers by name, in all jobs the same names.
 Other entries are errors; so is text where a number is expected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +31,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
@@ -53,6 +58,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     isolated_s: Number = 0.0
     slo_s: Number | None = None
     entity: Line | int = ""
+    data: dict[str, Number] = msgspec.field(default_factory=dict)
 
 
 _COLUMNS = ("gpus", "weight", "steps", "elapsed_s", "isolated_s", "entity")
@@ -72,6 +78,7 @@ class _Problem(msgspec.Struct, frozen=True):
     ] = None
     placements: dict[str, str] | None = None
     prices: dict[str, Amount] | None = None
+    data: dict[str, Number | list[Number] | dict[str, Number]] = msgspec.field(default_factory=dict)
 
 
 def load_allocation_problem(
@@ -125,14 +132,48 @@ def problem_of(
         id=[k if job.id is UNSET else job.id for k, job in enumerate(jobs)],
         slo_s=[inf if job.slo_s is None else job.slo_s for job in jobs],
         source=source,
+        job_data=_job_data(jobs, source),
         **columns,
     )
+    problem = replace(problem, data=_data(given.data, problem))
     if isinstance(given.pairs, list):
         return problem.with_pairs(_listed(given.pairs, len(problem), len(types), source))
     if throughputs is None:
         return problem
     models = [str(job.model) for job in jobs]
     return problem.with_pairs(looked_up_pairs(problem, models, throughputs))
+
+
+def _job_data(jobs: Sequence[_Job], source: str) -> dict[str, list[float]]:
+    """Columns of the jobs' further numbers."""
+    names = set(jobs[0].data) if jobs else set()
+    for k, job in enumerate(jobs):
+        if set(job.data) != names:
+            raise InputError(
+                f"{source}: jobs[{k}]: data has {shown(sorted(job.data))}, expected as the first job "
+                f"has, {shown(sorted(names))}"
+            )
+    return {name: [job.data[name] for job in jobs] for name in sorted(names)}
+
+
+def _data(
+    given: Mapping[str, float | list[float] | dict[str, float]], problem: AllocationProblem
+) -> dict[str, NDArray[np.float64]]:
+    """Further numbers in the order of index sets: GPU types, or entities by their first jobs."""
+    entities = list(dict.fromkeys(problem.entity.tolist()))
+    found: dict[str, NDArray[np.float64]] = {}
+    for name, values in given.items():
+        if isinstance(values, dict):
+            orders = (list(problem.gpu_types), entities)
+            order = next((order for order in orders if set(order) == set(values)), None)
+            if order is None:
+                raise InputError(
+                    f"{problem.source}: data[{shown(name)}] is for {shown(sorted(values))}, expected "
+                    f"a number for each GPU type, {shown(orders[0])}, or each entity, {shown(entities)}"
+                )
+            values = [values[key] for key in order]
+        found[name] = np.array(values, dtype=np.float64)
+    return found
 
 
 def looked_up_pairs(

@@ -6,7 +6,7 @@ each one runs on each GPU type, and how many GPUs of each type there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -90,6 +90,9 @@ class AllocationProblem:
         Who may share GPUs with whom.
     source : str
         Where the problem comes from, for messages.
+    job_data, data : mapping of str to ndarray
+        For models that ask for more, by name of a Param: numbers of each job, shape (n,) or (n, ...),
+        and others, in the order and shape of the Param's index set.
     """
 
     gpu_types: tuple[str, ...]
@@ -107,6 +110,8 @@ class AllocationProblem:
     entity: NDArray[np.object_]
     pairs: Pairs
     source: str = field(default="problem")
+    job_data: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    data: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
     def from_columns(
@@ -127,6 +132,8 @@ class AllocationProblem:
         entity: ArrayLike = "",
         pairs: Pairs | None = None,
         source: str = "problem",
+        job_data: Mapping[str, ArrayLike] | None = None,
+        data: Mapping[str, ArrayLike] | None = None,
     ) -> AllocationProblem:
         """Build a problem from columns; a single value counts for all rows.
 
@@ -167,6 +174,8 @@ class AllocationProblem:
             check.texts("entity", entity, required=False),
             pairs or Pairs.none(len(types)),
             source,
+            {name: _of_jobs(source, name, each, n) for name, each in (job_data or {}).items()},
+            {name: _numbers(source, name, each) for name, each in (data or {}).items()},
         )
         check.unique("id", problem.id)
         problem._check_pairs()
@@ -192,6 +201,12 @@ class AllocationProblem:
         return problem
 
     @property
+    def users(self) -> NDArray[np.int64]:
+        """Number of each job's entity, counted from 0 in order of their first jobs; shape (n,)."""
+        number = {name: k for k, name in enumerate(dict.fromkeys(self.entity.tolist()))}
+        return np.array([number[name] for name in self.entity.tolist()], dtype=np.int64)
+
+    @property
     def type_capacity(self) -> NDArray[np.float64]:
         """GPUs a type can draw on, shape (types,)."""
         gpus: NDArray[np.float64] = self.capacity[list(self.accelerators)]
@@ -210,13 +225,23 @@ class AllocationProblem:
         row = np.cumsum(keep) - 1
         kept = self.pairs.select(keep[self.pairs.first] & keep[self.pairs.second])
         pairs = replace(kept, first=row[kept.first], second=row[kept.second])
-        shared = {"gpu_types", "accelerators", "capacity", "price", "pairs", "source"}
+        shared = {
+            "gpu_types",
+            "accelerators",
+            "capacity",
+            "price",
+            "pairs",
+            "source",
+            "data",
+            "job_data",
+        }
         columns: dict[str, Any] = {
             column.name: getattr(self, column.name)[keep]
             for column in fields(self)
             if column.name not in shared
         }
-        return replace(self, **columns, pairs=pairs)
+        of_jobs = {name: values[keep] for name, values in self.job_data.items()}
+        return replace(self, **columns, pairs=pairs, job_data=of_jobs)
 
     def __len__(self) -> int:
         return len(self.id)
@@ -246,3 +271,24 @@ def _table(source: str, throughput: ArrayLike, types: tuple[str, ...]) -> NDArra
         ok = np.isfinite(column) & (column >= 0)
         check.holds(f"throughput:{name}", column, ok, "a finite rate >= 0")
     return rates
+
+
+def _of_jobs(source: str, name: str, values: ArrayLike, count: int) -> NDArray[np.float64]:
+    numbers = _numbers(source, name, values)
+    if not numbers.ndim:
+        return np.full(count, float(numbers))
+    if len(numbers) != count:
+        raise InputError(
+            f"{source}: data {name!r} of jobs have {len(numbers)} rows, expected {count}"
+        )
+    return numbers
+
+
+def _numbers(source: str, name: str, values: ArrayLike) -> NDArray[np.float64]:
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{source}: data {name!r} are no numbers: {error}") from error
+    if np.isnan(numbers).any():
+        raise InputError(f"{source}: data {name!r} have a value that is not a number (NaN)")
+    return numbers

@@ -29,13 +29,11 @@ Valid allocations, sec. 3.1:
 .. math::
 
     \text{throughput}(m, X) = \sum_j T_{mj} X_{mj} + \sum_{p \ni m} \sum_j T_{pj}^m X_{pj} \\
-    \sum_j X_{mj} + \sum_{p \ni m} \sum_j X_{pj} \le n_m \;\forall m && (time) \\
+    \sum_j X_{mj} + \sum_{p \ni m} \sum_j X_{pj} \le 1 \;\forall m && (time) \\
     \sum_{j \in a} \bigl( \sum_m s_m X_{mj} + \sum_p s_p X_{pj} \bigr) \le W_a \;\forall a && (workers)
 
 A type is usually an accelerator of its own; placement-sensitive throughputs (sec. 3.1) make two
-types, consolidated and not, that draw on the same accelerator. Pairs need equal gangs. Equal jobs
-may be one row with n_m > 1 (derived, see ``solvers/gavel/merge.py``); X_m, r_m, f_m are then
-totals over them.
+types, consolidated and not, that draw on the same accelerator. Pairs need equal gangs.
 
 Models carry no numbers: throughputs, weights and capacities are mutable Params that
 ``compile_model(model, data)`` fills, so that a model is compiled once for a number of jobs.
@@ -47,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import pyomo.environ as pyo
 
@@ -55,6 +53,39 @@ from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.gavel.workspace"
+
+
+class Users(Sequence[int]):
+    """User of each job, counted from 0; knows whether a model has looked at it.
+
+    Few models do, and who does not is the same model for other users.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+
+    Attributes
+    ----------
+    read : bool
+    """
+
+    def __init__(self, numbers: Sequence[int] = ()) -> None:
+        self.numbers = tuple(numbers)
+        self.read = False
+
+    @overload
+    def __getitem__(self, where: int) -> int: ...
+
+    @overload
+    def __getitem__(self, where: slice) -> Sequence[int]: ...
+
+    def __getitem__(self, where: int | slice) -> int | Sequence[int]:
+        self.read = True
+        return self.numbers[where]
+
+    def __len__(self) -> int:
+        self.read = True
+        return len(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -69,6 +100,8 @@ class Shape:
         Accelerator each type draws on.
     first, second : tuple of int
         Jobs of each pair.
+    users : Users
+        User of each job, in order of their first jobs: see :func:`users`.
     """
 
     jobs: int
@@ -76,6 +109,7 @@ class Shape:
     accelerators: tuple[int, ...]
     first: tuple[int, ...] = field(default=(), repr=False)
     second: tuple[int, ...] = field(default=(), repr=False)
+    users: Users = field(default_factory=Users, repr=False, compare=False)
 
     @property
     def pairs(self) -> int:
@@ -190,6 +224,12 @@ def throughput(m: Any, i: int) -> Any:
     )
 
 
+def users(m: Any, shape: Shape) -> None:
+    """Add the set of users m.U and the jobs of each, m.jobs_of[u]; for rows about users."""
+    m.U = pyo.RangeSet(0, max(shape.users, default=-1))
+    m.jobs_of = pyo.Set(m.U, initialize=_inverse(shape.users, len(m.U)))
+
+
 def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
     """Variables and the constraints of sec. 3.1; multiplied by a variable k if scaled."""
     m: Any = pyo.ConcreteModel(name=name)
@@ -199,7 +239,6 @@ def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
     m.types_of = pyo.Set(m.A, initialize=_inverse(shape.accelerators, len(m.A)))
     m.T = pyo.Param(m.M, m.J, mutable=True)
     m.s = pyo.Param(m.M, mutable=True)
-    m.n = pyo.Param(m.M, mutable=True)
     m.W = pyo.Param(m.A, mutable=True)
     m.x = pyo.Var(m.M, m.J, bounds=(0, None), dense=False)
     if scaled:
@@ -212,10 +251,10 @@ def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
     def time(m: Any, i: int) -> Any:
         alone = sum(m.x[i, j] for j in m.J)
         if not shape.pairs:
-            return alone <= m.n[i] * one
+            return alone <= one
         first = sum(m.y[p, j] for p in m.first_of[i] for j in m.J)
         second = sum(m.y[p, j] for p in m.second_of[i] for j in m.J)
-        return alone + first + second <= m.n[i] * one
+        return alone + first + second <= one
 
     @m.Constraint(m.A, doc="no more GPUs than there are")
     def workers(m: Any, a: int) -> Any:

@@ -12,12 +12,12 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.gavel import block_arrow as newton
 from shadowprice.solvers.gavel import merge
 from shadowprice.solvers.gavel.allocate import allocate
 from shadowprice.solvers.gavel.allocation import Allocation
 from shadowprice.solvers.gavel.policies import finish_time_fairness
 from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs import block_arrow as newton
 from shadowprice.solvers.threads import one_blas_thread
 
 USERS = 2

@@ -9,7 +9,8 @@ import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import Allocation, AllocationPolicy
-from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.gavel.programme import with_model
+from shadowprice.solvers.gavel.workspace import Build, Workspace
 from shadowprice.solvers.programs.solution import SolverOptions
 from shadowprice.solvers.registry import allocation as find_allocation
 
@@ -18,6 +19,7 @@ def allocate(
     problem: AllocationProblem,
     policy: str | AllocationPolicy = "max_min_fairness_perf",
     options: SolverOptions | None = None,
+    model: str | Build | None = None,
 ) -> Allocation:
     """Say which share of each GPU type every job should get.
 
@@ -27,6 +29,11 @@ def allocate(
         A policy's name, with parameters after a colon, or a policy of your own.
     options : SolverOptions, optional
         Method and limits of HiGHS.
+    model : callable or str, optional
+        The programme instead of the policy's own, as a function of a
+        :class:`~shadowprice.models.gavel.Shape` or as ``mine.py:build``, which runs that file. What
+        its Params ask for is found by name: see
+        :func:`~shadowprice.solvers.gavel.programme.data_of`.
 
     Returns
     -------
@@ -37,7 +44,8 @@ def allocate(
     Raises
     ------
     InputError
-        If the name is unknown, or a job has no throughput anywhere.
+        If the name is unknown, a job has no throughput anywhere, or the model asks for data that
+        there are not.
 
     Examples
     --------
@@ -50,6 +58,8 @@ def allocate(
     0.7273
     """
     chosen = find_allocation(policy) if isinstance(policy, str) else policy
+    if model is not None:
+        chosen = with_model(chosen, model)
     workspace = Workspace(options) if options else Workspace()
     began = time.process_time()
     found = chosen.allocate(problem, workspace)
@@ -60,4 +70,5 @@ def allocate(
         "shares are fluid, no schedule can give it any"
         for job in too_wide
     )
+    notes += tuple(workspace.notes)
     return replace(found, notes=found.notes + notes, solver_s=workspace.solver_s, total_s=total_s)

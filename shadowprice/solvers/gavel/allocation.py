@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.solvers.gavel.priced_rows import PricedRow
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.workspace import Workspace
 
@@ -34,6 +35,8 @@ class Prices:
         Level at which each job was settled: all the same for max-min, rising for water filling.
     stage : ndarray of int, shape (jobs,)
         Row of ``worker`` prices that settled it, for water filling; otherwise 0.
+    rows : tuple of PricedRow
+        Further rows of the model that have a price.
     """
 
     worker: FloatArray
@@ -41,6 +44,7 @@ class Prices:
     time: FloatArray
     level: FloatArray
     stage: NDArray[np.int64]
+    rows: tuple[PricedRow, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +90,6 @@ class Allocation:
         rates = Rates(
             problem.throughput,
             problem.gpus.astype(np.float64),
-            np.ones(len(problem)),
             problem.capacity,
             problem.accelerators,
             problem.pairs,

@@ -54,16 +54,22 @@ def accelerator_names(problem: AllocationProblem) -> list[str]:
 
 def _why(job: int, full: bool, used: NDArray[np.bool_], prices: Prices, names: list[str]) -> str:
     level = prices.level[job]
-    if full:
-        return f"level {level:.6g}, bounded by its own time: it always runs at its best rate"
     stage = int(prices.stage[job])
+    further = [
+        f"row {row.name}, price {row.price:.6g}"
+        for row in prices.rows
+        if row.stage == stage and job in row.jobs
+    ]
+    if full and not further:
+        return f"level {level:.6g}, bounded by its own time: it always runs at its best rate"
     worker = prices.worker[min(stage, len(prices.worker) - 1)]
     if prices.job[job] <= SMALL * prices.job.max(initial=0.0):
-        return f"level {level:.6g}, bounded by nobody: more than the level asks for"
+        return f"level {level:.6g}, bounded by {', '.join(further) or 'nobody: more than the level asks for'}"
     bounds = [
         f"{names[a]} capacity, price {worker[a]:.6g} a GPU"
         for a in np.flatnonzero(used & (worker > SMALL * worker.max(initial=0.0))).tolist()
     ]
     if prices.time[job] > SMALL * max(float(prices.time.max()), float(worker.max(initial=0.0))):
         bounds.insert(0, f"its own time, price {prices.time[job]:.6g}")
+    bounds += further
     return f"level {level:.6g}, bounded by {', '.join(bounds) or 'its fastest type'}"

@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.solvers.gavel.allocation import AllocationPolicy
 from shadowprice.solvers.gavel.online import Snapshots
+from shadowprice.solvers.gavel.programme import with_model
 from shadowprice.solvers.gavel.rounds import (
     Combinations,
     SelectedCombinations,
@@ -37,8 +39,8 @@ class Gavel:
 
     Parameters
     ----------
-    allocation : str
-        Allocation policy, by name: ``gavel:max_min_fairness_perf``.
+    allocation : str or AllocationPolicy
+        Allocation policy, by name: ``gavel:max_min_fairness_perf``, or one of your own.
     round_s : float
         Length of a round [s]; 360 in the paper.
     reset_s : float
@@ -47,29 +49,38 @@ class Gavel:
     seed : int
         Of the order in which types are served where the policy does not know that they differ;
         otherwise it is the type on which jobs are fastest first.
+    model : str
+        A model instead of the allocation policy's own, as ``FILE.py:NAME``, which runs the file.
     """
 
-    allocation: str = "max_min_fairness_perf"
+    allocation: str | AllocationPolicy = "max_min_fairness_perf"
     round_s: float = 360.0
     reset_s: float = 0.0
     seed: int = 0
+    model: str = ""
     name: str = "gavel"
 
     def __post_init__(self) -> None:
-        find_allocation(self.allocation)
+        self.policy()
         if not 0.0 < self.round_s < math.inf:
             raise InputError(f"gavel: round_s is {self.round_s!r}, expected seconds > 0")
 
     @property
     def knows(self) -> frozenset[Knowledge]:
         """The work left, where the allocation depends on it."""
-        needs = find_allocation(self.allocation).needs_steps
+        needs = self.policy().needs_steps
         return frozenset({Knowledge.DURATION} if needs else ())
 
     @property
     def preemptive(self) -> bool:
         """It moves jobs between rounds."""
         return True
+
+    def policy(self) -> AllocationPolicy:
+        """The allocation policy, with the model that it solves."""
+        chosen = self.allocation
+        found = find_allocation(chosen) if isinstance(chosen, str) else chosen
+        return with_model(found, self.model) if self.model else found
 
     def decide(self, state: State) -> Decision:
         """Between rounds only start what waits; at the end of one choose anew."""
@@ -91,9 +102,9 @@ class _GavelNotes:
 
     def __init__(self, policy: Gavel, state: State) -> None:
         self.round_s, self.reset_s = policy.round_s, policy.reset_s
-        self.policy = find_allocation(policy.allocation)
+        self.policy = policy.policy()
         self.snapshots = Snapshots(steps=self.policy.needs_steps, pairs=self.policy.packed)
-        self.workspace = Workspace(spare=True)
+        self.workspace = Workspace()
         self.ledger = ServiceLedger.empty(len(state.pools_of_gpus.names))
         self.round_ends_s = 0.0
         self.next_reset_s = 0.0

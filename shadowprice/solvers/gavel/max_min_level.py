@@ -6,123 +6,108 @@ programme, with different needs.
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from shadowprice.models import gavel
-from shadowprice.solvers.gavel import block_arrow
-from shadowprice.solvers.gavel.merge import merge
-from shadowprice.solvers.gavel.pair_columns import MANY_PAIRS, with_columns
-from shadowprice.solvers.gavel.prices import PricedLevel
-from shadowprice.solvers.gavel.rates import FloatArray, Rates
-from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.errors import InputError
+from shadowprice.solvers.gavel.programme import Programme
+from shadowprice.solvers.gavel.rates import FloatArray
+from shadowprice.solvers.gavel.workspace import Solved
+from shadowprice.solvers.programs.linear_program import rows_of_entries
 
-EXACT = 1e-7
-"""Relative gap up to which the block-arrow method's answer is taken; HiGHS's tolerance is the same."""
+KNOWN_ROWS = ("fair", "time", "workers")
+"""Constraints whose prices a :class:`PricedLevel` has by name."""
 
 
-def highest_level(rates: Rates, need: FloatArray, workspace: Workspace) -> PricedLevel:
+@dataclass(frozen=True, eq=False)
+class PricedLevel:
+    """A level, an allocation that reaches it, and prices that prove that none is higher.
+
+    Parameters
+    ----------
+    value, bound : float
+        The model's objective, and the bound that all its prices prove.
+    x, y : ndarray
+        Fractions of time of jobs, shape (jobs, types), and of pairs, shape (pairs, types).
+    job_price : ndarray, shape (jobs,)
+        y_m >= 0: value of a step per second of each job.
+    time_price : ndarray, shape (jobs,)
+        Value of a unit of each job's own time.
+    worker_price : ndarray, shape (accelerators,)
+        Value of a GPU of each accelerator.
+    solved : Solved
+        The solved model.
+    """
+
+    value: float
+    bound: float
+    x: FloatArray
+    y: FloatArray
+    job_price: FloatArray
+    time_price: FloatArray
+    worker_price: FloatArray
+    solved: Solved
+
+
+def highest_level(programme: Programme, need: FloatArray) -> PricedLevel:
     """Maximise t subject to throughput(m, X) >= need_m t over valid allocations.
 
     Parameters
     ----------
     need : ndarray, shape (rows,)
         r_m >= 0 [steps/s]; not all zero.
-
-    Notes
-    -----
-    Equal jobs are merged first, which is exact. Without space sharing the block-arrow method is
-    tried where the workspace says so, unless a HiGHS method was asked for; its answer is
-    taken if its own primal and dual values agree, otherwise HiGHS solves.
     """
-    together = merge(rates, need)
-    if together is not None:
-        level = _solve(together.rates, need[together.sample] * together.rates.count, workspace)
-        x, y = together.spread(level.x, level.y)
-        kind = together.kind
-        return PricedLevel(
-            level.value,
-            level.bound,
-            x,
-            y,
-            level.job_price[kind],
-            level.time_price[kind],
-            level.worker_price,
-            level.method,
-        )
-    return _solve(rates, need * rates.count, workspace)
+    rates = programme.rates
+    solved = programme.solve(r=need)
+    x, y = programme.allocation(solved)
 
+    def price(name: str, size: int) -> FloatArray:
+        # A model of one's own may have no such rows.
+        duals = solved.dual(name)
+        return np.zeros(size) if duals is None or duals.shape != (size,) else np.abs(duals)
 
-def _solve(rates: Rates, need: FloatArray, workspace: Workspace) -> PricedLevel:
-    if len(rates.pairs) > MANY_PAIRS:
-        return with_columns(rates, lambda some: _solve_all(some, need, workspace))
-    return _solve_all(rates, need, workspace)
-
-
-def _solve_all(rates: Rates, need: FloatArray, workspace: Workspace) -> PricedLevel:
-    own = rates.accelerators == tuple(range(len(rates.workers)))
-    if (
-        workspace.options.method == "auto"
-        and rates.rows >= workspace.structured_rows
-        and not len(rates.pairs)
-        and own
-        and bool((need > 0).all())
-    ):
-        began = time.process_time()
-        level = _by_structure(rates, need)
-        workspace.solver_s += time.process_time() - began
-        if level.bound - level.value <= EXACT * level.value:
-            return level
-    return _by_highs(rates, need, workspace)
-
-
-def _by_structure(rates: Rates, need: FloatArray) -> PricedLevel:
-    """Rows in time of one job: x = X / n, load = s n."""
-    open_ = rates.workers > 0
-    a = (rates.alone * (rates.count / need)[:, None])[:, open_]
-    load = rates.gang * rates.count
-    if not open_.any() or not (a.max(axis=1) > 0).all():
-        nothing = np.zeros(rates.rows)
-        return PricedLevel(
-            0.0, np.inf, 0 * rates.alone, np.zeros((0, 0)), nothing, nothing, rates.workers, ""
-        )
-    point = block_arrow.solve(a, load, rates.workers[open_])
-    x = np.zeros_like(rates.alone)
-    x[:, open_] = point.x * rates.count[:, None]
-    worker_price = np.zeros(len(rates.workers))
-    worker_price[open_] = point.worker_price
-    surplus = a * point.job_price[:, None] - load[:, None] * point.worker_price[None, :]
-    time_price = np.maximum(surplus.max(axis=1), 0.0) / rates.count
-    pairs = np.zeros((0, rates.alone.shape[1]))
-    job_price = point.job_price / need
     return PricedLevel(
-        point.value, point.bound, x, pairs, job_price, time_price, worker_price, "block-arrow"
+        solved.solution.objective,
+        solved.solution.bound,
+        x,
+        y,
+        price("fair", rates.rows),
+        price("time", rates.rows),
+        price("workers", len(rates.workers)),
+        solved,
     )
 
 
-def _by_highs(rates: Rates, need: FloatArray, workspace: Workspace) -> PricedLevel:
-    """In units of each job's best rate and of the level no job can exceed alone: tolerances are absolute."""
-    best = rates.best
-    rate = np.divide(1.0, best, out=np.ones_like(best), where=best > 0)
-    asking = (need > 0) & (best > 0)
-    unit = float((best[asking] / need[asking]).min()) if asking.any() else 1.0
-    pairs = rates.pairs
-    scaled = replace(
-        rates,
-        alone=rates.alone * rate[:, None],
-        pairs=replace(
-            pairs,
-            throughput_first=pairs.throughput_first * rate[pairs.first, None],
-            throughput_second=pairs.throughput_second * rate[pairs.second, None],
-        ),
-    )
-    solved = workspace.solve(gavel.max_min, scaled, r=need * rate * unit)
-    time_price, worker_price = unit * solved.dual("time"), unit * solved.dual("workers")
-    value = unit * solved.solution.objective
-    bound = float(rates.workers @ worker_price + rates.count @ time_price)
-    job_price = unit * rate * solved.dual("fair")
-    return PricedLevel(
-        value, bound, solved.x, solved.y, job_price, time_price, worker_price, "highs"
-    )
+def require_levels(solved: Solved, policy: str) -> None:
+    """Refuse a model whose t is more than a level of needs, for policies that move the needs.
+
+    They ask for the highest level again and again and read what is possible off the prices of its
+    rows; that holds if t is the objective, is in no row but fair's, and has no bound above.
+
+    Raises
+    ------
+    InputError
+        Saying what else t is in.
+    """
+    model, compiled = solved.model, solved.compiled
+    if not {"t", "fair"} <= {part.local_name for part in model.component_objects()}:
+        raise InputError(
+            f"{policy} raises levels: model {model.name!r} needs a variable t and a constraint fair"
+        )
+    program, column = compiled.program, int(compiled.place(model.t)[0])
+    why = ""
+    if np.flatnonzero(program.cost).tolist() != [column] or program.offset or not program.maximise:
+        why = "its objective is not t"
+    elif program.lower[column] != 0.0 or np.isfinite(program.upper[column]):
+        why = "t has a bound"
+    else:
+        of_level = (program.index == column) & (program.value != 0.0)
+        beside = np.setdiff1d(rows_of_entries(program)[of_level], compiled.place(model.fair))
+        if len(beside):
+            why = f"t is in {compiled.row(int(beside[0])).name} as well"
+    if why:
+        raise InputError(
+            f"{policy} raises levels again and again, which model {model.name!r} does not allow: "
+            f"{why}; max_min_fairness_perf solves it once"
+        )

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
-from shadowprice.models.gavel import Shape
+from shadowprice.models.gavel import Shape, Users
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Rows of a programme; a row stands for one job, or for several equal ones.
+    """Rows of a programme, a row a job.
 
     Parameters
     ----------
@@ -25,23 +25,22 @@ class Rates:
         T_mj [steps/s].
     gang : ndarray, shape (rows,)
         s_m [GPUs].
-    count : ndarray, shape (rows,)
-        Equal jobs a row stands for, n_m.
     workers : ndarray, shape (accelerators,)
         W_a [GPUs].
     accelerators : tuple of int
         Accelerator of each type.
     pairs : Pairs
-        Who may share GPUs; empty without space sharing. Rows of ``first`` and ``second`` may be
-        equal where a row stands for several jobs.
+        Who may share GPUs; empty without space sharing.
+    users : tuple of int
+        User of each job, counted from 0.
     """
 
     alone: FloatArray
     gang: FloatArray
-    count: FloatArray
     workers: FloatArray
     accelerators: tuple[int, ...]
     pairs: Pairs
+    users: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, problem: AllocationProblem, *, aware: bool = True, packed: bool = False) -> Rates:
@@ -69,15 +68,14 @@ class Rates:
         alone = problem.throughput
         if not aware:
             alone, pairs = _agnostic(problem, pairs)
-        rates = cls(
+        return cls(
             alone,
             problem.gpus.astype(np.float64),
-            np.ones(len(problem)),
             problem.capacity,
             problem.accelerators,
             pairs,
+            tuple(problem.users.tolist()),
         )
-        return rates.without_useless_pairs()
 
     @classmethod
     def for_levels(cls, problem: AllocationProblem, *, aware: bool, packed: bool) -> Rates:
@@ -128,32 +126,20 @@ class Rates:
             np.maximum(fastest[:, accelerator], self.alone[:, j], out=fastest[:, accelerator])
         return np.asarray(fastest @ (self.workers / total))
 
-    def without_useless_pairs(self) -> Rates:
-        """Without pairs that are no better than taking turns, which changes no optimum.
+    def no_better_than_turns(self) -> NDArray[np.bool_]:
+        """True where two jobs sharing a type do no more than taking turns on it, shape (pairs, types).
 
         Sharing for a time q gives the jobs q T1 and q T2; taking turns for q T1 / T_first and
         q T2 / T_second gives the same, with no more of anybody's time if these add up to at most q.
         """
         pairs = self.pairs
-        if not len(pairs):
-            return self
         with np.errstate(divide="ignore", invalid="ignore"):
             turns = np.nan_to_num(
                 pairs.throughput_first / self.alone[pairs.first], nan=0.0, posinf=2.0
             ) + np.nan_to_num(
                 pairs.throughput_second / self.alone[pairs.second], nan=0.0, posinf=2.0
             )
-        better = np.asarray(turns > 1.0)
-        some = np.asarray(better.any(axis=1))
-        kept, useful = pairs.select(some), better[some]
-        return replace(
-            self,
-            pairs=replace(
-                kept,
-                throughput_first=np.where(useful, kept.throughput_first, 0.0),
-                throughput_second=np.where(useful, kept.throughput_second, 0.0),
-            ),
-        )
+        return np.asarray(turns <= 1.0)
 
     def shape(self) -> Shape:
         """The shape of the model."""
@@ -163,11 +149,12 @@ class Rates:
             self.accelerators,
             tuple(self.pairs.first.tolist()),
             tuple(self.pairs.second.tolist()),
+            Users(self.users),
         )
 
     def data(self) -> Mapping[str, FloatArray]:
         """Values of the Params that all programmes share."""
-        given = {"T": self.alone, "s": self.gang, "n": self.count, "W": self.workers}
+        given = {"T": self.alone, "s": self.gang, "W": self.workers}
         if len(self.pairs):
             given |= {
                 "T1": self.pairs.throughput_first,

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shadowprice.models import gavel
-from shadowprice.solvers.gavel.merge import Merged, merge
+from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
-from shadowprice.solvers.gavel.workspace import Solved, Workspace
-from shadowprice.solvers.programs.compile import SolverOptions
+from shadowprice.solvers.gavel.workspace import Solved
+from shadowprice.solvers.programs.solution import SolverOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,53 +46,41 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Fractions of time, the value of the objective and solved duals."""
+    """Fractions of time, the value of the objective, and the bound that all prices prove."""
 
     x: FloatArray
     y: FloatArray
     objective: float
+    bound: float
 
 
-def highest_total(rates: Rates, values: Values, least: FloatArray, workspace: Workspace) -> Total:
+def highest_total(programme: Programme, values: Values, least: FloatArray) -> Total:
     """Maximise the total value with at least these throughputs [steps/s]."""
-    together = merge(rates, values.job, least) if not len(rates.pairs) else None
-    if together is not None:
-        rows, worth, least = _of_kinds(together, values, least)
-        solved = workspace.solve(gavel.max_total, rows, v=worth.job, f=least)
-        x, y = together.spread(solved.x, solved.y)
-        return Total(x, y, solved.solution.objective)
-    solved = workspace.solve(gavel.max_total, rates, None, **_params(values), f=least)
-    return Total(solved.x, solved.y, solved.solution.objective)
+    solved = programme.solve(**_params(values), f=least)
+    return _total(programme, solved, 1.0)
 
 
-def highest_ratio(
-    rates: Rates, values: Values, costs: Values, least: FloatArray, workspace: Workspace
-) -> Total:
+def highest_ratio(programme: Programme, values: Values, costs: Values, least: FloatArray) -> Total:
     """Maximise total value over total cost with at least these throughputs [steps/s]."""
-    params = _params(values) | _params(costs, "c")
-    solved = workspace.solve(gavel.min_cost, rates, None, **params, f=least)
-    scale = float(solved.value("k"))
-    return Total(solved.x / scale, solved.y / scale, solved.solution.objective)
+    solved = programme.solve(**_params(values), **_params(costs, "c"), f=least)
+    return _total(programme, solved, float(solved.value("k")))
 
 
-def kept_slos(rates: Rates, least: FloatArray, workspace: Workspace) -> FloatArray:
+def kept_slos(programme: Programme, least: FloatArray) -> FloatArray:
     """The least throughputs that are kept: as many as can hold together; 0 for the others."""
-    alone_impossible = least > rates.best * (1.0 + 1e-9)
+    alone_impossible = least > programme.rates.best * (1.0 + 1e-9)
     possible = np.where(alone_impossible, 0.0, least)
-    solved: Solved = workspace.solve(
-        gavel.most_slos, rates, SolverOptions(time_limit_s=60.0), f=possible
-    )
+    solved = programme.solve(SolverOptions(time_limit_s=60.0), f=possible)
     kept = solved.value("z") > 0.5
     return np.where(kept, possible, 0.0)
+
+
+def _total(programme: Programme, solved: Solved, scale: float) -> Total:
+    x, y = programme.allocation(solved)
+    solution = solved.solution
+    return Total(x / scale, y / scale, solution.objective, solution.bound)
 
 
 def _params(values: Values, letter: str = "v") -> dict[str, FloatArray]:
     given = {letter: values.job}
     return given | {letter + "2": values.pair} if len(values.pair) else given
-
-
-def _of_kinds(
-    together: Merged, values: Values, least: FloatArray
-) -> tuple[Rates, Values, FloatArray]:
-    sample, rates = together.sample, together.rates
-    return rates, Values(values.job[sample], values.pair), least[sample] * rates.count

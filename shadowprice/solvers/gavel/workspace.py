@@ -1,137 +1,215 @@
-"""Compiled programmes kept from one allocation to the next, so that jobs that come and go only change numbers."""
+"""Compiled models kept from one allocation to the next, so that new numbers do not build them again."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from shadowprice.errors import SolverError
+from shadowprice.errors import InputError, SolverError
 from shadowprice.models.gavel import Shape
-from shadowprice.solvers.gavel.rates import FloatArray, Rates
+from shadowprice.solvers.gavel.rates import FloatArray
 from shadowprice.solvers.programs.compile import (
     CompiledModel,
     Solution,
     SolverOptions,
+    SolverWarning,
     Status,
     compile_model,
 )
+from shadowprice.solvers.programs.model_data import stored
+from shadowprice.solvers.programs.reads import values_read
 
-_FEWEST_ROWS = 32
+Build: TypeAlias = Callable[[Shape], pyo.ConcreteModel]
+"""A model of :mod:`shadowprice.models.gavel`, or one of your own: from sizes and index sets."""
+
+MOST_ENTRIES = 5_000_000
+"""Entries of compiled models that are kept, the largest models aside."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """A solved programme, rows of absent jobs cut off.
+    """A solved model, in its own units.
 
     Parameters
     ----------
     solution : Solution
-    x, y : ndarray
-        Values of the allocation variables.
+    compiled : CompiledModel
+    model : ConcreteModel
     """
 
     solution: Solution
-    x: FloatArray
-    y: FloatArray
-    _compiled: CompiledModel
-    _model: Any
-    _rows: int
+    compiled: CompiledModel
+    model: Any
 
-    def dual(self, name: str) -> FloatArray:
-        """Duals of a constraint, by name."""
-        component = getattr(self._model, name)
-        duals = self._compiled.dual(self.solution, component)
-        per_row = component.is_indexed() and component.index_set() is self._model.M
-        return duals[: self._rows] if per_row else duals
+    def dual(self, name: str) -> FloatArray | None:
+        """Duals of a constraint by name, d(objective) / d(right-hand side); None if there is none."""
+        component = self.model.find_component(name)
+        if component is None or component.ctype is not pyo.Constraint:
+            return None
+        return self.compiled.dual(self.solution, component)
 
     def value(self, name: str) -> FloatArray:
-        """Values of a variable, by name."""
-        component = getattr(self._model, name)
-        values = self._compiled.value(self.solution, component)
-        per_row = component.is_indexed() and component.index_set() is self._model.M
-        return values[: self._rows] if per_row else values
+        """Values of a variable by name.
+
+        Raises
+        ------
+        InputError
+            If the model has no such variable.
+        """
+        component = self.model.find_component(name)
+        if component is None or component.ctype is not pyo.Var:
+            raise InputError(f"model {self.model.name!r} has no variable {name!r}")
+        return self.compiled.value(self.solution, component)
 
 
 @dataclass
 class Workspace:
-    """Programmes compiled so far, by kind and shape; not for several threads.
+    """Models compiled so far; not for several threads.
+
+    A model is compiled for exactly the jobs it is solved for, and used again for as many: new
+    numbers are filled into its arrays. It is found again by the function that built it, its shape, and
+    the constants that the function reads; one that reads what may change is built for every solve.
 
     Parameters
     ----------
     options : SolverOptions
         For every solve.
-    spare : bool
-        Compile for the next power of two of rows, so that a programme fits when jobs arrive; a
-        row without a job has no gang, no rates and no needs.
-    structured_rows : int
-        From so many rows the block-arrow method is tried before HiGHS. From 1 on, allocations
-        lie in the interior of the optimal set, as those of conic solvers do.
 
     Attributes
     ----------
     solver_s, solves : float, int
-        CPU time spent inside the solver [s], and how often it was called.
+        CPU time spent in solving and in examining answers [s], and how often.
+    notes : dict of str to None
+        What faster methods could not answer, and why; every sentence once.
     """
 
     options: SolverOptions = field(default_factory=lambda: SolverOptions(time_limit_s=600.0))
-    spare: bool = False
-    structured_rows: int = 96
     solver_s: float = 0.0
     solves: int = 0
-    _programmes: dict[tuple[str, Shape], tuple[Any, CompiledModel]] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+    _kept: OrderedDict[Hashable, _Kept] = field(default_factory=OrderedDict)
 
     def solve(
         self,
-        build: Callable[[Shape], pyo.ConcreteModel],
-        rates: Rates,
+        build: Build,
+        shape: Shape,
+        data: Mapping[str, FloatArray],
         options: SolverOptions | None = None,
-        **data: FloatArray,
+        left_out: Mapping[str, NDArray[np.bool_]] | None = None,
     ) -> Solved:
-        """Solve a programme of :mod:`shadowprice.models.gavel` for these rates and further Params."""
-        shape, rows = rates.shape(), rates.rows
-        if self.spare and not shape.pairs:
-            padded = max(_FEWEST_ROWS, 1 << (rows - 1).bit_length())
-            shape = replace(shape, jobs=padded)
-        values: Mapping[str, FloatArray] = {
-            name: _padded(array, rows, shape.jobs) if name in _BY_ROW else array
-            for name, array in {**rates.data(), **data}.items()
-        }
-        key = (build.__name__, shape)
-        if key in self._programmes:
-            model, compiled = self._programmes[key]
-            compiled.set(**values)
-        else:
-            model = build(shape)
-            compiled = compile_model(model, values)
-            self._programmes[key] = (model, compiled)
+        """Solve a model with the data that its Params ask for, by name.
+
+        Parameters
+        ----------
+        left_out : mapping of str to ndarray of bool, optional
+            Members of variables that are 0 in some optimum of the model as it is published: they
+            are left out at first, and come in where prices say that they pay.
+
+        Raises
+        ------
+        InputError
+            If a Param without a value is not among the data, or its index sets do not fit them.
+        SolverError
+            If the model is infeasible, unbounded, or not solved in time.
+        """
+        model, compiled = self._compiled(build, shape, data)
         began = time.process_time()
-        solution = compiled.solve(options or self.options)
+        solution = compiled.solve(
+            options or self.options, left_out=_columns(model, compiled, left_out or {})
+        )
         self.solver_s += time.process_time() - began
         self.solves += 1
+        for sentence in compiled.stood_down(solution):
+            if sentence not in self.notes:
+                self.notes[sentence] = None
+                warnings.warn(sentence, SolverWarning, stacklevel=2)
         if solution.status is not Status.OPTIMAL and not compiled.program.mixed:
             limit_s = (options or self.options).time_limit_s
             raise SolverError(
-                f"{build.__name__} for {rows} jobs and {len(rates.pairs)} pairs is not solved after "
+                f"{model.name} for {shape.jobs} jobs and {shape.pairs} pairs is not solved after "
                 f"{limit_s} s; raise the time limit"
             )
-        y = compiled.value(solution, model.y) if shape.pairs else np.zeros((0, shape.types))
-        x = compiled.value(solution, model.x)[:rows]
-        return Solved(solution, np.maximum(x, 0.0), np.maximum(y, 0.0), compiled, model, rows)
+        return Solved(solution, compiled, model)
+
+    def _compiled(
+        self, build: Build, shape: Shape, data: Mapping[str, FloatArray]
+    ) -> tuple[Any, CompiledModel]:
+        read = values_read(build)
+        key = (build, shape, read)
+        kept = None if read is None else self._kept.get(key)
+        if kept is None or kept.users not in (None, shape.users.numbers):
+            model = build(shape)
+            compiled = compile_model(model, asked(model, data))
+            users = shape.users.numbers if shape.users.read else None
+            if read is not None:
+                self._keep(key, _Kept(model, compiled, users))
+            return model, compiled
+        self._kept.move_to_end(key)
+        kept.compiled.set(**asked(kept.model, data))
+        return kept.model, kept.compiled
+
+    def _keep(self, key: Hashable, kept: _Kept) -> None:
+        self._kept[key] = kept
+        total = sum(len(each.compiled.program.value) for each in self._kept.values())
+        while total > MOST_ENTRIES and len(self._kept) > 1:
+            _, oldest = self._kept.popitem(last=False)
+            total -= len(oldest.compiled.program.value)
 
 
-_BY_ROW = frozenset({"T", "s", "n", "r", "v", "c", "f"})
-"""Params of the models with one entry, or one row, a job."""
+@dataclass(frozen=True)
+class _Kept:
+    """A compiled model, and the users of its jobs if it has looked at them."""
+
+    model: Any
+    compiled: CompiledModel
+    users: tuple[int, ...] | None
 
 
-def _padded(array: FloatArray, rows: int, size: int) -> NDArray[np.float64]:
-    if size == rows:
-        return array
-    whole = np.zeros((size, *array.shape[1:]))
-    whole[:rows] = array
-    return whole
+def _columns(
+    model: Any, compiled: CompiledModel, left_out: Mapping[str, NDArray[np.bool_]]
+) -> NDArray[np.bool_] | None:
+    """Mask of the columns that are left out at first; None for none."""
+    columns = np.zeros(compiled.program.columns, dtype=bool)
+    for name, members in left_out.items():
+        variable = model.find_component(name)
+        if variable is not None and variable.ctype is pyo.Var:
+            columns[compiled.place(variable)[members.reshape(-1)]] = True
+    return columns if columns.any() else None
+
+
+def asked(model: Any, data: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Those of the data that a model has Params for.
+
+    Raises
+    ------
+    InputError
+        Naming the first Param that has neither data nor a value, and what there is.
+    """
+    given = {}
+    for parameter in model.component_objects(pyo.Param):
+        name = parameter.name
+        if name in data:
+            given[name] = data[name]
+            continue
+        try:
+            stored(parameter)
+        except InputError as error:
+            raise InputError(
+                f"model {model.name!r}: {error}; there are data for {', '.join(sorted(data))}"
+            ) from None
+    return given
+
+
+def fractions(solved: Solved, name: str, shape: tuple[int, ...]) -> FloatArray:
+    """Values of an allocation variable, none below 0; zeros of a shape without pairs."""
+    if 0 in shape:
+        return np.zeros(shape)
+    return np.maximum(solved.value(name), 0.0)

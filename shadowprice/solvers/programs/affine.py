@@ -141,13 +141,19 @@ class Affine:
             Term(t.frame, t.columns, t.coefficient.with_(_lifted(factor, t.frame, frame), combine))
             for t in self.terms
         )
-        return Affine(terms, self.constant.with_(factor, combine))
+        nothing = self.constant is ZERO
+        return Affine(terms, ZERO if nothing else self.constant.with_(factor, combine))
 
     def plus(self, other: Affine, sign: float = 1.0) -> Affine:
         """Sum, or difference, of two expressions of one frame."""
         if sign < 0:
             other = other.scaled(MINUS_ONE, Frame(0, {}))
-        return Affine(self.terms + other.terms, self.constant.with_(other.constant, _add))
+        # Sums of thousands of terms have no constants: nothing is added to nothing.
+        if other.constant is ZERO or self.constant is ZERO:
+            constant = self.constant if other.constant is ZERO else other.constant
+        else:
+            constant = self.constant.with_(other.constant, _add)
+        return Affine(self.terms + other.terms, constant)
 
 
 ZERO, ONE, MINUS_ONE = Value.constant(0.0), Value.constant(1.0), Value.constant(-1.0)

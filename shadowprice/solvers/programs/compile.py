@@ -85,6 +85,33 @@ class CompiledModel:
         """The Pyomo constraint of every row; made on demand, for small models."""
         return self._translation.rows
 
+    def column(self, number: int) -> Any:
+        """The Pyomo variable of a column."""
+        return self._translation.column(number)
+
+    def row(self, number: int) -> Any:
+        """The Pyomo constraint of a row."""
+        return self._translation.row(number)
+
+    def place(self, component: Any) -> NDArray[np.int64]:
+        """Columns of a Var or rows of a Constraint, in the order of its index set."""
+        if isinstance(self._translation, TracedModel):
+            where, _ = self._translation.place(component)
+            return np.arange(where.start, where.stop)
+        of_var = component.ctype is pyo.Var
+        count = self.program.columns if of_var else self.program.rows
+        item = self._translation.column if of_var else self._translation.row
+        mine = [k for k in range(count) if item(k).parent_component() is component]
+        return np.array(mine, dtype=np.int64)
+
+    def stood_down(self, solution: Solution) -> list[str]:
+        """Sentences on faster methods that could not answer the model, naming rows in the way."""
+        return [
+            f"model {self._translation.model.name!r}: {each.method} stood down, "
+            + each.why.format(row="" if each.row is None else f"row {self.row(each.row).name}")
+            for each in solution.stood_down
+        ]
+
     def set(self, **data: ArrayLike) -> None:
         """Give Params new values; the next solve starts from the last basis.
 
@@ -106,6 +133,7 @@ class CompiledModel:
         start: Mapping[int, float] | None = None,
         *,
         second: Second | None = None,
+        left_out: NDArray[np.bool_] | None = None,
     ) -> Solution:
         """Solve, and examine the answer; see :mod:`shadowprice.solvers.programs.gate`.
 
@@ -115,6 +143,8 @@ class CompiledModel:
             Values of some columns of a feasible point, by position.
         second : callable, optional
             A second opinion for a mixed-integer programme, instead of the general ones.
+        left_out : ndarray of bool, shape (columns,), optional
+            Columns of a linear programme to try without; they come in where they pay.
 
         Raises
         ------
@@ -123,7 +153,7 @@ class CompiledModel:
             unbounded, or HiGHS fails.
         """
         try:
-            return self._gate.solve(self.program, options, start, second=second)
+            return self._gate.solve(self.program, options, start, second=second, left_out=left_out)
         except Infeasible as error:
             raise Infeasible(self._infeasible(error), error.rows) from None
         except Unbounded:

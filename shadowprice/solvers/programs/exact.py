@@ -27,7 +27,11 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
+from shadowprice.solvers.programs.linear_program import (
+    FloatArray,
+    LinearProgram,
+    rows_of_entries,
+)
 
 FEASIBLE = 1e-6
 """Largest violation of a row with continuous columns, and of their bounds, beside its rounding."""
@@ -95,11 +99,6 @@ class Least:
         if not math.isfinite(cost):
             return float(sign * cost)
         return float(sign * Fraction(cost) + Fraction(self.program.offset))
-
-
-def rows_of_entries(program: LinearProgram) -> NDArray[np.int64]:
-    """The row of every entry."""
-    return np.repeat(np.arange(program.rows), np.diff(program.start))
 
 
 def _step(cost: FloatArray, integer: NDArray[np.bool_]) -> Fraction | None:
@@ -261,7 +260,7 @@ def implied(least: Least, cutoff: float) -> tuple[FloatArray, FloatArray]:
     lower, upper = p.lower.copy(), p.upper.copy()
     if np.isfinite(lower).all() and np.isfinite(upper).all():
         return lower, upper
-    row, column, value = least.row, p.index.astype(np.int64), p.value
+    row, column, value = least.row, p.index, p.value
     low, high = p.row_lower, p.row_upper
     if math.isfinite(cutoff):
         paid = np.flatnonzero(least.cost)
@@ -270,10 +269,16 @@ def implied(least: Least, cutoff: float) -> tuple[FloatArray, FloatArray]:
         value = np.concatenate((value, least.cost[paid]))
         low, high = np.append(low, -math.inf), np.append(high, cutoff)
     used = value != 0
-    row, column, value = row[used], column[used], value[used]
+    if not used.all():
+        row, column, value = row[used], column[used], value[used]
+    sides = [(sign, side) for sign, side in ((1.0, high), (-1.0, -low)) if np.isfinite(side).any()]
     for _ in range(_ROUNDS):
-        for sign, side in ((1.0, high), (-1.0, -low)):
+        before = np.isfinite(lower).sum() + np.isfinite(upper).sum()
+        for sign, side in sides:
             _derive(sign * value, row, column, side, lower, upper)
+        after = np.isfinite(lower).sum() + np.isfinite(upper).sum()
+        if after in (before, 2 * p.columns):
+            break
     whole = p.integer
     lower = np.where(np.isneginf(p.lower), np.where(whole, np.ceil(lower), lower), p.lower)
     upper = np.where(np.isposinf(p.upper), np.where(whole, np.floor(upper), upper), p.upper)
@@ -283,7 +288,7 @@ def implied(least: Least, cutoff: float) -> tuple[FloatArray, FloatArray]:
 def _derive(
     value: FloatArray,
     row: NDArray[np.int64],
-    column: NDArray[np.int64],
+    column: NDArray[np.int32],
     side: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
@@ -291,19 +296,20 @@ def _derive(
     """Tighten infinite bounds by rows sum(value x) <= side, in place."""
     rows = len(side)
     with np.errstate(invalid="ignore"):
-        term = np.where(value > 0, value * lower[column], value * upper[column])
+        term = np.where(value > 0, lower[column], upper[column])
+        term *= value
     open_ = ~np.isfinite(term)
-    term = np.where(open_, 0.0, term)
-    missing = np.bincount(row, open_, rows)[row] - open_
-    rest = np.bincount(row, term, rows)[row] - term
-    size = np.bincount(row, np.abs(term), rows)[row]
-    known = (missing == 0) & np.isfinite(side[row])
-    room = side[row][known] - rest[known]
-    room += 1e-9 * (1.0 + size[known] + np.abs(side[row][known]))
-    limit, where = room / value[known], column[known]
-    up = value[known] > 0
-    np.minimum.at(upper, where[up], np.where(np.isposinf(upper[where[up]]), limit[up], math.inf))
-    down = ~up
-    np.maximum.at(
-        lower, where[down], np.where(np.isneginf(lower[where[down]]), limit[down], -math.inf)
-    )
+    term[open_] = 0.0
+    missing = np.bincount(row, open_, rows)
+    total = np.bincount(row, term, rows)
+    size = np.bincount(row, np.abs(term), rows)
+    # Of use are entries whose column has no bound yet, in rows where all other columns have one.
+    wanted = np.where(value > 0, np.isposinf(upper[column]), np.isneginf(lower[column]))
+    wanted &= np.isfinite(side)[row]
+    wanted &= missing[row] == open_
+    row, column, value, term = row[wanted], column[wanted], value[wanted], term[wanted]
+    room = side[row] - (total[row] - term)
+    room += 1e-9 * (1.0 + size[row] + np.abs(side[row]))
+    limit, up = room / value, value > 0
+    np.minimum.at(upper, column[up], limit[up])
+    np.maximum.at(lower, column[~up], limit[~up])

@@ -1,8 +1,6 @@
 r"""Checks of solvers' answers: every answer is examined here before it is used.
 
-**Linear programmes.** The point is evaluated in the rows, and the multipliers as a bound; the two have
-to meet, all relative to :data:`CLOSE`, which is what the methods give. If they do not, simplex solves the
-programme again without presolve, and if that does not help either the answer is ``FOUND``.
+**Linear programmes** are examined by :mod:`linear_gate`.
 
 **Mixed-integer programmes.** Integer columns are rounded, and the point evaluated exactly
 (:mod:`exact`); where the continuous columns do not fit the rounded ones, they are solved for again. That
@@ -40,12 +38,15 @@ from shadowprice.solvers.programs import cp_sat
 from shadowprice.solvers.programs.exact import (
     Least,
     implied,
-    rows_of_entries,
     violation,
     whole_point,
 )
 from shadowprice.solvers.programs.highs import Highs
-from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
+from shadowprice.solvers.programs.linear_gate import LinearGate
+from shadowprice.solvers.programs.linear_program import (
+    FloatArray,
+    LinearProgram,
+)
 from shadowprice.solvers.programs.proof_tree import Tree, prove
 from shadowprice.solvers.programs.solution import (
     Infeasible,
@@ -53,14 +54,8 @@ from shadowprice.solvers.programs.solution import (
     SolverOptions,
     Standing,
     Status,
-    Unbounded,
 )
 from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeAnswer, WholeProgram
-
-CLOSE = 1e-5
-"""Largest violation and gap of a linear programme's answer, relative to 1 + its size."""
-
-_NONE = np.zeros(0, dtype=np.int32)
 
 _LARGEST = 2**52
 """Largest sum of terms of a row that is handed to CP-SAT."""
@@ -79,8 +74,7 @@ class Gate:
     """One programme, kept in the solver from one solve to the next."""
 
     def __init__(self) -> None:
-        self._highs = Highs()
-        self._start, self._row = _NONE, _NONE.astype(np.int64)
+        self._linear = LinearGate()
 
     def solve(
         self,
@@ -89,6 +83,7 @@ class Gate:
         start: Mapping[int, float] | None = None,
         *,
         second: Second | None = None,
+        left_out: NDArray[np.bool_] | None = None,
     ) -> Solution:
         """Solve, and examine the answer.
 
@@ -98,6 +93,8 @@ class Gate:
             Values of some columns of a feasible point.
         second : callable, optional
             A second opinion for this kind of programme, instead of the general ones.
+        left_out : ndarray of bool, shape (columns,), optional
+            Columns of a linear programme that may be 0 in an optimum.
 
         Raises
         ------
@@ -106,46 +103,8 @@ class Gate:
         """
         options = options or SolverOptions()
         if program.mixed:
-            return _Mixed(self, program, options, second).solve(start)
-        return self._linear(program, options, start)
-
-    def _linear(
-        self, program: LinearProgram, options: SolverOptions, start: Mapping[int, float] | None
-    ) -> Solution:
-        solution = self.attempt(program, options, start)
-        if solution.status is not Status.OPTIMAL:
-            return replace(solution, standing=_found(solution))
-        if self._start is not program.start:
-            self._start, self._row = program.start, rows_of_entries(program)
-        if meets(program, solution, self._row):
-            return replace(solution, standing=Standing.PROVEN)
-        other = replace(options, method="simplex")
-        try:
-            again = Highs().solve(program, other, presolve=False)
-        except Exception:  # The first answer stands, as far as it does.
-            again = solution
-        if again.status is Status.OPTIMAL and meets(program, again):
-            return replace(again, standing=Standing.PROVEN)
-        return replace(solution, status=Status.FOUND, standing=_found(solution))
-
-    def attempt(
-        self, program: LinearProgram, options: SolverOptions, start: Mapping[int, float] | None
-    ) -> Solution:
-        """HiGHS's answer, with other parameters if it fails; its word alone."""
-        try:
-            return self._highs.solve(program, options, start)
-        except (Infeasible, Unbounded):
-            raise
-        except Exception as error:
-            self._highs = Highs()
-            reason = error
-        try:
-            return self._highs.solve(program, replace(options, method="auto"), presolve=False)
-        except (Infeasible, Unbounded):
-            raise
-        except Exception:
-            self._highs = Highs()
-            raise SolverError(f"no solver could solve the programme: {reason}") from None
+            return _Mixed(self._linear, program, options, second).solve(start)
+        return self._linear.solve(program, options, start, left_out)
 
 
 def confirm(
@@ -157,7 +116,7 @@ def confirm(
     """
     if solution.standing is not Standing.FOUND or solution.status is not Status.FOUND:
         return solution
-    mixed = _Mixed(Gate(), program, replace(options or SolverOptions(), confirm=True), None)
+    mixed = _Mixed(LinearGate(), program, replace(options or SolverOptions(), confirm=True), None)
     return mixed.examined(replace(solution, status=Status.OPTIMAL), solution.primal)
 
 
@@ -171,65 +130,11 @@ def ask_whole(program: WholeProgram, effort: SearchEffort) -> WholeAnswer:
     return cp_sat.ask(program, effort)
 
 
-def _found(solution: Solution) -> Standing:
-    return Standing.FOUND if len(solution.primal) else Standing.NOTHING
-
-
-def meets(program: LinearProgram, solution: Solution, row: NDArray[np.int64] | None = None) -> bool:
-    """True if a linear programme's point holds and its multipliers prove it, to :data:`CLOSE`.
-
-    O(entries), vectorised; rounding errors of the sums are far below the tolerance.
-
-    Parameters
-    ----------
-    row : ndarray of int, optional
-        The row of every entry, if it is known.
-    """
-    x, p = solution.primal, program
-    if len(x) != p.columns or len(solution.duals) != p.rows:
-        return p.rows == 0 and len(x) == p.columns
-    row = rows_of_entries(p) if row is None else row
-    total: FloatArray = np.asarray(np.bincount(row, p.value * x[p.index], p.rows), dtype=np.float64)
-    if not (_within(total, p.row_lower, p.row_upper) and _within(x, p.lower, p.upper)):
-        return False
-    sign = -1.0 if p.maximise else 1.0
-    y, cost = sign * solution.duals, sign * p.cost
-    reduced = cost - np.bincount(p.index, p.value * y[row], p.columns)
-    # Multipliers of sides that are not there, and reduced costs without a bound, are errors.
-    allowed = CLOSE * (1.0 + float(np.abs(cost).max(initial=0.0)))
-    of_rows = _least(y, p.row_lower, p.row_upper, allowed)
-    of_columns = _least(reduced, p.lower, p.upper, allowed)
-    paid = cost * x
-    size = 1.0 + float(np.abs(paid).max(initial=0.0))
-    objective = float(paid.sum())
-    # A comparison with what is not a number says no.
-    return abs(objective - (of_rows + of_columns)) <= CLOSE * (size + abs(objective))
-
-
-def _within(values: FloatArray, lower: FloatArray, upper: FloatArray) -> bool:
-    """True if values are between their sides, to :data:`CLOSE` of 1 + their size."""
-    beyond = np.maximum(lower - values, values - upper)
-    worst = beyond.max(initial=0.0)
-    # Nearly always this decides; what is not a number does not pass.
-    return bool(worst <= CLOSE or np.all(beyond <= CLOSE * (1.0 + np.abs(values))))
-
-
-def _least(prices: FloatArray, lower: FloatArray, upper: FloatArray, allowed: float) -> float:
-    """Sum of prices times the side that each asks for; -inf if such a side is not there."""
-    side = np.where(prices > 0, lower, upper)
-    missing = np.isinf(side)
-    if missing.any():
-        if np.abs(prices[missing]).max() > allowed:
-            return -math.inf
-        side[missing] = 0.0
-    return float(prices @ side)
-
-
 @dataclass
 class _Mixed:
     """One mixed-integer programme that is being solved."""
 
-    gate: Gate
+    gate: LinearGate
     program: LinearProgram
     options: SolverOptions
     second: Second | None

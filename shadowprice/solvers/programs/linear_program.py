@@ -107,3 +107,8 @@ class LinearProgram:
             self.value.copy(),
             self.integer,
         )
+
+
+def rows_of_entries(program: LinearProgram) -> NDArray[np.int64]:
+    """The row of every entry."""
+    return np.repeat(np.arange(program.rows), np.diff(program.start))

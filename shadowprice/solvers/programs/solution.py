@@ -68,6 +68,10 @@ class SolverOptions:
     proof_work : float
         Most work to prove the optimum of a mixed-integer programme with: simplex iterations
         times the programme's entries, rows and columns.
+    structured_jobs : int
+        With method auto, max-min programmes of so many jobs are given to the block-arrow method
+        before HiGHS. From 1 on, points lie in the interior of the optimal set, as those of conic
+        solvers do.
     """
 
     time_limit_s: float = 60.0
@@ -77,10 +81,29 @@ class SolverOptions:
     relative_gap: float = 0.0
     confirm: bool = True
     proof_work: float = 2e7
+    structured_jobs: int = 96
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise SolverError(f"method {self.method!r}, expected one of {', '.join(METHODS)}")
+
+
+@dataclass(frozen=True)
+class StoodDown:
+    """A structured method that looked like fitting a programme and did not.
+
+    Parameters
+    ----------
+    method : str
+    why : str
+        With ``{row}`` where the row is to be named.
+    row : int or None
+        The row in the way.
+    """
+
+    method: str
+    why: str
+    row: int | None = None
 
 
 @dataclass(frozen=True)
@@ -94,8 +117,8 @@ class Solution:
         stopped at the time limit with what was found by then.
     objective, bound : float
         Value of the best point found, and what no point can beat; NaN and -inf (for
-        minimisation) where there is none. The bound was evaluated here if ``standing`` is
-        ``PROVEN`` and is a solver's word otherwise.
+        minimisation) where there is none. The bound was evaluated here, from all multipliers with
+        rounding errors counted, if ``standing`` is ``PROVEN``, and is a solver's word otherwise.
     primal : ndarray, shape (columns,)
         Empty if no point was found.
     duals : ndarray, shape (rows,)
@@ -105,6 +128,10 @@ class Solution:
         Iterations of whatever method ran.
     standing : Standing
         What the claim to be optimal rests on.
+    method : str
+        What proposed the point: ``highs``, ``folded`` or ``block-arrow``.
+    stood_down : tuple of StoodDown
+        Faster methods that could not answer this programme.
     """
 
     status: Status
@@ -114,11 +141,18 @@ class Solution:
     duals: NDArray[np.float64] = field(repr=False)
     iterations: int = 0
     standing: Standing = Standing.FOUND
+    method: str = "highs"
+    stood_down: tuple[StoodDown, ...] = ()
 
     @property
     def gap(self) -> float:
         """|objective - bound| / max(1, |objective|)."""
         return abs(self.objective - self.bound) / max(1.0, abs(self.objective))
+
+    @property
+    def gap_relative(self) -> float:
+        """|objective - bound| / |objective|, of 1e-300 at least."""
+        return abs(self.objective - self.bound) / max(1e-300, abs(self.objective))
 
 
 class Infeasible(SolverError):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,28 +14,16 @@ from scipy.optimize import brentq, linprog
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.models import gavel
-from shadowprice.solvers.gavel import block_arrow, total
 from shadowprice.solvers.gavel import max_min_level as level
 from shadowprice.solvers.gavel.allocation import Allocation
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.policies.water_filling import WaterFilling
+from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs import block_arrow
 from shadowprice.solvers.programs.compile import SolverOptions
 from shadowprice.solvers.registry import allocation, allocations
-
-
-@pytest.fixture(autouse=True, scope="module")
-def models_are_built_once() -> Iterator[None]:
-    """Thousands of problems here have a few hundred shapes, and building a model takes the most time.
-
-    Models hold no data. Every workspace still compiles them for itself, which only reads them.
-    """
-    with pytest.MonkeyPatch.context() as patched:
-        for build in (gavel.max_min, gavel.max_total, gavel.min_cost, gavel.most_slos):
-            patched.setattr(gavel, build.__name__, cache(build))
-        yield
-
 
 few, some = settings(max_examples=15), settings(max_examples=30)
 
@@ -185,9 +171,9 @@ def plain(problem: AllocationProblem, variant: str) -> Plain:
 
 
 @settings(max_examples=20)
-@given(problems(pairs=True, gangs=(1,)), st.booleans())
-def test_every_policy_gives_a_valid_allocation(problem: AllocationProblem, spare: bool) -> None:
-    workspace = Workspace(spare=spare)
+@given(problems(pairs=True, gangs=(1,)))
+def test_every_policy_gives_a_valid_allocation(problem: AllocationProblem) -> None:
+    workspace = Workspace()
     for name, policy in allocations().items():
         found = policy.allocate(problem, workspace)
         assert found.policy == name
@@ -382,7 +368,7 @@ def test_finish_time_fairness_is_the_plain_optimum(variant: str, weighted: bool 
     @few
     @given(problems(zeros=False, weights=EXTREME), st.booleans())
     def law(problem: AllocationProblem, structured: bool) -> None:
-        workspace = Workspace(structured_rows=0 if structured else 10**9)
+        workspace = Workspace(SolverOptions(structured_jobs=0 if structured else 10**9))
         found = policy.allocate(problem, workspace)
         found.verify()
         best = least_rho(problem, variant, weighted=counts)
@@ -566,9 +552,11 @@ def test_large_problems_take_the_structured_method_and_agree(n: int) -> None:
     policy = allocations()["max_min_fairness_perf"]
     slow = policy.allocate(problem, Workspace(SolverOptions(method="simplex")))
     assert quick.objective == pytest.approx(slow.objective, rel=1e-6)
-    used = Workspace()
-    policy.allocate(problem, used)
-    assert used.solves == 0
+    rates = Rates.of(problem)
+    programme = Programme.of(gavel.max_min, problem, rates, Workspace())
+    solved = level.highest_level(programme, problem.weight * rates.proportional / rates.gang).solved
+    assert solved.solution.method == "block-arrow"
+    assert not solved.solution.stood_down
 
 
 @pytest.mark.parametrize(
@@ -583,7 +571,7 @@ def test_large_problems_take_the_structured_method_and_agree(n: int) -> None:
         "max_min_fairness_water_filling_packed",
     ],
 )
-def test_merging_equal_jobs_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folding_equal_jobs_changes_nothing(name: str) -> None:
     @few
     @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 3))
     def law(seed: int, n: int, kinds: int) -> None:
@@ -605,14 +593,12 @@ def test_merging_equal_jobs_changes_nothing(name: str, monkeypatch: pytest.Monke
                 first, second, rates[of][first] * factors[0], rates[of][second] * factors[1]
             ),
         )
-        merged = allocated(name, problem)
-        with monkeypatch.context() as patched:
-            for module in (level, total):
-                patched.setattr(module, "merge", lambda *_: None)
-            apart = allocated(name, problem)
-        assert merged.objective == pytest.approx(apart.objective, rel=1e-6)
+        folded = allocated(name, problem)
+        forced = Workspace(SolverOptions(method="simplex"))
+        apart = allocations()[name].allocate(problem, forced)
+        assert folded.objective == pytest.approx(apart.objective, rel=1e-6)
         if "water" in name:
-            np.testing.assert_allclose(merged.prices.level, apart.prices.level, rtol=1e-5)
+            np.testing.assert_allclose(folded.prices.level, apart.prices.level, rtol=1e-5)
 
     law()
 
@@ -650,7 +636,9 @@ def test_another_gpu_never_hurts(problem: AllocationProblem, where: int) -> None
     need = problem.weight * problem.throughput.max(axis=1)
     for packed in (False, True):
         before, after = (
-            level.highest_level(Rates.of(p, packed=packed), need, Workspace()).value
+            level.highest_level(
+                Programme.of(gavel.max_min, p, Rates.of(p, packed=packed), Workspace()), need
+            ).value
             for p in (problem, bigger)
         )
         assert after >= before * (1 - 1e-6)
@@ -944,9 +932,9 @@ def test_pop_is_never_better_than_the_whole() -> None:
 
 def test_a_workspace_used_before_changes_nothing() -> None:
     @few
-    @given(st.lists(problems(jobs=(1, 4)), min_size=2, max_size=4), st.booleans())
-    def law(several: list[AllocationProblem], spare: bool) -> None:
-        used = Workspace(spare=spare)
+    @given(st.lists(problems(jobs=(1, 4)), min_size=2, max_size=4))
+    def law(several: list[AllocationProblem]) -> None:
+        used = Workspace()
         for problem in several:
             for name in ("max_min_fairness_packed", "max_sum_throughput_perf", "min_cost_packed"):
                 policy = allocations()[name]

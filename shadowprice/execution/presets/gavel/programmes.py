@@ -22,6 +22,7 @@ from shadowprice.execution.presets.gavel.policies import (
 )
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs.solution import SolverOptions
 from shadowprice.solvers.registry import allocation
 
 _OURS: Mapping[str, tuple[str, Told]] = {
@@ -43,7 +44,7 @@ _OURS: Mapping[str, tuple[str, Told]] = {
 
 def _allocate(ours: str) -> Allocate:
     policy = allocation(ours)
-    workspace = Workspace(structured_rows=1)
+    workspace = Workspace(SolverOptions(time_limit_s=600.0, structured_jobs=1))
 
     def allocate(problem: AllocationProblem) -> Allocation:
         found = policy.allocate(problem, workspace)

@@ -28,14 +28,15 @@ from scipy.optimize import brentq
 
 from shadowprice.errors import SolverError
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
-from shadowprice.solvers.gavel.max_min_level import highest_level
+from shadowprice.solvers.gavel.max_min_level import PricedLevel, highest_level, require_levels
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.policies.max_min_fairness import prices
-from shadowprice.solvers.gavel.prices import PricedLevel
+from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.spread import spread
-from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.gavel.workspace import Build, Workspace
 from shadowprice.solvers.threads import one_blas_thread
 
 REACHED = 1e-8
@@ -54,12 +55,15 @@ class FinishTimeFairness:
         As in :class:`~shadowprice.solvers.gavel.policies.max_min_fairness.MaxMinFairness`.
     weighted : bool
         Whether the time left counts times the job's weight, u_m = w_m; else u_m = 1.
+    model : callable
+        The programme of a level; edit it, or give one of your own.
     """
 
     name: str
     aware: bool = True
     packed: bool = False
     weighted: bool = False
+    model: Build = gavel.max_min
 
     needs_steps: ClassVar[bool] = True
 
@@ -75,9 +79,12 @@ class FinishTimeFairness:
         due = problem.isolated_s + problem.steps / isolated
         work = problem.steps * problem.weight if self.weighted else problem.steps
         ratio = max(float(((problem.elapsed_s + work / rates.best) / due).max()), 0.0)
-        for _ in range(MAX_STEPS):
+        programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
+        for step in range(MAX_STEPS):
             need = work / (ratio * due - problem.elapsed_s)
-            level = highest_level(rates, need, workspace)
+            level = highest_level(programme, need)
+            if not step:
+                require_levels(level.solved, self.name)
             if level.value >= 1.0 - REACHED or level.bound >= 1.0:
                 break
             ratio = _cut(work, due, problem.elapsed_s, level, ratio)

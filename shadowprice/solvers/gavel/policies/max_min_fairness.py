@@ -11,12 +11,14 @@ from typing import ClassVar
 import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, Prices, nothing
-from shadowprice.solvers.gavel.max_min_level import highest_level
-from shadowprice.solvers.gavel.prices import PricedLevel
+from shadowprice.solvers.gavel.max_min_level import KNOWN_ROWS, PricedLevel, highest_level
+from shadowprice.solvers.gavel.priced_rows import priced_rows
+from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.spread import spread
-from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.gavel.workspace import Build, Workspace
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,14 @@ class MaxMinFairness:
         Whether the policy sees that jobs differ in their speed on different types.
     packed : bool
         Whether jobs may share GPUs.
+    model : callable
+        The programme; edit it, or give one of your own with the same allocation variables.
     """
 
     name: str
     aware: bool = True
     packed: bool = False
+    model: Build = gavel.max_min
 
     needs_steps: ClassVar[bool] = False
 
@@ -42,7 +47,8 @@ class MaxMinFairness:
         if not len(problem):
             return nothing(self.name, problem)
         rates = Rates.for_levels(problem, aware=self.aware, packed=self.packed)
-        level = highest_level(rates, fair_share(problem, rates), workspace)
+        programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
+        level = highest_level(programme, fair_share(problem, rates))
         return Allocation(
             self.name,
             problem,
@@ -68,6 +74,7 @@ def prices(level: PricedLevel) -> Prices:
         level.time_price,
         np.full(jobs, level.value),
         np.zeros(jobs, dtype=np.int64),
+        priced_rows(level.solved, jobs, KNOWN_ROWS),
     )
 
 

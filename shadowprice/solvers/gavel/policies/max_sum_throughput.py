@@ -8,13 +8,15 @@ sums, which the paper defines, is :class:`LeastCost`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
+from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.total import (
@@ -24,7 +26,7 @@ from shadowprice.solvers.gavel.total import (
     highest_total,
     kept_slos,
 )
-from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.gavel.workspace import Build, Workspace
 from shadowprice.solvers.programs.solution import Infeasible
 
 
@@ -42,6 +44,8 @@ class MaxSumThroughput:
         named in the notes; as many as possible of the others are.
     aware, packed : bool
         As in :class:`~shadowprice.solvers.gavel.policies.max_min_fairness.MaxMinFairness`.
+    model : callable
+        The programme; edit it, or give one of your own.
     """
 
     name: str
@@ -49,6 +53,7 @@ class MaxSumThroughput:
     slos: bool = False
     aware: bool = True
     packed: bool = False
+    model: Build = gavel.max_total
 
     @property
     def needs_steps(self) -> bool:
@@ -64,11 +69,13 @@ class MaxSumThroughput:
         weight = np.repeat(1.0 / np.where(price > 0, price, 1.0)[None, :], rates.rows, axis=0)
         values = Values.of_throughput(rates, weight)
 
-        def programme(least: FloatArray) -> Total:
-            return highest_total(rates, values, least, workspace)
+        programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
+
+        def solve(least: FloatArray) -> Total:
+            return highest_total(programme, values, least)
 
         least = _slos(problem) if self.slos else np.zeros(rates.rows)
-        return _allocated(self.name, problem, rates, least, workspace, programme)
+        return _allocated(self.name, problem, programme, least, solve)
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,7 @@ class LeastCost:
     slos: bool = False
     aware: bool = True
     packed: bool = False
+    model: Build = gavel.min_cost
 
     @property
     def needs_steps(self) -> bool:
@@ -101,11 +109,13 @@ class LeastCost:
         values = Values.of_throughput(rates, np.ones_like(rates.alone))
         costs = Values.of_gpus(rates, problem.price / 3600.0)
 
-        def programme(least: FloatArray) -> Total:
-            return highest_ratio(rates, values, costs, least, workspace)
+        programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
+
+        def solve(least: FloatArray) -> Total:
+            return highest_ratio(programme, values, costs, least)
 
         least = _slos(problem) if self.slos else np.zeros(rates.rows)
-        return _allocated(self.name, problem, rates, least, workspace, programme)
+        return _allocated(self.name, problem, programme, least, solve)
 
 
 def _slos(problem: AllocationProblem) -> FloatArray:
@@ -117,26 +127,32 @@ def _slos(problem: AllocationProblem) -> FloatArray:
 def _allocated(
     name: str,
     problem: AllocationProblem,
-    rates: Rates,
+    programme: Programme,
     least: FloatArray,
-    workspace: Workspace,
-    programme: Callable[[FloatArray], Total],
+    solve: Callable[[FloatArray], Total],
 ) -> Allocation:
-    """Solve with all SLOs, or with as many as can be kept and a note of the rest."""
+    """Solve with all SLOs, or with as many as can be kept and a note of the rest.
+
+    Which can be kept is the programme's question as well: see
+    :func:`shadowprice.models.gavel.most_slos`.
+    """
+    rates = programme.rates
     kept = np.where(least > rates.best * (1.0 + 1e-9), 0.0, least)
     try:
-        total = programme(kept)
+        total = solve(kept)
     except Infeasible:
-        kept = kept_slos(rates, kept, workspace)
+        if not kept.any():
+            raise
+        kept = kept_slos(replace(programme, build=gavel.most_slos), kept)
         # The margin absorbs the integer tolerance of the search that chose them.
-        total = programme(kept * (1.0 - 1e-6))
+        total = solve(kept * (1.0 - 1e-6))
     given_up = np.flatnonzero((least > 0) & (kept == 0.0))
     notes = tuple(
         f"job {problem.id[job]!r}: its SLO needs {least[job]:.6g} steps/s and cannot be kept"
         for job in given_up.tolist()
     )
     alone, shared = spread(problem, rates, total.x, total.y)
-    return Allocation(name, problem, alone, shared, total.objective, total.objective, notes=notes)
+    return Allocation(name, problem, alone, shared, total.objective, total.bound, notes=notes)
 
 
 ALLOCATIONS = (

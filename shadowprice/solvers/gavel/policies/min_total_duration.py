@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
 from shadowprice.solvers.gavel.max_min_level import highest_level
 from shadowprice.solvers.gavel.policies.max_min_fairness import prices
+from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.spread import spread
-from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.gavel.workspace import Build, Workspace
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class MinTotalDuration:
     name: str
     aware: bool = True
     packed: bool = False
+    model: Build = gavel.max_min
 
     needs_steps: ClassVar[bool] = True
 
@@ -36,13 +39,14 @@ class MinTotalDuration:
         if not len(problem):
             return nothing(self.name, problem)
         rates = Rates.for_levels(problem, aware=self.aware, packed=self.packed)
-        level = highest_level(rates, problem.steps, workspace)
+        programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
+        level = highest_level(programme, problem.steps)
         return Allocation(
             self.name,
             problem,
             *spread(problem, rates, level.x, level.y),
             1.0 / level.value if level.value > 0 else float("inf"),
-            1.0 / level.bound,
+            1.0 / level.bound if level.bound > 0 else None,
             prices(level),
         )
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
+from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.total import Values, highest_total
-from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.gavel.workspace import Build, Workspace
 
 ORDERS = ("arrival", "shortest")
 
@@ -32,12 +34,15 @@ class QueueOrder:
         ``arrival`` (the order of the problem's rows) or ``shortest`` (least time left first).
     aware, packed : bool
         As in :class:`~shadowprice.solvers.gavel.policies.max_min_fairness.MaxMinFairness`.
+    model : callable
+        The programme; edit it, or give one of your own.
     """
 
     name: str
     order: str
     aware: bool = True
     packed: bool = False
+    model: Build = gavel.max_total
 
     @property
     def needs_steps(self) -> bool:
@@ -54,10 +59,11 @@ class QueueOrder:
         place = np.empty(rates.rows)
         place[np.argsort(key, kind="stable")] = np.arange(rates.rows)
         weight = ((rates.rows - place) / fastest)[:, None] * np.ones_like(rates.alone)
-        least = np.zeros(rates.rows)
-        total = highest_total(rates, Values.of_throughput(rates, weight), least, workspace)
+        programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
+        values = Values.of_throughput(rates, weight)
+        total = highest_total(programme, values, np.zeros(rates.rows))
         alone, shared = spread(problem, rates, total.x, total.y)
-        return Allocation(self.name, problem, alone, shared, total.objective, total.objective)
+        return Allocation(self.name, problem, alone, shared, total.objective, total.bound)
 
 
 ALLOCATIONS = (

@@ -12,12 +12,19 @@ from scipy.optimize import brentq
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, Prices, nothing
-from shadowprice.solvers.gavel.max_min_level import highest_level
-from shadowprice.solvers.gavel.prices import PricedLevel
+from shadowprice.solvers.gavel.max_min_level import (
+    KNOWN_ROWS,
+    PricedLevel,
+    highest_level,
+    require_levels,
+)
+from shadowprice.solvers.gavel.priced_rows import priced_rows
+from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.spread import spread
-from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.gavel.workspace import Build, Workspace
 from shadowprice.solvers.threads import one_blas_thread
 
 # Hierarchies: entities share the cluster, jobs share their entity.
@@ -189,21 +196,26 @@ class Filled:
     prices: list[PricedLevel]
 
 
-def fill(rates: Rates, norm: FloatArray, path: Path, workspace: Workspace) -> Filled:
+def fill(programme: Programme, norm: FloatArray, path: Path, policy: str) -> Filled:
     """Follow a path to its end.
 
     Parameters
     ----------
+    programme : Programme
+        A model of levels: see :func:`~shadowprice.solvers.gavel.max_min_level.require_levels`.
+    policy : str
+        For messages.
     norm : ndarray, shape (jobs,)
         Throughput at level 1 [steps/s].
     """
+    rates = programme.rates
     cap = rates.best / norm
     settled = np.zeros(len(cap), dtype=bool)
     stage = np.zeros(len(cap), dtype=np.int64)
     ended: list[PricedLevel] = []
     tau = 0.0
     while True:
-        tau, last, cut = _furthest(rates, norm, path, cap, tau, workspace)
+        tau, last, cut = _furthest(programme, norm, path, cap, tau, policy)
         levels = path.levels(tau, cap)
         if cut is None:
             stage[~settled] = len(ended)
@@ -216,13 +228,20 @@ def fill(rates: Rates, norm: FloatArray, path: Path, workspace: Workspace) -> Fi
 
 
 def _furthest(
-    rates: Rates, norm: FloatArray, path: Path, cap: FloatArray, start: float, workspace: Workspace
+    programme: Programme,
+    norm: FloatArray,
+    path: Path,
+    cap: FloatArray,
+    start: float,
+    policy: str,
 ) -> tuple[float, PricedLevel, PricedLevel | None]:
     """Last tau whose levels can be reached, the level there, and the one whose prices forbid more."""
     tau, cut = path.end(cap), None
-    for _ in range(_MAX_STEPS):
+    for step in range(_MAX_STEPS):
         need = norm * path.levels(tau, cap)
-        level = highest_level(rates, need, workspace)
+        level = highest_level(programme, need)
+        if not step:
+            require_levels(level.solved, policy)
         if level.value >= 1.0 - REACHED or level.bound >= 1.0:
             return tau, level, cut
         cut = level
@@ -287,6 +306,8 @@ class WaterFilling:
         Weights of entities; if given, jobs are grouped by the ``entity`` column.
     inside : mapping of str to str
         ``fairness`` (default) or ``fifo`` inside each entity.
+    model : callable
+        The programme of a level; edit it, or give one of your own.
     """
 
     name: str
@@ -294,6 +315,7 @@ class WaterFilling:
     packed: bool = False
     entity_weights: Mapping[str, float] = field(default_factory=dict)
     inside: Mapping[str, str] = field(default_factory=dict)
+    model: Build = gavel.max_min
 
     needs_steps: ClassVar[bool] = False
 
@@ -304,7 +326,8 @@ class WaterFilling:
         rates = Rates.for_levels(problem, aware=self.aware, packed=self.packed)
         norm = rates.proportional / problem.gpus
         path = Entities(self._entities(problem)) if self.entity_weights else Flat(problem.weight)
-        filled = fill(rates, norm, path, workspace)
+        programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
+        filled = fill(programme, norm, path, self.name)
         smallest = float((filled.levels / problem.weight).min())
         return Allocation(
             self.name,
@@ -339,7 +362,12 @@ def _prices(filled: Filled) -> Prices:
         mine = filled.stage == k
         job[mine], time[mine] = level.job_price[mine], level.time_price[mine]
         worker[k] = level.worker_price
-    return Prices(worker, job, time, filled.levels, filled.stage)
+    further = tuple(
+        row.at(k)
+        for k, level in enumerate(filled.prices)
+        for row in priced_rows(level.solved, jobs, KNOWN_ROWS)
+    )
+    return Prices(worker, job, time, filled.levels, filled.stage, further)
 
 
 ALLOCATIONS = (

@@ -1,0 +1,115 @@
+"""A model over the data of an allocation problem: what Gavel's policies solve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any
+
+from shadowprice.errors import InputError
+from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.solvers.gavel.allocation import AllocationPolicy
+from shadowprice.solvers.gavel.rates import FloatArray, Rates
+from shadowprice.solvers.gavel.workspace import Build, Solved, Workspace, fractions
+from shadowprice.solvers.programs.solution import SolverOptions
+from shadowprice.user_code import load
+
+
+@dataclass(frozen=True, eq=False)
+class Programme:
+    """A model, and the data that it may ask for.
+
+    Parameters
+    ----------
+    build : callable
+        The model.
+    rates : Rates
+        What every model of Gavel's is about.
+    further : mapping of str to ndarray
+        Data of the problem, by the name of a Param: see :func:`data_of`.
+    workspace : Workspace
+    """
+
+    build: Build
+    rates: Rates
+    further: Mapping[str, FloatArray]
+    workspace: Workspace
+
+    @classmethod
+    def of(
+        cls,
+        build: Build,
+        problem: AllocationProblem,
+        rates: Rates,
+        workspace: Workspace,
+        *,
+        steps: bool = False,
+    ) -> Programme:
+        """The model over a problem.
+
+        Parameters
+        ----------
+        steps : bool
+            Whether the model may know the steps left, which only a clairvoyant scheduler does.
+        """
+        data = data_of(problem)
+        if not steps:
+            del data["steps"]
+        return cls(build, rates, data, workspace)
+
+    def solve(self, options: SolverOptions | None = None, /, **data: FloatArray) -> Solved:
+        """Solve it; data given here come before the rates', and those before the problem's own.
+
+        Raises
+        ------
+        InputError
+            If a Param has no data.
+        SolverError
+            If the model is infeasible, unbounded or not solved in time.
+        """
+        given = {**self.further, **self.rates.data(), **data}
+        at_first = {"y": self.rates.no_better_than_turns()} if len(self.rates.pairs) else {}
+        return self.workspace.solve(self.build, self.rates.shape(), given, options, at_first)
+
+    def allocation(self, solved: Solved) -> tuple[FloatArray, FloatArray]:
+        """Fractions of time of jobs and pairs."""
+        types = self.rates.alone.shape[1]
+        x = fractions(solved, "x", (self.rates.rows, types))
+        y = fractions(solved, "y", (len(self.rates.pairs), types))
+        return x, y
+
+
+def data_of(problem: AllocationProblem) -> dict[str, FloatArray]:
+    """Data of a problem by name: its columns of numbers, and further data it has."""
+    return {
+        "weight": problem.weight,
+        "steps": problem.steps,
+        "elapsed_s": problem.elapsed_s,
+        "isolated_s": problem.isolated_s,
+        "slo_s": problem.slo_s,
+        "price": problem.price,
+        **problem.data,
+        **problem.job_data,
+    }
+
+
+def with_model(policy: AllocationPolicy, model: str | Build) -> AllocationPolicy:
+    """A policy that solves another model.
+
+    Parameters
+    ----------
+    model : callable or str
+        A function of a :class:`~shadowprice.models.gavel.Shape`, or ``FILE.py:NAME`` of one.
+
+    Raises
+    ------
+    InputError
+        If the policy solves none, or the file cannot be run.
+    """
+    if not is_dataclass(policy) or isinstance(policy, type) or not hasattr(policy, "model"):
+        raise InputError(f"allocation policy {policy.name!r} solves no model that could be another")
+    build: Any = load(model, "model") if isinstance(model, str) else model
+    if not callable(build):
+        raise InputError(f"model {model!r}: expected a function that builds a model of a Shape")
+    changed: AllocationPolicy = replace(policy, model=build)
+    return changed

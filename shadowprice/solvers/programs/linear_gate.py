@@ -1,0 +1,322 @@
+"""Linear programmes solved by whatever is fast, and examined in the rows as they stand.
+
+The point is evaluated in the rows, and the multipliers as a bound; the two have
+to meet, all relative to :data:`CLOSE`, which is what the methods give. If they do not, simplex solves the
+programme again without presolve, and if that does not help either the answer is ``FOUND``.
+
+Structured methods only propose. Rows that are alike are folded (:mod:`fold`), columns in great number
+are sifted (:mod:`sifting`), and a max-min programme is given to the block-arrow method (:mod:`max_min`);
+what comes back is examined in all rows of the programme as it stands. Where it does not fit, HiGHS solves
+the whole programme and the solution says which method stood down and why. Solvers see programmes
+scaled by :mod:`scaling`, and tolerances are meant there: what a row is made of is about 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import SolverError
+from shadowprice.solvers.programs.exact import Least, implied, safe_bound
+from shadowprice.solvers.programs.fold import Folded, fold
+from shadowprice.solvers.programs.highs import Highs
+from shadowprice.solvers.programs.linear_program import (
+    FloatArray,
+    LinearProgram,
+    rows_of_entries,
+)
+from shadowprice.solvers.programs.max_min import NotMaxMin, recognise
+from shadowprice.solvers.programs.scaling import PowerScales
+from shadowprice.solvers.programs.sifting import first_columns, sift
+from shadowprice.solvers.programs.solution import (
+    Infeasible,
+    Solution,
+    SolverOptions,
+    Standing,
+    Status,
+    StoodDown,
+    Unbounded,
+)
+
+CLOSE = 1e-5
+"""Largest violation and gap of a linear programme's answer, relative to 1 + its size."""
+
+EXACT = 1e-7
+"""Relative gap up to which the block-arrow method's answer is taken; HiGHS's tolerance is the same."""
+
+_NONE = np.zeros(0, dtype=np.int32)
+
+
+class LinearGate:
+    """One programme, kept in the solver from one solve to the next."""
+
+    def __init__(self) -> None:
+        self._highs, self._folded = ScaledHighs(), ScaledHighs()
+        self._start, self._row = _NONE, _NONE.astype(np.int64)
+
+    def solve(
+        self,
+        program: LinearProgram,
+        options: SolverOptions,
+        start: Mapping[int, float] | None,
+        left_out: NDArray[np.bool_] | None,
+    ) -> Solution:
+        """Solve, and examine the answer; as :meth:`~shadowprice.solvers.programs.gate.Gate.solve`."""
+        if self._start is not program.start:
+            self._start, self._row = program.start, rows_of_entries(program)
+        stood_down: list[StoodDown] = []
+        if options.method == "auto":
+            proposed = self._proposed(program, options, left_out, stood_down)
+            if proposed is not None:
+                return replace(proposed, stood_down=tuple(stood_down))
+        return replace(self._by_highs(program, options, start), stood_down=tuple(stood_down))
+
+    def _proposed(
+        self,
+        program: LinearProgram,
+        options: SolverOptions,
+        left_out: NDArray[np.bool_] | None,
+        stood_down: list[StoodDown],
+    ) -> Solution | None:
+        """Answer of a structured method, if it is one to the programme as it stands."""
+        folded = fold(program, self._row, left_out)
+        small, row = program, self._row
+        if folded is not None:
+            small, row = folded.program, rows_of_entries(folded.program)
+            left_out = None if left_out is None else folded.of_columns(left_out)
+        found = _by_block_arrow(small, row, options, folded, stood_down)
+        if found is not None:
+            method, close, primal, duals = "block-arrow", EXACT, *found
+        else:
+            found = self._smaller(small, row, options, folded, left_out)
+            if found is None:
+                return None
+            method, close, primal, duals = "sifting" if folded is None else "folded", CLOSE, *found
+        if folded is not None:
+            primal, duals = folded.point(primal), folded.duals(duals)
+        answer = _solution(program, primal, duals, method)
+        if self._holds(program, answer):
+            answer = replace(answer, bound=evaluated_bound(program, answer))
+            if answer.gap_relative <= close:
+                return replace(answer, standing=Standing.PROVEN)
+        stood_down.append(StoodDown(method, "its answer does not fit the model's rows"))
+        return None
+
+    def _smaller(
+        self,
+        small: LinearProgram,
+        row: NDArray[np.int64],
+        options: SolverOptions,
+        folded: Folded | None,
+        left_out: NDArray[np.bool_] | None,
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """A point and multipliers of the folded programme, or of one that was sifted."""
+        try:
+            first = first_columns(small, row, left_out)
+            if first is not None:
+                highs, scaling = Highs(), PowerScales.of(small, row)
+                scaled = scaling.scaled(small, row)
+                found = sift(scaled, row, first, lambda part: highs.solve(part, options))
+                if found is not None:
+                    return scaling.point(found[0]), scaling.duals(found[1])
+            if folded is None:
+                return None
+            solution = self._folded.solve(small, options, row)
+        except Exception:  # The whole programme says what is wrong with it.
+            return None
+        if solution.status is not Status.OPTIMAL or len(solution.duals) != small.rows:
+            return None
+        return solution.primal, solution.duals
+
+    def _by_highs(
+        self, program: LinearProgram, options: SolverOptions, start: Mapping[int, float] | None
+    ) -> Solution:
+        solution = self.attempt(program, options, start)
+        if solution.status is not Status.OPTIMAL:
+            return replace(solution, standing=_found(solution))
+        if self._holds(program, solution):
+            bound = evaluated_bound(program, solution)
+            return replace(solution, standing=Standing.PROVEN, bound=bound)
+        other = replace(options, method="simplex")
+        try:
+            again = Highs().solve(program, other, presolve=False)
+        except Exception:  # The first answer stands, as far as it does.
+            again = solution
+        if again.status is Status.OPTIMAL and self._holds(program, again):
+            return replace(again, standing=Standing.PROVEN, bound=evaluated_bound(program, again))
+        return replace(solution, status=Status.FOUND, standing=_found(solution))
+
+    def _holds(self, program: LinearProgram, solution: Solution) -> bool:
+        """True if an answer meets the programme, measured where its entries are about 1."""
+        scaling = self._highs.scales(program, self._row)
+        inside = replace(
+            solution,
+            primal=solution.primal / scaling.column,
+            duals=solution.duals / scaling.row * scaling.cost,
+        )
+        return meets(scaling.scaled(program, self._row), inside, self._row)
+
+    def attempt(
+        self, program: LinearProgram, options: SolverOptions, start: Mapping[int, float] | None
+    ) -> Solution:
+        """HiGHS's answer, with other parameters if it fails; its word alone."""
+        row = self._row if self._start is program.start else rows_of_entries(program)
+        try:
+            return self._highs.solve(program, options, row, start)
+        except (Infeasible, Unbounded):
+            raise
+        except Exception as error:
+            self._highs = ScaledHighs()
+            reason = error
+        try:
+            return Highs().solve(program, replace(options, method="auto"), presolve=False)
+        except (Infeasible, Unbounded):
+            raise
+        except Exception:
+            raise SolverError(f"no solver could solve the programme: {reason}") from None
+
+
+class ScaledHighs:
+    """HiGHS on the scaled programme; scales are kept from solve to solve while they fit."""
+
+    def __init__(self) -> None:
+        self._highs = Highs()
+        self._scaling: PowerScales | None = None
+
+    def solve(
+        self,
+        program: LinearProgram,
+        options: SolverOptions,
+        entry_row: NDArray[np.int64],
+        start: Mapping[int, float] | None = None,
+    ) -> Solution:
+        """HiGHS's answer in the programme's own units."""
+        if program.mixed:
+            return self._highs.solve(program, options, start)
+        kept = self.scales(program, entry_row)
+        scaled = kept.scaled(program, entry_row)
+        if start:
+            start = {k: value / float(kept.column[k]) for k, value in start.items()}
+        found = self._highs.solve(scaled, options, start)
+        return replace(
+            found,
+            objective=found.objective / kept.cost,
+            bound=found.bound / kept.cost,
+            primal=kept.point(found.primal),
+            duals=kept.duals(found.duals),
+        )
+
+    def scales(self, program: LinearProgram, entry_row: NDArray[np.int64]) -> PowerScales:
+        """Scales of a programme: the last ones, if they fit."""
+        kept = self._scaling
+        same = kept is not None and (len(kept.row), len(kept.column)) == (
+            program.rows,
+            program.columns,
+        )
+        if kept is None or not same or not kept.fits(program, entry_row):
+            kept = self._scaling = PowerScales.of(program, entry_row)
+        return kept
+
+
+def _by_block_arrow(
+    small: LinearProgram,
+    row: NDArray[np.int64],
+    options: SolverOptions,
+    folded: Folded | None,
+    stood_down: list[StoodDown],
+) -> tuple[FloatArray, FloatArray] | None:
+    if small.rows < 2 * options.structured_jobs:
+        return None
+    try:
+        return recognise(small, row).solve(small)
+    except NotMaxMin as why:
+        if why.near:
+            known = (
+                None if why.row is None else why.row if folded is None else folded.sample(why.row)
+            )
+            stood_down.append(StoodDown("block-arrow", str(why), known))
+    return None
+
+
+def _solution(
+    program: LinearProgram, primal: FloatArray, duals: FloatArray, method: str
+) -> Solution:
+    value = float(program.cost @ primal) + program.offset
+    return Solution(Status.OPTIMAL, value, value, primal, duals, method=method)
+
+
+def evaluated_bound(program: LinearProgram, solution: Solution) -> float:
+    """The bound that all multipliers of a linear programme prove, rounding errors counted.
+
+    Where a column without a bound has a reduced cost of the wrong sign, by rounding, bounds that
+    rows imply take its place; without those, the multipliers' own value stands.
+    """
+    least = Least.of(program)
+    sign = -1.0 if program.maximise else 1.0
+    bounded = np.isfinite(program.lower).all() and np.isfinite(program.upper).all()
+    found = -math.inf
+    if bounded:
+        found = safe_bound(least, sign * solution.duals, program.lower, program.upper)
+    else:
+        cutoff = sign * (solution.objective - program.offset)
+        cutoff += CLOSE * (1.0 + abs(cutoff))
+        found = safe_bound(least, sign * solution.duals, *implied(least, cutoff))
+    return least.shown(found) if math.isfinite(found) else solution.objective
+
+
+def _found(solution: Solution) -> Standing:
+    return Standing.FOUND if len(solution.primal) else Standing.NOTHING
+
+
+def meets(program: LinearProgram, solution: Solution, row: NDArray[np.int64] | None = None) -> bool:
+    """True if a linear programme's point holds and its multipliers prove it, to :data:`CLOSE`.
+
+    O(entries), vectorised; rounding errors of the sums are far below the tolerance.
+
+    Parameters
+    ----------
+    row : ndarray of int, optional
+        The row of every entry, if it is known.
+    """
+    x, p = solution.primal, program
+    if len(x) != p.columns or len(solution.duals) != p.rows:
+        return p.rows == 0 and len(x) == p.columns
+    row = rows_of_entries(p) if row is None else row
+    total: FloatArray = np.asarray(np.bincount(row, p.value * x[p.index], p.rows), dtype=np.float64)
+    if not (_within(total, p.row_lower, p.row_upper) and _within(x, p.lower, p.upper)):
+        return False
+    sign = -1.0 if p.maximise else 1.0
+    y, cost = sign * solution.duals, sign * p.cost
+    reduced = cost - np.bincount(p.index, p.value * y[row], p.columns)
+    # Multipliers of sides that are not there, and reduced costs without a bound, are errors.
+    allowed = CLOSE * (1.0 + float(np.abs(cost).max(initial=0.0)))
+    of_rows = _least(y, p.row_lower, p.row_upper, allowed)
+    of_columns = _least(reduced, p.lower, p.upper, allowed)
+    paid = cost * x
+    size = 1.0 + float(np.abs(paid).max(initial=0.0))
+    objective = float(paid.sum())
+    # A comparison with what is not a number says no.
+    return abs(objective - (of_rows + of_columns)) <= CLOSE * (size + abs(objective))
+
+
+def _within(values: FloatArray, lower: FloatArray, upper: FloatArray) -> bool:
+    """True if values are between their sides, to :data:`CLOSE` of 1 + their size."""
+    beyond = np.maximum(lower - values, values - upper)
+    worst = beyond.max(initial=0.0)
+    # Nearly always this decides; what is not a number does not pass.
+    return bool(worst <= CLOSE or np.all(beyond <= CLOSE * (1.0 + np.abs(values))))
+
+
+def _least(prices: FloatArray, lower: FloatArray, upper: FloatArray, allowed: float) -> float:
+    """Sum of prices times the side that each asks for; -inf if such a side is not there."""
+    side = np.where(prices > 0, lower, upper)
+    missing = np.isinf(side)
+    if missing.any():
+        if np.abs(prices[missing]).max() > allowed:
+            return -math.inf
+        side[missing] = 0.0
+    return float(prices @ side)

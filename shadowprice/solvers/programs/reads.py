@@ -1,0 +1,76 @@
+"""Values that a function reads beside its arguments, so that what it made may be used again, or not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+_LIBRARIES = frozenset({"numpy", "pyomo", "scipy", "pandas", "networkx", "shadowprice"})
+"""Beside the standard library, modules whose contents do not change while a programme runs."""
+
+_CONSTANT = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
+
+
+class _MayChange(Exception):
+    """Something was found that may be different on the next call."""
+
+
+def values_read(function: Any) -> tuple[object, ...] | None:
+    """Constants that a function and those it calls read from outside; None if it reads what may change.
+
+    Two calls of one function with equal arguments and equal values read do the same. Read means:
+    free variables, defaults and global names, in functions defined inside it as well. Lists, arrays,
+    objects and modules of one's own may change without leaving a trace, so they give None.
+    """
+    try:
+        return tuple(_of(function, set()))
+    except _MayChange:
+        return None
+
+
+def _of(value: Any, seen: set[int]) -> Iterator[object]:
+    if id(value) in seen or isinstance(value, BuiltinFunctionType | type):
+        return
+    if isinstance(value, _CONSTANT):
+        yield value
+    elif isinstance(value, tuple | frozenset):
+        yield len(value)
+        for part in value:
+            yield from _of(part, seen)
+    elif isinstance(value, ModuleType):
+        name = value.__name__.partition(".")[0]
+        if name not in _LIBRARIES and name not in sys.stdlib_module_names:
+            raise _MayChange
+    elif isinstance(value, FunctionType):
+        seen.add(id(value))
+        if value.__module__.partition(".")[0] not in _LIBRARIES - {"shadowprice"}:
+            yield from _of_function(value, seen)
+    elif isinstance(value, partial):
+        yield from _of((value.func, value.args, tuple(sorted(value.keywords.items()))), seen)
+    elif getattr(type(value), "__module__", "") != "typing":
+        raise _MayChange
+
+
+def _of_function(function: FunctionType, seen: set[int]) -> Iterator[object]:
+    try:
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # A name that is not bound yet.
+        raise _MayChange from None
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for value in (*cells, *defaults):
+        yield from _of(value, seen)
+    for name in sorted(_names(function.__code__)):
+        if name in function.__globals__:
+            yield from _of(function.__globals__[name], seen)
+
+
+def _names(code: CodeType) -> set[str]:
+    """Names that code looks up, with those of functions defined in it."""
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _names(constant)
+    return found

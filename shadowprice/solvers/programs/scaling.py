@@ -1,0 +1,106 @@
+r"""The one place where a programme is scaled before a solver sees it.
+
+Solvers have absolute tolerances: 1e-7 of a row, whatever the row is made of. Rows R and columns C are
+multiplied by powers of two so that the largest entry of each is about 1, and the objective by one so
+that its largest coefficient is:
+
+.. math:: A' = R A C, \quad c' = k C c, \quad x = C x', \quad y = R y' / k
+
+Powers of two change exponents only, so the scaled programme is the same one, exactly, and a model's
+author sees points, multipliers and bounds in the model's own units. Columns of whole numbers keep
+their scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
+
+_PASSES = 3
+"""Times that rows and then columns are brought to a largest entry of 1."""
+
+_DRIFT = 16.0
+"""Factor by which the largest entry of a row or column may leave 1 before scales are made anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class PowerScales:
+    """Factors, all powers of two.
+
+    Parameters
+    ----------
+    row : ndarray, shape (rows,)
+    column : ndarray, shape (columns,)
+    cost : float
+    """
+
+    row: FloatArray
+    column: FloatArray
+    cost: float
+
+    @classmethod
+    def of(cls, program: LinearProgram, entry_row: np.ndarray) -> PowerScales:
+        """Scales of a programme; O(entries).
+
+        Parameters
+        ----------
+        entry_row : ndarray of int, shape (entries,)
+            The row of every entry.
+        """
+        size = np.abs(program.value)
+        row, column = np.ones(program.rows), np.ones(program.columns)
+        for _ in range(_PASSES):
+            row = _inverse(_largest(size * column[program.index], entry_row, program.rows))
+            column = _inverse(_largest(size * row[entry_row], program.index, program.columns))
+            column[program.integer] = 1.0
+        cost = float(_inverse(np.array([np.abs(program.cost * column).max(initial=0.0)]))[0])
+        return cls(row, column, cost)
+
+    def fits(self, program: LinearProgram, entry_row: np.ndarray) -> bool:
+        """True if the programme, with other numbers than it was made for, is still well scaled by it."""
+        size = np.abs(program.value) * self.row[entry_row] * self.column[program.index]
+        rows = _largest(size, entry_row, program.rows)
+        rows = rows[rows > 0]
+        cost = float(np.abs(program.cost * self.column).max(initial=0.0)) * self.cost
+        return bool(
+            rows.max(initial=1.0) <= _DRIFT
+            and rows.min(initial=1.0) >= 1.0 / _DRIFT
+            and (cost == 0.0 or 1.0 / _DRIFT <= cost <= _DRIFT)
+        )
+
+    def scaled(self, program: LinearProgram, entry_row: np.ndarray) -> LinearProgram:
+        """The programme in scaled rows and columns."""
+        return replace(
+            program,
+            cost=program.cost * self.column * self.cost,
+            offset=program.offset * self.cost,
+            lower=program.lower / self.column,
+            upper=program.upper / self.column,
+            row_lower=program.row_lower * self.row,
+            row_upper=program.row_upper * self.row,
+            value=program.value * self.row[entry_row] * self.column[program.index],
+        )
+
+    def point(self, primal: FloatArray) -> FloatArray:
+        """A point of the programme from one of the scaled programme; empty if that is."""
+        return primal * self.column if len(primal) else primal
+
+    def duals(self, duals: FloatArray) -> FloatArray:
+        """Multipliers of the programme from those of the scaled one; empty if those are."""
+        return duals * self.row / self.cost if len(duals) else duals
+
+
+def _largest(size: FloatArray, where: np.ndarray, count: int) -> FloatArray:
+    """Largest entry of every row or column; 0 where there is none."""
+    found = np.zeros(count)
+    np.maximum.at(found, where, size)
+    return found
+
+
+def _inverse(size: FloatArray) -> FloatArray:
+    """The power of two next to the inverse of each size; 1 for 0."""
+    safe = np.where((size > 0) & np.isfinite(size), size, 1.0)
+    return np.asarray(np.exp2(-np.round(np.log2(safe))))
