@@ -151,7 +151,7 @@ def placement(servers: int, kinds: int) -> pyo.ConcreteModel:
             m.add_component(name, pyo.Param(m.K, mutable=True))
         for name in ("G", "C", "M"):
             m.add_component(name, pyo.Param(m.I, mutable=True))
-        m.x = pyo.Var(m.I, m.K, bounds=(0, None))
+        m.x = pyo.Var(m.I, m.K, bounds=(0, None), dense=False)
 
         @m.Objective(doc="none: any vertex will do")
         def nothing(m: Any) -> Any:

@@ -32,6 +32,7 @@ from pyomo.core.base.constraint import (
     IndexedConstraint,
     ScalarConstraint,
 )
+from pyomo.core.base.indexed_component import IndexedComponent
 from pyomo.core.base.initializer import ConstantInitializer
 from pyomo.core.base.objective import Objective, ScalarObjective
 from pyomo.core.base.param import ParamData
@@ -40,6 +41,8 @@ from pyomo.core.expr.relational_expr import RelationalExpression, tuple_to_relat
 from pyomo.core.expr.template_expr import (
     GetItemExpression,
     IndexTemplate,
+    NPV_Numeric_GetItemExpression,
+    Numeric_GetItemExpression,
     TemplateSumExpression,
     templatize_rule,
 )
@@ -294,6 +297,24 @@ def _of_indices(expression: Any) -> bool:
     return found
 
 
+_plain_item = IndexedComponent._processUnhashableIndex
+
+
+def _item(self: Any, index: Any) -> Any:
+    """Replaces the look-up by an index that is no key, while a rule is called.
+
+    Pyomo finds out by evaluating the index that it is a template; here that is known.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    kind = _ITEMS.get(self.ctype)
+    if kind is None or not all(isinstance(part, IndexTemplate | int | str) for part in parts):
+        return _plain_item(self, index)
+    return kind((self, *parts))
+
+
+_ITEMS = {pyo.Var: Numeric_GetItemExpression, pyo.Param: NPV_Numeric_GetItemExpression}
+
+
 def _call(block: Any, rule: Any, index_set: Any, run: _Run) -> Any:
     """Call a rule with templates; the expression and its templates, or the case of one sum."""
     # A template stands for every index: it is in no set and is no key of a dictionary. Without
@@ -305,6 +326,7 @@ def _call(block: Any, rule: Any, index_set: Any, run: _Run) -> Any:
     template_module._template_iter_context = _Context
     RelationalExpression.__bool__ = _relation_bool
     NumericValue.__bool__ = _number_bool
+    IndexedComponent._processUnhashableIndex = _item
     builtins.range = _Range  # type: ignore[misc]
     try:
         return templatize_rule(block, rule, index_set)
@@ -312,6 +334,7 @@ def _call(block: Any, rule: Any, index_set: Any, run: _Run) -> Any:
         return stopped.case
     finally:
         builtins.range = _range  # type: ignore[misc]
+        IndexedComponent._processUnhashableIndex = _plain_item
         NumericValue.__bool__ = _number_truth
         RelationalExpression.__bool__ = _relation_truth
         template_module._template_iter_context = context

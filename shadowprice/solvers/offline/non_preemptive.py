@@ -348,9 +348,9 @@ def _branch(
     compiled = compile_model(model := time_indexed.build(jobs, allowed, makespan=span))
     job, slot = model.JT.columns
     known = (best[job] == slot).astype(np.float64)
-    start = dict(zip(compiled.columns_of(model.x).tolist(), known.tolist(), strict=True))
+    start = dict(zip(compiled.place(model.x).tolist(), known.tolist(), strict=True))
     if span:
-        start[int(compiled.columns_of(model.z))] = float(upper)
+        start[int(compiled.place(model.z)[0])] = float(upper)
     step = Fraction(1) if span else jobs.step
     # Whether the model's costs, w (t + p) in floats, are exact, and steps apart that a solver can see.
     size = max((float(upper), *(float(w) * list_schedule.safe_horizon(jobs) for w in jobs.weight)))

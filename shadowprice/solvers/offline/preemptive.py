@@ -151,7 +151,7 @@ def _milp(
     gap = max(0.99 * float(step), 1e-6)
     left = max(until - time.monotonic(), 0.1)
     job, slot = model.JT.columns
-    columns, there = compiled.columns_of(model.y), known[job, slot].astype(np.float64)
+    columns, there = compiled.place(model.y), known[job, slot].astype(np.float64)
     at = dict(zip(columns.tolist(), there.tolist(), strict=True))
 
     def second(value: Fraction, left_s: float) -> bool:

@@ -24,7 +24,6 @@ from shadowprice.models.tracing import (
     why_not_traced,
 )
 from shadowprice.solvers.programs.gate import Gate, Second, confirm
-from shadowprice.solvers.programs.index_sets import NotTraceable
 from shadowprice.solvers.programs.linear_program import LinearProgram
 from shadowprice.solvers.programs.solution import (
     Infeasible,
@@ -34,8 +33,9 @@ from shadowprice.solvers.programs.solution import (
     Status,
     Unbounded,
 )
-from shadowprice.solvers.programs.standard_form import StandardFormModel
-from shadowprice.solvers.programs.traced_model import TracedModel
+from shadowprice.solvers.programs.translation.index_sets import NotTraceable
+from shadowprice.solvers.programs.translation.standard_form import StandardFormModel
+from shadowprice.solvers.programs.translation.traced_model import TracedModel
 
 __all__ = [
     "CompiledModel",
@@ -96,8 +96,7 @@ class CompiledModel:
     def place(self, component: Any) -> NDArray[np.int64]:
         """Columns of a Var or rows of a Constraint, in the order of its index set."""
         if isinstance(self._translation, TracedModel):
-            where, _ = self._translation.place(component)
-            return np.arange(where.start, where.stop)
+            return self._translation.place(component)
         of_var = component.ctype is pyo.Var
         count = self.program.columns if of_var else self.program.rows
         item = self._translation.column if of_var else self._translation.row
@@ -182,15 +181,9 @@ class CompiledModel:
         return self._part(solution.duals, constraint)
 
     def _part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
-        rowless = component.ctype is pyo.Constraint and len(component) == 0
-        if len(array) == 0 and not rowless:
+        if len(array) == 0 and not (component.ctype is pyo.Constraint and len(component) == 0):
             raise SolverError(f"the solution has no values for {component.name}")
         return self._translation.part(array, component)
-
-    def columns_of(self, variable: Any) -> NDArray[np.int64]:
-        """Column of every member of a Var, in the shape of its index set; -1 where it has none."""
-        numbers = np.arange(1.0, self.program.columns + 1)
-        return self._translation.part(numbers, variable).astype(np.int64) - 1
 
 
 def compile_model(

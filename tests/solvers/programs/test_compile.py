@@ -26,7 +26,8 @@ from shadowprice.solvers.programs.compile import (
     compile_model,
 )
 from shadowprice.solvers.programs.solution import Infeasible, Unbounded
-from shadowprice.solvers.programs.standard_form import StandardFormModel
+from shadowprice.solvers.programs.translation.standard_form import StandardFormModel
+from support.compiled_rows import assert_same_rows, rows_of, turned
 
 Node = tuple[Any, ...]
 LETTERS = "abcd"
@@ -314,47 +315,6 @@ def data_of(recipe: Recipe, seed: int) -> dict[str, Any]:
         "d": float(some()),
         "q": float(draw.uniform(0.5, 2)),
     }
-
-
-Rows = dict[str, tuple[dict[str, float], float, float]]
-
-
-def rows_of(compiled: CompiledModel) -> Rows:
-    """Rows by name as (coefficients by name, lower, upper); two rows of a range become one."""
-    p, names = compiled.program, [column.name for column in compiled.columns]
-    found: Rows = {}
-    for k, row in enumerate(compiled.rows):
-        entries: dict[str, float] = {}
-        for e in range(p.start[k], p.start[k + 1]):
-            assert names[p.index[e]] not in entries, "a column twice in a row"
-            entries[names[p.index[e]]] = float(p.value[e])
-        entries = {name: value for name, value in entries.items() if abs(value) > 1e-12}
-        low, high = float(p.row_lower[k]), float(p.row_upper[k])
-        if row.name in found:
-            had = found[row.name]
-            low, high = max(low, had[1]), min(high, had[2])
-        found[row.name] = (entries, low, high)
-    return found
-
-
-def turned(mine: Rows, others: Rows) -> set[str]:
-    """Rows that the two sides write with opposite signs."""
-    return {
-        name
-        for name, (entries, _, _) in mine.items()
-        if others[name][0] and all(entries.get(k, 0.0) * v <= 0 for k, v in others[name][0].items())
-    }
-
-
-def assert_same_rows(mine: Rows, others: Rows) -> None:
-    """Equal rows; where variables stand on both sides, either may come first."""
-    assert mine.keys() == others.keys()
-    for name in turned(mine, others):
-        entries, low, high = mine[name]
-        mine = mine | {name: ({k: -v for k, v in entries.items()}, -high, -low)}
-    for name, (entries, low, high) in mine.items():
-        assert entries == pytest.approx(others[name][0], rel=1e-9, abs=1e-9), name
-        assert (low, high) == pytest.approx(others[name][1:], rel=1e-9, abs=1e-9), name
 
 
 def columns_of(compiled: CompiledModel) -> dict[str, tuple[float, ...]]:

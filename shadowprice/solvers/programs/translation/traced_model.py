@@ -22,13 +22,13 @@ from shadowprice.models.tracing import (
     is_skipped,
     why_not_traced,
 )
-from shadowprice.solvers.programs.affine import Affine, Frame, Term, Value
-from shadowprice.solvers.programs.columns import VarColumns, columns_of
-from shadowprice.solvers.programs.index_sets import NotTraceable
 from shadowprice.solvers.programs.linear_program import LinearProgram
-from shadowprice.solvers.programs.model_data import INFINITY, shaped, stored
-from shadowprice.solvers.programs.row_by_row import RowReader
-from shadowprice.solvers.programs.templates import Walker
+from shadowprice.solvers.programs.translation.affine import Affine, Frame, Term, Value
+from shadowprice.solvers.programs.translation.columns import VarColumns, columns_of
+from shadowprice.solvers.programs.translation.index_sets import NotTraceable
+from shadowprice.solvers.programs.translation.model_data import INFINITY, shaped, stored
+from shadowprice.solvers.programs.translation.row_by_row import RowReader
+from shadowprice.solvers.programs.translation.templates import Walker
 
 CHANGED = "rows of it were changed by themselves"
 OUTSIDE = "it was built outside traced()"
@@ -376,6 +376,25 @@ class TracedModel:
 
     # From arrays back to components.
 
+    def place(self, component: Any) -> NDArray[np.int64]:
+        """Columns of a Var or rows of a Constraint, in the order of its index set.
+
+        Raises
+        ------
+        InputError
+            If it is none of this model.
+        """
+        if id(component) in self._first:
+            first = self._first[id(component)]
+            size = self._walker.members(component.index_set()).size if component.is_indexed() else 1
+            return np.arange(first, first + size)
+        rows = self.rows_of.get(id(component))
+        if rows is not None:
+            return np.arange(rows.first, rows.first + rows.size)
+        if component.model() is self.model:
+            return np.zeros(0, dtype=np.int64)
+        raise InputError(f"{component.name} has no rows or columns in model {self.model.name!r}")
+
     def part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
         """Entries of a Var or a Constraint in the shape of its index set; 0 where it has no row.
 
@@ -384,25 +403,15 @@ class TracedModel:
         InputError
             If it is none of this model.
         """
+        own = array[self.place(component)]
         members = self._walker.members(component.index_set()) if component.is_indexed() else None
-        shape = members.shape if members else ()
-        size = members.size if members else 1
-        if id(component) in self._first:
-            first = self._first[id(component)]
-            return array[first : first + size].reshape(shape)
         rows = self.rows_of.get(id(component))
-        if rows is None:
-            if component.model() is self.model:
-                return np.zeros(shape)
-            raise InputError(
-                f"{component.name} has no rows or columns in model {self.model.name!r}"
-            )
-        own = array[rows.first : rows.first + rows.size]
-        if rows.members is not None:
-            whole = np.zeros(size)
-            whole[rows.members] = own
+        if members and len(own) < members.size:
+            whole = np.zeros(members.size)
+            if rows is not None and rows.members is not None:
+                whole[rows.members] = own
             own = whole
-        return own.reshape(shape)
+        return own.reshape(members.shape if members else ())
 
     def row(self, number: int) -> Any:
         """The Pyomo constraint of a row."""

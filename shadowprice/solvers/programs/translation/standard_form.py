@@ -12,7 +12,7 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.solvers.programs.linear_program import LinearProgram
-from shadowprice.solvers.programs.model_data import shaped
+from shadowprice.solvers.programs.translation.model_data import shaped
 
 INFINITY = float("inf")
 
@@ -28,6 +28,11 @@ class StandardFormModel:
 
     def __init__(self, model: pyo.ConcreteModel, data: Mapping[str, ArrayLike]) -> None:
         self.model = model
+        # Rows that were traced are made now, all of them: Pyomo's compiler numbers the members of a
+        # Var when it first sees one, and knows none that a later row makes.
+        for component in model.component_objects((pyo.Constraint, pyo.Objective), active=True):
+            for row in component.values():
+                _ = row.expr
         self.fill(data)
 
     def fill(self, data: Mapping[str, ArrayLike]) -> None:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.models.tracing import trace_rule
-from shadowprice.solvers.programs.affine import Frame, Number, Value
-from shadowprice.solvers.programs.index_sets import NotTraceable
-from shadowprice.solvers.programs.templates import Walker
+from shadowprice.solvers.programs.translation.affine import Frame, Number, Value
+from shadowprice.solvers.programs.translation.index_sets import NotTraceable
+from shadowprice.solvers.programs.translation.templates import Walker
 
 INFINITY = float("inf")
 _NUMBERS = (int, float, np.integer, np.floating)

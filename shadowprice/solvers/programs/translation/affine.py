@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.programs.index_sets import Column, NotTraceable
+from shadowprice.solvers.programs.translation.index_sets import Column, NotTraceable
 
 Number = float | NDArray[np.float64]
 

@@ -17,6 +17,7 @@ from pyomo.core.base.param import IndexedParam, ParamData, ScalarParam
 from pyomo.core.base.var import IndexedVar, ScalarVar, VarData
 from pyomo.core.expr import numeric_expr, relational_expr
 from pyomo.core.expr.template_expr import (
+    GetAttrExpression,
     GetItemExpression,
     IndexTemplate,
     TemplateSumExpression,
@@ -24,7 +25,7 @@ from pyomo.core.expr.template_expr import (
 
 from shadowprice.models.arrays import SubsetFamily
 from shadowprice.models.tracing import CasesSum, Condition, RuleCase, TemplateRange
-from shadowprice.solvers.programs.affine import (
+from shadowprice.solvers.programs.translation.affine import (
     MINUS_ONE,
     ONE,
     ZERO,
@@ -34,7 +35,7 @@ from shadowprice.solvers.programs.affine import (
     Term,
     Value,
 )
-from shadowprice.solvers.programs.index_sets import Column, Members, NotTraceable
+from shadowprice.solvers.programs.translation.index_sets import Column, Members, NotTraceable
 
 
 class Walker:
@@ -87,7 +88,7 @@ class Walker:
             return self._variable(expression, np.zeros(frame.size, dtype=np.int64), frame)
         if isinstance(expression, VarData):
             return self._one(expression, frame)
-        if isinstance(expression, GetItemExpression):
+        if isinstance(expression, GetItemExpression | GetAttrExpression):
             return self._item(expression, frame)
         if isinstance(expression, CasesSum):
             total = Affine((), ZERO)
@@ -146,7 +147,22 @@ class Walker:
         return component, where
 
     def _item(self, expression: Any, frame: Frame) -> Affine:
-        component, *index = expression.args
+        component, *index = (
+            (expression,) if isinstance(expression, GetAttrExpression) else expression.args
+        )
+        if isinstance(component, GetAttrExpression):
+            if index and isinstance(index[0], tuple):  # As Pyomo keeps the index of an attribute.
+                index = list(index[0])
+            parts = self._by_block(component, frame)
+            return _scattered(
+                [(where, self._member_of(own, index, frame.kept(where))) for own, where in parts],
+                frame.size,
+            )
+        return self._member_of(component, index, frame)
+
+    def _member_of(self, component: Any, index: Sequence[Any], frame: Frame) -> Affine:
+        if not component.is_indexed():
+            return self.walk(component, frame)
         position = self._position(component.index_set(), index, frame)
         if isinstance(component, IndexedVar):
             return self._variable(component, position, frame)
@@ -156,6 +172,19 @@ class Walker:
         whole = len(position) == len(array) and bool(np.all(position == np.arange(len(array))))
         get = (lambda: array) if whole else (lambda: array[position])
         return Affine((), _of_param(component, get))
+
+    def _by_block(self, expression: Any, frame: Frame) -> list[tuple[Any, NDArray[np.int64]]]:
+        """The component of each block of ``blocks[index].name``, and the entries it is for."""
+        item, name = expression.args
+        if not isinstance(item, GetItemExpression):
+            raise NotTraceable(f"an attribute {name} of {type(item).__name__}")
+        blocks, *index = item.args
+        position = self._position(blocks.index_set(), index, frame)
+        keys = self.members(blocks.index_set()).keys
+        return [
+            (getattr(blocks[keys[k]], name), np.flatnonzero(position == k))
+            for k in np.unique(position).tolist()
+        ]
 
     def _values(self, parameter: Any) -> NDArray[np.float64]:
         if id(parameter) not in self._parameters:
@@ -269,6 +298,8 @@ class Walker:
         index_set = templates[0]._set  # noqa: SLF001
         if isinstance(index_set, GetItemExpression):
             columns, lift = self._ragged_members(index_set, len(templates), frame)
+        elif isinstance(index_set, GetAttrExpression):
+            columns, lift = self._members_by_block(index_set, len(templates), frame)
         elif isinstance(index_set, TemplateRange):
             columns, lift = self._ranges(index_set, frame)
         else:
@@ -291,6 +322,24 @@ class Walker:
         chosen = ends[position][lift] + within
         return [column[chosen] for column in columns], lift
 
+    def _members_by_block(
+        self, expression: Any, dimensions: int, frame: Frame
+    ) -> tuple[list[Column], NDArray[np.int64]]:
+        """Members of ``blocks[index].name``, a set, for every entry of a frame."""
+        parts = self._by_block(expression, frame)
+        made = [(self.members(each), where) for each, where in parts]
+        lift = np.concatenate(
+            [np.repeat(where, each.size) for each, where in made] + [np.zeros(0, dtype=np.int64)]
+        )
+        columns = [
+            np.concatenate(
+                [np.tile(each.columns[k], len(where)) for each, where in made]
+                + [np.zeros(0, dtype=np.int64)]
+            )
+            for k in range(dimensions)
+        ]
+        return columns, lift
+
     def _ranges(
         self, bounds: TemplateRange, frame: Frame
     ) -> tuple[list[Column], NDArray[np.int64]]:
@@ -302,6 +351,20 @@ class Walker:
             raise NotTraceable("a range has steps of 0")
         lift, within = _ragged(np.maximum(-((first - stop) // step), 0))
         return [first[lift] + within * step[lift]], lift
+
+
+def _scattered(parts: Sequence[tuple[NDArray[np.int64], Affine]], size: int) -> Affine:
+    """Expressions of some entries each as one of all."""
+    needs = frozenset[int]().union(*(part.constant.needs for _, part in parts))
+
+    def get() -> Number:
+        found = np.zeros(size)
+        for where, part in parts:
+            found[where] = part.constant.get()
+        return found
+
+    terms = tuple(term for _, part in parts for term in part.terms)
+    return Affine(terms, Value(needs, get) if needs else Value.constant(get()))
 
 
 def _of_param(parameter: Any, get: Any) -> Value:

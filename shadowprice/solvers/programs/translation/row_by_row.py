@@ -12,10 +12,10 @@ from pyomo.core.base.param import ParamData
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
-from shadowprice.solvers.programs.affine import ZERO, Affine, Frame, Number, Term, Value
-from shadowprice.solvers.programs.columns import positions_of
-from shadowprice.solvers.programs.index_sets import NotTraceable
-from shadowprice.solvers.programs.templates import Walker
+from shadowprice.solvers.programs.translation.affine import ZERO, Affine, Frame, Number, Term, Value
+from shadowprice.solvers.programs.translation.columns import positions_of
+from shadowprice.solvers.programs.translation.index_sets import NotTraceable
+from shadowprice.solvers.programs.translation.templates import Walker
 
 _NUMBERS = (int, float, np.integer, np.floating)
 
