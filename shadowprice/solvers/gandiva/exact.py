@@ -6,7 +6,7 @@ the programmes of :mod:`shadowprice.models.gandiva`; greedy best gain first is w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -55,8 +55,17 @@ def total(gains: Gains, pairs: list[Pair]) -> float:
     return float(sum(Fraction(gains[pair]) for pair in pairs))
 
 
-def best_packing(packings: Packings, options: SolverOptions | None = None) -> list[tuple[int, ...]]:
+def best_packing(
+    packings: Packings,
+    options: SolverOptions | None = None,
+    model: Callable[[Packings], Any] = gandiva.packing,
+) -> list[tuple[int, ...]]:
     """Disjoint sets of jobs of the largest total gain, by MILP; for sets of any size.
+
+    Parameters
+    ----------
+    model : callable
+        The programme, with the variable x of :func:`shadowprice.models.gandiva.packing`.
 
     Raises
     ------
@@ -65,15 +74,24 @@ def best_packing(packings: Packings, options: SolverOptions | None = None) -> li
     """
     if not packings.members:
         return []
-    model: Any = gandiva.packing(packings)
-    chosen = _best(model, model.x, options, "packing") > 0.5
+    built = model(packings)
+    chosen = _best(built, built.x, options, "packing") > 0.5
     return [members for members, one in zip(packings.members, chosen.tolist(), strict=True) if one]
 
 
 def fewest_migrations(
-    homes: Homes, *, fragmented: Fraction | None = None, options: SolverOptions | None = None
+    homes: Homes,
+    *,
+    fragmented: Fraction | None = None,
+    options: SolverOptions | None = None,
+    model: Callable[..., Any] = gandiva.defragmentation,
 ) -> tuple[int, ...]:
     """Servers of all jobs after as few migrations as possible.
+
+    Parameters
+    ----------
+    model : callable
+        The programme, with the variable y of :func:`shadowprice.models.gandiva.defragmentation`.
 
     Raises
     ------
@@ -83,8 +101,8 @@ def fewest_migrations(
     """
     if not homes.gang:
         return ()
-    model: Any = gandiva.defragmentation(homes, fragmented=fragmented)
-    return tuple(_best(model, model.y, options, "placement").argmax(axis=1).tolist())
+    built = model(homes, fragmented=fragmented)
+    return tuple(_best(built, built.y, options, "placement").argmax(axis=1).tolist())
 
 
 def _best(

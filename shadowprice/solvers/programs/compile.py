@@ -35,7 +35,7 @@ from shadowprice.solvers.programs.solution import (
 )
 from shadowprice.solvers.programs.translation.index_sets import NotTraceable
 from shadowprice.solvers.programs.translation.standard_form import StandardFormModel
-from shadowprice.solvers.programs.translation.traced_model import TracedModel
+from shadowprice.solvers.programs.translation.traced_model import CHANGED, OUTSIDE, TracedModel
 
 __all__ = [
     "CompiledModel",
@@ -49,7 +49,7 @@ __all__ = [
 
 
 MANY_ROWS = 1000
-"""Rows from which a model nobody has asked to trace is worth a word."""
+"""Rows outside ``traced()`` from which it is worth a word that they are read one by one."""
 
 
 class SolverWarning(UserWarning):
@@ -211,7 +211,9 @@ def compile_model(
     except NotTraceable as error:
         translation = StandardFormModel(model, data or {})
         causes = {"": (str(error), translation.program.rows)}
-    wanted = why_not_traced(model) or _some_traced(model)
+    # Of rules that were to be traced the author wants to know; of others if they are many.
+    meant = "" not in causes or bool(why_not_traced(model)) or _some_traced(model)
+    wanted = meant and any(why not in (OUTSIDE, CHANGED) for why, _ in causes.values())
     if causes and (wanted or sum(rows for _, rows in causes.values()) >= MANY_ROWS):
         warnings.warn(_slow(model, causes), SolverWarning, stacklevel=2)
     return CompiledModel(translation)

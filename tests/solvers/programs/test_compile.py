@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.models.tracing import traced
+from shadowprice.solvers.programs import compile as compile_module
 from shadowprice.solvers.programs.compile import (
     CompiledModel,
     Solution,
@@ -559,10 +560,10 @@ def test_coefficients_change_between_warm_solves(trace: bool) -> None:
 
 METHODS = [
     ("auto", True),
-    ("simplex", True),
-    ("ipm", True),
-    ("ipm", False),
-    ("pdlp", True),
+    ("highs-simplex", True),
+    ("highs-ipx", True),
+    ("highs-ipx", False),
+    ("highs-pdlp", True),
 ]
 
 
@@ -583,7 +584,7 @@ def test_every_method_finds_the_optimum(method: str, crossover: bool, capfd: Any
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(SolverError, match="method 'newton', expected one of auto, simplex"):
+    with pytest.raises(SolverError, match="solver 'newton', expected one of auto, highs"):
         SolverOptions(method="newton")
 
 
@@ -655,14 +656,29 @@ def test_a_rule_that_branches_on_its_index_is_traced(rule: str, capfd: Any) -> N
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_rule_outside_is_called_row_by_row() -> None:
+def test_a_rule_outside_is_called_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     model = transport()
     model.late = pyo.Constraint(model.J, rule=lambda m, j: m.x[2, j] <= 1)
-    with pytest.warns(SolverWarning, match="constraint late: it was built outside") as caught:
-        compiled = compile_model(model, transport_data())
-    assert len(caught) == 1
+    compiled = compile_model(model, transport_data())  # Few rows cost little: nothing is said.
+    assert not compiled.traced
     assert len(compiled.rows) == len({row.name for row in compiled.rows})
     assert compiled.value(compiled.solve(), model.x)[2].max() <= 1 + 1e-9
+    monkeypatch.setattr(compile_module, "MANY_ROWS", 2)
+    with pytest.warns(SolverWarning, match="constraint late: it was built outside") as caught:
+        compile_model(model, transport_data())
+    assert len(caught) == 1
+
+
+def test_a_large_model_outside_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = sum(len(each) for each in transport(trace=False).component_objects(pyo.Constraint))
+    monkeypatch.setattr(compile_module, "MANY_ROWS", rows)
+    with pytest.warns(
+        SolverWarning, match=r"constraint \w+: it was built outside .*more"
+    ) as caught:
+        compile_model(transport(trace=False), transport_data())
+    assert len(caught) == 1
+    monkeypatch.setattr(compile_module, "MANY_ROWS", rows + 1)
+    compile_model(transport(trace=False), transport_data())
 
 
 def test_what_cannot_be_affine_in_arrays_warns_and_agrees() -> None:
