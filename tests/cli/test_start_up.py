@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import shadowprice.execution.hosts
 import shadowprice.execution.presets
 import shadowprice.solvers
 import shadowprice.solvers.gavel.policies
@@ -49,6 +50,7 @@ PLACES = (
     (shadowprice.solvers.gavel.policies, "ALLOCATIONS"),
     (shadowprice.solvers.graph_placement, "GRAPH_PLACEMENTS"),
     (shadowprice.execution.presets, "PRESET"),
+    (shadowprice.execution.hosts, "HOST"),
 )
 
 

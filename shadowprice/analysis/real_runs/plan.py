@@ -146,8 +146,7 @@ def discovered(hosts: str) -> tuple[tuple[FoundNode, ...], tuple[str, ...]]:
         host = open_host(hosts, Path(folder), "dry-run")
         try:
             nodes = host.discover()
-            # Hosts that can leave devices out say so; the protocol does not ask it of all.
-            notes = tuple(map(str, getattr(host, "notes", ())))
+            notes = host.notes
         finally:
             host.close()
     return nodes, notes

@@ -13,8 +13,7 @@ from types import FrameType
 
 from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.hosts.lease_files import copy_supervisor
-from shadowprice.execution.hosts.protocol import Device, FoundNode, Host
+from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.clock import Clock, WallClock
 from shadowprice.execution.real.copies.engine import ForkEngine
@@ -57,14 +56,13 @@ def assemble(
         Called whenever the leases were looked at.
     """
     found = host.discover()
-    nodes = _recorded_nodes(ledger) if resumed else found
+    nodes = ledger.nodes() if resumed else found
     instance, notes = instance_of(settings, job_file, nodes)
     jobs = {job.name: job for job in job_file.jobs}
     names = [str(name) for name in instance.workload.id]
     tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
     book = LaunchSpecs(settings.state.resolve(), nodes, settings.limits, settings.checkpoint_s)
     if not resumed:
-        copy_supervisor(settings.state)
         _write_down(ledger, nodes, tracked, instance, notes)
     present = {device.uuid for node in found for device in node.devices}
     everything = {device.uuid for node in nodes for device in node.devices}
@@ -92,7 +90,7 @@ def _write_down(
 ) -> None:
     """Record what is run and where; from now on the run can be resumed."""
     with ledger.transaction():
-        ledger.set("nodes", [_plain(node) for node in nodes])
+        ledger.set("nodes", [node.record() for node in nodes])
         for one in tracked:
             job = one.job
             ledger.add_job(
@@ -106,33 +104,6 @@ def _write_down(
         for text in notes:
             ledger.event(0.0, "note", text=text)
         ledger.set("ready", True)
-
-
-def _plain(node: FoundNode) -> dict[str, object]:
-    devices = [{"index": device.index, "uuid": device.uuid} for device in node.devices]
-    return {
-        "name": node.name,
-        "gpu_type": node.gpu_type,
-        "devices": devices,
-        "cpus": node.cpus,
-        "memory_gb": node.memory_gb,
-        "address": node.address,
-    }
-
-
-def _recorded_nodes(ledger: RunLedger) -> tuple[FoundNode, ...]:
-    """The nodes with which the run began."""
-    return tuple(
-        FoundNode(
-            **{
-                **node,
-                "devices": tuple(
-                    Device(node["name"], each["index"], each["uuid"]) for each in node["devices"]
-                ),
-            }
-        )
-        for node in ledger.value("nodes")
-    )
 
 
 def instance_of(
@@ -266,7 +237,7 @@ def _drive(
             clock = WallClock(ledger.value("began_unix"), ledger.last_s())
             run = assemble(settings, job_file, ledger, host, clock, resumed, tick)
             run.record.note("driver-started", pid=os.getpid(), resumed=resumed)
-            for text in getattr(host, "notes", ()):
+            for text in host.notes:
                 run.record.note("note", text=text)
             engine = _engine(settings, run)
             try:

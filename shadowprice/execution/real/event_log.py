@@ -98,7 +98,7 @@ class Record:
         self._of(lease, "stop-asked", why=lease.stop_why)
 
     def ended(self, lease: HeldLease, end: Ending | None, what: LeaseOutcome, now_s: float) -> None:
-        """A lease is over: its devices are free, or kept aside until that is confirmed."""
+        """A lease is over: its devices are free, or quarantined until that is confirmed."""
         tracked, step = self.tracked[lease.row], damaged_before(lease)
         if step is not None:
             self.damaged(lease, step)
@@ -120,7 +120,7 @@ class Record:
         )
 
     def quarantined(self, lease: HeldLease) -> None:
-        """Its devices are kept aside until its end is confirmed."""
+        """Its devices are quarantined until its end is confirmed."""
         why = "its node does not answer" if lease.lost else "its processes may be left"
         for device in lease.devices:
             self._of(lease, "quarantined", device=device.uuid, why=why)
@@ -155,7 +155,7 @@ class Record:
     def confirmed(
         self, lease: HeldLease, end: Ending, reached: int, committed: int, own: int
     ) -> None:
-        """Record that devices which were kept aside are free again; see :meth:`released`."""
+        """Record that devices which were quarantined are free again; see :meth:`released`."""
         self.released(lease, end, reached, committed, own)
         for device in lease.devices:
             self._of(lease, "unquarantined", device=device.uuid)
@@ -171,7 +171,7 @@ class Record:
         """Devices that were not found again, or are back."""
         if now - before:
             self._event(
-                "note", text=f"not found again, kept aside: {', '.join(sorted(now - before))}"
+                "note", text=f"not found again, quarantined: {', '.join(sorted(now - before))}"
             )
         if before - now:
             self._event("note", text=f"found again: {', '.join(sorted(before - now))}")

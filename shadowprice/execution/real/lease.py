@@ -45,9 +45,9 @@ class HeldLease:
     partner : int
         Row of the job that shares its devices, -1 for none.
     rate : float
-        Rate against the job's fastest type that the engine was told last.
+        Rate against the job's fastest type that the engine knows.
     synced_s : float
-        Up to when the engine was told of its progress [s].
+        Up to when the engine knows its progress [s].
     running_s, stepping_s, ended_s, part_ended_s : float
         When all its ranks, its first step, its end, and the end of some of its ranks were first
         seen [s], infinity before.

@@ -29,7 +29,7 @@ class LeaseOutcome:
     return_s : float
         When it may run again [s], infinity if it is over.
     confirmed : bool
-        Whether all its processes are gone; else its devices are kept aside.
+        Whether all its processes are gone; else its devices are quarantined.
     """
 
     row: int

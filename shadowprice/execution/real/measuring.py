@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import msgspec
+
 from shadowprice.execution.real.lease import HeldLease, JobRecord
 from shadowprice.instances.grid import TICK_S, to_grid
 from shadowprice.instances.instance import Instance
@@ -26,9 +28,8 @@ _CHANGE = 0.02
 """Timed seconds after which an estimate replaces what was assumed, and the least change of one."""
 
 
-@dataclass(frozen=True)
-class JobProgress:
-    """Progress of a running job, as told to the engine.
+class JobProgress(msgspec.Struct, frozen=True, array_like=True):
+    """Progress of a running job, as the engine is informed of it; a row of numbers in the journal.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class RealRun:
 
     def give_up(self, waiting: int) -> NoReturn:
         """Say that jobs wait for nodes that do not come back."""
-        lost = ", ".join(sorted(self.watch.lost)) or "devices that are kept aside"
+        lost = ", ".join(sorted(self.watch.lost)) or "devices in quarantine"
         raise HostError(
             f"{waiting} jobs wait for {lost} since {self.limits.node_s:g} s; bring them back and "
             "run the same command again"
