@@ -91,6 +91,8 @@ def run(
 
     Raises
     ------
+    InputError
+        If jobs run as several copies.
     PolicyError
         If the policy decides something impossible, or leaves jobs waiting for ever.
     """
@@ -122,6 +124,7 @@ class Engine:
         rounds: Rounds,
         hosts: Hosts | None = None,
     ) -> None:
+        instance.expect_gangs("policies of the engine")
         alike = instance.workload.throughput is None
         types = instance.cluster.type_of_node
         pools = [0] * len(types) if alike else types.tolist()

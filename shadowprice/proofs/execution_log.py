@@ -10,7 +10,7 @@ The log is what the driver wrote down before it acted. Rules, each event against
 ``driver``      a driver starts first; later ones resume; after one has ended nothing happens
 ``arrival``     nothing is decided about a job that did not arrive, or is over
 ``decision``    a lease follows a decision that starts its job; every decision accounts for every job
-``epoch``       epochs of a job increase; only copies of a fork, numbered differently, have the same
+``epoch``       epochs of a job increase; only copies of a job, numbered differently, have the same
 ``lease``       a job has one lease at a time; only leases that are held run, stop, or are released
 ``gang``        a lease holds the job's gang, a copy a whole node: devices that exist, each once, there
 ``double``      nobody else holds its devices, but one partner, the very same: both name each other
@@ -41,7 +41,7 @@ from typing import Any
 
 
 Key = tuple[str, int, int]
-"""Job, epoch, and number of the copy of a fork."""
+"""Job, epoch, and number of the copy, 0 for a gang."""
 
 
 class Broken(Exception):
@@ -304,13 +304,13 @@ class _Log:
     def granted(self, key: Key, data: Event) -> None:
         name, epoch, copy = key
         self.live(name)
-        fork = epoch == self.epoch[name] and copy > 0
-        if self.promised is not None and not fork:
+        another = epoch == self.epoch[name] and copy > 0
+        if self.promised is not None and not another:
             need(name in self.promised, "decision", f"no decision starts {name}")
             self.promised.discard(name)
-        increases = epoch > self.epoch[name] or (fork and key not in self.used)
+        increases = epoch > self.epoch[name] or (another and key not in self.used)
         need(increases, "epoch", f"{key} comes after epoch {self.epoch[name]}")
-        mine = [each for each in self.own(name) if not fork or each[1] != epoch]
+        mine = [each for each in self.own(name) if not another or each[1] != epoch]
         need(not mine, "lease", f"{name} holds {mine} already")
         step, before = whole(data["from_step"]), self.step[name]
         goes_on = step == before or (step > before and name in self.unsure)

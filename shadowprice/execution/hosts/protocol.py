@@ -75,7 +75,7 @@ class FoundNode:
 
 @dataclass(frozen=True, order=True)
 class LeaseKey:
-    """One rank of one lease; ``copy`` numbers the copies of a forked job, from 0."""
+    """One rank of one lease; ``copy`` numbers the copies of a job that runs as several, from 0."""
 
     job: str
     epoch: int
@@ -85,8 +85,8 @@ class LeaseKey:
     @property
     def folder(self) -> str:
         """Name of the lease's directory."""
-        fork = f"-c{self.copy}" if self.copy else ""
-        return f"e{self.epoch}-r{self.rank}{fork}"
+        copy = f"-c{self.copy}" if self.copy else ""
+        return f"e{self.epoch}-r{self.rank}{copy}"
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from shadowprice.execution.engine import Rounds
 from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.clock import Clock, WallClock
-from shadowprice.execution.real.copies.engine import ForkEngine
-from shadowprice.execution.real.copies.policy import expect_forkable, fork_policy
+from shadowprice.execution.real.copies.engine import CopyEngine
+from shadowprice.execution.real.copies.policy import copies_policy, expect_averageable
 from shadowprice.execution.real.devices import DevicePool
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.event_log import Record
@@ -190,10 +190,10 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
         If the policy decides something impossible, or leaves jobs waiting for ever.
     """
     job_file = load_job_file(settings.jobs)
-    if fork_policy(settings) is None:
+    if copies_policy(settings) is None:
         find_policy(settings.policy), find_placement(settings.placement)
     else:
-        expect_forkable(job_file.jobs)
+        expect_averageable(job_file.jobs)
     with _disk_errors(settings), locked(settings.state):
         ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
         try:
@@ -254,11 +254,11 @@ def _drive(
         host.close()
 
 
-def _engine(settings: Settings, run: RealRun) -> RealEngine | ForkEngine:
+def _engine(settings: Settings, run: RealRun) -> RealEngine | CopyEngine:
     """The loop: of gangs, or of jobs that run as several copies."""
-    forks = fork_policy(settings)
-    if forks is not None:
-        return ForkEngine(run, forks, settings.round_s)
+    copies = copies_policy(settings)
+    if copies is not None:
+        return CopyEngine(run, copies, settings.round_s)
     return RealEngine(
         run,
         find_policy(settings.policy),

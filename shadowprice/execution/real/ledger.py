@@ -226,10 +226,11 @@ class RunLedger:
         """Sums of timed steps and seconds, by job and conditions."""
         return self._rows("SELECT * FROM observations ORDER BY job, gpu_type, nodes, co_runner")
 
-    def leases_with(self, kind: str) -> frozenset[tuple[str, int]]:
-        """Job and epoch of every lease of which such an event is written down."""
-        rows = self._rows("SELECT DISTINCT job, epoch FROM events WHERE kind = ?", (kind,))
-        return frozenset((row["job"], row["epoch"]) for row in rows)
+    def leases_with(self, kind: str) -> frozenset[tuple[str, int, int | None]]:
+        """Job, epoch and copy of every lease of which such an event is written down."""
+        of_kind = "SELECT DISTINCT job, epoch, json_extract(data, '$.copy') AS copy FROM events WHERE kind = ?"
+        rows = self._rows(of_kind, (kind,))
+        return frozenset((row["job"], row["epoch"], row["copy"]) for row in rows)
 
     def last_s(self) -> float:
         """The latest time that was written down [s], 0 before the first."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from shadowprice.errors import HostError
-from shadowprice.execution.hosts.protocol import Device, LaunchSpec, LeaseKey
+from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import committed_by, raise_fence, reported_commit
 from shadowprice.execution.real.event_log import describe_decision
@@ -27,8 +27,8 @@ from shadowprice.execution.real.lease import (
     Kind,
 )
 from shadowprice.execution.real.lease_outcome import LeaseOutcome, conclude, lease_ending
-from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
 from shadowprice.execution.real.measuring import JobProgress
+from shadowprice.execution.real.observer import RunObserver
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
@@ -97,64 +97,14 @@ class LiveHosts:
 
     def __init__(self, run: RealRun) -> None:
         self.run = run
-        self._announced: set[tuple[int, int]] = set()
-        self._stepped_s = self._sampled_s = -math.inf
-        self._stuck_s = math.inf
+        self.observer = RunObserver(run)
         self._collected_s = -math.inf
-        self._why: dict[str, str] = {}
         self._granted: list[int] = []
-        self._unreleased: tuple[LeaseKey, ...] | None = None
-        self._renew_s = -math.inf
-
-    def keep_alive(self) -> None:
-        """Renew what another driver left running, if that is due; O(events) the first time.
-
-        The record of weeks takes minutes to replay, longer than leases last without a renewal, and
-        only at its end the jobs' records have them. What runs is known from the events: granted,
-        and not released.
-        """
-        run = self.run
-        now_s = run.clock.now_s()
-        if now_s < self._renew_s:
-            return
-        if self._unreleased is None:
-            orders = self._unreleased_orders()
-            run.watch.host.adopt(orders)
-            self._unreleased = tuple(order.key for order in orders)
-        run.watch.host.renew(self._unreleased)
-        run.watch.on_tick()
-        self._renew_s = now_s + run.limits.ttl_s / 4.0
-
-    def _unreleased_orders(self) -> list[LaunchSpec]:
-        """Orders of the leases whose end is not written down."""
-        run, held = self.run, dict[tuple[str, int], list[str]]()
-        for event in run.ledger.events():
-            lease = event["job"], event["epoch"]
-            if event["kind"] == "granted":
-                held[lease] = event["data"]["devices"]
-            elif event["kind"] == "released":
-                del held[lease]
-        jobs = {tracked.job.name: tracked.job for tracked in run.tracked}
-        return [
-            order
-            for (name, epoch), uuids in held.items()
-            for order in run.orders.orders(jobs[name], epoch, run.devices.named(uuids))
-        ]
-
-    def take_over(self) -> None:
-        """Adopt what another driver may have started."""
-        run = self.run
-        leases, recorded = run.take_over(), run.ledger.leases_with("running")
-        self._announced = {
-            (lease.row, lease.epoch)
-            for lease in leases
-            if (run.tracked[lease.row].job.name, lease.epoch) in recorded
-        }
 
     def wait(self, until_s: float) -> float:
         """Wait until the engine has something to know, at the latest until a time."""
         while True:
-            now_s = self._look()
+            now_s = self.observer.look()
             if self._happened(now_s):
                 return now_s
             if now_s >= until_s:
@@ -166,7 +116,7 @@ class LiveHosts:
 
     def sleep_until(self, due_s: float) -> float:
         """Look after all leases until a time."""
-        while (now_s := self._look()) < due_s:
+        while (now_s := self.observer.look()) < due_s:
             self._sleep(now_s, due_s)
         return now_s
 
@@ -222,10 +172,7 @@ class LiveHosts:
 
     def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
-        data, why = describe_decision(self.run.tracked, state, decision, cpu_s)
-        if data["starts"] or data["stops"] or why != self._why:
-            self._why = why
-            self.run.record.decided(data, why)
+        self.observer.decided(*describe_decision(self.run.tracked, state, decision, cpu_s))
 
     def ask_stop(self, rows: Sequence[int]) -> None:
         """Ask the leases of jobs to end, so that they do so at the same time."""
@@ -340,35 +287,13 @@ class LiveHosts:
             Whether the job, unless it is over, waits from now on even if it failed.
         """
         run, tracked = self.run, self.run.tracked[lease.row]
-        end = lease_ending(lease) if lease.gone else None
+        end = lease_ending(lease)
         step = self._committed(tracked, lease, end)
         outcome = conclude(tracked, lease, end, step, now_s, run.limits)
         if at_once and not outcome.over:
             outcome = replace(outcome, return_s=now_s)
         run.record.ended(lease, end, outcome, now_s)
         return outcome
-
-    def _look(self) -> float:
-        run = self.run
-        leases = run.leases()
-        now_s = run.watch.look(leases)
-        for lease in leases:
-            if lease.running_s < math.inf and (lease.row, lease.epoch) not in self._announced:
-                self._announced.add((lease.row, lease.epoch))
-                run.record.running(lease)
-        if now_s - self._stepped_s >= STEPS_S:
-            self._stepped_s = now_s
-            run.record.steps(run.held())
-        if now_s - self._sampled_s >= max(run.orders.checkpoint_s, SAMPLE_S):
-            self._sampled_s = now_s
-            run.record.samples(run.held(), run.measuring, now_s)
-        wanted = set(run.ledger.cancelled())
-        for tracked in run.tracked:
-            if tracked.job.name in wanted and not tracked.over and not tracked.cancel:
-                tracked.cancel = True
-                if tracked.lease is not None:
-                    run.watch.stop([tracked.lease], "cancelled")
-        return now_s
 
     def _sleep(self, now_s: float, until_s: float) -> None:
         wait_s = min(self.run.limits.poll_s, until_s - now_s)
@@ -417,9 +342,7 @@ class LiveHosts:
         stuck = stuck and all(one.return_s == math.inf for one in tracked)
         # Neither is anybody still to arrive.
         stuck = stuck and all(one.over or one.view != ABSENT for one in tracked)
-        self._stuck_s = min(self._stuck_s, now_s) if stuck else math.inf
-        if now_s - self._stuck_s > self.run.limits.node_s:
-            self.run.give_up(sum(one.view == WAITING for one in tracked))
+        self.observer.check_standstill(stuck, now_s, sum(one.view == WAITING for one in tracked))
 
     def _committed(self, tracked: JobRecord, lease: HeldLease, end: Ending | None) -> int:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
@@ -437,8 +360,7 @@ class LiveHosts:
         for tracked in self.run.tracked:
             step = tracked.step
             for lease in tracked.written_off:
-                if lease.gone:
-                    end = lease_ending(lease)
+                if (end := lease_ending(lease)) is not None:
                     # Until another lease was granted, it could still commit.
                     own = reported_commit(lease)
                     step = max(step, own)

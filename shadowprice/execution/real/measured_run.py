@@ -345,9 +345,9 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
 
 def _switches(run: MeasuredRun) -> list[str]:
     """Command-line switches for the policy, rounds and charges of a run."""
-    forked = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
-    if forked is not None:
-        return ["--policy", forked]
+    copies = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
+    if copies is not None:
+        return ["--policy", copies]
     return [
         "--policy",
         run.policy,

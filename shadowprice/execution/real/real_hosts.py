@@ -38,7 +38,9 @@ class RealHosts:
     def __init__(self, run: RealRun) -> None:
         self.run = run
         self.live = LiveHosts(run)
-        self.journal = Journal(run.ledger, self.live.keep_alive, self.live.take_over)
+        self.journal = Journal(
+            run.ledger, self.live.observer.keep_alive, self.live.observer.take_over
+        )
         # Missing devices come with events: a policy that decides again did not know of them then.
         run.watch.missing, run.devices.missing = run.devices.missing, frozenset()
 
@@ -176,7 +178,7 @@ class RealHosts:
             self._advance(lease, progress, now_s)
         # As they were written down: before what is known of later leases of the same jobs.
         for row, epoch, step in events.confirmed:
-            self._confirm(run.tracked[row], epoch, step)
+            self._confirm(row, epoch, step)
         for outcome in events.ended:
             self._conclude(outcome)
             run.tracked[outcome.row].view = ABSENT
@@ -201,22 +203,12 @@ class RealHosts:
     def _conclude(self, outcome: LeaseOutcome) -> None:
         """A lease is over."""
         tracked = self.run.tracked[outcome.row]
-        lease = tracked.lease
+        lease, tracked.lease = tracked.lease, None
         assert lease is not None
-        holder = (tracked.job.name, lease.epoch)
-        if outcome.confirmed:
-            self.run.devices.free(lease.devices, holder)
-        else:
-            self.run.devices.write_off(lease.devices, holder)
-            tracked.written_off.append(lease)
-            lease.given_up = True
-        tracked.lease = None
-        tracked.step, tracked.tries, tracked.over = outcome.step, outcome.tries, outcome.over
-        tracked.return_s = outcome.return_s
+        self.run.release(lease, confirmed=outcome.confirmed)
+        self.run.conclude(outcome)
 
-    def _confirm(self, tracked: JobRecord, epoch: int, step: int) -> None:
+    def _confirm(self, row: int, epoch: int, step: int) -> None:
         """The processes of a lease that was written off are gone."""
-        tracked.step = step
-        for lease in [lease for lease in tracked.written_off if lease.epoch == epoch]:
-            tracked.written_off.remove(lease)
-            self.run.devices.free(lease.devices, (tracked.job.name, epoch))
+        self.run.tracked[row].step = step
+        self.run.confirm(row, epoch)

@@ -101,11 +101,11 @@ def write_model(model: pyo.ConcreteModel, compiled: CompiledModel, path: Path) -
     """
     if path.suffix not in ENDINGS:
         raise InputError(f"{path}: ends in {path.suffix!r}, expected {' or '.join(ENDINGS)}")
-    # Rules that were traced are expanded first: Pyomo's writers know expressions only.
+    # Rules that were traced are expanded first, and make variables that nothing has asked for yet:
+    # Pyomo's writers know expressions only, and number the variables before they read them.
     for component in model.component_objects((pyo.Constraint, pyo.Objective), active=True):
         for row in component.values():
-            if hasattr(row, "template_expr"):
-                _ = row.expr
+            _ = row.expr
     model.write(str(path), io_options={"symbolic_solver_labels": True})
 
 
