@@ -16,12 +16,15 @@ from shadowprice.analysis.semantics import OF_THE_ENGINE, OF_THE_POLICY
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
+from shadowprice.cli.joint import joint_command
+from shadowprice.cli.models import models_command
 from shadowprice.cli.options import OPTION_OF, JsonOption, PresetOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
 from shadowprice.cli.real.commands import cancel_command, report_command, status_command
 from shadowprice.cli.real.execute import execute_command
 from shadowprice.cli.runs import compare_command, simulate_command
+from shadowprice.cli.servers import servers_command
 from shadowprice.cli.show import (
     console,
     print_comparison,
@@ -51,6 +54,9 @@ app.command("allocate")(allocate_command)
 app.command("simulate")(simulate_command)
 app.command("compare")(compare_command)
 app.command("place")(place_command)
+app.command("joint")(joint_command)
+app.command("models")(models_command)
+app.command("servers")(servers_command)
 app.command("certify")(certify_command)
 app.command("check")(check_command)
 app.command("profile")(profile_command)

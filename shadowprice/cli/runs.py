@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +30,7 @@ from shadowprice.cli.show import (
     print_summary,
     print_utilities,
     progress_line,
+    stderr,
     write,
 )
 from shadowprice.errors import InputError
@@ -134,6 +136,15 @@ def compare_command(
             "with --objective utility; its round is --round, or 360 s.",
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="FILE.py:NAME",
+            help="Hadar's offline programme edited, with --objective utility; runs the file, with "
+            "your rights.",
+        ),
+    ] = None,
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound.")
     ] = 20.0,
@@ -148,13 +159,12 @@ def compare_command(
     require_policies(names, options.preset)
     given = read_given(trace, cluster, options)
     if objective == UTILITY:
-        picture = _by_utility(given, names, utility, budget_s, as_json)
-    elif utility is None:
+        picture = _by_utility(given, names, utility, model, budget_s, as_json)
+    elif utility is None and model is None:
         picture = _by_cost(given, names, objective, budget_s, as_json)
     else:
-        raise InputError(
-            f"--utility {utility}: goes with --objective {UTILITY}, got --objective {objective}"
-        )
+        option = f"--model {model}" if utility is None else f"--utility {utility}"
+        raise InputError(f"{option}: goes with --objective {UTILITY}, got --objective {objective}")
     if plot is not None:
         write(plot, lambda: picture().savefig(plot, dpi=150))
 
@@ -191,22 +201,30 @@ def _by_utility(
     given: RunInputs,
     names: list[str],
     utility: str | None,
+    model: str | None,
     budget_s: float,
     as_json: bool,
 ) -> Callable[[], Figure]:
     """Compare total utilities, print them, and return what draws them."""
     from shadowprice.analysis.utility.compare import compare_utility
+    from shadowprice.solvers.programs.compile import SolverWarning
 
-    with progress_line() as say:
+    with progress_line() as say, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SolverWarning)
         result = compare_utility(
             given.workload,
             given.cluster,
             names,
             utility or "effective_throughput",
             given.semantics,
+            model=model,
             budget_s=budget_s,
             drop_infeasible=given.drop_infeasible,
             progress=say,
+        )
+    for warning in caught:
+        stderr.print(
+            str(warning.message), style="yellow", markup=False, highlight=False, soft_wrap=True
         )
     report_dropped(next(iter(result.outcomes.values())))
     print_utilities(result, as_json)

@@ -269,8 +269,9 @@ def interval_prices(
     if not len(solution.duals):
         return None
     prices = np.zeros(len(bounds) - 1)
-    for interval, dual in compiled.duals_of(solution, model.capacity).items():
-        prices[interval] = -dual
+    prices[np.array(list(model.capacity.index_set()), dtype=np.int64)] = -compiled.dual(
+        solution, model.capacity
+    )
     return IntervalPrices(tuple(bounds), lagrangian.exact_prices(prices * scale))
 
 

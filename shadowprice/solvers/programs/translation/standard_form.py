@@ -12,7 +12,7 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.solvers.programs.linear_program import LinearProgram
-from shadowprice.solvers.programs.model_data import shaped
+from shadowprice.solvers.programs.translation.model_data import shaped
 
 INFINITY = float("inf")
 
@@ -28,11 +28,11 @@ class StandardFormModel:
 
     def __init__(self, model: pyo.ConcreteModel, data: Mapping[str, ArrayLike]) -> None:
         self.model = model
-        # What was traced before another rule could not be: call those rules row by row as well.
+        # Rows that were traced are made now, all of them: Pyomo's compiler numbers the members of a
+        # Var when it first sees one, and knows none that a later row makes.
         for component in model.component_objects((pyo.Constraint, pyo.Objective), active=True):
             for row in component.values():
-                if hasattr(row, "template_expr"):
-                    _ = row.expr
+                _ = row.expr
         self.fill(data)
 
     def fill(self, data: Mapping[str, ArrayLike]) -> None:
@@ -88,6 +88,16 @@ class StandardFormModel:
         place = self._places.get(id(component), {})
         found = [array[place.get(key, [])].sum() for key in _keys(component)]
         return np.array(found, dtype=np.float64).reshape(_shape(component))
+
+    @property
+    def columns(self) -> list[Any]:
+        """The Pyomo variable of every column."""
+        return self._columns
+
+    @property
+    def rows(self) -> list[Any]:
+        """The Pyomo constraint of every row."""
+        return self._rows
 
     def row(self, number: int) -> Any:
         """The Pyomo constraint of a row."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.programs.index_sets import Column, NotTraceable
+from shadowprice.solvers.programs.translation.index_sets import Column, NotTraceable
 
 Number = float | NDArray[np.float64]
 
@@ -73,6 +73,21 @@ class Frame:
         self.lift = lift
         self.positions: dict[Any, NDArray[np.int64]] = {}
         self._indices = dict(indices)
+        self._own = frozenset(indices)
+
+    def kept(self, where: NDArray[np.int64]) -> Frame:
+        """Some of the entries, by position; expressions are evaluated for these alone."""
+        return Frame(len(where), {}, self, where)
+
+    def home(self, templates: Sequence[int]) -> Frame:
+        """The outermost frame around, or this one, in which all these templates have a value.
+
+        Not beyond a frame that keeps some entries: for the others they need not make sense.
+        """
+        frame = self
+        while frame.parent is not None and frame._own and frame._own.isdisjoint(templates):
+            frame = frame.parent
+        return frame
 
     def index(self, template: int) -> Column:
         """Index a template stands for, at each entry."""

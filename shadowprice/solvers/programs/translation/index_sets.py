@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyomo.core.base.range import NumericRange
-from pyomo.core.base.set import SetProduct
+from pyomo.core.base.set import RangeSet, SetProduct
+
+from shadowprice.models.arrays import TuplePositions, TupleSet
 
 Column = NDArray[Any]
 
@@ -38,6 +40,7 @@ class Members:
         self.factors: list[Members] = []
         self.low: int | None = None
         self._positions: dict[Any, int] | None = None
+        self._codes: TuplePositions | None = None
         if isinstance(index_set, SetProduct):
             self.factors = [
                 Members(factor) for factor in index_set.subsets(expand_all_set_operators=True)
@@ -49,6 +52,11 @@ class Members:
             self.columns, self.low = _simple(index_set)
             self.size = len(self.columns[0])
             self.shape = (self.size,)
+
+    @cached_property
+    def keys(self) -> list[Any]:
+        """Members as Pyomo has them: tuples, or what is in them if that is one thing alone."""
+        return _keys(self.columns)
 
     @property
     def dimensions(self) -> int:
@@ -91,6 +99,16 @@ class Members:
         return self._looked_up(index)
 
     def _looked_up(self, index: Sequence[Column]) -> NDArray[np.int64]:
+        whole = self.size and all(column.dtype.kind == "i" for column in (*index, *self.columns))
+        if whole:
+            if self._codes is None:
+                self._codes = TuplePositions(self.columns)
+            position = self._codes.positions(index)
+            missing = np.flatnonzero(position < 0)
+            if len(missing):
+                key = tuple(int(column[missing[0]]) for column in index)
+                raise NotTraceable(f"{key if len(key) > 1 else key[0]} is not in set {self.name}")
+            return position
         if self._positions is None:
             self._positions = {key: k for k, key in enumerate(_keys(self.columns))}
         try:
@@ -106,15 +124,19 @@ def _keys(columns: Sequence[Column]) -> list[Any]:
 
 def _simple(index_set: Any) -> tuple[list[Column], int | None]:
     """Members of a set that is no product, and its first one if it is a range of integers."""
+    if isinstance(index_set, TupleSet):
+        return list(index_set.columns), None
     dimensions = index_set.dimen
+    if isinstance(index_set, RangeSet):
+        ranges = list(index_set.ranges())
+        if len(ranges) == 1 and ranges[0].isdiscrete() and ranges[0].step == 1:
+            low, high = int(ranges[0].start), int(ranges[0].end)
+            return [np.arange(low, high + 1)], low
+    members = list(index_set)
+    if not members and not isinstance(dimensions, int):
+        dimensions = 1
     if not isinstance(dimensions, int):
         raise NotTraceable(f"members of set {index_set.name} have different lengths")
-    ranges = list(index_set.ranges()) if dimensions == 1 else []
-    numeric = len(ranges) == 1 and isinstance(ranges[0], NumericRange)
-    if numeric and ranges[0].isdiscrete() and ranges[0].step == 1:
-        low, high = int(ranges[0].start), int(ranges[0].end)
-        return [np.arange(low, high + 1)], low
-    members = list(index_set)
     if dimensions <= 1:
         return [_column(members)], None
     return [_column([member[k] for member in members]) for k in range(dimensions)], None
