@@ -411,6 +411,21 @@ def trace_rule(block: Any, rule: Any, index_set: Any) -> tuple[RuleCase, ...]:
 # Constraints and objectives that keep the trace of their rule.
 
 
+class Trace:
+    """The cases of a rule. A copy of a model has none: its rows are copied as expressions.
+
+    Parameters
+    ----------
+    cases : tuple of RuleCase
+    """
+
+    def __init__(self, cases: tuple[RuleCase, ...]) -> None:
+        self.cases = cases
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Trace:
+        return Trace(())
+
+
 class _TracedRow:
     """A row whose expression is made only where somebody reads it."""
 
@@ -449,15 +464,20 @@ class TracedScalarConstraint(_TracedRow, ScalarConstraint):  # type: ignore[misc
 
     Attributes
     ----------
-    cases : tuple of RuleCase
+    trace : Trace
     """
 
-    cases: tuple[RuleCase, ...]
+    trace: Trace
 
     def set_value(self, expr: Any) -> Any:
         """Another expression: the row is no longer what the rule says."""
         self.__class__ = ScalarConstraint
         return self.set_value(expr)
+
+    def _create_objects_for_deepcopy(self, memo: Any, component_list: Any) -> Any:
+        self._expand()
+        _copy_new_members(self.model(), memo, component_list)
+        return super()._create_objects_for_deepcopy(memo, component_list)
 
 
 class TracedConstraint(IndexedConstraint):  # type: ignore[misc]
@@ -465,10 +485,10 @@ class TracedConstraint(IndexedConstraint):  # type: ignore[misc]
 
     Attributes
     ----------
-    cases : tuple of RuleCase
+    trace : Trace
     """
 
-    cases: tuple[RuleCase, ...]
+    trace: Trace
     _rows: dict[Any, Any] | None
 
     @property
@@ -480,7 +500,7 @@ class TracedConstraint(IndexedConstraint):  # type: ignore[misc]
     def _data(self) -> dict[Any, Any]:
         if self._rows is None:
             rule, block = self.rule, self.parent_block()
-            skips = any(is_skipped(case.expression) for case in self.cases)
+            skips = any(is_skipped(case.expression) for case in self.trace.cases)
             self._rows = {}
             for index in self.index_set():
                 if not skips or not is_skipped(rule(block, index)):
@@ -492,17 +512,23 @@ class TracedConstraint(IndexedConstraint):  # type: ignore[misc]
     def _data(self, rows: dict[Any, Any]) -> None:
         self._rows = rows
 
+    def _create_objects_for_deepcopy(self, memo: Any, component_list: Any) -> Any:
+        for row in self._data.values():
+            _ = row.expr
+        _copy_new_members(self.model(), memo, component_list)
+        return super()._create_objects_for_deepcopy(memo, component_list)
+
 
 class TracedObjective(ScalarObjective):  # type: ignore[misc]
     """Traced objective; its expression is made when somebody first reads it.
 
     Attributes
     ----------
-    cases : tuple of RuleCase
-        One alone.
+    trace : Trace
+        Of one case.
     """
 
-    cases: tuple[RuleCase, ...]
+    trace: Trace
 
     @property
     def args(self) -> Any:
@@ -511,10 +537,27 @@ class TracedObjective(ScalarObjective):  # type: ignore[misc]
             ScalarObjective.set_value(self, self.rule(self.parent_block(), self.index()))
         return self._args_
 
+    def _create_objects_for_deepcopy(self, memo: Any, component_list: Any) -> Any:
+        _ = self.args
+        _copy_new_members(self.model(), memo, component_list)
+        return super()._create_objects_for_deepcopy(memo, component_list)
+
     def set_value(self, expr: Any) -> Any:
         """Another expression: the objective is no longer what the rule says."""
         self.__class__ = ScalarObjective
         return self.set_value(expr)
+
+
+def _copy_new_members(model: Any, memo: dict[int, Any], component_list: Any) -> None:
+    """Members of Vars and Params that rows made while their model is being copied are copied too."""
+    for component in model.component_objects((pyo.Var, pyo.Param)):
+        copy = memo.get(id(component))
+        if copy is None or not component.is_indexed():
+            continue
+        for index, member in component._data.items():
+            if index not in copy._data and hasattr(member, "_create_objects_for_deepcopy"):
+                made = member._create_objects_for_deepcopy(memo, component_list)
+                copy._data[index] = made
 
 
 def is_skipped(expression: Any) -> bool:
@@ -552,7 +595,7 @@ def _construct_constraint(self: Any, data: Any = None) -> None:
         self.__class__, self._rows = TracedConstraint, None
     else:
         self.__class__, self._data = TracedScalarConstraint, {None: self}
-    self.cases = cases
+    self.trace = Trace(cases)
 
 
 def _construct_objective(self: Any, data: Any = None) -> None:
@@ -562,7 +605,7 @@ def _construct_objective(self: Any, data: Any = None) -> None:
         return
     self._constructed = True
     self.__class__, self._data, self._args_ = TracedObjective, {None: self}, (None,)
-    self.cases = cases
+    self.trace = Trace(cases)
     self.set_sense(self._init_sense(self, self.index()))
 
 
