@@ -91,6 +91,8 @@ def run(
 
     Raises
     ------
+    InputError
+        If jobs run as several copies.
     PolicyError
         If the policy decides something impossible, or leaves jobs waiting for ever.
     """
@@ -105,8 +107,8 @@ def run(
 class Engine:
     """The engine of one run: its loop, and the table of all jobs, of which a policy sees who arrived.
 
-    What a subclass may replace is where time comes from: :meth:`_await` and :meth:`_due_s`, and
-    what else happened meanwhile: :meth:`_sense`.
+    What a subclass may replace is where time comes from: :meth:`_await` and :meth:`_due_s`, what
+    else happened meanwhile: :meth:`_sense`, and what is done with decisions: :meth:`_decide`.
 
     Parameters
     ----------
@@ -122,6 +124,7 @@ class Engine:
         rounds: Rounds,
         hosts: Hosts | None = None,
     ) -> None:
+        instance.expect_gangs("policies of the engine")
         alike = instance.workload.throughput is None
         types = instance.cluster.type_of_node
         pools = [0] * len(types) if alike else types.tolist()
@@ -151,7 +154,7 @@ class Engine:
 
     def loop(self) -> None:
         """Go from decision to decision."""
-        state, decide = self.state, self.policy.decide
+        state, decide = self.state, self._decide
         wake_s = math.inf
         while True:
             event_s = self._await(wake_s)
@@ -159,7 +162,7 @@ class Engine:
                 break
             state.now_s = now_s = self._due_s(event_s)
             self._sense(now_s)
-            decision = decide(state)
+            decision = decide()
             self.decisions += 1
             wake_s = decision.wake_s
             if wake_s < MAX_TIME_S:
@@ -195,6 +198,10 @@ class Engine:
         if self.next_arrival_s <= now_s:
             self._admit(now_s)
 
+    def _decide(self) -> Decision:
+        """Decision of the policy about what it sees now."""
+        return self.policy.decide(self.state)
+
     def _depart(self, job: int, end_s: float, pieces: Pieces) -> None:
         """A running job leaves its GPUs and the cluster."""
         state = self.state
@@ -211,7 +218,7 @@ class Engine:
         partner = self.state.partner_of.pop(job)
         del self.state.partner_of[partner]
         if self.hosts.end_s(partner) > at_s:
-            self.state.goes_on(partner, *self.hosts.go_on(partner, ALONE, at_s))
+            self.state.continued(partner, *self.hosts.continue_run(partner, ALONE, at_s))
 
     def _admit(self, now_s: float) -> None:
         """Show the policy the jobs that have arrived until now."""
@@ -253,14 +260,14 @@ class Engine:
         for job, partner in partners.items():
             before = state.partner_of.pop(job, ALONE)
             if job in state.running and (partner != before or before in stopped):
-                state.goes_on(job, *self.hosts.go_on(job, partner, now_s))
+                state.continued(job, *self.hosts.continue_run(job, partner, now_s))
         state.partner_of.update((job, other) for job, other in partners.items() if other != ALONE)
 
     def _adjust(self, hosts: ConditionedHosts, decision: Decision, now_s: float) -> None:
         """Change the CPUs and memory of running jobs; note those of jobs that start."""
         state = self.state
         for job, amounts in (decision.adjusted or {}).items():
-            state.goes_on(job, *hosts.adjust(job, amounts, now_s))
+            state.continued(job, *hosts.adjust(job, amounts, now_s))
             state.amounts[job] = amounts
         given = decision.amounts or {}
         hosts.hold(given)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shadowprice.solvers.policy import Policy
 
 
-FORKS = "hadare"
+COPIES = "hadare"
 """Name of the scheduler that runs a job as several copies; policies run it as one gang."""
 
 
@@ -82,11 +82,13 @@ def require_policy(name: str) -> None:
     InputError
         Listing what there is.
     """
-    if name.partition(":")[0] != FORKS:
+    if name.partition(":")[0] != COPIES:
         _require_known("policy", name, policies())
 
 
-def resolve(what: str, name: str, known: Mapping[str, Any]) -> Any:
+def resolve(
+    what: str, name: str, known: Mapping[str, Any], *, fixed: frozenset[str] = frozenset()
+) -> Any:
     """Look up a name, and set its parameters to those after the colon.
 
     Parameters
@@ -95,6 +97,8 @@ def resolve(what: str, name: str, known: Mapping[str, Any]) -> Any:
         What such a thing is called in messages.
     known
         Dataclasses by name.
+    fixed
+        Parameters that cannot be set here.
 
     Raises
     ------
@@ -103,7 +107,7 @@ def resolve(what: str, name: str, known: Mapping[str, Any]) -> Any:
     """
     _require_known(what, name, known)
     base, _, settings = name.partition(":")
-    return _configured(known[base], settings, what) if settings else known[base]
+    return _configured(known[base], settings, what, fixed) if settings else known[base]
 
 
 def _require_known(what: str, name: str, known: Mapping[str, Any]) -> None:
@@ -124,7 +128,7 @@ def placement(name: str) -> Placement:
     return found
 
 
-def _configured(item: Any, settings: str, what: str) -> Any:
+def _configured(item: Any, settings: str, what: str, fixed: frozenset[str]) -> Any:
     name = item.name
     if not is_dataclass(item) or isinstance(item, type):
         raise InputError(f"{what} {name!r} takes no parameters")
@@ -132,7 +136,7 @@ def _configured(item: Any, settings: str, what: str) -> Any:
     parameters = [
         f.name
         for f in fields(item)
-        if f.init and f.name != "name" and isinstance(getattr(item, f.name), written)
+        if f.init and f.name not in {"name", *fixed} and isinstance(getattr(item, f.name), written)
     ]
     values: dict[str, Any] = {}
     for k, setting in enumerate(settings.split(",")):
