@@ -122,7 +122,7 @@ def through_model(problem: Problem, times: Times) -> None:
     compiled.program.integer[:] = False
     with clock() as solving:
         solution = compiled.solve(
-            SolverOptions(method="ipm", crossover=problem.crossover, time_limit_s=600)
+            SolverOptions(method="highs-ipx", crossover=problem.crossover, time_limit_s=600)
         )
         compiled.value(solution, next(iter(model.component_objects(pyo.Var))))
     times.build += build

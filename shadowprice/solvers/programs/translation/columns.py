@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.models.tracing import trace_rule
+from shadowprice.models.rule_cases import trace_rule
 from shadowprice.solvers.programs.translation.affine import Frame, Number, Value
 from shadowprice.solvers.programs.translation.index_sets import NotTraceable
 from shadowprice.solvers.programs.translation.templates import Walker

@@ -24,7 +24,7 @@ from pyomo.core.expr.template_expr import (
 )
 
 from shadowprice.models.arrays import SubsetFamily
-from shadowprice.models.tracing import CasesSum, Condition, RuleCase, TemplateRange
+from shadowprice.models.rule_cases import CasesSum, Condition, RuleCase, TemplateRange
 from shadowprice.solvers.programs.translation.affine import (
     MINUS_ONE,
     ONE,

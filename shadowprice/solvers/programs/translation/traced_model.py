@@ -176,12 +176,12 @@ class TracedModel:
     def _add_constraint(self, component: Any, first: int) -> tuple[int, NDArray[np.int64] | None]:
         """Its number of rows, and for which members of its set they are if not for all."""
         why = why_not_traced(self.model).get(component.name, OUTSIDE)
-        if isinstance(component, TracedScalarConstraint):
+        if isinstance(component, TracedScalarConstraint) and component.trace.cases:
             self._add_case(
-                component.cases[0].expression, Frame(1, {}), first, slice(first, first + 1)
+                component.trace.cases[0].expression, Frame(1, {}), first, slice(first, first + 1)
             )
             return 1, None
-        if isinstance(component, TracedConstraint):
+        if isinstance(component, TracedConstraint) and component.trace.cases:
             before = len(self._blocks)
             try:
                 return self._add_traced(component, first)
@@ -194,13 +194,13 @@ class TracedModel:
         self, component: TracedConstraint, first: int
     ) -> tuple[int, NDArray[np.int64] | None]:
         members = self._walker.members(component.index_set())
-        ids = [template._id for template in component.cases[0].templates]  # noqa: SLF001
+        ids = [template._id for template in component.trace.cases[0].templates]  # noqa: SLF001
         every = Frame(members.size, dict(zip(ids, members.columns, strict=True)))
         there = self._rows_there(component)
-        wheres = [self._walker.where(case.conditions, every) for case in component.cases]
-        if there is not None or any(is_skipped(case.expression) for case in component.cases):
+        wheres = [self._walker.where(case.conditions, every) for case in component.trace.cases]
+        if there is not None or any(is_skipped(case.expression) for case in component.trace.cases):
             kept = np.zeros(members.size, dtype=np.bool_)
-            for case, where in zip(component.cases, wheres, strict=True):
+            for case, where in zip(component.trace.cases, wheres, strict=True):
                 if not is_skipped(case.expression):
                     kept[slice(None) if where is None else where] = True
             kept = kept if there is None else kept & there
@@ -209,10 +209,10 @@ class TracedModel:
                 len(positions),
                 {i: column[positions] for i, column in zip(ids, members.columns, strict=True)},
             )
-            wheres = [self._walker.where(case.conditions, every) for case in component.cases]
+            wheres = [self._walker.where(case.conditions, every) for case in component.trace.cases]
         else:
             positions = None
-        for case, where in zip(component.cases, wheres, strict=True):
+        for case, where in zip(component.trace.cases, wheres, strict=True):
             frame = every if where is None else every.kept(where)
             if frame.size and not is_skipped(case.expression):
                 rows = slice(first, first + every.size) if where is None else first + where
@@ -283,8 +283,8 @@ class TracedModel:
             )
         objective = objectives[0]
         maximise = objective.sense == pyo.maximize
-        if isinstance(objective, TracedObjective):
-            return self._walker.walk(objective.cases[0].expression, Frame(1, {})), maximise
+        if isinstance(objective, TracedObjective) and objective.trace.cases:
+            return self._walker.walk(objective.trace.cases[0].expression, Frame(1, {})), maximise
         affine = self._reader.affine([objective.expr])
         names = why_not_traced(self.model)
         if objective.name in names:
