@@ -19,8 +19,9 @@ import pyomo.environ as pyo
 
 from shadowprice.errors import SolverError
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.speeds.model_skew import ModelSkew, ModelSkews
 from shadowprice.models.tiresias import ServerJob, build
-from shadowprice.solvers.placement.skew import SkewAllocator
+from shadowprice.solvers.placement.skew import Skew
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.programs.published import is_published
 
@@ -121,7 +122,9 @@ def placement_by_rule(
     """
     nodes = [node for node, free in enumerate(job.free) if free]
     cluster = Cluster(tuple(Node(job.free[node]) for node in nodes))
-    allocator = SkewAllocator(cluster, [0] * len(nodes), np.array([together]), waits=False)
+    skews = ModelSkews({"job": ModelSkew(1.0 if together else 0.0, 1.0)})
+    allocator = Skew(skews=skews).allocator(cluster, [0] * len(nodes))
+    allocator.arrive("job")
     workers = [0] * len(job.free)
     for place, count in allocator.take_for(0, job.workers, (0,)) or ():
         workers[nodes[place]] += count
