@@ -146,7 +146,6 @@ def test_no_run_of_a_preset_foresees_arrivals(
 
 
 # By which method a programme is solved is not what this law is about.
-@pytest.mark.filterwarnings("ignore::shadowprice.solvers.programs.compile.SolverWarning")
 @pytest.mark.parametrize("policy", sorted(ALL_POLICIES))
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
