@@ -35,7 +35,7 @@ class RunInputs:
 
 
 def require_policies(names: Sequence[str], preset: str | None) -> None:
-    """Refuse names that no policy has, before a file is read; a preset has names of its own.
+    """Refuse names that no policy has, before the trace is read; a preset has names of its own.
 
     Raises
     ------
@@ -137,10 +137,12 @@ def split_names(text: str) -> list[str]:
 
     >>> split_names("fifo, las2d:base=2,levels=3,srtf")
     ['fifo', 'las2d:base=2,levels=3', 'srtf']
+    >>> split_names("mine.py:Own:window_s=6,levels=2,gavel:round_s=60,model=mine.py:build")
+    ['mine.py:Own:window_s=6,levels=2', 'gavel:round_s=60,model=mine.py:build']
     """
     names: list[str] = []
     for word in (word.strip() for word in text.split(",")):
-        if names and "=" in word and ":" not in word:
+        if names and "=" in word.partition(":")[0]:
             names[-1] += f",{word}"
         elif word:
             names.append(word)

@@ -15,7 +15,7 @@ from shadowprice.cli.given import (
     require_policies,
     split_names,
 )
-from shadowprice.cli.options import ClusterOption, JsonOption, TraceArgument
+from shadowprice.cli.options import POLICY_HELP, RUNS_IT, ClusterOption, JsonOption, TraceArgument
 from shadowprice.cli.run_options import RunOptions, with_options
 from shadowprice.cli.show import (
     console,
@@ -45,9 +45,7 @@ def simulate_command(
     trace: TraceArgument,
     cluster: ClusterOption,
     *,
-    policy: Annotated[
-        str, typer.Option("--policy", help="Name[:parameter=value,...]; see `policies`.")
-    ],
+    policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
     options: RunOptions,
     local_sgd: Annotated[
         bool,
@@ -121,7 +119,11 @@ def compare_command(
     *,
     policies: Annotated[
         str,
-        typer.Option("--policies", help="Names, comma-separated, parameters after a colon."),
+        typer.Option(
+            "--policies",
+            help="Names, comma-separated, parameters after a colon; "
+            f"{RUNS_IT}, and may be a list of policies.",
+        ),
     ] = "fifo,srtf,las2d,gittins2d",
     objective: Annotated[
         str, typer.Option("--objective", help="completion, flow, makespan or utility.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.options import JsonOption, ThroughputsOption
+from shadowprice.cli.options import POLICY_HELP, RUNS_IT, JsonOption, ThroughputsOption
 from shadowprice.cli.show import console, stderr
 from shadowprice.execution.real.limits import Limits
 
@@ -27,9 +27,7 @@ _LIMITS = Limits()
 
 def execute_command(
     jobs: Annotated[Path, typer.Argument(help="Jobs to run (YAML).", metavar="JOBS")],
-    policy: Annotated[
-        str, typer.Option("--policy", help="Name[:parameter=value,...]; see `policies`.")
-    ],
+    policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
     hosts: Annotated[
         str,
         typer.Option(
@@ -47,7 +45,7 @@ def execute_command(
         ),
     ] = None,
     placement: Annotated[
-        str, typer.Option("--placement", help="count, consolidate, pack or skew.")
+        str, typer.Option("--placement", help=f"count, consolidate, pack or skew; {RUNS_IT}.")
     ] = "count",
     throughputs: ThroughputsOption = None,
     share: Annotated[

@@ -20,7 +20,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.protocol import Placement
-from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
+from shadowprice.solvers.policy import Decision, Policy, State
 
 
 class RealEngine(Engine):
@@ -29,8 +29,7 @@ class RealEngine(Engine):
     def __init__(self, run: RealRun, policy: Policy, placement: Placement, rounds: Rounds) -> None:
         self.run = run
         self.real = RealHosts(run)
-        watched = _Watched(policy, self.real)
-        super().__init__(run.measuring.instance, watched, placement, rounds, self.real)
+        super().__init__(run.measuring.instance, policy, placement, rounds, self.real)
         self._aside = [0] * len(run.devices.nodes)
 
     def _await(self, wake_s: float) -> float:
@@ -74,6 +73,19 @@ class RealEngine(Engine):
         self.jobs = JobTable.of(instance, environment)
         self.state.learn(environment, self.jobs)
 
+    def _decide(self) -> Decision:
+        """Decide; the decision is written down, and its stops are asked for, before it is applied."""
+        state = self.state
+        began_s = time.process_time()
+        decision = super()._decide()
+        cpu_s = time.process_time() - began_s
+        stays = renewed(state, decision)
+        decision.stops = [job for job in decision.stops if job not in stays]
+        decision.starts = [start for start in decision.starts if start[0] not in stays]
+        self.real.decided(state, decision, cpu_s)
+        self.real.prepare(decision.stops)
+        return decision
+
     def _apply(self, decision: Decision, now_s: float) -> None:
         with self.real.applying(decision.stops):
             super()._apply(decision, now_s)
@@ -97,36 +109,6 @@ class RealEngine(Engine):
             elif more < 0:
                 self.state.allocator.give_back(((node, -more),))
             self._aside[node] = count
-
-
-class _Watched:
-    """A policy whose decisions are written down, and begin to be carried out, before the engine does."""
-
-    def __init__(self, policy: Policy, hosts: RealHosts) -> None:
-        self._policy, self._hosts = policy, hosts
-
-    @property
-    def name(self) -> str:
-        return self._policy.name
-
-    @property
-    def knows(self) -> frozenset[Knowledge]:
-        return self._policy.knows
-
-    @property
-    def preemptive(self) -> bool:
-        return self._policy.preemptive
-
-    def decide(self, state: State) -> Decision:
-        began_s = time.process_time()
-        decision = self._policy.decide(state)
-        cpu_s = time.process_time() - began_s
-        stays = renewed(state, decision)
-        decision.stops = [job for job in decision.stops if job not in stays]
-        decision.starts = [start for start in decision.starts if start[0] not in stays]
-        self._hosts.decided(state, decision, cpu_s)
-        self._hosts.prepare(decision.stops)
-        return decision
 
 
 def renewed(state: State, decision: Decision) -> Collection[int]:
