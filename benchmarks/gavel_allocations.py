@@ -84,7 +84,7 @@ def _alone(table: Table, given: dict[str, Any], value: float) -> None:
 
 
 def finish_time(table: Table, path: Path | None, cvxpy: bool, quick: bool) -> None:
-    known, forced = kinds(path, (1,)), SolverOptions(method="ipm")
+    known, forced = kinds(path, (1,)), SolverOptions(method="highs-ipx")
     for late in (False, True):
         jobs = 32 if quick else 512
         given = columns(known, jobs, 2, distinct=True, late=late)

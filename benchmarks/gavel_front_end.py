@@ -48,9 +48,8 @@ class Case:
     @property
     def data(self) -> dict[str, Numbers]:
         """Values of the Params of the model."""
-        ones = np.ones(len(self.gang))
-        parts = (self.throughput, self.gang, ones, self.workers, self.need)
-        return dict(zip("TsnWr", parts, strict=True))
+        parts = (self.throughput, self.gang, self.workers, self.need)
+        return dict(zip("TsWr", parts, strict=True))
 
 
 def templates(rng: np.random.Generator, count: int = TEMPLATES) -> Numbers:

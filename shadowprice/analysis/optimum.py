@@ -15,6 +15,8 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.models import preemptive as preemptive_model
+from shadowprice.models import time_indexed
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline import preemptive
@@ -43,6 +45,8 @@ class VerifiedOptimum:
         ``milp`` or ``cp-sat``.
     slot_s : float
         Slot length [s]; coarser than the data unless ``exact_grid``.
+    edited : bool
+        Whether the numbers are the objective and bound of a model that is not the published one.
     """
 
     lower_s: float
@@ -54,6 +58,7 @@ class VerifiedOptimum:
     method: str
     slot_s: float
     exact_grid: bool
+    edited: bool = False
 
 
 def optimum(
@@ -64,6 +69,7 @@ def optimum(
     budget_s: float = 60.0,
     slot_s: float | None = None,
     seed: int = 0,
+    model: offline.Build = time_indexed.build,
 ) -> VerifiedOptimum:
     """Best schedule without preemption and sharing of an instance, or bounds when time runs out.
 
@@ -75,20 +81,28 @@ def optimum(
     slot_s : float, optional
         Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
         until the model has about a million matrix entries.
+    model : callable
+        The programme; one that is not as published is solved as it stands, its schedule is verified,
+        and the numbers are the model's own.
 
     Raises
     ------
     InputError
         If the solver is not for the instance, or the method is unknown.
+    SolverError
+        If an edited model has no answer.
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
     goal = Objective(objective)
     found = offline.optimum(
-        instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, seed=seed
+        instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, seed=seed, model=model
     )
     schedule, upper_s, proven = found.schedule, found.upper_s, found.proven
-    if len(instance.workload):
+    if found.edited:
+        known = found.schedule is not None and verified_cost(instance, goal, found.schedule)
+        schedule, proven = (schedule, proven) if known else (None, False)
+    elif len(instance.workload):
         cost = _cost_found(instance, goal, found)
         if cost is None:
             schedule, upper_s, proven = None, float("inf"), False
@@ -106,6 +120,7 @@ def optimum(
         found.method,
         found.slot_s,
         found.exact_grid,
+        found.edited,
     )
 
 
@@ -116,6 +131,7 @@ def slotted_preemptive_optimum(
     method: offline.Method = "milp",
     budget_s: float = 60.0,
     slot_s: float | None = None,
+    model: offline.Build = preemptive_model.build,
 ) -> offline.Optimum:
     """Best schedule of rigid gangs that starts, stops and resumes jobs at slot boundaries.
 
@@ -127,6 +143,8 @@ def slotted_preemptive_optimum(
     ----------
     slot_s : float, optional
         Slot length [s]; must divide all times. By default the largest that does.
+    model : callable
+        The programme; as in :func:`optimum`.
 
     Raises
     ------
@@ -138,10 +156,13 @@ def slotted_preemptive_optimum(
     """
     goal = Objective(objective)
     found = preemptive.slotted_preemptive_optimum(
-        instance, goal, method=method, budget_s=budget_s, slot_s=slot_s
+        instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, model=model
     )
     if not len(instance.workload):
         return found
+    if found.edited:
+        known = found.schedule is not None and verified_cost(instance, goal, found.schedule)
+        return found if known else replace(found, schedule=None, standing=Standing.FOUND)
     cost = _cost_found(instance, goal, found)
     if cost is None:
         return replace(found, upper_s=float("inf"), schedule=None, standing=Standing.FOUND)

@@ -31,7 +31,14 @@ def allocate_command(
     throughputs: Annotated[
         Path | None, typer.Option("--throughputs", help="Table with rates of pairs (JSON).")
     ] = None,
-    solver: Annotated[str, typer.Option("--solver", help="auto, simplex, ipm or pdlp.")] = "auto",
+    solver: Annotated[
+        str,
+        typer.Option(
+            "--solver",
+            help="auto, highs, highs-simplex, highs-ipx, highs-pdlp, scip, gurobi, cuopt, xpress, "
+            "mosek, cplex, or pyomo:NAME.",
+        ),
+    ] = "auto",
     model: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +102,7 @@ def _report(found: Allocation, verified: bool, reasons: bool) -> dict[str, Any]:
         "policy": found.policy,
         "objective": _finite(found.objective),
         "bound": _finite(found.bound),
-        "status": "optimal" if found.objective is not None else "rule",
+        "status": _status(found),
         "gpu_types": list(found.problem.gpu_types),
         "allocation": rows,
         "effective_throughput": found.effective_throughput.tolist(),
@@ -113,6 +120,12 @@ def _report(found: Allocation, verified: bool, reasons: bool) -> dict[str, Any]:
                 "time": found.prices.time.tolist(),
             }
     return report
+
+
+def _status(found: Allocation) -> str:
+    if found.objective is None:
+        return "rule"
+    return "optimal" if found.certified else "found"
 
 
 def _finite(value: float | None) -> float | None:

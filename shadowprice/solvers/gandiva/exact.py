@@ -6,8 +6,9 @@ the programmes of :mod:`shadowprice.models.gandiva`; greedy best gain first is w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -54,8 +55,17 @@ def total(gains: Gains, pairs: list[Pair]) -> float:
     return float(sum(Fraction(gains[pair]) for pair in pairs))
 
 
-def best_packing(packings: Packings, options: SolverOptions | None = None) -> list[tuple[int, ...]]:
+def best_packing(
+    packings: Packings,
+    options: SolverOptions | None = None,
+    model: Callable[[Packings], Any] = gandiva.packing,
+) -> list[tuple[int, ...]]:
     """Disjoint sets of jobs of the largest total gain, by MILP; for sets of any size.
+
+    Parameters
+    ----------
+    model : callable
+        The programme, with the variable x of :func:`shadowprice.models.gandiva.packing`.
 
     Raises
     ------
@@ -64,17 +74,25 @@ def best_packing(packings: Packings, options: SolverOptions | None = None) -> li
     """
     if not packings.members:
         return []
-    compiled = compile_model(gandiva.packing(packings))
-    chosen = _best(compiled, options, "packing") > 0.5
-    position = [variable.index() for variable in compiled.columns]
-    picked = {position[column] for column in range(len(position)) if chosen[column]}
-    return [members for s, members in enumerate(packings.members) if s in picked]
+    built = model(packings)
+    compiled = compile_model(built)
+    picked = _best(compiled, options, "packing")[compiled.place(built.x)] > 0.5
+    return [members for members, chosen in zip(packings.members, picked, strict=True) if chosen]
 
 
 def fewest_migrations(
-    homes: Homes, *, fragmented: Fraction | None = None, options: SolverOptions | None = None
+    homes: Homes,
+    *,
+    fragmented: Fraction | None = None,
+    options: SolverOptions | None = None,
+    model: Callable[..., Any] = gandiva.defragmentation,
 ) -> tuple[int, ...]:
     """Servers of all jobs after as few migrations as possible.
+
+    Parameters
+    ----------
+    model : callable
+        The programme, with the variable y of :func:`shadowprice.models.gandiva.defragmentation`.
 
     Raises
     ------
@@ -84,7 +102,7 @@ def fewest_migrations(
     """
     if not homes.gang:
         return ()
-    compiled = compile_model(gandiva.defragmentation(homes, fragmented=fragmented))
+    compiled = compile_model(model(homes, fragmented=fragmented))
     primal = _best(compiled, options, "placement")
     node = list(homes.node)
     for column, variable in enumerate(compiled.columns):

@@ -28,7 +28,7 @@ def allocate(
     policy : str or AllocationPolicy
         A policy's name, with parameters after a colon, or a policy of your own.
     options : SolverOptions, optional
-        Method and limits of HiGHS.
+        Solver and its limits.
     model : callable or str, optional
         The programme instead of the policy's own, as a function of a
         :class:`~shadowprice.models.gavel.Shape` or as ``mine.py:build``, which runs that file. What
@@ -71,4 +71,13 @@ def allocate(
         for job in too_wide
     )
     notes += tuple(workspace.notes)
-    return replace(found, notes=found.notes + notes, solver_s=workspace.solver_s, total_s=total_s)
+    certified = not workspace.uncertified
+    if not certified:
+        notes += (f"not certified: nothing but {workspace.options.method} says that it is optimal",)
+    return replace(
+        found,
+        notes=found.notes + notes,
+        certified=certified,
+        solver_s=workspace.solver_s,
+        total_s=total_s,
+    )

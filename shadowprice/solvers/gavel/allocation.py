@@ -68,6 +68,8 @@ class Allocation:
         The witness, for max-min policies.
     notes : tuple of str
         What the reader should know: objectives that were given up, gangs that can never be placed.
+    certified : bool
+        Whether the answers of all programmes were shown to be optimal, not by a solver's word.
     solver_s, total_s : float
         CPU time inside the solver, and in all [s].
     """
@@ -80,6 +82,7 @@ class Allocation:
     bound: float | None = None
     prices: Prices | None = None
     notes: tuple[str, ...] = ()
+    certified: bool = True
     solver_s: float = field(default=0.0)
     total_s: float = field(default=0.0)
 

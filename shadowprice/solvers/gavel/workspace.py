@@ -87,6 +87,8 @@ class Workspace:
     ----------
     solver_s, solves : float, int
         CPU time spent in solving and in examining answers [s], and how often.
+    uncertified : int
+        Solves of which nothing but a solver says that the answer is optimal.
     notes : dict of str to None
         What faster methods could not answer, and why; every sentence once.
     """
@@ -94,6 +96,7 @@ class Workspace:
     options: SolverOptions = field(default_factory=lambda: SolverOptions(time_limit_s=600.0))
     solver_s: float = 0.0
     solves: int = 0
+    uncertified: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     _kept: OrderedDict[Hashable, _Kept] = field(default_factory=OrderedDict)
 
@@ -131,7 +134,11 @@ class Workspace:
             if sentence not in self.notes:
                 self.notes[sentence] = None
                 warnings.warn(sentence, SolverWarning, stacklevel=2)
-        if solution.status is not Status.OPTIMAL and not compiled.program.mixed:
+        if solution.status is Status.FOUND:
+            self.uncertified += 1
+        if len(solution.primal) == 0 or solution.status is Status.TIME_LIMIT:
+            if compiled.program.mixed and len(solution.primal):
+                return Solved(solution, compiled, model)
             limit_s = (options or self.options).time_limit_s
             raise SolverError(
                 f"{model.name} for {shape.jobs} jobs and {shape.pairs} pairs is not solved after "

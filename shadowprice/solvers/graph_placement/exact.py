@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
@@ -20,6 +21,8 @@ from shadowprice.models.asrpt import PlacementData, cut_bytes, least_cut, least_
 from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
+from shadowprice.solvers.programs.published import stand_down
+from shadowprice.solvers.programs.solution import Infeasible
 
 OBJECTIVES = ("time", "cut")
 
@@ -37,6 +40,10 @@ class Exact:
         Time of an iteration, or bytes between nodes.
     time_limit_s : float
         Wall time for a proof [s].
+    model : callable, optional
+        The programme instead of :func:`~shadowprice.models.asrpt.least_time` or ``least_cut``, with
+        their parameters. One that is not as published is solved as it stands, over all nodes by
+        their numbers: symmetries, Heavy-Edge's placement and its bound are left aside.
 
     Notes
     -----
@@ -47,6 +54,7 @@ class Exact:
     name: str = "exact"
     objective: str = "time"
     time_limit_s: float = 60.0
+    model: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -67,6 +75,14 @@ class Exact:
             If the best placement is not proven within the time limit.
         """
         room = as_free(free)
+        build = self._build()
+        if stand_down(build, "Heavy-Edge and its bound stand down, and it is solved as it stands"):
+            every = list(range(len(room)))
+            given = PlacementData(graph, tuple(int(gpus) for gpus in room), network)
+            try:
+                return self._solved(build(given, interchangeable=False), given, every)
+            except Infeasible:
+                return None
         start = HeavyEdge().place(graph, room, network)
         if start is None:
             return None
@@ -76,7 +92,7 @@ class Exact:
             return start
         nodes = _distinct(room, graph.gpus)
         given = PlacementData(graph, tuple(int(room[node]) for node in nodes), network)
-        found = self._solved(given, nodes)
+        found = self._solved(build(given), given, nodes)
         return min(found, start, key=lambda mapping: self._value(graph, mapping, network))
 
     def _value(self, graph: JobGraph, mapping: StageMapping, network: Network) -> float:
@@ -84,9 +100,13 @@ class Exact:
             return cut_bytes(graph, mapping)
         return iteration_s(graph, mapping, network)
 
-    def _solved(self, given: PlacementData, nodes: list[int]) -> StageMapping:
+    def _build(self) -> Callable[..., Any]:
+        if self.model is not None:
+            return self.model
+        return least_time if self.objective == "time" else least_cut
+
+    def _solved(self, model: Any, given: PlacementData, nodes: list[int]) -> StageMapping:
         # No starting point: with one, HiGHS 1.14 has called placements optimal that are not.
-        model: Any = least_time(given) if self.objective == "time" else least_cut(given)
         compiled = compile_model(model)
         options = SolverOptions(time_limit_s=self.time_limit_s, relative_gap=1e-6)
         solution = compiled.solve(options)

@@ -39,6 +39,9 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
 
+PRICES_ONLY = "it only proposes prices, whose bound is that of the published relaxation"
+"""Any prices bound the cost of schedules, so an edit of an interval LP changes no more than the prices."""
+
 
 @dataclass(frozen=True)
 class Bound:

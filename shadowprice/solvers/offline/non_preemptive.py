@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +35,11 @@ from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import active_schedules, lagrangian
 from shadowprice.solvers.offline import constraint_programming as cp_sat
 from shadowprice.solvers.offline import list_search as list_schedule
+from shadowprice.solvers.offline.as_it_stands import solve_as_it_stands
 from shadowprice.solvers.offline.bounds import offset_ticks, seconds_down, simple_bounds
 from shadowprice.solvers.offline.on_nodes import on_nodes
 from shadowprice.solvers.programs.compile import SolverOptions, Standing, Status, compile_model
+from shadowprice.solvers.programs.published import stand_down
 
 MAX_COLUMNS = 300_000
 """Most columns of a preemptive model."""
@@ -46,6 +49,14 @@ MAX_ENTRIES = 1_000_000
 
 Method = Literal["milp", "cp-sat"]
 METHODS: tuple[Method, ...] = get_args(Method)
+
+Build: TypeAlias = Callable[..., Any]
+"""A model with the parameters of :func:`shadowprice.models.time_indexed.build`."""
+
+LATER = 2
+"""Times the horizon by which some best schedule of the published models ends, for edited ones."""
+
+STANDS_DOWN = "other searches stand down, and it is solved as it stands"
 
 _WHOLE = 2.0**53
 """Below it whole numbers are exact as floats."""
@@ -81,6 +92,9 @@ class Optimum:
         What the claim that the schedule is optimal rests on.
     certified_lower_s : float
         The largest lower bound that was evaluated in exact arithmetic [s].
+    edited : bool
+        Whether all this is about a model that is not the published one, and so of no class of
+        schedules.
     """
 
     lower_s: float
@@ -92,6 +106,7 @@ class Optimum:
     exact_grid: bool
     standing: Standing
     certified_lower_s: float
+    edited: bool = False
 
     @property
     def proven(self) -> bool:
@@ -154,11 +169,16 @@ def optimum(
     budget_s: float = 60.0,
     slot_s: float | None = None,
     seed: int = 0,
+    model: Build = time_indexed.build,
 ) -> Optimum:
     """Best non-preemptive schedule of an instance, or bounds of it when time runs out.
 
     Parameters
     ----------
+    model : callable
+        The programme, with the parameters of :func:`shadowprice.models.time_indexed.build`. One that is
+        not as published, and the file itself once it is edited, is solved as it stands: the optimum
+        then is the model's, in times of its slots, and no other method has a say.
     slot_s : float, optional
         Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
         until the model has about a million matrix entries. On a coarser grid the lower bound is still
@@ -167,7 +187,10 @@ def optimum(
     Raises
     ------
     InputError
-        If the models do not describe the instance (see :func:`why_not`), or the method is unknown.
+        If the models do not describe the instance (see :func:`why_not`), the method is unknown, or
+        the model is edited and the method is not the MILP.
+    SolverError
+        If an edited model is infeasible or has no answer in time.
     """
     goal = Objective(objective)
     if method not in METHODS:
@@ -177,6 +200,9 @@ def optimum(
         return Optimum(0.0, 0.0, None, method, True, 1.0, True, Standing.PROVEN, 0.0)
     until = time.monotonic() + budget_s
     fine = Slotted.of(instance)
+    if stand_down(model, STANDS_DOWN):
+        jobs = fine if slot_s is None else Slotted.of(instance, slot_s)
+        return _as_it_stands(instance, goal, jobs, model, method, until)
     search = _Search(instance, goal, fine, until)
     best = list_schedule.search(
         fine, span=search.span, seed=seed, budget_s=0.1 * budget_s, moves=2_000 * fine.jobs
@@ -207,6 +233,35 @@ def optimum(
         grid is fine,
         known.standing,
         seconds_down(exact - offset),
+    )
+
+
+def _as_it_stands(
+    instance: Instance, goal: Objective, jobs: Slotted, build: Build, method: Method, until: float
+) -> Optimum:
+    """The optimum of an edited model."""
+    if method != "milp":
+        raise InputError(
+            f"method {method!r} knows the published model only; an edited one takes milp"
+        )
+    span = goal is Objective.MAKESPAN
+    latest = LATER * list_schedule.safe_horizon(jobs)
+    anywhere = [np.arange(r, latest - p + 1) for r, p in _windows(jobs)]
+    shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
+    found = solve_as_it_stands(lambda: build(jobs, anywhere, makespan=span), jobs, shift, until)
+    starts = found.starts("x", jobs.jobs).astype(np.float64) * (jobs.slot_ticks / TICKS_PER_S)
+    proven = found.standing is Standing.PROVEN
+    return Optimum(
+        min(found.bound_s, found.objective_s),
+        found.objective_s,
+        on_nodes(instance, starts),
+        method,
+        proven,
+        jobs.slot_s,
+        True,
+        found.standing,
+        found.bound_s if proven else -math.inf,
+        edited=True,
     )
 
 
@@ -402,7 +457,7 @@ def _fixed(
         windows = [np.arange(r, horizon - p + 1) for r, p in _windows(jobs)]
         compiled = compile_model(model := time_indexed.build(jobs, windows, relaxed=True))
         options = SolverOptions(
-            time_limit_s=max(until - time.monotonic(), 0.1), method="ipm", crossover=False
+            time_limit_s=max(until - time.monotonic(), 0.1), method="highs-ipx", crossover=False
         )
         prices = np.zeros(horizon)
         try:

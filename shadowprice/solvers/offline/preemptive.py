@@ -22,10 +22,14 @@ from shadowprice.instances.objective import Objective
 from shadowprice.models import preemptive
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import list_search as list_schedule
+from shadowprice.solvers.offline.as_it_stands import solve_as_it_stands
 from shadowprice.solvers.offline.bounds import bound_of, offset_ticks
 from shadowprice.solvers.offline.non_preemptive import (
+    LATER,
     MAX_COLUMNS,
     METHODS,
+    STANDS_DOWN,
+    Build,
     Method,
     Optimum,
     require_exact,
@@ -33,6 +37,7 @@ from shadowprice.solvers.offline.non_preemptive import (
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 from shadowprice.solvers.programs.compile import SolverOptions, Standing, compile_model
 from shadowprice.solvers.programs.gate import ask_whole
+from shadowprice.solvers.programs.published import stand_down
 from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeAnswer, WholeProgram
 
 _LARGEST = 2**60
@@ -49,11 +54,15 @@ def slotted_preemptive_optimum(
     method: Method = "milp",
     budget_s: float = 60.0,
     slot_s: float | None = None,
+    model: Build = preemptive.build,
 ) -> Optimum:
     """Best schedule of rigid gangs that starts, stops and resumes jobs at slot boundaries.
 
     Parameters
     ----------
+    model : callable
+        The programme, with the parameters of :func:`shadowprice.models.preemptive.build`; see
+        :func:`shadowprice.solvers.offline.non_preemptive.optimum`.
     slot_s : float, optional
         Slot length [s]; must divide all times. By default the largest that does.
 
@@ -83,10 +92,12 @@ def slotted_preemptive_optimum(
     horizon = _horizon(jobs, start)
     if jobs.jobs * horizon > MAX_COLUMNS:
         raise InputError(f"{jobs.jobs} jobs x {horizon} slots: expected at most {MAX_COLUMNS}")
+    until = time.monotonic() + budget_s
+    if stand_down(model, STANDS_DOWN):
+        return _as_it_stands(instance, goal, jobs, LATER * horizon, model, method, until)
     known = np.zeros((jobs.jobs, horizon), dtype=bool)
     for j, first in enumerate(start.tolist()):
         known[j, first : first + int(jobs.duration[j])] = True
-    until = time.monotonic() + budget_s
     if method == "milp":
         found = _milp(jobs, known, span=span, until=until)
     else:
@@ -106,6 +117,41 @@ def slotted_preemptive_optimum(
         True,
         found.standing,
         least if certified else 0.0,
+    )
+
+
+def _as_it_stands(
+    instance: Instance,
+    goal: Objective,
+    jobs: Slotted,
+    horizon: int,
+    build: Build,
+    method: Method,
+    until: float,
+) -> Optimum:
+    """The optimum of an edited model."""
+    if method != "milp":
+        raise InputError(
+            f"method {method!r} knows the published model only; an edited one takes milp"
+        )
+    shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
+    span = goal is Objective.MAKESPAN
+    found = solve_as_it_stands(lambda: build(jobs, horizon, makespan=span), jobs, shift, until)
+    runs = np.zeros((jobs.jobs, horizon), dtype=bool)
+    for job, slot in found.chosen.get("y", []):
+        runs[job, slot] = True
+    proven = found.standing is Standing.PROVEN
+    return Optimum(
+        min(found.bound_s, found.objective_s),
+        found.objective_s,
+        runs_on_nodes(instance, *_runs(jobs, runs)),
+        method,
+        proven,
+        jobs.slot_s,
+        True,
+        found.standing,
+        found.bound_s if proven else -math.inf,
+        edited=True,
     )
 
 

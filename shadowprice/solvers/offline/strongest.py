@@ -22,9 +22,11 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import interval_lp as relaxations
+from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline.bounds import (
+    PRICES_ONLY,
     Bound,
     RelaxedJobs,
     bound_of,
@@ -39,6 +41,7 @@ from shadowprice.solvers.offline.typed_bound import (
     typed_prices,
 )
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
+from shadowprice.solvers.programs.published import stand_down
 
 
 def strongest_bound(
@@ -113,7 +116,8 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
     Where their own claim was not evaluated in exact arithmetic, the bound that was comes beside it. A
     solver that fails is left out.
     """
-    if why_not(instance) is not None:
+    left_aside = "its optimum is none of schedules, and is left aside as a bound"
+    if why_not(instance) is not None or stand_down(time_indexed.build, left_aside):
         return
     shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.6}
     for method, share in shares.items():
@@ -257,10 +261,11 @@ def interval_prices(
         float(relaxed.capacity),
         (np.array(bounds, dtype=np.float64) - first) / step,
     )
+    stand_down(relaxations.build, PRICES_ONLY)
     model = relaxations.build(data)
     compiled = compile_model(model)
     left = max(budget_s - (time.monotonic() - began), 0.1)
-    solution = compiled.solve(SolverOptions(time_limit_s=left, method="ipm", crossover=False))
+    solution = compiled.solve(SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False))
     if not len(solution.duals):
         return None
     prices = np.zeros(len(bounds) - 1)

@@ -34,8 +34,10 @@ from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.models import typed_interval_lp as typed_relaxation
+from shadowprice.solvers.offline.bounds import PRICES_ONLY
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT, Whole, exact_prices, weight_scale
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
+from shadowprice.solvers.programs.published import stand_down
 
 COLUMNS_PER_S, MOST_COLUMNS, FEWEST_INTERVALS = 6_000, 150_000, 8
 """Columns of the LPs for each second of budget, and at most; intervals, at least."""
@@ -278,10 +280,11 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
         size / step,
         charge / step,
     )
+    stand_down(typed_relaxation.build, PRICES_ONLY)
     model = typed_relaxation.build(data)
     compiled = compile_model(model)
     left = max(until - time.monotonic(), 0.1)
-    solution = compiled.solve(SolverOptions(time_limit_s=left, method="ipm", crossover=False))
+    solution = compiled.solve(SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False))
     if not len(solution.duals):
         return None
     prices = np.zeros((len(bounds) - 1, len(jobs.capacity)))

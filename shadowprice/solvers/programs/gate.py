@@ -262,7 +262,7 @@ class _Mixed:
         fixed.upper = np.where(whole, point, fixed.upper)
         try:
             limit = max(self.until - time.monotonic(), 0.1)
-            options = SolverOptions(time_limit_s=limit, method="simplex")
+            options = SolverOptions(time_limit_s=limit, method="highs-simplex")
             found = Highs().solve(fixed, options, presolve=False)
         except Exception:  # The rounded columns have no continuous ones that fit, or HiGHS fails.
             return None

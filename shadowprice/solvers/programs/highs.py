@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import SolverError
 from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
 from shadowprice.solvers.programs.solution import (
+    HIGHS_METHODS,
     Infeasible,
     Solution,
     SolverOptions,
@@ -379,6 +380,8 @@ def _configure(
     if method == "auto":
         small = program.rows <= SMALL_ROWS
         method = "choose" if program.mixed else "simplex" if warm or small else "ipm"
+    else:
+        method = HIGHS_METHODS[method]
     _set(
         highs,
         # HiGHS's clock runs on from one solve to the next.

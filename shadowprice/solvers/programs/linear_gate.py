@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ from shadowprice.solvers.programs.max_min import NotMaxMin, recognise
 from shadowprice.solvers.programs.scaling import PowerScales
 from shadowprice.solvers.programs.sifting import first_columns, sift
 from shadowprice.solvers.programs.solution import (
+    HIGHS_METHODS,
     Infeasible,
     Solution,
     SolverOptions,
@@ -41,6 +43,9 @@ from shadowprice.solvers.programs.solution import (
     StoodDown,
     Unbounded,
 )
+
+if TYPE_CHECKING:
+    from shadowprice.solvers.programs.other_solvers import Backend
 
 CLOSE = 1e-5
 """Largest violation and gap of a linear programme's answer, relative to 1 + its size."""
@@ -138,10 +143,14 @@ class LinearGate:
         solution = self.attempt(program, options, start)
         if solution.status is not Status.OPTIMAL:
             return replace(solution, standing=_found(solution))
+        if len(solution.duals):
+            solution = replace(solution, bound=evaluated_bound(program, solution))
         if self._holds(program, solution):
-            bound = evaluated_bound(program, solution)
-            return replace(solution, standing=Standing.PROVEN, bound=bound)
-        other = replace(options, method="simplex")
+            return replace(solution, standing=Standing.PROVEN)
+        if options.method not in ("auto", *HIGHS_METHODS):
+            # A solver that was asked for by name answers for itself.
+            return replace(solution, status=Status.FOUND, standing=_found(solution))
+        other = replace(options, method="highs-simplex")
         try:
             again = Highs().solve(program, other, presolve=False)
         except Exception:  # The first answer stands, as far as it does.
@@ -165,6 +174,12 @@ class LinearGate:
     ) -> Solution:
         """HiGHS's answer, with other parameters if it fails; its word alone."""
         row = self._row if self._start is program.start else rows_of_entries(program)
+        if options.method not in ("auto", *HIGHS_METHODS):
+            # Loaded when asked for: few programmes are solved by them, and they bring Pyomo.
+            from shadowprice.solvers.programs.other_solvers import backend
+
+            other = backend(options.method)
+            return by_scaled(other, self._highs.scales(program, row), program, options, row, start)
         try:
             return self._highs.solve(program, options, row, start)
         except (Infeasible, Unbounded):
@@ -195,20 +210,8 @@ class ScaledHighs:
         start: Mapping[int, float] | None = None,
     ) -> Solution:
         """HiGHS's answer in the programme's own units."""
-        if program.mixed:
-            return self._highs.solve(program, options, start)
         kept = self.scales(program, entry_row)
-        scaled = kept.scaled(program, entry_row)
-        if start:
-            start = {k: value / float(kept.column[k]) for k, value in start.items()}
-        found = self._highs.solve(scaled, options, start)
-        return replace(
-            found,
-            objective=found.objective / kept.cost,
-            bound=found.bound / kept.cost,
-            primal=kept.point(found.primal),
-            duals=kept.duals(found.duals),
-        )
+        return by_scaled(self._highs, kept, program, options, entry_row, start)
 
     def scales(self, program: LinearProgram, entry_row: NDArray[np.int64]) -> PowerScales:
         """Scales of a programme: the last ones, if they fit."""
@@ -220,6 +223,29 @@ class ScaledHighs:
         if kept is None or not same or not kept.fits(program, entry_row):
             kept = self._scaling = PowerScales.of(program, entry_row)
         return kept
+
+
+def by_scaled(
+    solver: Backend,
+    scales: PowerScales,
+    program: LinearProgram,
+    options: SolverOptions,
+    entry_row: NDArray[np.int64],
+    start: Mapping[int, float] | None,
+) -> Solution:
+    """A solver's answer to the scaled programme, in the programme's own units."""
+    if program.mixed:
+        return solver.solve(program, options, start)
+    if start:
+        start = {k: value / float(scales.column[k]) for k, value in start.items()}
+    found = solver.solve(scales.scaled(program, entry_row), options, start)
+    return replace(
+        found,
+        objective=found.objective / scales.cost,
+        bound=found.bound / scales.cost,
+        primal=scales.point(found.primal),
+        duals=scales.duals(found.duals),
+    )
 
 
 def _by_block_arrow(

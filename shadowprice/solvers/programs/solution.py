@@ -10,7 +10,28 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 
-METHODS = ("auto", "simplex", "ipm", "pdlp")
+HIGHS_METHODS = {
+    "highs": "choose",
+    "highs-simplex": "simplex",
+    "highs-ipx": "ipm",
+    "highs-pdlp": "pdlp",
+}
+"""Methods of HiGHS, and what HiGHS calls them."""
+
+PYOMO_SOLVERS = {
+    "gurobi": "gurobi_direct",
+    "cuopt": "cuopt",
+    "xpress": "xpress_direct",
+    "mosek": "mosek_direct",
+    "cplex": "cplex_direct",
+}
+"""Solvers with a licence or on a GPU, and what Pyomo calls them."""
+
+PYOMO = "pyomo:"
+"""Before the name of any other solver of Pyomo's."""
+
+METHODS = ("auto", *HIGHS_METHODS, "scip", *PYOMO_SOLVERS)
+"""What solves: by size and structure, HiGHS, or another solver."""
 
 
 class Status(StrEnum):
@@ -57,7 +78,8 @@ class SolverOptions:
     time_limit_s : float
         Wall time for a solve [s], its confirmation included.
     method : str
-        For linear programmes: auto (by size, and simplex from a basis), simplex, ipm, pdlp.
+        One of :data:`METHODS`, or ``pyomo:`` and the name of a solver that Pyomo knows. ``auto``
+        tries structured methods, then HiGHS, by size and from the last basis.
     crossover : bool
         Whether interior point ends with a basis; without it values are 1e-8 off and interior.
     absolute_gap, relative_gap : float
@@ -84,8 +106,10 @@ class SolverOptions:
     structured_jobs: int = 96
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise SolverError(f"method {self.method!r}, expected one of {', '.join(METHODS)}")
+        if self.method not in METHODS and not self.method.startswith(PYOMO):
+            raise SolverError(
+                f"solver {self.method!r}, expected one of {', '.join(METHODS)} or {PYOMO}NAME"
+            )
 
 
 @dataclass(frozen=True)
@@ -129,7 +153,7 @@ class Solution:
     standing : Standing
         What the claim to be optimal rests on.
     method : str
-        What proposed the point: ``highs``, ``folded`` or ``block-arrow``.
+        What proposed the point: ``highs``, ``folded``, ``sifting``, ``block-arrow`` or another solver.
     stood_down : tuple of StoodDown
         Faster methods that could not answer this programme.
     """

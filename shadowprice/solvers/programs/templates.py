@@ -351,6 +351,8 @@ class TracedModel:
             return Frame(0, {}), None
         some = next(iter(component.values()))
         if not isinstance(some, TemplateDataMixin):
+            if not component.is_indexed():
+                return Frame(1, {}), some.expr
             why = why_not_traced(self.model).get(component.name, "it was built outside traced()")
             raise NotTraceable(f"constraint {component.name}: {why}")
         expression, indices = some.template_expr()

@@ -20,8 +20,9 @@ more than theirs are cut down for it, as under TUNE. So nobody is below the shar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from shadowprice.instances.speeds.profile import Profile
 from shadowprice.models import synergy
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.programs.compile import compile_model
+from shadowprice.solvers.programs.published import stand_down
 from shadowprice.solvers.programs.solution import SolverOptions
 from shadowprice.solvers.synergy.demands import Demands, share_speed
 from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, ServerGrant, Servers
@@ -66,6 +68,10 @@ class ChosenAmounts:
         return (self.bound - self.value) / max(self.value, 1e-12)
 
 
+Stage1: TypeAlias = Callable[[synergy.Choices], Any]
+"""A model with the variable y of :func:`shadowprice.models.synergy.super_server`."""
+
+
 @dataclass(frozen=True)
 class Opt:
     """The mechanism: both stages for all jobs of a round.
@@ -78,10 +84,13 @@ class Opt:
         When stage 1 may stop.
     time_limit_s : float
         Wall time of a solve [s].
+    model : callable
+        Stage 1; see :func:`choose`.
     """
 
     relative_gap: float = 1e-4
     time_limit_s: float = 60.0
+    model: Stage1 = synergy.super_server
     fair: bool = field(default=False, init=False)
     skips: bool = field(default=False, init=False)
 
@@ -91,7 +100,7 @@ class Opt:
             Tune().place(asks, servers, demands)
             return
         options = SolverOptions(time_limit_s=self.time_limit_s, relative_gap=self.relative_gap)
-        chosen = choose(asks, servers, demands, options)
+        chosen = choose(asks, servers, demands, options, self.model)
         left = place_chosen(chosen.asks, servers, self.time_limit_s)
         Tune().place(left, servers, demands)
 
@@ -101,8 +110,15 @@ def choose(
     servers: Servers,
     demands: Demands,
     options: SolverOptions | None = None,
+    model: Stage1 = synergy.super_server,
 ) -> ChosenAmounts:
     """Stage 1 for these jobs on all servers.
+
+    Parameters
+    ----------
+    model : callable
+        The programme. One that is not as published is given all points of the profiles, also
+        those that others beat.
 
     Raises
     ------
@@ -114,15 +130,18 @@ def choose(
         members[demands.profile_of(ask.job), ask.gpus].append(ask.job)
     kinds = list(members)
     largest = int(servers.size.max())
-    tables = [undominated(p, servers.share, largest) for p, _ in kinds]
+    every = stand_down(model, "it is given all points, not only those that none beats")
+    points_of = all_points if every else undominated
+    tables = [points_of(p, servers.share, largest) for p, _ in kinds]
     points, lengths = np.concatenate(tables), [len(table) for table in tables]
     kind = np.repeat(np.arange(len(kinds)), lengths)
     data = _choices(members, kind, points, servers, demands)
-    compiled = compile_model(synergy.super_server(data))
+    built: Any = model(data)
+    compiled = compile_model(built)
     found = compiled.solve(options or SolverOptions(relative_gap=1e-4))
     if not len(found.primal):
         raise SolverError("Synergy-OPT: stage 1 found no choice in time")
-    counts = np.rint(found.primal).astype(np.int64)
+    counts = np.rint(compiled.value(found, built.y)).astype(np.int64)
     asked: list[ResourceRequest] = []
     for number, (_, gpus) in enumerate(kinds):
         rows = np.repeat(np.flatnonzero(kind == number), counts[kind == number])
@@ -152,6 +171,13 @@ def _choices(
         speed=points[:, 2],
         total=(total * servers.share[0], total * servers.share[1]),
     )
+
+
+def all_points(profile: Profile, share: tuple[float, float], gpus: int) -> NDArray[np.float64]:
+    """Points (CPUs, memory, speed) of a profile that the largest server can give one GPU."""
+    cpus, memory = np.meshgrid(profile.cpus_per_gpu, profile.memory_gb_per_gpu, indexing="ij")
+    fits = (cpus <= share[0] * gpus + ROUNDING) & (memory <= share[1] * gpus + ROUNDING)
+    return np.stack([cpus[fits], memory[fits], profile.speed[fits]], axis=1)
 
 
 def undominated(profile: Profile, share: tuple[float, float], gpus: int) -> NDArray[np.float64]:
@@ -217,7 +243,7 @@ def _vertex(
             "M": servers.size * servers.share[1],
         },
     )
-    found = compiled.solve(SolverOptions(method="simplex", time_limit_s=time_limit_s))
+    found = compiled.solve(SolverOptions(method="highs-simplex", time_limit_s=time_limit_s))
     if not len(found.primal):
         raise SolverError(f"Synergy-OPT: stage 2 found no placement in {time_limit_s} s")
     return np.clip(compiled.value(found, model.x), 0.0, None)

@@ -550,7 +550,7 @@ def test_large_problems_take_the_structured_method_and_agree(n: int) -> None:
     )
     quick = allocated("max_min_fairness_perf", problem)
     policy = allocations()["max_min_fairness_perf"]
-    slow = policy.allocate(problem, Workspace(SolverOptions(method="simplex")))
+    slow = policy.allocate(problem, Workspace(SolverOptions(method="highs-simplex")))
     assert quick.objective == pytest.approx(slow.objective, rel=1e-6)
     rates = Rates.of(problem)
     programme = Programme.of(gavel.max_min, problem, rates, Workspace())
@@ -594,7 +594,7 @@ def test_folding_equal_jobs_changes_nothing(name: str) -> None:
             ),
         )
         folded = allocated(name, problem)
-        forced = Workspace(SolverOptions(method="simplex"))
+        forced = Workspace(SolverOptions(method="highs-simplex"))
         apart = allocations()[name].allocate(problem, forced)
         assert folded.objective == pytest.approx(apart.objective, rel=1e-6)
         if "water" in name:

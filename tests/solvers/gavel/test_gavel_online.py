@@ -301,7 +301,7 @@ def test_allocate_prints_what_it_promises(problem_file: Path) -> None:
         "--json",
         "--explain",
         "--solver",
-        "simplex",
+        "highs-simplex",
     )
     assert done.returncode == 0
     report = json.loads(done.stdout)

@@ -570,10 +570,10 @@ def test_coefficients_change_between_warm_solves(trace: bool) -> None:
 
 METHODS = [
     ("auto", True),
-    ("simplex", True),
-    ("ipm", True),
-    ("ipm", False),
-    ("pdlp", True),
+    ("highs-simplex", True),
+    ("highs-ipx", True),
+    ("highs-ipx", False),
+    ("highs-pdlp", True),
 ]
 
 
@@ -594,7 +594,7 @@ def test_every_method_finds_the_optimum(method: str, crossover: bool, capfd: Any
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(SolverError, match="method 'newton', expected one of auto, simplex"):
+    with pytest.raises(SolverError, match="solver 'newton', expected one of auto, highs"):
         SolverOptions(method="newton")
 
 
