@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -37,6 +38,23 @@ def names_a_file(text: str) -> bool:
 def runs_a_file(text: str) -> bool:
     """True if looking a text up runs a file: it names one, or a parameter of it does."""
     return ".py:" in text
+
+
+def files_sha256(text: str) -> str:
+    """SHA-256 of the files that a text names, however deep in its parameters.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read.
+    """
+    digest = hashlib.sha256()
+    for file in re.findall(r"[^\s:=,]+\.py(?=:)", text):
+        try:
+            digest.update(Path(file).expanduser().read_bytes())
+        except OSError as error:
+            raise InputError(f"{file}: {error.strerror or error}") from error
+    return digest.hexdigest()
 
 
 def split_parameters(text: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from shadowprice.execution.real.copies.policy import simulated_as
 from shadowprice.execution.real.measured_run import MeasuredRun, RealJob
 from shadowprice.instances.speeds.model_skew import ModelSkews
 from shadowprice.instances.speeds.throughput_files import spread_speeds
+from shadowprice.solvers.policy import Policy
 
 COLUMNS = ("job", "arrival_s", "real_jct_s", "simulated_jct_s", "difference_s", "relative_error")
 
@@ -157,12 +158,17 @@ def drift(
     return Drift(frame, outcome.policy, dict(assumed or {}), tuple(left_out), notes)
 
 
-def replay(run: MeasuredRun) -> Drift:
+def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
     """Simulate a real run with what was measured in it, and compare.
 
     Same policy, placement, cluster, jobs and rounds; rates alone, beside others and when spread, and charges, as
     they were measured. Copies of a forked job are charged for a restart in each round with several,
     and for nothing when alone; all may have several in their first round, which real ones may not.
+
+    Parameters
+    ----------
+    policy : str or Policy, optional
+        The policy, where its name in the log does not tell.
 
     Raises
     ------
@@ -183,7 +189,7 @@ def replay(run: MeasuredRun) -> Drift:
         together=run.table if run.table.together else None,
         skews=speeds if speeds.models else None,
     )
-    outcome = simulate_policy(run.workload, run.cluster, run.policy, semantics)
+    outcome = simulate_policy(run.workload, run.cluster, policy or run.policy, semantics)
     assumed = {
         "start_s": run.overheads.start_s,
         "restart_s": run.overheads.restart_s,

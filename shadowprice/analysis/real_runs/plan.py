@@ -26,7 +26,6 @@ from shadowprice.execution.real.job_file import Job, JobFile, load_job_file
 from shadowprice.execution.real.settings import Settings
 from shadowprice.instances.forks import Forks
 from shadowprice.instances.schedule import Schedule
-from shadowprice.solvers.registry import policy as find_policy
 
 _HELD_AT_ONCE_S = 1e-6
 
@@ -89,7 +88,7 @@ class ExecutionPlan:
         frame = self.outcome.jobs
         predicted = dict(zip(frame["id"], frame["jct_s"].tolist(), strict=True))
         return {
-            "policy": self.settings.policy,
+            "policy": self.settings.policy_name,
             "hosts": self.settings.hosts,
             "nodes": [_node_record(node) for node in self.nodes],
             "jobs": [
@@ -122,9 +121,9 @@ def plan(settings: Settings) -> ExecutionPlan:
         If the hosts cannot be reached or have nothing free.
     """
     job_file = load_job_file(settings.jobs)
-    forked = simulated_as(settings.policy, settings.round_s)
+    forked = simulated_as(settings.policy_name, settings.round_s)
     if fork_policy(settings) is None:
-        find_policy(settings.policy)
+        settings.acting_policy()
     else:
         expect_forkable(job_file.jobs)
     nodes, left_out = discovered(settings.hosts)

@@ -13,6 +13,8 @@ from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measured_run import measured_run, write_measured
 from shadowprice.execution.real.state_directory import LEDGER
 from shadowprice.proofs.execution_log import LogRejected, verify_ledger
+from shadowprice.solvers.policy import Policy
+from shadowprice.user_code import runs_a_file
 
 MEASURED = "measured"
 """Folder of the state directory for what was measured."""
@@ -65,8 +67,14 @@ def verify_run(state: Path) -> dict[str, int]:
         raise InputError(f"{path}: cannot be read as the log of a run: {error!r}") from error
 
 
-def results(state: Path) -> Results:
+def results(state: Path, policy: str | Policy | None = None) -> Results:
     """Verify a run, write what was measured in it to ``STATE/measured``, and simulate that.
+
+    Parameters
+    ----------
+    policy : str or Policy, optional
+        The run's policy, where its name does not tell. One whose name runs a file is simulated only if it
+        is given: no code is run because a log names it.
 
     Raises
     ------
@@ -82,8 +90,11 @@ def results(state: Path) -> Results:
     finally:
         ledger.close()
     command = write_measured(run, state / MEASURED)
+    if policy is None and runs_a_file(run.policy):
+        why = f"its policy {run.policy!r} runs a file, which is not done because a log names it"
+        return Results(checked, None, command, why)
     try:
-        drift = replay(run)
+        drift = replay(run, policy)
     except ShadowpriceError as error:
         return Results(checked, None, command, str(error))
     drift.frame.to_csv(state / MEASURED / "drift.csv", index=False)

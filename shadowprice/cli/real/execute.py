@@ -139,7 +139,7 @@ def _say_how_it_ended(settings: Settings, summary: Summary, as_json: bool) -> No
             soft_wrap=True,
         )
         if not summary.interrupted:
-            print_results(settings.state)
+            print_results(settings.state, settings.policy)
     if summary.interrupted:
         stderr.print(
             f"stopped: everything is kept in {settings.state}, the same command goes on with it",

@@ -67,7 +67,7 @@ def _predicted(plan: ExecutionPlan) -> Table:
     jobs, runs = plan.outcome.jobs, plan.runs()
     until_s = max((end_s for end_s in jobs["end_s"].tolist()), default=0.0)
     table = Table(
-        "job", "arrival [s]", "start [s]", "end [s]", "JCT [s]", title=plan.settings.policy
+        "job", "arrival [s]", "start [s]", "end [s]", "JCT [s]", title=plan.settings.policy_name
     )
     for column in table.columns[1:]:
         column.justify = "right"

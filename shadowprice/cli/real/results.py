@@ -8,11 +8,12 @@ from pathlib import Path
 
 from shadowprice.analysis.real_runs.results import results, verify_run
 from shadowprice.cli.show import console
+from shadowprice.solvers.policy import Policy
 
 
-def print_results(state: Path) -> None:
+def print_results(state: Path, policy: str | Policy | None = None) -> None:
     """Print the verifier's counts, simulated against real, and how to simulate it again."""
-    found = results(state)
+    found = results(state, policy)
     lines = [checked_line(found.checked)]
     if found.drift is not None:
         lines.append(found.drift.table())

@@ -69,9 +69,9 @@ def fork_policy(settings: Settings) -> ForkPolicy | None:
     InputError
         If a parameter is unknown, or another setting does not go with forks.
     """
-    if settings.policy.partition(":")[0] != NAME:
+    if settings.policy_name.partition(":")[0] != NAME:
         return None
-    policy: ForkPolicy = resolve("policy of a real run", settings.policy, {NAME: ForkPolicy()})
+    policy: ForkPolicy = resolve("policy of a real run", settings.policy_name, {NAME: ForkPolicy()})
     if settings.round_s == 0:
         raise InputError(f"{NAME}: round is 0, expected a length: models are averaged after each")
     if settings.placement != "count":
