@@ -16,6 +16,7 @@ import typer
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
+from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import policies_command, traces_command
 from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.place import place_command
@@ -59,6 +60,7 @@ app.command("execute")(execute_command)
 app.command("status")(status_command)
 app.command("cancel")(cancel_command)
 app.command("report")(report_command)
+app.command("laws")(laws_command)
 app.command("policies")(policies_command)
 app.command("traces")(traces_command)
 

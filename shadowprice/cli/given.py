@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shadowprice.cli.conditions import read_conditions
 from shadowprice.cli.run_options import RunOptions
-from shadowprice.cli.show import stderr
+from shadowprice.cli.show import stderr, warnings_told
 from shadowprice.solvers.registry import require_policy
 
 if TYPE_CHECKING:
@@ -63,10 +63,11 @@ def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) 
     conditions = read_conditions(
         options.profiles, options.spread, options.grow, options.interference
     )
-    from shadowprice.instances.traces import load_trace
+    from shadowprice.instances.traces import BrokenImporter, load_trace
 
     table = None if options.throughputs is None else _table(options.throughputs)
-    imported = load_trace(trace, format=options.trace_format, throughputs=table)
+    with warnings_told(BrokenImporter):
+        imported = load_trace(trace, format=options.trace_format, throughputs=table)
     for finding in imported.report:
         stderr.print(str(finding), style="yellow", markup=False, highlight=False)
     from shadowprice.instances.cluster import Cluster

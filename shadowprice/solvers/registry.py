@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -92,11 +92,10 @@ def policies_named(name: str) -> tuple[Policy, ...]:
     InputError
         As of :func:`policy`.
     """
-    found = _several("policy", name, policies(), entry_points.POLICIES)
-    # Who asks for a name that nobody has does not wait for the protocol.
-    from shadowprice.solvers.policy_checks import expect_policy
-
-    return tuple(expect_policy(each, f"policy {name!r}") for each in found)
+    found: tuple[Policy, ...] = _several(
+        "policy", name, policies(), _expect_policy, entry_points.POLICIES
+    )
+    return found
 
 
 def name_with_parameters(policy: Policy | str) -> str:
@@ -170,7 +169,7 @@ def resolve(what: str, name: str, known: Mapping[str, Any]) -> Any:
         If the name, a parameter or its value is unknown; the message lists what there is. Also if a
         file that is named cannot be run, or has a list of several there.
     """
-    return _one(what, name, _several(what, name, known))
+    return _one(what, name, _several(what, name, known, lambda found, where: found))
 
 
 def placement(name: str) -> Placement:
@@ -190,12 +189,18 @@ def placement(name: str) -> Placement:
 
 
 def _several(
-    what: str, name: str, known: Mapping[str, Any], group: str | None = None
+    what: str,
+    name: str,
+    known: Mapping[str, Any],
+    expect: Callable[[Any, str], Any],
+    group: str | None = None,
 ) -> tuple[Any, ...]:
     """Objects that a name stands for; classes are called without arguments.
 
     Parameters
     ----------
+    expect : callable
+        Refuses an object of others' code that is none of these, given with how messages call it.
     group : str, optional
         Entry points among which it is looked up as well.
     """
@@ -210,15 +215,22 @@ def _several(
         offer = None if group is None else entry_points.offered(group, base)
         if offer is None:
             raise InputError(f"{what} {base!r}: expected {_expected(known, group)}")
-        found = offer.load()
+        where, found = str(offer), offer.load()
     listed = found if isinstance(found, list | tuple) else (found,)
-    return tuple(_made(each, settings, where) for each in listed)
+    return tuple(expect(_made(each, settings, where), where) for each in listed)
 
 
 def _one(what: str, name: str, found: tuple[Any, ...]) -> Any:
     if len(found) != 1:
         raise InputError(f"{what} {name!r}: is a list of {len(found)}, expected one")
     return found[0]
+
+
+def _expect_policy(found: Any, where: str) -> Policy:
+    # Who asks for a name that nobody has does not wait for the protocol.
+    from shadowprice.solvers.policy_checks import expect_policy
+
+    return expect_policy(found, where)
 
 
 def _expected(known: Mapping[str, Any], group: str | None) -> str:
