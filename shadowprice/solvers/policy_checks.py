@@ -81,7 +81,7 @@ def decide(policy: Policy, state: State) -> Decision:
         )
     if decision.stops:
         _check_stops(policy, state, decision)
-    if decision.starts or decision.stops:
+    if decision.starts or decision.stops or state.allocator.free_gpus != free:
         _check_starts(policy, state, decision, free)
     return decision
 
