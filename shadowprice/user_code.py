@@ -167,21 +167,20 @@ def _folder(module: ModuleType) -> Path | None:
 
 
 def sentence(error: BaseException, path: Path | None = None) -> str:
-    """File, line and Python's sentence for an error, as near to a file as its traceback gets.
+    """File, line and Python's sentence for an error, where it left code of the user's own.
 
     Parameters
     ----------
     path : Path, optional
-        The file of interest; that of the last frame if not given, or if no frame is in it.
+        The file that is named if no code of the user's own is on the way; by default that of the last
+        frame.
     """
     if isinstance(error, SyntaxError) and error.filename:
         line = f", line {error.lineno}" if error.lineno else ""
         return f"{error.filename}{line}: {_on_one_line(error.msg)}"
-    frames = traceback.extract_tb(error.__traceback__)
-    mine = [frame for frame in frames if path is not None and frame.filename == str(path)]
-    # The machinery of imports is nobody's file.
-    others = [frame for frame in frames if not frame.filename.startswith("<")]
-    last = (mine or ([] if path is not None else others))[-1:]
+    frames = _frames(error)
+    mine = [frame for frame in frames if frame.filename == str(path)]
+    last = ([*filter(_is_own, frames)] or mine or ([] if path else frames))[-1:]
     where = f"{last[0].filename}, line {last[0].lineno}: " if last else f"{path}: " if path else ""
     said = _on_one_line(str(error))
     return f"{where}{type(error).__name__}{f': {said}' if said else ''}"
@@ -189,11 +188,18 @@ def sentence(error: BaseException, path: Path | None = None) -> str:
 
 def in_user_code(error: BaseException) -> bool:
     """True if an error was caused by one in a file that is neither ours nor an installed one."""
-    folders = (Path(__file__).parent, *map(Path, (sys.prefix, sys.base_prefix)))
-    cause = error.__cause__
-    frames = traceback.extract_tb(cause.__traceback__) if cause is not None else []
-    files = [Path(frame.filename) for frame in frames if not frame.filename.startswith("<")]
-    return any(not any(file.is_relative_to(folder) for folder in folders) for file in files)
+    return error.__cause__ is not None and any(map(_is_own, _frames(error.__cause__)))
+
+
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """Frames of a traceback; the machinery of imports is nobody's file."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [frame for frame in frames if not frame.filename.startswith("<")]
+
+
+def _is_own(frame: traceback.FrameSummary) -> bool:
+    installed = (Path(__file__).parent, Path(sys.prefix), Path(sys.base_prefix))
+    return not any(Path(frame.filename).is_relative_to(folder) for folder in installed)
 
 
 def file_of(thing: object) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.proofs.testing import cases, checks
@@ -161,6 +161,8 @@ def verdicts(subject: PolicyUnderTest, examples: int) -> Iterator[tuple[Law, Exc
         derandomize=True,
         database=None,
         print_blob=False,
+        # Explaining traces every line, which takes longer than all the rest.
+        phases=(Phase.generate, Phase.target, Phase.shrink),
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
