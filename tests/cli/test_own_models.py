@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.gavel.gavel import Gavel
 from shadowprice.solvers.gavel.policies.max_min_fairness import MaxMinFairness
 from shadowprice.user_code import load
+from support.paths import ROOT
 
 MODEL = '''
 import pyomo.environ as pyo
@@ -153,3 +155,26 @@ def test_python_takes_allocation_policies_as_objects(mine: Path) -> None:
     policy = MaxMinFairness("mine", model=load(f"{mine}:first", "model"))
     kept = simulate(jobs, "1x1", Gavel(allocation=policy)).end_s
     assert kept[0] < 1.2 * 7200
+
+
+def test_the_page_on_formulations_does_what_it_says(
+    tmp_path: Path, problem: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file, and its two commands, with a user who has a cap."""
+    page = (ROOT / "docs" / "formulations.md").read_text("utf-8")
+    blocks = re.findall(r"```(python|sh)\n(.*?)```", page, re.S)
+    assert [language for language, _ in blocks[:2]] == ["python", "sh"]
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(blocks[0][1])
+    given = json.loads(problem.read_text())
+    for job in given["jobs"]:
+        job["entity"] = "ada"
+    given["data"] = {"user_cap": {"ada": 1.5}}
+    problem.write_text(json.dumps(given))
+    allocate, run = (line.split()[1:] for line in blocks[1][1].strip().splitlines())
+    found = allocated(*(argument for argument in allocate[1:]))
+    assert sum(sum(shares) for _, shares in found["allocation"]) == pytest.approx(1.5)
+    assert any("row within_cap[0]" in sentence for sentence in found["explanation"])
+    Path("jobs.csv").write_text("id,gpus,submit,duration\n0,1,0,600\n")
+    result = CliRunner().invoke(app, run)
+    assert result.exit_code == 0, result.output

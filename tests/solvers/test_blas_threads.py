@@ -12,12 +12,11 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.gavel import merge
 from shadowprice.solvers.gavel.allocate import allocate
 from shadowprice.solvers.gavel.allocation import Allocation
 from shadowprice.solvers.gavel.policies import finish_time_fairness
 from shadowprice.solvers.gavel.workspace import Workspace
-from shadowprice.solvers.programs import block_arrow as newton
+from shadowprice.solvers.programs.structure import block_arrow as newton
 from shadowprice.solvers.threads import one_blas_thread
 
 USERS = 2
@@ -108,7 +107,6 @@ def test_contexts_that_overlap_in_threads() -> None:
         (newton.np.linalg, "solve", "max_min_fairness_perf"),
         (newton.np.linalg, "solve", "max_min_fairness_water_filling_perf"),
         (finish_time_fairness, "brentq", "finish_time_fairness_perf"),
-        (merge.np.random, "default_rng", "max_min_fairness_perf"),
     ],
 )
 def test_kernels_have_one_thread(

@@ -51,7 +51,7 @@ class Solved:
 
     def dual(self, name: str) -> FloatArray | None:
         """Duals of a constraint by name, d(objective) / d(right-hand side); None if there is none."""
-        component = self.model.find_component(name)
+        component = self.model.component(name)
         if component is None or component.ctype is not pyo.Constraint:
             return None
         return self.compiled.dual(self.solution, component)
@@ -64,7 +64,7 @@ class Solved:
         InputError
             If the model has no such variable.
         """
-        component = self.model.find_component(name)
+        component = self.model.component(name)
         if component is None or component.ctype is not pyo.Var:
             raise InputError(f"model {self.model.name!r} has no variable {name!r}")
         return self.compiled.value(self.solution, component)
@@ -186,7 +186,7 @@ def _columns(
     """Mask of the columns that are left out at first; None for none."""
     columns = np.zeros(compiled.program.columns, dtype=bool)
     for name, members in left_out.items():
-        variable = model.find_component(name)
+        variable = model.component(name)
         if variable is not None and variable.ctype is pyo.Var:
             columns[compiled.place(variable)[members.reshape(-1)]] = True
     return columns if columns.any() else None

@@ -75,11 +75,20 @@ class Least:
     whole: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, program: LinearProgram) -> Least:
-        """The view of a programme as it is now."""
-        row = rows_of_entries(program)
+    def of(cls, program: LinearProgram, row: NDArray[np.int64] | None = None) -> Least:
+        """The view of a programme as it is now.
+
+        Parameters
+        ----------
+        row : ndarray of int, shape (entries,), optional
+            The row of every entry, if it is known.
+        """
+        row = rows_of_entries(program) if row is None else row
         cost = -program.cost if program.maximise else program.cost.copy()
-        loose = np.bincount(row, ~program.integer[program.index], program.rows) > 0
+        if program.mixed:
+            loose = np.bincount(row, ~program.integer[program.index], program.rows) > 0
+        else:
+            loose = np.diff(program.start) > 0
         return cls(program, cost, row, _step(cost, program.integer), ~loose)
 
     def value(self, point: FloatArray) -> Fraction:

@@ -23,16 +23,12 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.solvers.programs.exact import Least, implied, safe_bound
-from shadowprice.solvers.programs.fold import Folded, fold
 from shadowprice.solvers.programs.highs import Highs
 from shadowprice.solvers.programs.linear_program import (
     FloatArray,
     LinearProgram,
     rows_of_entries,
 )
-from shadowprice.solvers.programs.max_min import NotMaxMin, recognise
-from shadowprice.solvers.programs.scaling import PowerScales
-from shadowprice.solvers.programs.sifting import first_columns, sift
 from shadowprice.solvers.programs.solution import (
     HIGHS_METHODS,
     Infeasible,
@@ -43,6 +39,10 @@ from shadowprice.solvers.programs.solution import (
     StoodDown,
     Unbounded,
 )
+from shadowprice.solvers.programs.structure.fold import Folded, fold
+from shadowprice.solvers.programs.structure.max_min import NotMaxMin, recognise
+from shadowprice.solvers.programs.structure.scaling import PowerScales
+from shadowprice.solvers.programs.structure.sifting import first_columns, sift
 
 if TYPE_CHECKING:
     from shadowprice.solvers.programs.other_solvers import Backend
@@ -105,7 +105,7 @@ class LinearGate:
             primal, duals = folded.point(primal), folded.duals(duals)
         answer = _solution(program, primal, duals, method)
         if self._holds(program, answer):
-            answer = replace(answer, bound=evaluated_bound(program, answer))
+            answer = replace(answer, bound=evaluated_bound(program, answer, self._row))
             if answer.gap_relative <= close:
                 return replace(answer, standing=Standing.PROVEN)
         stood_down.append(StoodDown(method, "its answer does not fit the model's rows"))
@@ -144,7 +144,7 @@ class LinearGate:
         if solution.status is not Status.OPTIMAL:
             return replace(solution, standing=_found(solution))
         if len(solution.duals):
-            solution = replace(solution, bound=evaluated_bound(program, solution))
+            solution = replace(solution, bound=evaluated_bound(program, solution, self._row))
         if self._holds(program, solution):
             return replace(solution, standing=Standing.PROVEN)
         if options.method not in ("auto", *HIGHS_METHODS):
@@ -156,7 +156,9 @@ class LinearGate:
         except Exception:  # The first answer stands, as far as it does.
             again = solution
         if again.status is Status.OPTIMAL and self._holds(program, again):
-            return replace(again, standing=Standing.PROVEN, bound=evaluated_bound(program, again))
+            return replace(
+                again, standing=Standing.PROVEN, bound=evaluated_bound(program, again, self._row)
+            )
         return replace(solution, status=Status.FOUND, standing=_found(solution))
 
     def _holds(self, program: LinearProgram, solution: Solution) -> bool:
@@ -275,13 +277,13 @@ def _solution(
     return Solution(Status.OPTIMAL, value, value, primal, duals, method=method)
 
 
-def evaluated_bound(program: LinearProgram, solution: Solution) -> float:
+def evaluated_bound(program: LinearProgram, solution: Solution, row: NDArray[np.int64]) -> float:
     """The bound that all multipliers of a linear programme prove, rounding errors counted.
 
     Where a column without a bound has a reduced cost of the wrong sign, by rounding, bounds that
     rows imply take its place; without those, the multipliers' own value stands.
     """
-    least = Least.of(program)
+    least = Least.of(program, row)
     sign = -1.0 if program.maximise else 1.0
     bounded = np.isfinite(program.lower).all() and np.isfinite(program.upper).all()
     found = -math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -62,15 +62,16 @@ def _of_function(function: FunctionType, seen: set[int]) -> Iterator[object]:
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for value in (*cells, *defaults):
         yield from _of(value, seen)
-    for name in sorted(_names(function.__code__)):
+    for name in _names(function.__code__):
         if name in function.__globals__:
             yield from _of(function.__globals__[name], seen)
 
 
-def _names(code: CodeType) -> set[str]:
-    """Names that code looks up, with those of functions defined in it."""
+@cache
+def _names(code: CodeType) -> tuple[str, ...]:
+    """Names that code looks up, with those of functions defined in it, in order."""
     found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found |= _names(constant)
-    return found
+            found |= set(_names(constant))
+    return tuple(sorted(found))

@@ -21,8 +21,8 @@ from shadowprice.solvers.gavel.policies.water_filling import WaterFilling
 from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.workspace import Workspace
-from shadowprice.solvers.programs import block_arrow
 from shadowprice.solvers.programs.compile import SolverOptions
+from shadowprice.solvers.programs.structure import block_arrow
 from shadowprice.solvers.registry import allocation, allocations
 
 few, some = settings(max_examples=15), settings(max_examples=30)

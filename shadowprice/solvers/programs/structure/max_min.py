@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.programs import block_arrow
 from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
+from shadowprice.solvers.programs.structure import block_arrow
 
 _MOST_RESOURCES = 32
 """The method's work grows with their square."""

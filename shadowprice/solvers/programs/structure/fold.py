@@ -99,10 +99,10 @@ def fold(
     for _ in range(_MAX_PASSES):
         rows = sides + _summed(_mixed(columns)[by_column] * entry, by_row, p.rows)
         columns = kept + _summed(_mixed(rows)[by_row] * entry, by_column, p.columns)
-        column_colours = len(np.unique(columns))
+        column_colours = _distinct(columns)
         if column_colours > WORTH * p.columns:
             return None
-        found = (len(np.unique(rows)), column_colours)
+        found = (_distinct(rows), column_colours)
         if found == known:
             return _quotient(p, entry_row, rows, columns)
         known = found
@@ -135,6 +135,12 @@ def _quotient(
         p.integer[column_sample],
     )
     return Folded(program, row, column)
+
+
+def _distinct(colours: Colours) -> int:
+    """Number of colours; by sorting, which is several times faster than NumPy's table of hashes."""
+    ordered = np.sort(colours)
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if len(ordered) else 0
 
 
 def _bits(values: FloatArray) -> Colours:

@@ -15,15 +15,15 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from shadowprice.solvers.programs import linear_gate
-from shadowprice.solvers.programs.fold import Folded, fold
 from shadowprice.solvers.programs.gate import Gate
 from shadowprice.solvers.programs.highs import Highs
 from shadowprice.solvers.programs.linear_program import LinearProgram, rows_of_entries
-from shadowprice.solvers.programs.max_min import MaxMin, NotMaxMin, recognise
 from shadowprice.solvers.programs.reads import values_read
-from shadowprice.solvers.programs.scaling import PowerScales
-from shadowprice.solvers.programs.sifting import first_columns, sift
 from shadowprice.solvers.programs.solution import Solution, SolverOptions, Standing, Status
+from shadowprice.solvers.programs.structure.fold import Folded, fold
+from shadowprice.solvers.programs.structure.max_min import MaxMin, NotMaxMin, recognise
+from shadowprice.solvers.programs.structure.scaling import PowerScales
+from shadowprice.solvers.programs.structure.sifting import first_columns, sift
 
 INF = float("inf")
 
