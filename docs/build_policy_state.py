@@ -44,6 +44,7 @@ before anything of it is carried out, and each mistake is one sentence with the 
 ```
 shadowprice simulate jobs.csv --cluster 8x8 --policy {name}:NarrowestFirst
 shadowprice compare jobs.csv --cluster 8x8 --policies fifo,{name}:NarrowestFirst:patience_s=600
+shadowprice laws {name}:NarrowestFirst --times patience_s
 ```
 """
 
