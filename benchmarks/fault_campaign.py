@@ -31,6 +31,7 @@ def told(campaign: Campaign, outcome: Outcome) -> None:
         ("drivers that took over", counts["drivers"] - 1),
         ("double allocations, by log and by locks", outcome.double),
         ("stale workers that went on, and were refused", f"{outcome.stale}, {outcome.fenced}"),
+        ("commits after the fence showed a later epoch", outcome.late),
         ("processes left", outcome.left),
         ("steps of all jobs", sum(map(campaign.iterations_of, range(campaign.jobs)))),
         ("steps lost", counts["steps_lost"]),

@@ -20,8 +20,8 @@ from _gavel import COLOURS, GREY, OUT, TYPES, Scale, cluster, save, table
 from matplotlib.axes import Axes
 
 import shadowprice as sp
-from shadowprice.analysis.run_metrics import RunMetrics, of_forks, of_schedule
-from shadowprice.execution.copies.simulation import CopyWidth, HadarE, simulate_hadare
+from shadowprice.analysis.run_metrics import RunMetrics, of_schedule
+from shadowprice.execution.copies.hadare import CopyWidth
 
 __all__ = ["COLOURS", "GREY", "OUT", "TYPES", "Scale", "cluster", "save", "table"]
 
@@ -36,7 +36,7 @@ POLICIES = {
 }
 IN_ROUNDS = ("hadar", "gavel")
 """Policies with a parameter ``round_s``; the others decide when something happens."""
-FORKS = {"HadarE": CopyWidth.NODE, "HadarE, own gang": CopyWidth.GANG}
+COPIES = {"HadarE": CopyWidth.NODE, "HadarE, own gang": CopyWidth.GANG}
 COLOUR_OF = {
     "Hadar": COLOURS[0],
     "Hadar, U = 1/JCT": COLOURS[5],
@@ -77,7 +77,7 @@ class Run:
     lost : float
         Share of the cluster's time until the end that went into restarts and averaging.
     outcome : Outcome, optional
-        Of systems that have a schedule; HadarE has forks.
+        Of systems that run a job as one gang.
     """
 
     metrics: RunMetrics
@@ -94,14 +94,14 @@ def run(
     aggregation_s: float = 0.0,
 ) -> Run:
     """Run a system by its name in the figures."""
-    if label in FORKS:
-        instance = sp.Instance(where, jobs)
-        options = HadarE(
-            round_s=round_s, restart_s=RESTART_S, aggregation_s=aggregation_s, width=FORKS[label]
+    if label in COPIES:
+        hadare = sp.HadarE(
+            round_s=round_s, restart_s=RESTART_S, aggregation_s=aggregation_s, width=COPIES[label]
         )
-        record = simulate_hadare(instance, options).record
-        found = of_forks(instance, record)
-        return Run(found, record.overhead_s.sum() / (len(where.nodes) * found.ttd_s))
+        outcome = sp.simulate(jobs, where, hadare)
+        found = of_schedule(outcome.instance, outcome.schedule)
+        lost_s = outcome.schedule.overhead_s.sum()
+        return Run(found, lost_s / (len(where.nodes) * found.ttd_s))
     policy, placement = POLICIES[label]
     name, _, given = policy.partition(":")
     if name in IN_ROUNDS:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison, compare
-    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.optimum import optimum, slotted_preemptive_optimum
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.plots.prices import plot_prices, prices_frame
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from shadowprice.analysis.simulate import simulate
     from shadowprice.analysis.utility.compare import UtilityComparison, compare_utility
     from shadowprice.errors import ShadowpriceError
-    from shadowprice.execution.copies.settings import ForkSettings
+    from shadowprice.execution.copies.hadare import HadarE
     from shadowprice.instances.allocation_problem import AllocationProblem
     from shadowprice.instances.cluster import Cluster, Node
     from shadowprice.instances.generators import generate
@@ -42,8 +41,7 @@ __all__ = [
     "AllocationProblem",
     "Cluster",
     "Comparison",
-    "ForkOutcome",
-    "ForkSettings",
+    "HadarE",
     "Instance",
     "Node",
     "Objective",
@@ -74,8 +72,7 @@ _HOME = {
     "AllocationProblem": "instances.allocation_problem",
     "Cluster": "instances.cluster",
     "Comparison": "analysis.compare",
-    "ForkOutcome": "analysis.copies.outcome",
-    "ForkSettings": "execution.copies.settings",
+    "HadarE": "execution.copies.hadare",
     "Instance": "instances.instance",
     "Node": "instances.cluster",
     "Objective": "instances.objective",

@@ -63,7 +63,7 @@ class Training:
             weights[name] = weights[name] + self.momentum[name]
 
     def draw_apart(self, copy: int) -> None:
-        """Let a copy of a forked job draw other batches than those that go on from the same state."""
+        """Let a copy of a job draw other batches than those that go on from the same state."""
         if copy:
             self.random = np.random.default_rng(self.random.bit_generator.jumped(copy))
 

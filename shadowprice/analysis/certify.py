@@ -92,7 +92,7 @@ def certify(
     Raises
     ------
     InputError
-        If the instance has no jobs, job graphs, conditions or jobs that share GPUs, a name that
+        If the instance has no jobs, jobs that run as copies or share GPUs, job graphs or conditions, a name that
         does not print on one line or a number that cannot be written, or the objective is unknown.
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
@@ -145,6 +145,7 @@ def _refuse(outcome: Outcome, objective: Objective | str) -> Objective:
     if not len(jobs):
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
     for what, there in (
+        ("jobs that run as several copies", instance.copies is not None),
         ("job graphs", instance.graphs is not None),
         ("conditions of runs", instance.conditions is not None),
         ("jobs that share GPUs", bool((outcome.schedule.partner >= 0).any())),

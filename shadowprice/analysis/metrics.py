@@ -5,9 +5,9 @@ job completion     C_j - r_j: completion minus arrival, the field's JCT (Tiresia
 time               section 2; recalled)
 queueing delay     the part of the job completion time in which the job holds no GPU; also the
                    pauses after a preemption, not only the wait for the first start
-preemptions        runs of a job beyond its first
+preemptions        runs of a job beyond its first; of copies, pauses of a round or more
 makespan           last completion minus first arrival
-utilization        GPU time held, overheads included, over (GPUs x makespan)
+utilization        GPU time held, overheads included, over (GPUs x makespan); a copy holds its node
 jobs present       jobs that have arrived and are not complete, itself among them, on average
                    over a job's time from arrival to completion: the contention of finish-time
                    fairness (Themis, NSDI'20; recalled)
@@ -21,7 +21,6 @@ the same schedule has the same metrics, to the last bit, on every machine.
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,47 +30,46 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
 
-class Rows(Protocol):
-    """Jobs, starts and ends of runs: rows of a schedule, or of a record of copies."""
-
-    @property
-    def job(self) -> NDArray[np.int64]:
-        """Row of the job in the workload."""
-
-    @property
-    def start_s(self) -> NDArray[np.float64]:
-        """Beginnings [s]."""
-
-    @property
-    def end_s(self) -> NDArray[np.float64]:
-        """Ends [s]."""
-
-
-def end_s(instance: Instance, rows: Rows) -> NDArray[np.float64]:
+def end_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
     """Completion time of every job [s], shape (n,); minus infinity where a job never runs."""
     last = np.full(len(instance.workload), -np.inf)
-    np.maximum.at(last, rows.job, rows.end_s)
+    np.maximum.at(last, schedule.job, schedule.end_s)
     return last
 
 
-def first_start_s(instance: Instance, rows: Rows) -> NDArray[np.float64]:
+def first_start_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
     """First start of every job [s], shape (n,); infinity where a job never runs."""
     first = np.full(len(instance.workload), np.inf)
-    np.minimum.at(first, rows.job, rows.start_s)
+    np.minimum.at(first, schedule.job, schedule.start_s)
     return first
 
 
-def jct_s(instance: Instance, rows: Rows) -> NDArray[np.float64]:
+def jct_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
     """Completion minus arrival of every job [s], shape (n,)."""
-    duration: NDArray[np.float64] = end_s(instance, rows) - instance.workload.arrival_s
+    duration: NDArray[np.float64] = end_s(instance, schedule) - instance.workload.arrival_s
     return duration
 
 
 def preemptions(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
-    """Runs of every job beyond its first, shape (n,); a change of partners interrupts nothing."""
+    """Runs of every job beyond its first, shape (n,); a change of partners interrupts nothing.
+
+    Copies are averaged between rounds that follow each other: only later rounds are runs of their own.
+    """
+    jobs, rules = len(instance.workload), instance.copies
+    if rules is not None:
+        job, start_s = schedule.job[schedule.runs], schedule.start_s[schedule.runs]
+        paused = (job[1:] == job[:-1]) & (np.diff(start_s) > rules.round_s)
+        return np.bincount(job[1:][paused], minlength=jobs)
     started = schedule.runs[~schedule.goes_on[schedule.runs]]
-    runs = np.bincount(schedule.job[started], minlength=len(instance.workload))
+    runs = np.bincount(schedule.job[started], minlength=jobs)
     return np.maximum(runs - 1, 0).astype(np.int64)
+
+
+def most_copies(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
+    """Largest number of copies of every job in a round, shape (n,)."""
+    most = np.zeros(len(instance.workload), dtype=np.int64)
+    np.maximum.at(most, schedule.job[schedule.runs], schedule.pieces)
+    return most
 
 
 def queueing_delay_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
@@ -113,11 +111,11 @@ def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> 
     return stay_s / (end_s - arrival_s)
 
 
-def makespan_s(instance: Instance, rows: Rows) -> float:
+def makespan_s(instance: Instance, schedule: Schedule) -> float:
     """Last completion minus first arrival [s]; 0 without jobs."""
-    if len(rows.job) == 0:
+    if len(schedule.job) == 0:
         return 0.0
-    return float(rows.end_s.max() - instance.workload.arrival_s.min())
+    return float(schedule.end_s.max() - instance.workload.arrival_s.min())
 
 
 def utilization(instance: Instance, schedule: Schedule) -> float:
@@ -125,13 +123,21 @@ def utilization(instance: Instance, schedule: Schedule) -> float:
     span_s = makespan_s(instance, schedule)
     if span_s == 0:
         return 0.0
-    return held_gpu_s(schedule) / (instance.cluster.total_gpus * span_s)
+    return held_gpu_s(instance, schedule) / (instance.cluster.total_gpus * span_s)
 
 
-def held_gpu_s(schedule: Schedule) -> float:
+def held_gpu_s(instance: Instance, schedule: Schedule) -> float:
     """GPU time held [GPU-s]; two jobs that share GPUs hold them once."""
     share = np.where(schedule.partner >= 0, 0.5, 1.0)
-    return math.fsum((schedule.gpus * share * (schedule.end_s - schedule.start_s)).tolist())
+    held = held_gpus(instance, schedule) * share * (schedule.end_s - schedule.start_s)
+    return math.fsum(held.tolist())
+
+
+def held_gpus(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
+    """GPUs of its node that each row holds, shape (R,): of a copy all of them, used or not."""
+    if instance.copies is None:
+        return schedule.gpus
+    return instance.cluster.gpus_per_node[schedule.node]
 
 
 def mean(values: NDArray[np.float64]) -> float | None:

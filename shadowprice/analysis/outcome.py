@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from shadowprice.execution.copies.local_sgd import Losses
     from shadowprice.solvers.price_log import PriceLog
 
 
@@ -46,6 +47,8 @@ class Outcome:
     prices : PriceLog, optional
         Prices over time, of a policy that sets some and was asked to keep them. Nobody has
         verified them, and nothing has to: any prices bound the optimum.
+    losses : Losses, optional
+        Quality of small models trained as the copies of jobs were, against training in one piece.
 
     Attributes
     ----------
@@ -65,6 +68,7 @@ class Outcome:
     decisions: int = 0
     cpu_s: float = 0.0
     prices: PriceLog | None = None
+    losses: Losses | None = None
     verify_cpu_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,25 +110,29 @@ class Outcome:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """One row a job: id, arrival_s, first_start_s, end_s, jct_s, preemptions."""
+        """One row a job: id, arrival_s, first_start_s, end_s, jct_s, preemptions.
+
+        Of jobs that run as several copies also ``copies``, the largest number of them in a round.
+        """
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "id": self.instance.workload.id,
-                "arrival_s": self.instance.workload.arrival_s,
-                "first_start_s": metrics.first_start_s(self.instance, self.schedule),
-                "end_s": self.end_s,
-                "jct_s": self.jct_s,
-                "preemptions": metrics.preemptions(self.instance, self.schedule),
-            }
-        )
+        columns = {
+            "id": self.instance.workload.id,
+            "arrival_s": self.instance.workload.arrival_s,
+            "first_start_s": metrics.first_start_s(self.instance, self.schedule),
+            "end_s": self.end_s,
+            "jct_s": self.jct_s,
+            "preemptions": metrics.preemptions(self.instance, self.schedule),
+        }
+        if self.instance.copies is not None:
+            columns["copies"] = metrics.most_copies(self.instance, self.schedule)
+        return pd.DataFrame(columns)
 
     def summary(self) -> dict[str, object]:
         """The metrics the command line prints; statistics of no jobs are None."""
         jct = self.jct_s
         p50, p95, p99 = metrics.percentiles(jct, (50, 95, 99))
-        return {
+        summary: dict[str, object] = {
             "policy": self.policy,
             "jobs": len(jct),
             "completed": int(np.count_nonzero(np.isfinite(self.end_s))),
@@ -139,6 +147,10 @@ class Outcome:
             "cpu_s": self.cpu_s,
             **run_metrics.of_schedule(self.instance, self.schedule).summary(),
         }
+        if self.instance.copies is not None:
+            copies = metrics.most_copies(self.instance, self.schedule)
+            summary["mean_copies"] = metrics.mean(copies.astype(np.float64))
+        return summary
 
     def plot_gantt(self, axes: Axes | None = None) -> Axes:
         """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.distributions.gantt`."""

@@ -1,10 +1,10 @@
-r"""Metrics of whole runs, as the Hadar papers define them, of any policy and of fork records.
+r"""Metrics of whole runs, as the Hadar papers define them, of any policy.
 
 ==================  ============================================================================
 TTD                 total time duration: first start to last completion (recalled). With all jobs
                     there at 0 it is the makespan.
-CRU                 cluster resource utilisation: busy GPU time over GPUs x TTD; of fork records
-                    busy node time over nodes x TTD (recalled; wording derived). Overheads are busy.
+CRU                 cluster resource utilisation: busy GPU time over GPUs x TTD; of copies busy node
+                    time over nodes x TTD (recalled; wording derived). Overheads are busy.
 JCT                 completion minus arrival
 queueing delay      time before completion without any GPU; and, apart, the time to the first start.
                     The paper leaves open which (derived): both are given.
@@ -35,7 +35,6 @@ from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
 
 if TYPE_CHECKING:
-    from shadowprice.instances.forks import Forks
     from shadowprice.instances.schedule import Schedule
 
 Times = NDArray[np.float64]
@@ -85,59 +84,38 @@ def of_schedule(instance: Instance, schedule: Schedule, sharing: int | None = No
     sharing : int, optional
         n of finish-time fairness, at least 1; the jobs present, on average over each job's stay,
         if not given.
-    """
-    span = (
-        schedule.start_s.min(initial=math.inf),
-        schedule.end_s.max(initial=-math.inf),
-    )
-    first = metrics.first_start_s(instance, schedule)
-    queueing = metrics.queueing_delay_s(instance, schedule)
-    return _metrics(
-        instance,
-        metrics.held_gpu_s(schedule) / instance.cluster.total_gpus,
-        span,
-        (metrics.jct_s(instance, schedule), queueing, first),
-        sharing,
-    )
-
-
-def of_forks(instance: Instance, record: Forks, sharing: int | None = None) -> RunMetrics:
-    """Metrics of a fork record, verified first.
 
     Raises
     ------
-    VerificationError
-        If the record breaks a rule of the instance.
     InputError
         If ``sharing`` is below 1.
     """
-    from shadowprice.proofs.hadar.copies_work import verify_forks
+    begin_s = schedule.start_s.min(initial=math.inf)
+    end_s = schedule.end_s.max(initial=-math.inf)
+    ttd_s = float(end_s - begin_s) if end_s > begin_s else 0.0
+    jct = metrics.jct_s(instance, schedule)
+    first_wait = metrics.first_start_s(instance, schedule) - instance.workload.arrival_s
+    median, p95 = metrics.percentiles(jct, (50, 95))
+    fairness = finish_time_fairness(instance, jct, sharing)
+    return RunMetrics(
+        cru=_busy_s(instance, schedule) / ttd_s if ttd_s else 0.0,
+        ttd_s=ttd_s,
+        mean_jct_s=metrics.mean(jct),
+        median_jct_s=median,
+        p95_jct_s=p95,
+        mean_queueing_s=metrics.mean(metrics.queueing_delay_s(instance, schedule)),
+        mean_first_wait_s=metrics.mean(first_wait),
+        mean_ftf=metrics.mean(fairness),
+        max_ftf=float(fairness.max()) if len(fairness) else None,
+    )
 
-    verify_forks(instance, record)
-    return of_verified_forks(instance, record, sharing)
 
-
-def of_verified_forks(instance: Instance, record: Forks, sharing: int | None = None) -> RunMetrics:
-    """The same of a record that was verified before, as an outcome's was."""
-    arrival_s, jobs = instance.workload.arrival_s, len(instance.workload)
-    busy_s = math.fsum((record.end_s - record.start_s).tolist())
-    span = (record.start_s.min(initial=math.inf), record.end_s.max(initial=-math.inf))
-    first, last = metrics.first_start_s(instance, record), metrics.end_s(instance, record)
-    delay = last - arrival_s - _held_s(record, jobs)
-    nodes = len(instance.cluster.nodes)
-    return _metrics(instance, busy_s / nodes, span, (last - arrival_s, delay, first), sharing)
-
-
-def _held_s(record: Forks, jobs: int) -> Times:
-    """Time in which each job has a copy on some node [s]: copies of a round begin together."""
-    order = np.lexsort((record.end_s, record.round, record.job))
-    job, number = record.job[order], record.round[order]
-    longest = np.ones(len(order), dtype=bool)
-    longest[:-1] = (job[1:] != job[:-1]) | (number[1:] != number[:-1])
-    rows = order[longest]
-    lengths = record.end_s[rows] - record.start_s[rows]
-    held: Times = np.bincount(record.job[rows], weights=lengths, minlength=jobs).astype(np.float64)
-    return held
+def _busy_s(instance: Instance, schedule: Schedule) -> float:
+    """Busy time of a GPU, or of a node where copies hold nodes, on average over all of them [s]."""
+    if instance.copies is None:
+        return metrics.held_gpu_s(instance, schedule) / instance.cluster.total_gpus
+    busy_s = math.fsum((schedule.end_s - schedule.start_s).tolist())
+    return busy_s / len(instance.cluster.nodes)
 
 
 def isolated_s(instance: Instance, sharing: int | Times) -> Times:
@@ -183,29 +161,3 @@ def finish_time_fairness(instance: Instance, jct_s: Times, sharing: int | None =
     present = metrics.jobs_present(arrival_s, arrival_s + jct_s) if sharing is None else sharing
     fairness: Times = jct_s / isolated_s(instance, present)
     return fairness
-
-
-def _metrics(
-    instance: Instance,
-    busy_s: float,
-    span: tuple[float, float],
-    per_job: tuple[Times, Times, Times],
-    sharing: int | None,
-) -> RunMetrics:
-    """The table from busy time per unit of the cluster, first start and last end, and job times."""
-    jct, queueing, first = per_job
-    begin, end = span
-    ttd_s = float(end - begin) if end > begin else 0.0
-    median, p95 = metrics.percentiles(jct, (50, 95))
-    fairness = finish_time_fairness(instance, jct, sharing)
-    return RunMetrics(
-        cru=busy_s / ttd_s if ttd_s else 0.0,
-        ttd_s=ttd_s,
-        mean_jct_s=metrics.mean(jct),
-        median_jct_s=median,
-        p95_jct_s=p95,
-        mean_queueing_s=metrics.mean(queueing),
-        mean_first_wait_s=metrics.mean(first - instance.workload.arrival_s),
-        mean_ftf=metrics.mean(fairness),
-        max_ftf=float(fairness.max()) if len(fairness) else None,
-    )

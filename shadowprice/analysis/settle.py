@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
 from shadowprice.errors import InputError
+from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
 from shadowprice.execution.presets.preset import RunSetup
@@ -37,6 +38,7 @@ from shadowprice.solvers.price_log import KeepsPrices, PriceLog
 from shadowprice.solvers.switches import switched, taken
 
 if TYPE_CHECKING:
+    from shadowprice.instances.copies import CopyRules
     from shadowprice.instances.speeds.conditions import Conditions
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.placement.protocol import Placement
@@ -65,6 +67,8 @@ class Run:
         What the outcome says of the run: preset, placement, round_s, seed, dropped jobs ...
     prices : PriceLog or None
         Where the policy keeps its prices, if it was asked to.
+    training : LocalSgd or None
+        How small models are trained as the copies of jobs are, if that was asked for.
     """
 
     name: str
@@ -75,6 +79,7 @@ class Run:
     own_loop: OwnLoop | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     prices: PriceLog | None = None
+    training: LocalSgd | None = None
 
     def keeping_prices(self) -> Run:
         """The same run, whose policy keeps its prices if it sets any."""
@@ -115,9 +120,11 @@ def settle(
     where, kept, dropped = kept_jobs(workload, cluster, drop_infeasible)
     if own_loop is not None:
         shared = "together" in own_loop.takes
-        instance = _instance(chosen, where, kept, Overheads(), None, shared=shared)
+        copies = None if own_loop.copies is None else own_loop.copies(where)
+        instance = _instance(chosen, where, kept, Overheads(), shared=shared, copies=copies)
         settings = {**own_loop.settings, "dropped": dropped}
-        return Run(name, instance, None, own_loop=own_loop, settings=settings)
+        training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
+        return Run(name, instance, None, own_loop=own_loop, settings=settings, training=training)
     assert not isinstance(policy, RunsItself)  # It has a loop of its own.
     setup = _setup(policy, chosen, kept, where)
     settings = {
@@ -195,7 +202,7 @@ def refuse_copies(run: Run) -> None:
 
     Its jobs may be faster than any gang of theirs, so that no bound of the package holds.
     """
-    if run.own_loop is not None and run.own_loop.copies:
+    if run.instance.copies is not None:
         raise InputError(
             f"policy {run.name!r} runs a job as several copies: bounds are for jobs that run as one gang; "
             "use simulate, whose metrics are the same for all policies"
@@ -207,9 +214,10 @@ def _instance(
     cluster: Cluster,
     workload: Workload,
     overheads: Overheads,
-    conditions: Conditions | None,
+    conditions: Conditions | None = None,
     *,
     shared: bool,
+    copies: CopyRules | None = None,
 ) -> Instance:
     """The one place in which a run's instance is built; nobody shares GPUs unless jobs may."""
     graphs = None
@@ -218,7 +226,7 @@ def _instance(
 
         graphs = workload_graphs(workload, chosen.network, chosen.training)
     together = chosen.sharing(workload, cluster) if shared else None
-    return Instance(cluster, workload, overheads, together, graphs, conditions)
+    return Instance(cluster, workload, overheads, together, graphs, conditions, copies)
 
 
 def _setup(

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import Run, refuse_copies, settle
 from shadowprice.execution.engine import run as run_in_engine
-from shadowprice.instances.schedule import Schedule
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.execution.own_loop import RunsItself
     from shadowprice.instances.cluster import Cluster
@@ -27,7 +25,7 @@ def simulate(
     semantics: Semantics | None = None,
     *,
     drop_infeasible: bool = False,
-) -> Outcome | ForkOutcome:
+) -> Outcome:
     """Run a policy over a workload and verify what it did.
 
     Parameters
@@ -36,7 +34,7 @@ def simulate(
         A cluster, its short notation (``16x4``), or a TOML file.
     policy : str or Policy or RunsItself
         A policy's name, with parameters after a colon, or a policy of your own; ``hadare``, or
-        its :class:`ForkSettings`, runs jobs as several copies.
+        a :class:`HadarE`, runs jobs as several copies.
     semantics : Semantics, optional
         Placement, rounds, overheads, preset.
     drop_infeasible : bool
@@ -44,9 +42,8 @@ def simulate(
 
     Returns
     -------
-    Outcome or ForkOutcome
-        Verified; its costs, frames and plots are computed from the checked schedule, or, of
-        ``hadare`` only, from the checked record of copies.
+    Outcome
+        Verified; its costs, frames and plots are computed from the checked schedule.
 
     Raises
     ------
@@ -68,47 +65,27 @@ def simulate(
     return carry_out(run)
 
 
-def simulate_policy(
-    workload: Workload,
-    cluster: Cluster | str | Path,
-    policy: str | Policy,
-    semantics: Semantics | None = None,
-    *,
-    drop_infeasible: bool = False,
-) -> Outcome:
-    """As :func:`simulate`, for policies that run a job as one gang."""
-    run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
-    return carry_out_gangs(run)
-
-
-def carry_out(run: Run) -> Outcome | ForkOutcome:
+def carry_out(run: Run) -> Outcome:
     """Carry a settled run out, in the engine or in a loop of its own, and verify what was done."""
     if run.own_loop is None:
         return _in_engine(run)
     began = time.process_time()
-    made = run.own_loop.schedule(run.instance)
+    schedule = run.own_loop.schedule(run.instance)
+    losses = None if run.training is None else run.training.train(run.instance, schedule)
     cpu_s = time.process_time() - began
-    if isinstance(made, Schedule):
-        return Outcome.verified(
-            run.instance, made, policy=run.name, settings=run.settings, cpu_s=cpu_s
-        )
-    from shadowprice.analysis.copies.outcome import ForkOutcome
-
-    return ForkOutcome(run.instance, made.record, run.name, run.settings, cpu_s, made.losses)
+    return Outcome(run.instance, schedule, run.name, run.settings, cpu_s=cpu_s, losses=losses)
 
 
 def carry_out_gangs(run: Run) -> Outcome:
-    """As :func:`carry_out`, for a run of jobs as one gang each.
+    """As :func:`carry_out`, for a run whose cost is compared with bounds on jobs as one gang each.
 
     Raises
     ------
     InputError
-        Also if jobs run as several copies, of which there is no schedule and no bound.
+        Also if jobs run as several copies; before anything is carried out.
     """
     refuse_copies(run)
-    outcome = carry_out(run)
-    assert isinstance(outcome, Outcome)
-    return outcome
+    return carry_out(run)
 
 
 def _in_engine(run: Run) -> Outcome:

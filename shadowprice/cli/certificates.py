@@ -26,9 +26,9 @@ def certify_command(
     ] = 20.0,
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
-    from shadowprice.analysis.run_directory.directory import load_gangs
+    from shadowprice.analysis.run_directory.directory import load
 
-    run = load_gangs(run_directory)
+    run = load(run_directory)
     # After the run directory, so that a wrong one is an error at once.
     from shadowprice.analysis.certify import certify
 

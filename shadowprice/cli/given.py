@@ -13,7 +13,6 @@ from shadowprice.cli.show import stderr, warnings_told
 from shadowprice.solvers.registry import require_policy
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
@@ -150,7 +149,7 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def report_dropped(outcome: Outcome | ForkOutcome) -> None:
+def report_dropped(outcome: Outcome) -> None:
     """Say on stderr which jobs were left out."""
     dropped: Any = outcome.settings.get("dropped", [])
     if dropped:

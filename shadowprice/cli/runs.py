@@ -20,7 +20,7 @@ from shadowprice.cli.run_options import RunOptions, with_options
 from shadowprice.cli.show import (
     console,
     print_comparison,
-    print_quality,
+    print_losses,
     print_summary,
     print_utilities,
     progress_line,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from shadowprice.analysis.compare import Comparison
-    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.outcome import Outcome
 
 
@@ -72,7 +71,6 @@ def simulate_command(
     require_policies([policy], options.preset)
     priced = prices_out is not None or prices_plot is not None
     given = read_given(trace, cluster, options, local_sgd=local_sgd, prices=priced)
-    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.simulate import simulate
 
     with progress_line() as say:
@@ -92,20 +90,17 @@ def simulate_command(
         from shadowprice.analysis.run_directory.directory import save
 
         save(outcome, run_directory)
-    if isinstance(outcome, ForkOutcome) and outcome.losses is not None:
-        print_quality(outcome, as_json)
-    else:
+    if outcome.losses is None:
         print_summary(outcome, as_json)
+    else:
+        print_losses(outcome, outcome.losses, as_json)
 
 
-def _write_prices(outcome: Outcome | ForkOutcome, table: Path | None, picture: Path | None) -> None:
+def _write_prices(outcome: Outcome, table: Path | None, picture: Path | None) -> None:
     if table is None and picture is None:
         return
-    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.plots.prices import plot_prices, write_prices
 
-    if isinstance(outcome, ForkOutcome):
-        return
     if table is not None:
         write(table, lambda: write_prices(outcome, table))
     if picture is not None:

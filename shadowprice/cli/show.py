@@ -19,16 +19,16 @@ from shadowprice.errors import ShadowpriceError
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison
-    from shadowprice.analysis.copies.outcome import ForkOutcome
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.utility.compare import UtilityComparison
+    from shadowprice.execution.copies.local_sgd import Losses
 
 
 console = Console()
 stderr = Console(stderr=True)
 
 
-def print_summary(outcome: Outcome | ForkOutcome, as_json: bool) -> None:
+def print_summary(outcome: Outcome, as_json: bool) -> None:
     """Print the metrics of an outcome."""
     summary = outcome.summary()
     if as_json:
@@ -70,12 +70,10 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
         console.print(row.sentence(), markup=False, highlight=False, soft_wrap=True)
 
 
-def print_quality(outcome: ForkOutcome, as_json: bool) -> None:
+def print_losses(outcome: Outcome, losses: Losses, as_json: bool) -> None:
     """Print the metrics and, a job a row, losses of models trained in copies and in one piece."""
-    frame, sentence = outcome.quality(), outcome.quality_sentence()
-    if frame is None or sentence is None:
-        raise ShadowpriceError(f"{outcome.policy}: no models were trained")
-    rows = frame.to_dict(orient="records")
+    sentence = losses.sentence()
+    rows = losses.to_frame().to_dict(orient="records")
     if as_json:
         print(json.dumps({**outcome.summary(), "quality": rows, "quality_sentence": sentence}))
         return
@@ -93,10 +91,10 @@ def print_quality(outcome: ForkOutcome, as_json: bool) -> None:
     for column in table.columns[1:]:
         column.justify = "right"
     for row in rows:
-        losses = (f"{row[key]:.4f}" for key in ("initial", "forked", "one_copy"))
+        told = (f"{row[key]:.4f}" for key in ("initial", "in_copies", "one_copy"))
         table.add_row(
             str(row["id"]),
-            *losses,
+            *told,
             f"{row['difference']:+.4f}",
             str(row["steps"]),
             str(row["averages"]),

@@ -92,6 +92,8 @@ def run(
 
     Raises
     ------
+    InputError
+        If jobs run as several copies.
     PolicyError
         If the policy decides something impossible, or leaves jobs waiting for ever.
     """
@@ -123,6 +125,7 @@ class Engine:
         rounds: Rounds,
         hosts: Hosts | None = None,
     ) -> None:
+        instance.expect_gangs("policies of the engine")
         alike = instance.workload.throughput is None
         types = instance.cluster.type_of_node
         pools = [0] * len(types) if alike else types.tolist()
@@ -216,7 +219,7 @@ class Engine:
         partner = self.state.partner_of.pop(job)
         del self.state.partner_of[partner]
         if self.hosts.end_s(partner) > at_s:
-            self.state.goes_on(partner, *self.hosts.go_on(partner, ALONE, at_s))
+            self.state.continued(partner, *self.hosts.continue_run(partner, ALONE, at_s))
 
     def _admit(self, now_s: float) -> None:
         """Show the policy the jobs that have arrived until now."""
@@ -249,14 +252,14 @@ class Engine:
         for job, partner in partners.items():
             before = state.partner_of.pop(job, ALONE)
             if job in state.running and (partner != before or before in stopped):
-                state.goes_on(job, *self.hosts.go_on(job, partner, now_s))
+                state.continued(job, *self.hosts.continue_run(job, partner, now_s))
         state.partner_of.update((job, other) for job, other in partners.items() if other != ALONE)
 
     def _adjust(self, hosts: ConditionedHosts, decision: Decision, now_s: float) -> None:
         """Change the CPUs and memory of running jobs; note those of jobs that start."""
         state = self.state
         for job, amounts in (decision.adjusted or {}).items():
-            state.goes_on(job, *hosts.adjust(job, amounts, now_s))
+            state.continued(job, *hosts.adjust(job, amounts, now_s))
             state.amounts[job] = amounts
         given = decision.amounts or {}
         hosts.hold(given)

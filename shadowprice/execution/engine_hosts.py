@@ -32,8 +32,10 @@ class Hosts(Protocol):
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
         """Preempt a run; returns the progress made, the work left and the debt, all in seconds."""
 
-    def go_on(self, job: int, partner: int, at_s: float) -> tuple[float, float, float, float]:
-        """Carry on a run with another partner, or alone.
+    def continue_run(
+        self, job: int, partner: int, at_s: float
+    ) -> tuple[float, float, float, float]:
+        """Continue a run with another partner, or alone.
 
-        Returns the progress made [s], the work left [s], when progress goes on [s] and its rate.
+        Returns the progress made [s], the work left [s], when progress continues [s] and its rate.
         """

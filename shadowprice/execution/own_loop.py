@@ -11,7 +11,8 @@ from shadowprice.instances.offers import Offers
 from shadowprice.solvers.policy import Knowledge
 
 if TYPE_CHECKING:
-    from shadowprice.execution.copies.simulation import ForkRun
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.copies import CopyRules
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
 
@@ -32,16 +33,17 @@ class OwnLoop:
         Message about any other switch, from its name and value.
     settings : mapping
         What its outcome says of the run beside the jobs that were dropped.
-    copies : bool
-        Whether a job may run as several copies at once.
+    copies : callable, optional
+        From a cluster to the rules under which jobs run as several copies there; not given where each
+        job runs as one gang.
     """
 
-    schedule: Callable[[Instance], Schedule | ForkRun]
+    schedule: Callable[[Instance], Schedule]
     takes: frozenset[str]
     refusal: Callable[[str, object], str]
     settings: Mapping[str, object]
     ignores: frozenset[str] = frozenset()
-    copies: bool = False
+    copies: Callable[[Cluster], CopyRules] | None = None
 
 
 @runtime_checkable

@@ -110,8 +110,10 @@ class SimulatedHosts:
             self._last[job] = pieces
         return ran, self._left[job], self._debt[job] if self._overheads else 0.0
 
-    def go_on(self, job: int, partner: int, at_s: float) -> tuple[float, float, float, float]:
-        """Carry on a run with another partner, or alone, from a time not after its end.
+    def continue_run(
+        self, job: int, partner: int, at_s: float
+    ) -> tuple[float, float, float, float]:
+        """Continue a run with another partner, or alone, from a time not after its end.
 
         Returns the progress made [s], the work left on the fastest type [s], when progress goes
         on [s] and its rate.
@@ -320,7 +322,7 @@ class ConditionedHosts(SimulatedHosts):
         return super().start(job, pieces, now_s, partner)
 
     def adjust(self, job: int, amounts: Amounts, at_s: float) -> tuple[float, float, float, float]:
-        """Carry on a run with other CPUs and memory; returns what :meth:`go_on` does."""
+        """Continue a run with other CPUs and memory; returns what :meth:`continue_run` does."""
         ran, debt, pieces = self._interrupt(job, at_s)
         self._amounts[job] = amounts
         left, partner = self._left[job], self._partner.get(job, -1)

@@ -5,17 +5,23 @@
     python -I -S STATE/supervisor.py LEASE_DIRECTORY
 
 A copy of this file lies in the state directory, beside one of what it imports
-(:mod:`shadowprice.execution.real.state_directory`), so that a node needs nothing but Python. A
-supervisor outlives whoever started it and talks through files of the lease's directory alone:
-``order.json`` and ``lease.json`` come in, ``supervisor.json``, ``output.log`` and ``exit.json`` go
-out.
+(:func:`shadowprice.execution.hosts.lease_files.copy_supervisor`), so that a node needs nothing but
+Python. A supervisor outlives whoever started it and talks through files of the lease's directory
+alone: ``order.json`` and ``lease.json`` come in, ``supervisor.json``, ``output.log`` and
+``exit.json`` go out. With more arguments it is the script of a Slurm job
+(:mod:`shadowprice.execution.supervision.slurm_job`).
 """
 
 import os
 import sys
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "library"))
-    from shadowprice.execution.supervision.rank import main
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, os.path.join(here, "library"))
+    if len(sys.argv) == 2:
+        from shadowprice.execution.supervision.rank import main
 
-    os._exit(main(os.path.abspath(sys.argv[1])))
+        os._exit(main(os.path.abspath(sys.argv[1])))
+    from shadowprice.execution.supervision.slurm_job import main as run_job
+
+    sys.exit(run_job(os.path.join(here, "supervisor.py"), sys.argv[1:]))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, Cluster
+from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, TICKS_PER_S, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions
@@ -92,11 +93,15 @@ class Instance:
     conditions : Conditions, optional
         CPUs and memory, spreading and width, on which speeds depend; not with graphs. Where CPUs
         and memory matter nobody shares GPUs.
+    copies : CopyRules, optional
+        Rules under which jobs run as several copies, each on a whole node, instead of one gang; not
+        with any of the others, nor with overheads, since copies have charges of their own.
 
     Raises
     ------
     InputError
-        If there are graphs and rates, or the graphs or conditions are not those of the jobs.
+        If there are two of these that do not go together, the graphs or conditions are not those of
+        the jobs, or copies would share work that is not a whole number of steps.
     InfeasibleJobError
         If a job fits no GPU type of the cluster; see :meth:`feasible` for dropping such jobs.
     """
@@ -107,6 +112,7 @@ class Instance:
     together: Throughputs | None = None
     graphs: JobGraphs | None = None
     conditions: Conditions | None = None
+    copies: CopyRules | None = None
 
     def __post_init__(self) -> None:
         if self.graphs is not None:
@@ -117,6 +123,8 @@ class Instance:
             self.conditions.check(self.cluster, self.workload)
             alone = self.together is None or self.conditions.sensitivity is None
             self._only(alone, "profiles by CPUs and memory", "rates of jobs that share GPUs")
+        if self.copies is not None:
+            self._check_copies()
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
@@ -139,6 +147,40 @@ class Instance:
         if not fine:
             raise InputError(
                 f"{self.workload.source}: has {one} and {other}, expected one of the two"
+            )
+
+    def _check_copies(self) -> None:
+        for name, part in (
+            ("job graphs", self.graphs),
+            ("rates of jobs that share GPUs", self.together),
+            ("conditions of runs", self.conditions),
+        ):
+            self._only(part is None, "rules of copies", name)
+        if not self.overheads.free:
+            raise InputError(
+                f"{self.workload.source}: has rules of copies and {self.overheads}, expected no overheads; use "
+                "restart_s and aggregation_s of the rules"
+            )
+        total_steps(self.workload)
+
+    def expect_gangs(self, what: str) -> None:
+        """Refuse jobs that run as several copies.
+
+        Such jobs may be faster than any gang of theirs, so that no bound on gangs holds of them.
+
+        Parameters
+        ----------
+        what : str
+            What is about gangs only, in the plural.
+
+        Raises
+        ------
+        InputError
+            If the instance has rules of copies.
+        """
+        if self.copies is not None:
+            raise InputError(
+                f"{self.workload.source}: its jobs run as several copies: {what} are for jobs that run as one gang"
             )
 
     @classmethod

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
 
-_OPTIONAL = ("partner", "cpus", "memory_gb")
+_OPTIONAL = ("partner", "cpus", "memory_gb", "copy", "steps")
 _TIMES = ("start_s", "end_s", "overhead_s")
 _REAL = (*_TIMES, "cpus", "memory_gb")
 
@@ -34,13 +34,13 @@ def _nobody() -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Rows (job, node, gpus, start, end, overhead, partner, stages, cpus, memory).
+    """Rows (job, node, gpus, start, end, overhead, partner, stages, cpus, memory, copy, steps).
 
     A gang that spans nodes has one row for each, with equal times. The partner of a run never
     changes: when a second job joins it on its GPUs, leaves or ends, the run ends and the job goes
-    on in a new one at the same moment; so it does when its CPUs or memory change. Nothing here has
-    been checked:
-    :func:`shadowprice.proofs.certificate.verify` does that.
+    on in a new one at the same moment; so it does when its CPUs or memory change. A job that runs as
+    several copies has one row for each copy in a round: they begin together, and each ends with its
+    last step. Nothing here has been checked: :func:`shadowprice.proofs.certificate.verify` does that.
 
     Parameters
     ----------
@@ -60,6 +60,10 @@ class Schedule:
         Replicas of each stage of the job's graph on the node; only where jobs have graphs.
     cpus, memory_gb : ndarray, optional
         CPUs and memory [GB] held there; only where jobs have profiles of them.
+    copy, steps : ndarray of int, optional
+        Number of the job's copy, from 0, and steps that it does in this round, in the unit of
+        :func:`shadowprice.instances.copies.total_steps`; only where jobs run as copies. A copy
+        holds its node whole and uses ``gpus`` of it.
     """
 
     job: NDArray[np.int64]
@@ -72,6 +76,8 @@ class Schedule:
     stages: NDArray[np.object_] | None = field(default=None, kw_only=True)
     cpus: NDArray[np.float64] | None = field(default=None, kw_only=True)
     memory_gb: NDArray[np.float64] | None = field(default=None, kw_only=True)
+    copy: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    steps: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not len(self.partner):
@@ -120,12 +126,27 @@ class Schedule:
 
     @cached_property
     def runs(self) -> NDArray[np.int64]:
-        """One row index for each uninterrupted run of a gang, ordered by job and start."""
-        order = np.lexsort((self.start_s, self.job))
-        job, start = self.job[order], self.start_s[order]
-        first = np.ones(len(order), dtype=bool)
-        first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
+        """One row index for each uninterrupted run of a gang, ordered by job and start.
+
+        Of copies, one for each round of a job: the row of the copy that ends last.
+        """
+        order, first = self._by_run
         return order[first]
+
+    @cached_property
+    def pieces(self) -> NDArray[np.int64]:
+        """Number of rows of each of :attr:`runs`: nodes of a gang, or copies in a round."""
+        order, first = self._by_run
+        return np.diff(np.append(first, len(order)))
+
+    @cached_property
+    def _by_run(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows by job and start, of a run the longest first; and where each run begins among them."""
+        order = np.lexsort((-self.end_s, self.start_s, self.job))
+        job, start = self.job[order], self.start_s[order]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
+        return order, np.flatnonzero(new)
 
     @cached_property
     def goes_on(self) -> NDArray[np.bool_]:

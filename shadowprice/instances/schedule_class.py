@@ -38,7 +38,14 @@ class ScheduleClass:
 
     @classmethod
     def allowed(cls, instance: Instance, *, preemptive: bool) -> ScheduleClass:
-        """Class that an instance allows: sharing if two of its jobs may, widths if one may grow."""
+        """Class that an instance allows: sharing if two of its jobs may, widths if one may grow.
+
+        Raises
+        ------
+        InputError
+            If jobs run as several copies, of which no class speaks.
+        """
+        instance.expect_gangs("bounds and classes of schedules")
         parts = instance.conditions
         elasticity = None if parts is None else parts.elasticity
         grow = elasticity is not None and bool((elasticity.widest > instance.workload.gpus).any())
@@ -46,7 +53,14 @@ class ScheduleClass:
 
     @classmethod
     def used(cls, instance: Instance, schedule: Schedule) -> ScheduleClass:
-        """The smallest class that contains a schedule; a change of partners is no preemption."""
+        """The smallest class that contains a schedule; a change of partners is no preemption.
+
+        Raises
+        ------
+        InputError
+            As :meth:`allowed`.
+        """
+        instance.expect_gangs("bounds and classes of schedules")
         s, jobs = schedule, instance.workload
         begun = s.runs[~s.goes_on[s.runs]]
         again = bool((np.bincount(s.job[begun], minlength=len(jobs)) > 1).any())

@@ -29,6 +29,21 @@ Rules, in the order they are checked (the first violated row is named):
 ``lost``                every job runs
 ======================  =====================================================================
 
+Where jobs run as several copies, rows are checked by ``row``, ``grid``, ``release`` and ``type``, and then:
+
+======================  =====================================================================
+``copies``              every row has the number of a copy and steps, and no partner, stages, CPUs or
+                        memory; where jobs run as one gang, no row has a copy or steps
+``node``                a copy uses no more GPUs than its node has, which it holds whole
+``round``               all copies of a round begin together and end within it, rounds at least a
+                        round's length apart, so that models are averaged between rounds only
+``copy``                one copy a node, a copy on one node, at most k copies a job
+``overhead``            a restart where the node ran another job last, and averaging where the job has
+                        several copies in the round, are charged exactly
+``steps``               a copy holds its node exactly as long as its steps take, rounded up to a tick
+``work``                the steps of a job's copies add up to exactly its work
+======================  =====================================================================
+
 A run has one partner from start to end, at whose rate its work is counted. When a job gets or
 loses a partner its run ends, and one that goes on at the same moment on the same GPUs is charged
 nothing: the partner's coming and going is free for who stays, who comes pays for his own start.
@@ -51,6 +66,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
 from shadowprice.proofs import run_speed
+from shadowprice.proofs.certificate_copies import CopiedRuns
 from shadowprice.proofs.certificate_speeds import (
     ConditionedRuns,
     MappedRuns,
@@ -60,6 +76,7 @@ from shadowprice.proofs.certificate_speeds import (
 )
 
 if TYPE_CHECKING:
+    from shadowprice.instances.copies import CopyRules
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
 
@@ -93,6 +110,10 @@ def verify(instance: Instance, schedule: Schedule) -> None:
     check.rows()
     check.grid()
     check.release()
+    if instance.copies is not None:
+        check.copies(instance.copies)
+        return
+    check.one_gang()
     runs = check.gangs()
     check.types(runs)
     check.stages(runs)
@@ -162,6 +183,27 @@ class _Verifier:
     def release(self) -> None:
         early = self.schedule.start_s < self.workload.arrival_s[self.schedule.job]
         self.refuse("release", early, "starts before the job arrives")
+
+    def copies(self, rules: CopyRules) -> None:
+        """Check all that is said of jobs that run as several copies."""
+        s = self.schedule
+        if s.copy is None or s.steps is None:
+            raise Violation("copies", "the schedule has no columns of copies and steps")
+        for column in ("stages", "cpus", "memory_gb"):
+            if getattr(s, column) is not None:
+                raise Violation("copies", f"the schedule has a column {column}, copies have none")
+        self.refuse("copies", self.shared, "a copy holds its node whole and has no partner")
+        runs = CopiedRuns(self.instance, rules, s, s.copy, s.steps)
+        for rule, bad, say in runs.faults():
+            self.refuse(rule, bad, say)
+        undone = runs.undone()
+        if undone is not None:
+            job, said = undone
+            raise Violation("work", f"job {self.workload.id[job]!r} {said}", job=job)
+
+    def one_gang(self) -> None:
+        if self.schedule.copy is not None or self.schedule.steps is not None:
+            raise Violation("copies", "the schedule has copies, its jobs run as one gang each")
 
     def gangs(self) -> Runs:
         s = self.schedule

@@ -10,18 +10,18 @@ The log is what the driver wrote down before it acted. Rules, each event against
 ``driver``      a driver starts first; later ones resume; after one has ended nothing happens
 ``arrival``     nothing is decided about a job that did not arrive, or is over
 ``decision``    a lease follows a decision that starts its job; every decision accounts for every job
-``epoch``       epochs of a job increase; only copies of a fork, numbered differently, have the same
+``epoch``       epochs of a job increase; only copies of a job, numbered differently, have the same
 ``lease``       a job has one lease at a time; only leases that are held run, stop, or are released
 ``gang``        a lease holds the job's gang, a copy a whole node: devices that exist, each once, there
 ``double``      nobody else holds its devices, but one partner, the very same: both name each other
-``aside``       no device is on a lost node or kept aside; it is kept until its lease is released
+``quarantine``  no device is on a lost node or quarantined; it is kept until its lease is released
 ``progress``    a lease goes on from the last committed step, which decreases by damage only
 ``loss``        steps done after it are told in full, and no more than allowed
 ``over``        a job finishes with all steps, without a lease; what is over gets no other end
 ``end``         after the last event of a run that ended every job is over and every lease released
 ==============  ====================================================================================
 
-A lease whose end cannot be confirmed is written off: all its devices are kept aside, and the job may
+A lease whose end cannot be confirmed is written off: all its devices are quarantined, and the job may
 have another. When a release tells that its processes are gone, the devices may be used again.
 """
 
@@ -41,7 +41,7 @@ from typing import Any
 
 
 Key = tuple[str, int, int]
-"""Job, epoch, and number of the copy of a fork."""
+"""Job, epoch, and number of the copy, 0 for a gang."""
 
 
 class Broken(Exception):
@@ -63,17 +63,17 @@ def whole(value: object) -> int:
 
 @dataclass
 class LoggedLease:
-    """Devices that a job holds; ``aside`` are those of them whose release is not confirmed."""
+    """Devices that a job holds; ``quarantined`` are those of them whose release is not confirmed."""
 
     key: Key
     devices: frozenset[str]
     partner: str | None
-    aside: set[str] = field(default_factory=set)
+    quarantined: set[str] = field(default_factory=set)
 
     @property
     def written_off(self) -> bool:
         """True if the job goes on without this lease."""
-        return self.aside == self.devices
+        return self.quarantined == self.devices
 
 
 class DeviceHolders:
@@ -88,7 +88,7 @@ class DeviceHolders:
     def __init__(self, nodes: Iterable[Mapping[str, Any]]) -> None:
         self.node_of = {d["uuid"]: node["name"] for node in nodes for d in node["devices"]}
         self._holders: dict[str, list[LoggedLease]] = defaultdict(list)
-        self._aside: dict[str, set[Key]] = defaultdict(set)
+        self._quarantined: dict[str, set[Key]] = defaultdict(set)
         self._lost: set[str] = set()
 
     def gang(self, told: Mapping[str, Any], size: int | None) -> None:
@@ -108,11 +108,11 @@ class DeviceHolders:
         need(size in (None, len(devices)), "gang", f"{len(devices)} devices for a gang of {size}")
 
     def hold(self, lease: LoggedLease) -> None:
-        """Nobody else may hold them but one partner, nor may they be lost or kept aside."""
+        """Nobody else may hold them but one partner, nor may they be lost or quarantined."""
         for device in sorted(lease.devices):
             node = self.node_of[device]
-            need(node not in self._lost, "aside", f"{device} is on {node}, which is lost")
-            need(not self._aside[device], "aside", f"{device} is kept aside")
+            need(node not in self._lost, "quarantine", f"{device} is on {node}, which is lost")
+            need(not self._quarantined[device], "quarantine", f"{device} is quarantined")
         # A third would have to name both of those that are there.
         for other in self.others(lease):
             one, two = lease.key[0], other.key[0]
@@ -131,18 +131,20 @@ class DeviceHolders:
         for device in lease.devices:
             self._holders[device].remove(lease)
 
-    def put_aside(self, device: str, key: Key, lease: LoggedLease | None) -> None:
+    def quarantine(self, device: str, key: Key, lease: LoggedLease | None) -> None:
         """A device may not be free though its lease is over, or is not to be used."""
         need(device in self.node_of, "gang", f"no such device: {device}")
-        self._aside[device].add(key)
+        self._quarantined[device].add(key)
         if lease is not None:
             need(device in lease.devices, "lease", f"{key} does not hold {device}")
-            lease.aside.add(device)
+            lease.quarantined.add(device)
 
     def take_back(self, device: str, key: Key) -> None:
-        """A device that was kept aside may be used again."""
-        need(key in self._aside[device], "aside", f"{device} is not kept aside for {key}")
-        self._aside[device].discard(key)
+        """A device that was quarantined may be used again."""
+        need(
+            key in self._quarantined[device], "quarantine", f"{device} is not quarantined for {key}"
+        )
+        self._quarantined[device].discard(key)
 
     def lose(self, node: str) -> None:
         """A node does not answer."""
@@ -151,7 +153,7 @@ class DeviceHolders:
 
     def find(self, node: str) -> None:
         """A node answers again."""
-        need(node in self._lost, "aside", f"{node} was not lost")
+        need(node in self._lost, "quarantine", f"{node} was not lost")
         self._lost.discard(node)
 
 
@@ -302,13 +304,13 @@ class _Log:
     def granted(self, key: Key, data: Event) -> None:
         name, epoch, copy = key
         self.live(name)
-        fork = epoch == self.epoch[name] and copy > 0
-        if self.promised is not None and not fork:
+        another = epoch == self.epoch[name] and copy > 0
+        if self.promised is not None and not another:
             need(name in self.promised, "decision", f"no decision starts {name}")
             self.promised.discard(name)
-        increases = epoch > self.epoch[name] or (fork and key not in self.used)
+        increases = epoch > self.epoch[name] or (another and key not in self.used)
         need(increases, "epoch", f"{key} comes after epoch {self.epoch[name]}")
-        mine = [each for each in self.own(name) if not fork or each[1] != epoch]
+        mine = [each for each in self.own(name) if not another or each[1] != epoch]
         need(not mine, "lease", f"{name} holds {mine} already")
         step, before = whole(data["from_step"]), self.step[name]
         goes_on = step == before or (step > before and name in self.unsure)
@@ -350,11 +352,11 @@ class _Log:
         self.step[name] = step
 
     def quarantined(self, key: Key, data: Event) -> None:
-        self.devices.put_aside(data["device"], key, self.held(key) if key[0] else None)
+        self.devices.quarantine(data["device"], key, self.held(key) if key[0] else None)
         self.unsure.add(key[0])
 
     def unquarantined(self, key: Key, data: Event) -> None:
-        need(key not in self.leases, "aside", f"{key} is not released")
+        need(key not in self.leases, "quarantine", f"{key} is not released")
         self.devices.take_back(data["device"], key)
 
     def node_lost(self, key: Key, data: Event) -> None:

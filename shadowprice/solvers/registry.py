@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FORKS = "hadare"
+COPIES = "hadare"
 """Name of the scheduler that runs a job as several copies; policies run it as one gang."""
 
 
@@ -149,11 +149,13 @@ def require_policy(name: str) -> None:
         Listing what there is.
     """
     base = name.partition(":")[0]
-    if base != FORKS and base not in policies():
+    if base != COPIES and base not in policies():
         policies_named(name)
 
 
-def resolve(what: str, name: str, known: Mapping[str, Any]) -> Any:
+def resolve(
+    what: str, name: str, known: Mapping[str, Any], *, fixed: frozenset[str] = frozenset()
+) -> Any:
     """Look up a name, and set its parameters to those after the colon.
 
     Parameters
@@ -162,6 +164,8 @@ def resolve(what: str, name: str, known: Mapping[str, Any]) -> Any:
         What such a thing is called in messages.
     known
         Dataclasses by name.
+    fixed
+        Parameters that cannot be set here.
 
     Raises
     ------
@@ -169,6 +173,9 @@ def resolve(what: str, name: str, known: Mapping[str, Any]) -> Any:
         If the name, a parameter or its value is unknown; the message lists what there is. Also if a
         file that is named cannot be run, or has a list of several there.
     """
+    base, _, settings = name.partition(":")
+    if base in known:
+        return _configured(known[base], settings, f"{what} {base!r}", fixed)
     return _one(what, name, _several(what, name, known, lambda found, where: found))
 
 
@@ -259,8 +266,8 @@ def _with(found: T, what: str, name: str, *attributes: str) -> T:
     return found
 
 
-def _configured(item: Any, settings: str, where: str) -> Any:
-    """The same object with the parameters that a text sets."""
+def _configured(item: Any, settings: str, where: str, fixed: frozenset[str] = frozenset()) -> Any:
+    """The same object with the parameters that a text sets; fixed ones cannot be set."""
     if not settings:
         return item
     if not is_dataclass(item) or isinstance(item, type):
@@ -269,7 +276,7 @@ def _configured(item: Any, settings: str, where: str) -> Any:
     parameters = [
         f.name
         for f in fields(item)
-        if f.init and f.name != "name" and isinstance(getattr(item, f.name), written)
+        if f.init and f.name not in {"name", *fixed} and isinstance(getattr(item, f.name), written)
     ]
     values: dict[str, Any] = {}
     for k, setting in enumerate(settings.split(",")):

@@ -548,7 +548,7 @@ class State:
         jobs.owed_s[job] = owed_s
         jobs.waiting_since_s[job] = self.now_s
 
-    def goes_on(
+    def continued(
         self, job: int, ran_s: float, left_s: float, progress_from_s: float, rate: float
     ) -> None:
         """Engine: a running job got other conditions after making progress for ``ran_s``."""

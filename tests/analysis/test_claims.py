@@ -26,7 +26,7 @@ from shadowprice.analysis.guarantees.lookup import Silence, Statement, described
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import settle
-from shadowprice.analysis.simulate import carry_out_gangs, simulate_policy
+from shadowprice.analysis.simulate import carry_out_gangs, simulate
 from shadowprice.cli import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
@@ -305,7 +305,7 @@ def test_consolidation_breaks_the_factor_and_it_is_not_printed() -> None:
     assert isinstance(stated, Guarantee)
     # A schedule that takes any free GPUs costs no more than 1.01 times a bound, so this ratio is real.
     least = max(bound.ticks for bound in simple_bounds(outcome.instance, COMPLETION))
-    count = simulate_policy(jobs, "4x8", "asrpt")
+    count = simulate(jobs, "4x8", "asrpt")
     assert exact_cost(count.instance, COMPLETION, count.end_s) <= Fraction(102, 100) * least
     cost = exact_cost(outcome.instance, COMPLETION, outcome.end_s)
     assert cost / exact_cost(count.instance, COMPLETION, count.end_s) > stated.factor
@@ -987,7 +987,7 @@ def test_weights_of_all_sizes_at_once_are_compared() -> None:
 
 def test_a_guarded_run_has_no_factor_of_the_strict_order() -> None:
     acting = Asrpt("mine", work_conserving=True, guard=1.0)
-    outcome = simulate_policy(TWO, "1x2", acting)
+    outcome = simulate(TWO, "1x2", acting)
     found = guarantee(outcome, DescribedRun(outcome.instance, acting))
     assert isinstance(found, Silence)
     assert found.failing == ("jobs may start before their virtual completion",)

@@ -18,7 +18,7 @@ from shadowprice.analysis.adversary.judge import JudgeEffort
 from shadowprice.analysis.adversary.search import adversary, recheck
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import compare
-from shadowprice.analysis.simulate import simulate, simulate_policy
+from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.study.ratios import Study, run_study
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.cli.given import split_names
@@ -80,7 +80,7 @@ class Halves:
 
 
 def test_every_function_that_takes_a_policy_says_that_it_takes_objects() -> None:
-    taking: list[Callable[..., Any]] = [simulate, simulate_policy, compare, compare_utility]
+    taking: list[Callable[..., Any]] = [simulate, compare, compare_utility]
     for function in [*taking, adversary, recheck, Study, Settings]:
         kinds = inspect.signature(function).parameters
         kind = next(kinds[name] for name in ("policy", "policies") if name in kinds)
@@ -88,7 +88,7 @@ def test_every_function_that_takes_a_policy_says_that_it_takes_objects() -> None
 
 
 def test_the_parameters_of_an_object_count() -> None:
-    plain, late = (simulate_policy(JOBS, "1x2", Patient(delay_s=d)) for d in (0.0, 7.0))
+    plain, late = (simulate(JOBS, "1x2", Patient(delay_s=d)) for d in (0.0, 7.0))
     assert (late.schedule.start_s >= JOBS.arrival_s[late.schedule.job] + 7.0).all()
     assert plain.end_s.sum() < late.end_s.sum()
 
@@ -108,7 +108,7 @@ def test_objects_of_one_name_are_compared_under_their_parameters() -> None:
 
 
 def test_certificates_are_of_runs_of_ones_own() -> None:
-    outcome = simulate_policy(JOBS, "1x2", Patient(delay_s=2.0))
+    outcome = simulate(JOBS, "1x2", Patient(delay_s=2.0))
     assert "patient costs at most" in certify(outcome, budget_s=1.0).sentence()
 
 
@@ -146,7 +146,7 @@ def test_an_exact_search_is_for_policies_of_ours_whatever_the_name() -> None:
 
 def test_gavel_takes_an_allocation_of_ones_own() -> None:
     own = Gavel(allocation=Halves(part=0.5), round_s=10.0)
-    outcome = simulate_policy(JOBS, "1x2", own)
+    outcome = simulate(JOBS, "1x2", own)
     assert outcome.summary()["completed"] == len(JOBS)
     rows = compare(JOBS, "1x2", [own, "gavel:round_s=10"], budget_s=1.0).rows
     assert [row.policy for row in rows] == ["gavel", "gavel:round_s=10"]
@@ -195,7 +195,7 @@ def test_settings_of_a_real_run_take_objects(tmp_path: Path) -> None:
 @given(instances())
 def test_a_copy_under_another_name_does_the_same(instance: Any) -> None:
     jobs, where = instance.workload, instance.cluster
-    ours, copy = (simulate_policy(jobs, where, p) for p in ("srtf", Srtf("copy")))
+    ours, copy = (simulate(jobs, where, p) for p in ("srtf", Srtf("copy")))
     assert ours.schedule.to_frame().equals(copy.schedule.to_frame())
 
 

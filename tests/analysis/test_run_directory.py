@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import RUN, SCHEDULE, WORKLOAD, load, save
+from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
@@ -253,3 +256,98 @@ def test_settings_that_are_not_json_are_refused(outcome: Outcome, tmp_path: Path
         odd = Outcome(outcome.instance, outcome.schedule, "srtf", {"odd": value})
         with pytest.raises(InputError, match="not JSON"):
             save(odd, tmp_path / "run")
+
+
+# Directories of runs of copies that earlier versions wrote.
+
+OLD_COPIES = Path(__file__).parent / "run_directories" / "copies_of_old_version"
+ROWS = "forks.parquet"
+
+
+@pytest.fixture
+def old_copies(tmp_path: Path) -> Path:
+    return shutil.copytree(OLD_COPIES, tmp_path / "old")
+
+
+def test_copies_of_an_old_version_are_read_and_are_those_of_the_same_run_now(
+    old_copies: Path,
+) -> None:
+    found = load(old_copies)
+    now = simulate(found.instance.workload, found.instance.cluster, found.policy)
+    assert found.instance.copies == now.instance.copies == CopyRules(100.0, 10.0, 2.0, 3)
+    assert found.schedule.to_frame().equals(now.schedule.to_frame())
+    told = json.loads((old_copies / RUN).read_text())["metrics"]
+    assert found.summary() == told == {**now.summary(), "cpu_s": told["cpu_s"]}
+
+
+def test_copies_of_an_old_version_are_written_like_all_runs(old_copies: Path) -> None:
+    found = load(old_copies)
+    save(found, old_copies)
+    assert sorted(path.name for path in old_copies.iterdir()) == FILES
+    assert load(old_copies).summary() == found.summary()
+    assert load(old_copies).schedule.to_frame().equals(found.schedule.to_frame())
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "by", "message"),
+    [
+        ("steps", 0, 1, f"{ROWS}: steps: row 0"),
+        ("end_s", 0, 1.0, f"{ROWS}: steps: row 0"),
+        ("overhead_s", 3, 1.0, f"{ROWS}: overhead: row 3"),
+        ("round", 0, 1, f"{ROWS}: round: expected numbers in order of the starts"),
+        ("copy", 0, 1, f"{ROWS}: copy: expected 4 i \\+ job"),
+        ("copy", 0, 4, f"{ROWS}: copy: row 1"),
+        ("copy", 0, -4, f"{ROWS}: copy: row 0"),
+    ],
+)
+def test_changes_of_copies_of_an_old_version_are_found(
+    column: str, row: int, by: float, message: str, old_copies: Path
+) -> None:
+    frame = pd.read_parquet(old_copies / ROWS)
+    frame.loc[row, column] += by
+    frame.to_parquet(old_copies / ROWS, index=False)
+    with pytest.raises(VerificationError, match=message):
+        load(old_copies)
+
+
+def test_changes_of_what_is_said_of_copies_of_an_old_version_are_found(old_copies: Path) -> None:
+    described = json.loads((old_copies / RUN).read_text())
+    for change, message in (
+        ({"settings": {}}, "is not what was saved"),
+        ({"metrics": {**described["metrics"], "cru": 0.5}}, "metric cru is 0.5"),
+        ({"forks": {**described["forks"], "max_copies": 2}}, "copy: row 2"),
+    ):
+        (old_copies / RUN).write_text(json.dumps(described | change))
+        with pytest.raises(VerificationError, match=message):
+            load(old_copies)
+
+
+@pytest.mark.parametrize("column", ["round", "copy", "steps", "job"])
+def test_copies_of_an_old_version_have_all_columns(column: str, old_copies: Path) -> None:
+    frame = pd.read_parquet(old_copies / ROWS).drop(columns=column)
+    frame.to_parquet(old_copies / ROWS, index=False)
+    with pytest.raises(InputError, match=f"{ROWS}: column '{column}' is missing"):
+        load(old_copies)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_copies": 1.5}, "forks: max_copies is 1.5, expected an integer"),
+        ({"max_copy": 1}, "unknown key 'max_copy'; did you mean"),
+        ({"round_s": None}, "forks: round_s is None, expected a number"),
+        ({"restart_s": 100.0}, "round_s is 100.0, expected more than"),
+    ],
+)
+def test_rules_of_copies_of_an_old_version_are_checked(
+    change: dict[str, object], message: str, old_copies: Path
+) -> None:
+    described = json.loads((old_copies / RUN).read_text())
+    described["forks"] |= change
+    (old_copies / RUN).write_text(json.dumps(described))
+    with pytest.raises(InputError, match=message):
+        load(old_copies)
+    del described["forks"]
+    (old_copies / RUN).write_text(json.dumps(described))
+    with pytest.raises(InputError, match="has no forks, expected"):
+        load(old_copies)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.analysis import metrics, run_metrics
 from shadowprice.errors import InputError
-from shadowprice.execution.copies.simulation import HadarE, simulate_hadare
+from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.own_loop import schedulers
-from shadowprice.instances.forks import Forks, total_steps
+from shadowprice.instances.copies import total_steps
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.proofs.hadar import copies_work as hadare_work
@@ -24,6 +24,7 @@ from shadowprice.proofs.lower_bounds import job as lb_job
 from shadowprice.proofs.lower_bounds import mbt as lb_mbt
 from shadowprice.solvers.about import about, first_clause
 from shadowprice.solvers.hadar.prices import ExponentialPrices, reserved_full_at
+from support.copies import in_copies
 
 # Finish-time fairness: n is the number of jobs present.
 
@@ -235,26 +236,29 @@ def test_on_one_gpu_the_fluid_bound_is_no_optimum_where_starts_are_charged() -> 
 # Guarantees that `shadowprice policies` prints: what they except occurs.
 
 
-def idle_beside_unfinished(instance: sp.Instance, record: Forks) -> list[tuple[int, int, int]]:
+def idle_beside_unfinished(
+    instance: sp.Instance, schedule: sp.Schedule
+) -> list[tuple[int, int, int]]:
     """Rounds, jobs unfinished when they began, and nodes idle in them."""
     left = total_steps(instance.workload).copy()
     found = []
-    for number in range(record.rounds):
-        rows = np.flatnonzero(record.round == number)
-        idle = set(range(len(instance.cluster.nodes))) - set(record.node[rows].tolist())
+    for number, begin_s in enumerate(np.unique(schedule.start_s)):
+        rows = np.flatnonzero(schedule.start_s == begin_s)
+        idle = set(range(len(instance.cluster.nodes))) - set(schedule.node[rows].tolist())
         found += [(number, job, node) for job in np.flatnonzero(left > 0).tolist() for node in idle]
-        np.subtract.at(left, record.job[rows], record.steps[rows])
+        assert schedule.steps is not None
+        np.subtract.at(left, schedule.job[rows], schedule.steps[rows])
     return found
 
 
-def hadare_record(work: float, rates: list[float]) -> tuple[sp.Instance, Forks]:
+def hadare_run(work: float, rates: list[float]) -> tuple[sp.Instance, sp.Schedule]:
     types = tuple("ab"[: len(rates)])
     jobs = sp.Workload.from_columns(
         arrival_s=[0], gpus=[1], work=[work], throughput=[rates], gpu_types=types
     )
     cluster = "2x1:a" if len(rates) == 1 else "1x1:a,1x1:b"
     instance = sp.Instance(sp.Cluster.parse(cluster), jobs)
-    return instance, simulate_hadare(instance, HadarE(round_s=10.0, restart_s=0.0)).record
+    return in_copies(instance, HadarE(round_s=10.0, restart_s=0.0))
 
 
 @pytest.mark.parametrize(
@@ -266,11 +270,11 @@ def test_nodes_are_idle_beside_an_unfinished_job_where_hadare_n_excepts_them(
     work: float, rates: list[float]
 ) -> None:
     """'No node is idle while a job is unfinished' is false; HADARE-n, with its exceptions, holds."""
-    instance, record = hadare_record(work, rates)
-    idle = idle_beside_unfinished(instance, record)
+    instance, schedule = hadare_run(work, rates)
+    idle = idle_beside_unfinished(instance, schedule)
     assert idle
-    assert hadare_work.check(instance, record)
-    last = record.rounds - 1
+    assert hadare_work.check(instance, schedule)
+    last = len(np.unique(schedule.start_s)) - 1
     assert all(number == last or rates[node] == 0 for number, _, node in idle)
     text = about(schedulers()["hadare"]).guarantee
     assert "does not end in this very round" in first_clause(text)

@@ -20,9 +20,8 @@ from scipy.optimize import linprog
 import shadowprice as sp
 from shadowprice import cli
 from shadowprice.analysis.run_directory.directory import load as load_run
-from shadowprice.analysis.run_directory.directory import load_gangs
 from shadowprice.analysis.run_directory.directory import save as save_run
-from shadowprice.analysis.run_directory.files import FORKS, RUN, WORKLOAD
+from shadowprice.analysis.run_directory.files import RUN, SCHEDULE, WORKLOAD
 from shadowprice.analysis.utility.bound import certified_bound
 from shadowprice.analysis.utility.instance import UtilityInstance, shares_done, whole_rounds
 from shadowprice.cli.given import split_names
@@ -33,6 +32,7 @@ from shadowprice.instances.workload_files import write_workload
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
 from shadowprice.proofs.hadar.any_schedule import BoundedJob, least_costs
+from shadowprice.solvers.hadar.copies import Payoff
 from shadowprice.solvers.registry import policies
 from support.paths import SHARED
 
@@ -144,21 +144,33 @@ def test_gavels_trace_and_throughput_file(policy: str, run: Run) -> None:
 
 
 def test_python_has_the_same_handful_of_methods() -> None:
-    forks = sp.simulate(typed_jobs(), TYPES, "hadare:max_copies=1,restart_s=0")
-    other = sp.simulate(typed_jobs(), TYPES, sp.ForkSettings(max_copies=1, restart_s=0.0))
-    assert isinstance(forks, sp.ForkOutcome)
-    assert list(forks.jobs)[:6] == list(sp.simulate(typed_jobs(), TYPES, "fifo").jobs)
-    assert forks.jobs.equals(other.jobs)
-    assert (forks.jobs["copies"] == 1).all()
-    assert forks.jobs["jct_s"].mean() == pytest.approx(forks.summary()["avg_jct_s"])
-    assert forks.plot_gantt().get_title(loc="left").startswith("hadare")
-    assert forks.plot_jct_cdf().get_xlabel().startswith("job completion time")
-    assert "hadare" in repr(forks)
-    assert "<table>" in forks._repr_html_()
+    copies = sp.simulate(typed_jobs(), TYPES, "hadare:max_copies=1,restart_s=0")
+    other = sp.simulate(typed_jobs(), TYPES, sp.HadarE(max_copies=1, restart_s=0.0))
+    own = sp.simulate(typed_jobs(), TYPES, sp.HadarE(Payoff(), max_copies=1, restart_s=0.0))
+    assert list(copies.jobs)[:6] == list(sp.simulate(typed_jobs(), TYPES, "fifo").jobs)
+    assert copies.jobs.equals(other.jobs)
+    assert copies.jobs.equals(own.jobs)
+    assert own.settings == {**other.settings, "order": "Payoff"}
+    assert (copies.jobs["copies"] == 1).all()
+    assert copies.jobs["jct_s"].mean() == pytest.approx(copies.summary()["avg_jct_s"])
+    assert copies.plot_gantt().get_title(loc="left").startswith("hadare")
+    assert copies.plot_jct_cdf().get_xlabel().startswith("job completion time")
+    assert "hadare" in repr(copies)
+    assert "<table>" in copies._repr_html_()
 
 
-def test_preemptions_and_copies_of_a_record_by_hand() -> None:
-    """One node, first come first served: the second waits. On two both are forked, the first for
+def test_copies_hold_whole_nodes_in_the_picture_and_in_the_utilization() -> None:
+    """One job of one GPU on a node of four: the picture has four GPUs, and nothing is free."""
+    jobs = sp.Workload.from_columns(arrival_s=[0], gpus=[1], work=[90])
+    outcome = sp.simulate(jobs, "1x4", "hadare:width=gang")
+    assert outcome.schedule.gpus.tolist() == [1]
+    assert outcome.summary()["utilization"] == outcome.summary()["cru"] == 1.0
+    (drawn,) = outcome.plot_gantt().collections[0].get_paths()
+    assert sorted({y for _, y in drawn.vertices.tolist()}) == [0.0, 4.0]
+
+
+def test_preemptions_and_copies_by_hand() -> None:
+    """One node, first come first served: the second waits. On two both have two copies, the first for
     two rounds; in the third one node suffices for its last steps and the second job begins."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 10], gpus=[1, 1], work=[500, 700])
     alone = sp.simulate(jobs, "1x1", "hadare:first-come,round_s=100,restart_s=10")
@@ -166,9 +178,16 @@ def test_preemptions_and_copies_of_a_record_by_hand() -> None:
     assert alone.jobs["preemptions"].tolist() == [0, 0]
     assert alone.summary()["utilization"] == pytest.approx(1.0)
     assert alone.summary()["mean_queueing_s"] == pytest.approx((0 + 490) / 2)
-    forked = sp.simulate(jobs, "2x1", "hadare:first-come,round_s=100,restart_s=0")
-    assert forked.jobs["copies"].tolist() == [2, 2]
-    assert forked.jobs["end_s"].tolist() == [300.0, 600.0]
+    both = sp.simulate(jobs, "2x1", "hadare:first-come,round_s=100,restart_s=0")
+    assert both.jobs["copies"].tolist() == [2, 2]
+    assert both.jobs["end_s"].tolist() == [300.0, 600.0]
+    # On one node the later, shorter job is served between two rounds of the first.
+    jobs = sp.Workload.from_columns(arrival_s=[0, 10], gpus=[1, 1], work=[300, 50])
+    paused = sp.simulate(jobs, "1x1", "hadare:shortest,round_s=100,restart_s=10")
+    assert paused.jobs["preemptions"].tolist() == [1, 0]
+    assert paused.jobs["end_s"].tolist() == [410.0, 160.0]
+    # The first waits for the whole second round, the second for its beginning.
+    assert paused.summary()["mean_queueing_s"] == pytest.approx((100 + 90) / 2)
 
 
 def test_the_new_metrics_of_every_summary_by_hand() -> None:
@@ -241,13 +260,13 @@ def test_local_sgd_prints_what_copies_do_to_the_models(run: Run, trace: Path) ->
     code, out, err = run(*words, "--policy", "hadare", "--local-sgd", "--json")
     assert code == 0, err
     told = json.loads(out)
-    record = sp.simulate(sp.load(trace), TYPES, "hadare")
-    assert isinstance(record, sp.ForkOutcome)
-    losses = LocalSgd(seed=3).train(record.instance, record.record)
-    assert [row["forked"] for row in told["quality"]] == losses.forked.tolist()
+    outcome = sp.simulate(sp.load(trace), TYPES, "hadare")
+    assert outcome.losses is None
+    losses = LocalSgd(seed=3).train(outcome.instance, outcome.schedule)
+    assert [row["in_copies"] for row in told["quality"]] == losses.in_copies.tolist()
     assert [row["one_copy"] for row in told["quality"]] == losses.one_copy.tolist()
-    assert told["quality"][0]["difference"] == losses.forked[0] - losses.one_copy[0]
-    worse = int((losses.forked > losses.one_copy).sum())
+    assert told["quality"][0]["difference"] == losses.in_copies[0] - losses.one_copy[0]
+    worse = int((losses.in_copies > losses.one_copy).sum())
     assert f"worse for {worse} of 12 jobs" in told["quality_sentence"]
     code, out, _ = run(*words, "--policy", "hadare", "--local-sgd")
     assert told["quality_sentence"] in out.replace("\n", " ")
@@ -264,7 +283,7 @@ def test_policies_lists_copies_too(run: Run) -> None:
 
 def saved(tmp_path: Path) -> Path:
     outcome = sp.simulate(typed_jobs(), TYPES, "hadare")
-    directory = tmp_path / "forks"
+    directory = tmp_path / "copies"
     save_run(outcome, directory)
     return directory
 
@@ -273,21 +292,21 @@ def saved(tmp_path: Path) -> Path:
     ("column", "change", "rule"),
     [
         ("steps", 1, "steps"),
-        ("job", -1, "row"),
+        ("job", -1, "copy"),
         ("end_s", 1.0, "steps"),
         ("overhead_s", 5.0, "overhead"),
     ],
 )
-def test_a_record_that_was_changed_is_found(
+def test_a_schedule_of_copies_that_was_changed_is_found(
     column: str, change: float, rule: str, tmp_path: Path, run: Run
 ) -> None:
     directory = saved(tmp_path)
-    frame = pd.read_parquet(directory / FORKS)
+    frame = pd.read_parquet(directory / SCHEDULE)
     frame.loc[0, column] += change
-    frame.to_parquet(directory / FORKS, index=False)
+    frame.to_parquet(directory / SCHEDULE, index=False)
     code, _, err = run("verify", directory)
     assert code == 2
-    assert f"forks: {rule}" in err.replace("\n", " ")
+    assert f"{SCHEDULE}: {rule}: " in err.replace("\n", " ")
 
 
 def test_metrics_files_and_kinds_that_were_changed_are_found(tmp_path: Path) -> None:
@@ -297,9 +316,9 @@ def test_metrics_files_and_kinds_that_were_changed_are_found(tmp_path: Path) -> 
         ({"metrics": {**described["metrics"], "cru": 0.5}}, VerificationError, "metric cru"),
         ({"policy": "other"}, VerificationError, "policy"),
         ({"cpu_s": 1.0}, VerificationError, "cpu_s"),
-        ({"kind": "spoons"}, InputError, "expected 'schedule' or 'forks'"),
-        ({"forks": {}}, InputError, "setting 'round_s' is missing"),
-        ({"forks": {**described["forks"], "max_copies": 1}}, VerificationError, "forks: row"),
+        ({"kind": "spoons"}, InputError, "expected 'schedule', or 'forks' of"),
+        ({"copies": {}}, InputError, "copies: has no round_s, expected"),
+        ({"copies": {**described["copies"], "max_copies": 1}}, VerificationError, "copy: row"),
     ]:
         (directory / RUN).write_text(json.dumps({**described, **change}))
         with pytest.raises(error, match=message):
@@ -317,15 +336,17 @@ def test_metrics_files_and_kinds_that_were_changed_are_found(tmp_path: Path) -> 
 def test_a_directory_changes_its_kind_when_it_is_written_again(tmp_path: Path) -> None:
     directory = saved(tmp_path)
     save_run(sp.simulate(typed_jobs(), TYPES, "fifo"), directory)
-    assert not (directory / FORKS).exists()
-    assert isinstance(load_run(directory), sp.Outcome)
+    assert load_run(directory).instance.copies is None
     save_run(sp.simulate(typed_jobs(), TYPES, "hadare"), directory)
-    assert sorted(path.name for path in directory.iterdir()) == [FORKS, RUN, WORKLOAD]
+    assert load_run(directory).instance.copies is not None
+    assert sorted(path.name for path in directory.iterdir()) == [RUN, SCHEDULE, WORKLOAD]
 
 
-def test_certificates_are_of_schedules_only(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="several copies, expected a run with a schedule"):
-        load_gangs(saved(tmp_path))
+def test_certificates_are_of_gangs_only(tmp_path: Path, run: Run) -> None:
+    code, out, err = run("certify", saved(tmp_path), "-o", tmp_path / "certificate.jsonl")
+    assert (code, out) == (2, "")
+    assert "has jobs that run as several copies; certificates are for jobs without" in err
+    assert not (tmp_path / "certificate.jsonl").exists()
 
 
 # Prices.
@@ -369,8 +390,7 @@ def test_who_has_no_prices_or_an_unknown_ending(run: Run, trace: Path, tmp_path:
         sp.plot_prices(sp.Outcome(*_made(sp.simulate(typed_jobs(), TYPES, "hadar")), "hadar"))
 
 
-def _made(outcome: sp.Outcome | sp.ForkOutcome) -> tuple[sp.Instance, sp.Schedule]:
-    assert isinstance(outcome, sp.Outcome)
+def _made(outcome: sp.Outcome) -> tuple[sp.Instance, sp.Schedule]:
     return outcome.instance, outcome.schedule
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import shadowprice.execution.hosts
 import shadowprice.execution.presets
 import shadowprice.solvers
 import shadowprice.solvers.gavel.policies
@@ -23,7 +24,7 @@ from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.offers import Offers, written_names
-from shadowprice.solvers.registry import FORKS, policies, policy
+from shadowprice.solvers.registry import COPIES, policies, policy
 
 HEAVY = {
     "highspy",
@@ -49,6 +50,7 @@ PLACES = (
     (shadowprice.solvers.gavel.policies, "ALLOCATIONS"),
     (shadowprice.solvers.graph_placement, "GRAPH_PLACEMENTS"),
     (shadowprice.execution.presets, "PRESET"),
+    (shadowprice.execution.hosts, "HOST"),
 )
 
 
@@ -122,10 +124,10 @@ def test_an_unknown_policy(command: str, trace: Path, loads: Loads) -> None:
     assert "shadowprice.execution.engine" not in names
 
 
-def test_names_of_a_preset_and_of_forks_are_no_mistakes(trace: Path, loads: Loads) -> None:
-    assert set(schedulers()) == {FORKS}
-    assert FORKS not in policies()
-    for words in ((f"{FORKS}:round_s=60",), ("FIFO", "--preset", "pai")):
+def test_names_of_a_preset_and_of_copies_are_no_mistakes(trace: Path, loads: Loads) -> None:
+    assert set(schedulers()) == {COPIES}
+    assert COPIES not in policies()
+    for words in ((f"{COPIES}:round_s=60",), ("FIFO", "--preset", "pai")):
         code, said, _ = loads("simulate", str(trace), "--cluster", "2x4", "--policy", *words)
         assert (code, said) == (0, "")
 

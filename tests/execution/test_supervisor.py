@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.lease_files import ask_stop, read_seen, renew
+from shadowprice.execution.hosts.lease_files import ask_stop, read_status, renew
 from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.supervision.files import read_json, write_json
 from shadowprice.execution.supervision.output import Log
@@ -65,13 +65,13 @@ class Rank:
     def wait(self, condition: Callable[[], bool], within_s: float = 20.0) -> None:
         until = time.monotonic() + within_s
         while not condition():
-            assert time.monotonic() < until, (self.output(), read_seen(self.directory))
+            assert time.monotonic() < until, (self.output(), read_status(self.directory))
             time.sleep(0.005)
 
     def ended(self, within_s: float = 20.0) -> Exit:
-        self.wait(lambda: read_seen(self.directory).phase is Phase.ENDED, within_s)
+        self.wait(lambda: read_status(self.directory).phase is Phase.ENDED, within_s)
         assert not living(str(self.directory))
-        found = read_seen(self.directory).exit
+        found = read_status(self.directory).exit
         assert found is not None
         return found
 
@@ -182,7 +182,7 @@ def test_signals_to_the_supervisor(rank: Callable[..., Rank]) -> None:
     assert run.process is not None
     run.process.send_signal(signal.SIGHUP)
     time.sleep(0.2)
-    assert read_seen(run.directory).phase is Phase.RUNNING
+    assert read_status(run.directory).phase is Phase.RUNNING
     run.process.terminate()
     assert run.ended() == Exit(75, "stopped")
 
@@ -196,7 +196,7 @@ def test_a_supervisor_outlives_who_started_it(rank: Callable[..., Rank]) -> None
     os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
     time.sleep(0.3)
-    assert read_seen(run.directory).phase is Phase.RUNNING
+    assert read_status(run.directory).phase is Phase.RUNNING
     renew(run.directory)
     ask_stop(run.directory, 5.0, "round over")
     assert run.ended().code == 75
@@ -245,7 +245,7 @@ def test_a_pause_of_the_supervisor_is_no_expiry(rank: Callable[..., Rank]) -> No
     renew(run.directory)
     run.process.send_signal(signal.SIGCONT)
     time.sleep(0.3)
-    assert read_seen(run.directory).phase is Phase.RUNNING
+    assert read_status(run.directory).phase is Phase.RUNNING
     assert run.ended().reason == "expired"
 
 
@@ -342,7 +342,7 @@ def test_a_full_disk_stops_nothing(rank: Callable[..., Rank], small_disk: Path) 
     for _ in range(20):
         renew(run.directory)
         time.sleep(0.1)
-        assert read_seen(run.directory).phase is Phase.RUNNING
+        assert read_status(run.directory).phase is Phase.RUNNING
     try:
         Path("/dev/shm", go).touch()
         found = run.ended()

@@ -27,8 +27,9 @@ from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.instances.allocation_file import load_allocation_problem
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.copies import CopyRules
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.entries import known_keys, on_one_line
-from shadowprice.instances.forks import Forks
 from shadowprice.instances.graphs.graph_file import load_job_graph
 from shadowprice.instances.hard_instances import read_hard
 from shadowprice.instances.samples import load_samples
@@ -521,16 +522,25 @@ def test_schedules_are_not_rounded_when_they_are_read(columns: Any, message: str
         Schedule.from_frame(frame(**columns))
 
 
-def test_fork_records_are_not_rounded_when_they_are_read() -> None:
-    rows = frame(round=[0], copy=[1], steps=[3])
-    settings = {"round_s": 1.0, "restart_s": 0.0, "aggregation_s": 0.0, "max_copies": 2}
-    assert len(Forks.from_frame(rows, settings)) == 1
-    with pytest.raises(InputError, match=r"row 0, column 'steps': got 2\.5"):
-        Forks.from_frame(rows.assign(steps=2.5), settings)
-    with pytest.raises(InputError, match=r"'max_copies' is 1\.5"):
-        Forks.from_frame(rows, settings | {"max_copies": 1.5})
-    with pytest.raises(InputError, match=r"unknown key 'max_copy'; did you mean"):
-        Forks.from_frame(rows, settings | {"max_copy": 1})
+def test_copies_are_not_rounded_when_they_are_read() -> None:
+    rows = frame(copy=[1], steps=[3])
+    assert Schedule.from_frame(rows).steps == [3]
+    for column in ("copy", "steps"):
+        with pytest.raises(InputError, match=rf"row 0, column '{column}': got 2\.5"):
+            Schedule.from_frame(rows.assign(**{column: 2.5}))
+    rules = {"round_s": 1.0, "restart_s": 0.0, "aggregation_s": 0.0, "max_copies": 2}
+    assert decode(CopyRules, rules, "run.json: copies") == CopyRules(1.0, 0.0, 0.0, 2)
+    for change, message in (
+        ({"max_copies": 1.5}, "copies: max_copies is 1.5, expected an integer"),
+        ({"max_copy": 1}, r"unknown key 'max_copy'; did you mean"),
+        ({"round_s": "1"}, "copies: round_s is '1', expected a number"),
+        ({"max_copies": 0}, "max_copies is 0, expected at least 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            decode(CopyRules, rules | change, "run.json: copies")
+    del rules["round_s"]
+    with pytest.raises(InputError, match="copies: has no round_s, expected"):
+        decode(CopyRules, rules, "run.json: copies")
 
 
 def test_ids_of_jobs() -> None:

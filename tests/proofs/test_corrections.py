@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shadowprice.analysis.adversary.search import WorstInstance, recheck
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.simulate import simulate
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.hard_instances import hard_instances
 from shadowprice.instances.instance import Instance
@@ -129,7 +129,7 @@ def test_queues_of_fixed_thresholds_exceed_twice_the_optimum() -> None:
 def las2d_cost(n: int) -> float:
     """One job of an hour, which just fills the first queue, and n - 1 of one second, on one GPU."""
     jobs = Workload.from_columns(arrival_s=[0.0] * n, gpus=1, work=[3600.0] + [1.0] * (n - 1))
-    outcome = simulate_policy(jobs, "1x1", "las2d")
+    outcome = simulate(jobs, "1x1", "las2d")
     return Objective.COMPLETION.cost_s(jobs, outcome.end_s)
 
 

@@ -203,7 +203,7 @@ def grant_after_the_end(events: list[Event], rng: random.Random) -> None:
     )
 
 
-def free_an_aside(events: list[Event], rng: random.Random) -> None:
+def free_an_quarantined(events: list[Event], rng: random.Random) -> None:
     k = some(events, rng, "quarantined")
     events.insert(k + 1, {**copy.deepcopy(events[k]), "kind": "unquarantined"})
 
@@ -248,29 +248,32 @@ RULES = [
     line.split("``")[1] for line in str(execution_log.__doc__).splitlines() if line.startswith("``")
 ]
 MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
-    "drop a release": (drop("released"), {"lease", "double", "aside", "progress", "over", "end"}),
+    "drop a release": (
+        drop("released"),
+        {"lease", "double", "quarantine", "progress", "over", "end"},
+    ),
     "drop a grant": (drop("granted"), {"lease", "decision"}),
     "drop an arrival": (drop("arrived"), {"arrival"}),
     "drop an end": (drop("finished", "gave-up", "cancelled"), {"decision", "end"}),
     "drop a failure": (drop("failed"), {"decision", "end"}),
-    "drop the last unquarantined": (drop("unquarantined"), {"aside"}),
+    "drop the last unquarantined": (drop("unquarantined"), {"quarantine"}),
     "drop a decision": (drop("decided"), {"decision"}),
-    "drop a node's loss": (drop("node-lost"), {"aside"}),
+    "drop a node's loss": (drop("node-lost"), {"quarantine"}),
     "repeat a grant": (repeat("granted"), {"decision"}),
     "repeat a release": (repeat("released"), {"lease"}),
     "repeat an end": (repeat("finished", "gave-up", "cancelled"), {"arrival"}),
-    "repeat an end of quarantine": (repeat("unquarantined"), {"aside"}),
+    "repeat an end of quarantine": (repeat("unquarantined"), {"quarantine"}),
     "lower an epoch": (lower_epoch, {"epoch"}),
-    "swap a device": (swap_device, {"double", "aside"}),
+    "swap a device": (swap_device, {"double", "quarantine"}),
     "forget a partner": (forget_partner, {"double"}),
     "a partner is not named": (unnamed_by_partner, {"double"}),
     "grant before release": (grant_before_release, set(RULES)),
     "grant after the end": (grant_after_the_end, {"arrival"}),
-    "free an aside": (free_an_aside, {"aside"}),
+    "free a quarantined device": (free_an_quarantined, {"quarantine"}),
     "time goes back": (time_goes_back, {"form"}),
     "lost in a decision": (lost_in_a_decision, {"decision"}),
     "undecided": (undecided, {"decision"}),
-    "on a lost node": (on_a_lost_node, {"aside"}),
+    "on a lost node": (on_a_lost_node, {"quarantine"}),
     "from a later step": (change("granted", "from_step", more), {"progress"}),
     "committed is less": (
         change("released", "checkpoint_step", lambda n: n - 1),
@@ -397,17 +400,17 @@ def run_of(*events: Event, ended: bool = False) -> dict[str, int]:
 A, B = event("arrived", "a"), event("arrived", "b")
 
 
-def test_copies_of_a_fork_have_one_epoch() -> None:
-    fork = [A, granted("a", 1, "n0-0", copy=0), granted("a", 1, "n1-0", copy=1)]
+def test_copies_of_a_job_have_one_epoch() -> None:
+    both = [A, granted("a", 1, "n0-0", copy=0), granted("a", 1, "n1-0", copy=1)]
     back = [released("a", 1, "n0-0", step=5, copy=0), released("a", 1, "n1-0", step=5, copy=1)]
     again = granted("a", 2, "n0-0", step=5)
-    assert run_of(*fork, *back, again)["leases"] == 3
+    assert run_of(*both, *back, again)["leases"] == 3
     with pytest.raises(LogRejected, match="double"):  # not on one device
         run_of(A, granted("a", 1, "n0-0"), granted("a", 1, "n0-0", copy=1))
     with pytest.raises(LogRejected, match="epoch"):  # each copy once
-        run_of(*fork, granted("a", 1, "n2-0", copy=1))
+        run_of(*both, granted("a", 1, "n2-0", copy=1))
     with pytest.raises(LogRejected, match="lease"):  # the next only when all are back
-        run_of(*fork, back[0], again)
+        run_of(*both, back[0], again)
 
 
 def test_a_lease_holds_the_gang_of_its_job() -> None:
@@ -449,9 +452,9 @@ def test_what_is_written_off_is_not_used_but_its_job_goes_on() -> None:
     run_of(
         *lost, on, released("a", 1, "n0-0", step=7), event("unquarantined", "a", 1, device="n0-0")
     )
-    with pytest.raises(LogRejected, match="aside"):
+    with pytest.raises(LogRejected, match="quarantine"):
         run_of(*lost, B, granted("b", 1, "n0-0"))
-    with pytest.raises(LogRejected, match="aside"):
+    with pytest.raises(LogRejected, match="quarantine"):
         run_of(*lost, event("unquarantined", "a", 1, device="n0-0"))
     with pytest.raises(LogRejected, match="lease"):  # half of a gang is not enough
         run_of(A, granted("a", 1, "n0-0", "n0-1"), lost[2], granted("a", 2, "n1-0"))
@@ -459,9 +462,9 @@ def test_what_is_written_off_is_not_used_but_its_job_goes_on() -> None:
         run_of(*lost, on, released("a", 2, "n1-0", step=7), granted("a", 3, "n1-0", step=9))
 
 
-def test_a_device_may_be_kept_aside_for_no_job() -> None:
+def test_a_device_may_be_quarantined_for_no_job() -> None:
     foreign = event("quarantined", device="n0-0", why="a foreign process")
-    with pytest.raises(LogRejected, match="aside"):
+    with pytest.raises(LogRejected, match="quarantine"):
         run_of(foreign, A, granted("a", 1, "n0-0"))
     run_of(foreign, event("unquarantined", device="n0-0"), A, granted("a", 1, "n0-0"))
 
@@ -472,9 +475,9 @@ def test_a_device_may_be_kept_aside_for_no_job() -> None:
         (("quarantined", "", 0, {"device": "n9-0"}), "gang"),
         (("quarantined", "a", 1, {"device": "n1-0"}), "lease"),
         (("quarantined", "a", 2, {"device": "n0-0"}), "lease"),
-        (("unquarantined", "", 0, {"device": "n0-0"}), "aside"),
+        (("unquarantined", "", 0, {"device": "n0-0"}), "quarantine"),
         (("node-lost", "", 0, {"node": "n9"}), "gang"),
-        (("node-back", "", 0, {"node": "n1"}), "aside"),
+        (("node-back", "", 0, {"node": "n1"}), "quarantine"),
         (("running", "a", 2, {"after_s": 1.0}), "lease"),
         (("stop-asked", "b", 1, {"why": ""}), "lease"),
         (("partner", "b", 1, {"partner": "a"}), "lease"),

@@ -25,7 +25,7 @@ from build_theorems import theorems
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.forks import Forks
+from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
@@ -45,6 +45,7 @@ from shadowprice.proofs.asrpt import prediction as asrpt_prediction
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
+from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
 from shadowprice.proofs.gavel import rounds as gavel_rounds
@@ -603,39 +604,40 @@ def of_hadar_competitive() -> Iterator[Case]:
 
 def of_hadare_work() -> Iterator[Case]:
     check, one = hadare_work.check, steps_on("2x1", [40])
-    both = forks((0, 0, 0, 0, 10), (0, 0, 1, 0, 10), (1, 0, 0, 10, 10), (1, 0, 1, 10, 10))
+    both = copies((0, 0, 0, 10), (0, 1, 0, 10), (0, 0, 10, 10), (0, 1, 10, 10))
     yield yes(check, "both nodes in all rounds", one, both)
-    idle = forks((0, 0, 0, 0, 10), (1, 0, 0, 10, 10), (1, 0, 1, 10, 10))
+    idle = copies((0, 0, 0, 10), (0, 0, 10, 10), (0, 1, 10, 10))
     yield no(check, "an idle node", one, idle)
     yield no(check, "an idle node at the end, and 10 steps not done", one, head(both, 3))
-    yield no(check, "two copies where one is allowed", one, replace(both, max_copies=1))
-    single = forks((0, 0, 0, 0, 10), (1, 0, 0, 10, 10), k=1)
-    yield yes(check, "an idle node, one copy allowed", one, single)
-    last = forks((0, 0, 0, 0, 10), (0, 0, 1, 0, 10), (1, 0, 0, 10, 10))
+    yield no(check, "two copies where one is allowed", under(one, max_copies=1), both)
+    single = copies((0, 0, 0, 10), (0, 0, 10, 10))
+    yield yes(check, "an idle node, one copy allowed", under(one, max_copies=1), single)
+    last = copies((0, 0, 0, 10), (0, 1, 0, 10), (0, 0, 10, 10))
     yield yes(check, "idle in a job's last round", steps_on("2x1", [30]), last)
     yield no(check, "idle, and a step is left", steps_on("2x1", [31]), last)
-    two = forks((0, 0, 0, 0, 10), (1, 1, 0, 10, 10), k=2, jobs=2)
+    two = copies((0, 0, 0, 10), (1, 0, 10, 10))
     yield yes(check, "the other comes later", steps_on("2x1", [10, 10], [0, 5]), two)
     yield no(check, "the other is there", steps_on("2x1", [10, 10], [0, 0]), two)
-    now = forks((0, 0, 0, 0, 10), (0, 0, 1, 0, 10), (1, 0, 0, 10, 5), (2, 1, 0, 20, 10), jobs=2)
+    now = copies((0, 0, 0, 10), (0, 1, 0, 10), (0, 0, 10, 5), (1, 0, 20, 10))
     yield no(check, "the other comes with the round", steps_on("2x1", [25, 10], [0, 10]), now)
     yield yes(check, "just after it", steps_on("2x1", [25, 10], [0, 10 + TICK_S]), now)
-    ended = forks(
-        (0, 0, 0, 0, 10), (0, 1, 1, 0, 10), (1, 0, 0, 10, 5), (1, 0, 1, 10, 5), k=1, jobs=2
-    )
-    yield no(check, "a copy for a job that has ended", steps_on("2x1", [20, 10]), ended)
+    ended = copies((0, 0, 0, 10), (1, 1, 0, 10), (0, 0, 10, 5), (0, 1, 10, 5))
+    given = under(steps_on("2x1", [20, 10]), max_copies=1)
+    yield no(check, "a copy for a job that has ended", given, ended)
+    alone = copies((0, 0, 0, 10), (0, 0, 10, 10))
     for rate, verdict in ((0.0, yes), (0.1, yes), (0.11, no)):
         mixed = steps_on("1x1:a,1x1:b", [20], rates=[[1.0, rate]])
-        alone = forks((0, 0, 0, 0, 10), (1, 0, 0, 10, 10))
         yield verdict(check, f"{rate * 10} steps in a round elsewhere", mixed, alone)
-        charged = replace(alone, restart_s=1.0, aggregation_s=0.5)
+        charged = under(mixed, restart_s=1.0, aggregation_s=0.5)
         verdict = yes if rate * 8.5 < 1 else no
-        yield verdict(check, f"{rate * 8.5} steps after charges", mixed, charged)
+        yield verdict(check, f"{rate * 8.5} steps after charges", charged, alone)
     # A gang of four is a quarter as fast on a node of one GPU, an eighth of a step a second.
     wide = steps_on("1x4:a,1x1:b", [20], rates=[[1.0, 0.5]], gpus=[4])
-    eight = replace(forks((0, 0, 0, 0, 10), (1, 0, 0, 10, 10)), round_s=8.0)
-    yield yes(check, "one step to rounding", wide, eight)
-    yield no(check, "more than one step", wide, replace(eight, round_s=8.5))
+    yield yes(check, "one step to rounding", under(wide, round_s=8.0), alone)
+    yield no(check, "more than one step", under(wide, round_s=8.5), alone)
+    gangs = replace(one, copies=None)
+    yield refused(InputError, check, "no rules of copies", gangs, both)
+    yield refused(InputError, check, "no steps", one, replace(both, copy=None, steps=None))
 
 
 def steps_on(
@@ -646,7 +648,7 @@ def steps_on(
     rates: list[list[float]] | None = None,
     gpus: list[int] | None = None,
 ) -> Instance:
-    """Jobs in steps, one a second on each node if no rates are given."""
+    """Jobs in steps, one a second on each node if no rates are given; rounds of 10 s, two copies."""
     found = Cluster.parse(cluster)
     kinds = found.gpu_types
     n = len(work)
@@ -657,33 +659,25 @@ def steps_on(
         throughput=rates or [[1.0] * len(kinds)] * n,
         gpu_types=kinds,
     )
-    return Instance(found, jobs)
+    return Instance(found, jobs, copies=CopyRules(10.0, 0.0, 0.0, 2))
 
 
-def forks(*rows: tuple[int, int, int, float, int], k: int = 2, jobs: int = 1) -> Forks:
-    """Rows of round, job, node, start [s] and steps, one a second; a copy for each node."""
-    number, job, node, start, steps = map(np.array, zip(*rows, strict=True))
+def under(instance: Instance, **rules: float) -> Instance:
+    """The same under other rules of copies."""
+    assert instance.copies is not None
+    return replace(instance, copies=replace(instance.copies, **rules))  # type: ignore[arg-type]
+
+
+def copies(*rows: tuple[int, int, float, int]) -> Schedule:
+    """Rows of job, node, start [s] and steps, one a second; a copy for each node."""
+    job, node, start, steps = map(np.array, zip(*rows, strict=True))
     ones = np.ones(len(rows), dtype=np.int64)
-    return Forks(
-        number,
-        job,
-        jobs * (node + 1) + job,
-        node,
-        ones,
-        start.astype(float),
-        start + steps.astype(float),
-        np.zeros(len(rows)),
-        steps,
-        10.0,
-        0.0,
-        0.0,
-        k,
-    )
+    times = (start.astype(float), start + steps.astype(float), np.zeros(len(rows)))
+    return Schedule(job, node, ones, *times, copy=node.copy(), steps=steps)
 
 
-def head(record: Forks, rows: int) -> Forks:
-    columns = {name: getattr(record, name)[:rows].copy() for name in record.columns()}
-    return replace(record, **columns)
+def head(schedule: Schedule, rows: int) -> Schedule:
+    return Schedule.from_frame(schedule.to_frame().iloc[:rows])
 
 
 # Heavy-Edge, Synergy.
@@ -1215,17 +1209,15 @@ def test_the_factor_of_hadar_is_the_largest_over_loads_that_fit(full: list[int])
         assert hadar_competitive.factor(prices, capacity, widest) == pytest.approx(max(steps))
 
 
-def test_forks_that_do_more_than_their_work_or_may_not_be_are_refused() -> None:
-    record = forks((0, 0, 0, 0, 10), (0, 0, 1, 0, 10))
-    hadare_work.verify_forks(steps_on("2x1", [20]), record)
+def test_copies_that_do_more_than_their_work_are_refused() -> None:
+    schedule = copies((0, 0, 0, 10), (0, 1, 0, 10))
+    verify(steps_on("2x1", [20]), schedule)
     for work in (19, 21):
         with pytest.raises(VerificationError, match=f"work: job '0' did 20 steps, expected {work}"):
-            hadare_work.verify_forks(steps_on("2x1", [work]), record)
-    nobody = replace(head(record, 0), max_copies=0)
+            verify(steps_on("2x1", [work]), schedule)
     empty = Workload.from_columns(arrival_s=[], gpus=[], work=[])
-    with pytest.raises(VerificationError, match="copy: max_copies is 0, expected >= 1"):
-        hadare_work.verify_forks(Instance(Cluster.parse("1x1"), empty), nobody)
-    hadare_work.verify_forks(Instance(Cluster.parse("1x1"), empty), replace(nobody, max_copies=1))
+    rules = CopyRules(10.0, 0.0, 0.0, 1)
+    verify(Instance(Cluster.parse("1x1"), empty, copies=rules), head(schedule, 0))
 
 
 def test_nobody_starts_early_while_a_queue_waits() -> None:

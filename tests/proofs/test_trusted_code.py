@@ -45,6 +45,7 @@ from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.testing.cases import conditioned, shared, typed
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
+from support.copies import in_copies
 from support.job_graph_runs import Chance, graph_instances
 from support.uneven_work import Fickle, uneven
 
@@ -403,7 +404,7 @@ def test_the_evaluator_imports_nothing_of_the_package():
 def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     assert set(VERIFIER) == {
         "errors.py",
-        *(f"proofs/certificate{part}.py" for part in ("", "_speeds")),
+        *(f"proofs/certificate{part}.py" for part in ("", "_copies", "_speeds")),
         "proofs/run_speed.py",
     }
     engine = closure("execution/engine.py")
@@ -418,8 +419,9 @@ def test_no_speed_of_the_package_runs_while_a_schedule_is_verified():
         typed_instance(),
         conditions_instance(**PROFILES, **SPREAD, **GROW),
     ]
-    for made in instances:
-        schedule = run(made, acting(made, 1)).schedule
+    runs = [(made, run(made, acting(made, 1)).schedule) for made in instances]
+    runs.append(in_copies(replace(typed_instance(), together=None)))
+    for made, schedule in runs:
         fresh = replace(made, overheads=Overheads())  # Nothing is remembered from the run.
         called = set()
 

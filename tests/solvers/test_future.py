@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from shadowprice.errors import PolicyError
+from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import run
 from shadowprice.execution.presets.registry import presets
 from shadowprice.instances.cluster import Cluster
@@ -64,10 +65,10 @@ def preset_policies() -> dict[str, Policy]:
     found = {}
     for preset in presets().values():
         for name in preset.recipes:
-            found[f"{preset.name}/{name}"] = preset.recipe(name, jobs).policy
-        for name in preset.needs_samples:
-            found[f"{preset.name}/{name}"] = preset.recipe(name, jobs, samples=samples).policy
+            with suppress(InputError):  # those that need profiles
+                found[f"{preset.name}/{name}"] = preset.recipe(name, jobs, samples=samples).policy
     del found[OWN_TABLE]
+    assert len(found) == 16
     return found
 
 

@@ -12,7 +12,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, PolicyError, VerificationError
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Decision, Knowledge, State
@@ -155,15 +155,15 @@ MISTAKES: dict[str, tuple[Write, str]] = {
 def test_a_mistake_is_one_sentence_with_name_and_time(what: str) -> None:
     write, message = MISTAKES[what]
     with pytest.raises(PolicyError, match=rf"^own at \d+\.\d s: .*{message}") as caught:
-        simulate_policy(JOBS, CLUSTER, Own(write))
+        simulate(JOBS, CLUSTER, Own(write))
     assert "\n" not in str(caught.value)
 
 
 def test_who_declares_that_it_does_not_preempt_may_not() -> None:
     bad = after(1.0, stop_all)
     with pytest.raises(PolicyError, match=r"own at 1\.0 s: preempts job 'a', but declares preempt"):
-        simulate_policy(JOBS, CLUSTER, Own(bad, preemptive=False))
-    assert simulate_policy(JOBS, CLUSTER, Own(preemptive=False)).summary()["completed"] == 4
+        simulate(JOBS, CLUSTER, Own(bad, preemptive=False))
+    assert simulate(JOBS, CLUSTER, Own(preemptive=False)).summary()["completed"] == 4
 
 
 def test_more_gpus_than_are_free_are_refused() -> None:
@@ -173,7 +173,7 @@ def test_more_gpus_than_are_free_are_refused() -> None:
         told.append(decision.start_at(0, ((0, 3),)))
         decision.start_all()
 
-    simulate_policy(JOBS.select(JOBS.gpus == 1), "1x2", Own(greedy))
+    simulate(JOBS.select(JOBS.gpus == 1), "1x2", Own(greedy))
     assert not any(told)
 
 
@@ -212,7 +212,7 @@ GOOD = {"name": "own", "knows": frozenset(), "preemptive": False, "decide": Own(
 )
 def test_what_is_no_policy_is_refused(thing: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        simulate_policy(JOBS, CLUSTER, thing)
+        simulate(JOBS, CLUSTER, thing)
     assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match=message):
         expect_policy(thing)
@@ -257,7 +257,7 @@ def test_any_calls_end_well_or_in_one_sentence(
 
     sentence, completed = "own at ", len(JOBS)
     try:
-        outcome = simulate_policy(
+        outcome = simulate(
             JOBS, CLUSTER, Own(write, preemptive=preemptive), Semantics(round_s=round_s)
         )
         completed = len(outcome.jct_s)

@@ -24,7 +24,7 @@ class Held:
     devices: list[str]
     from_step: int
     partner: str | None = None
-    gone_aside: bool = False
+    gone_quarantined: bool = False
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Miniature:
         self.expected, self.waiting = list(names), list[str]()
         self.backing_off: list[str] = []
         self.held: dict[str, Held] = {}
-        self.aside: list[Held] = []
+        self.quarantined: list[Held] = []
         self.lost: set[str] = set()
 
     def event(self, kind: str, job: str = "", epoch: int = 0, **data: Any) -> None:
@@ -72,7 +72,7 @@ class Miniature:
         self.lost = set()
         while self.expected or self.waiting or self.backing_off or self.held:
             self.turn(wild=False)
-            self.confirm(0.3)  # what is left aside may be all that a job waits for
+            self.confirm(0.3)  # what is left in quarantine may be all that a job waits for
         self.confirm(1.0)
         self.event("driver-ended")
         return self.events
@@ -105,7 +105,7 @@ class Miniature:
         # What a decision starts beside others, shares with one that was there or starts with it.
         chosen: dict[str, tuple[list[str], str | None]] = {}
         full = {d for lease in self.held.values() if lease.job not in stops for d in lease.devices}
-        full |= {d for lease in self.aside for d in lease.devices}
+        full |= {d for lease in self.quarantined for d in lease.devices}
         full |= {d for d in NODE_OF if NODE_OF[d] in self.lost}
         freed = {d for n in stops for d in self.held[n].devices}
         free = [d for d in NODE_OF if d not in full | freed]
@@ -116,7 +116,7 @@ class Miniature:
                 for n, lease in self.held.items()
                 if n not in stops and lease.partner is None
             }
-            kept = {d for lease in self.aside for d in lease.devices}
+            kept = {d for lease in self.quarantined for d in lease.devices}
             hosts = [
                 n
                 for n, lease in singles.items()
@@ -172,7 +172,7 @@ class Miniature:
             for device in lease.devices:
                 self.event("quarantined", name, lease.epoch, device=device, why="may be left")
             self.step[name] = rng.randint(self.step[name], self.iterations[name] - 1)
-            self.aside.append(lease)
+            self.quarantined.append(lease)
             self.waiting.append(name)
         elif how == "finish":
             self.step[name] = self.iterations[name]
@@ -227,9 +227,9 @@ class Miniature:
                 self.event("node-lost", node=node)
 
     def confirm(self, chance: float) -> None:
-        for lease in list(self.aside):
+        for lease in list(self.quarantined):
             if self.rng.random() < chance:
-                self.aside.remove(lease)
+                self.quarantined.remove(lease)
                 self.release(lease, -9, 0)
                 for device in lease.devices:
                     self.event("unquarantined", lease.job, lease.epoch, device=device)

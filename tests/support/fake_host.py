@@ -85,6 +85,7 @@ class FakeHost:
     starts: list[tuple[float, LaunchSpec]] = field(default_factory=list)
     on_poll: Callable[[], None] = lambda: None
     name: str = "fake"
+    notes: tuple[str, ...] = ()
 
     def discover(self) -> tuple[FoundNode, ...]:
         return self.nodes

@@ -68,6 +68,7 @@ def kill_node(scene: Scene) -> bool:
     """All there is, at once."""
     if not scene.driver.runs():
         return False
+    scene.killed |= scene.stopped
     pids = left_over(scene.state)
     done = _lose_driver(scene, scene.draw.uniform(0.0, 1.5))
     for pid in pids:
@@ -100,28 +101,30 @@ def stop_supervisor(scene: Scene) -> bool:
 
 
 def stale_worker(scene: Scene) -> bool:
-    """A worker and its supervisor sleep until another has their job, and then go on."""
+    """A worker and its supervisor sleep until another has their job, and then go on.
+
+    However slow the worker is, it is waited for: its own next commit ends it, since the fence shows
+    a later epoch, unless it had no more to commit.
+    """
     target = scene.target()
     if target is None or len(scene.stopped) > 1:
         return False
     target.signal(signal.SIGSTOP, supervisor=True, command=True)
     scene.stopped.add(target.directory)
-    patience = time.monotonic() + 60.0
 
     def wake() -> bool:
-        superseded = read_fence(target.job) > target.epoch
-        if not superseded and time.monotonic() < patience:
+        if read_fence(target.job) <= target.epoch and target.lives():
             return False
-        told = superseded and target.lives()
-        scene.stale += told
+        stale = target.lives()
         target.signal(signal.SIGCONT, command=True)
-        limit = time.monotonic() + 8.0
 
         def finish() -> bool:
             # Its supervisor, which would end it, sleeps on until it has tried to commit.
-            if target.lives() and time.monotonic() < limit:
+            if stale and target.lives():
                 return False
-            scene.fenced += told and read_report(target.directory).get("state") == "fenced"
+            if stale and target.directory not in scene.killed:
+                scene.stale += 1
+                scene.fenced += read_report(target.directory).get("state") == "fenced"
             target.signal(signal.SIGCONT, supervisor=True)
             scene.stopped.discard(target.directory)
             return True

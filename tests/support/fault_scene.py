@@ -51,11 +51,14 @@ class Scene:
     later
         What is due at which time of the monotonic clock.
     stopped
-        Epochs that are stopped, by job: nothing else is done to them.
+        Directories of leases that are stopped: nothing else is done to them.
+    killed
+        Those of them that were killed with their node meanwhile.
     full_until
         Until when the state directory is full.
-    fenced
-        Commits of stale workers that were refused.
+    stale, fenced
+        Workers that went on after another lease had their job, and those of them that ended since
+        their commit was refused; others were at their end when they fell asleep.
     """
 
     driver: Driver
@@ -64,9 +67,10 @@ class Scene:
     mounted: bool = False
     later: list[tuple[float, Callable[[], bool]]] = field(default_factory=list)
     stopped: set[Path] = field(default_factory=set)
+    killed: set[Path] = field(default_factory=set)
     full_until: float = 0.0
-    fenced: int = 0
     stale: int = 0
+    fenced: int = 0
 
     @property
     def state(self) -> Path:

@@ -1,7 +1,8 @@
 """The job of the fault campaign: the example's training, whose disk may be full.
 
 Run as a command of a lease, beside copies of ``mlp.py`` and ``job.py``. It holds the lock of each of
-its devices, and leaves a file ``double-...`` if somebody else holds one: GPUs would not tell.
+its devices, and leaves a file ``double-...`` if somebody else holds one: GPUs would not tell. It
+leaves a file ``late-...`` if it could commit although the fence showed a later epoch before.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import fcntl
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
+import job
 import mlp
 
 HERE = Path(__file__).resolve().parent
+commit = job.commit
 FULL = "full"
 """While a file of this name lies in a job's directory, its checkpoints find no room."""
 
@@ -26,6 +30,16 @@ class Training(mlp.Training):  # type: ignore[misc]
             with open(folder / "state.npz", "r+b") as file:
                 file.truncate(100)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+
+def watched_commit(
+    checkpoints: Path, save: Any, about: dict[str, Any], fence: Path, last: Path | None
+) -> Path:
+    shown = int(fence.read_text())
+    made: Path = commit(checkpoints, save, about, fence, last)
+    if shown > about["epoch"]:
+        (HERE / f"late-{os.environ['SHADOWPRICE_JOB']}-{about['epoch']}").touch()
+    return made
 
 
 def hold(uuids: str) -> list[int]:
@@ -46,4 +60,5 @@ def hold(uuids: str) -> list[int]:
 if __name__ == "__main__":
     locks = hold(os.environ["SHADOWPRICE_DEVICES"])
     mlp.Training = Training
+    job.commit = watched_commit
     mlp.main()

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from numpy.typing import NDArray
 
+from shadowprice.analysis.metrics import held_gpus
 from shadowprice.analysis.plots.style import COLOURS, GREY, new_axes, readable_on, styled, time_unit
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -53,8 +54,8 @@ def gantt(
     """Draw GPUs against time, one colour a job, overhead in black.
 
     A schedule counts the GPUs held on a node and does not number them; here a run takes the
-    lowest free ones of the node, or stays where it is when only its partner changes. Two jobs
-    that share GPUs have half the height each. Names are written where there are few rows. Of more
+    lowest free ones of the node, or stays where it is when only its partner changes. A copy has all of
+    its node. Two jobs that share GPUs have half the height each. Names are written where there are few rows. Of more
     than 20,000 rows the earliest are drawn, the axis ends where the first that is left out starts,
     and the title says so.
 
@@ -120,6 +121,7 @@ def _lanes(
     """GPUs of each row, counted through the cluster; those that go on come first at their start."""
     first = np.concatenate(([0], np.cumsum(instance.cluster.gpus_per_node)))
     busy_until = np.zeros(instance.cluster.total_gpus)
+    gpus = held_gpus(instance, schedule).tolist()
     held: dict[tuple[int, int], NDArray[np.int64]] = {}
     shared: dict[tuple[int, int, float], NDArray[np.int64]] = {}
     for row in order.tolist():
@@ -132,7 +134,7 @@ def _lanes(
                 lanes = before
             else:
                 free = np.flatnonzero(busy_until[first[node] : first[node + 1]] <= start)
-                lanes = free[: schedule.gpus[row]] + first[node]
+                lanes = free[: gpus[row]] + first[node]
             if partner >= 0:
                 shared[partner, node, start] = lanes
         busy_until[lanes] = schedule.end_s[row]

@@ -9,11 +9,10 @@ from html import escape
 
 import pandas as pd
 
-from shadowprice.analysis.copies.outcome import ForkOutcome
 from shadowprice.analysis.metrics import mean
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import simulate, simulate_policy
+from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError
 from shadowprice.execution.real.copies.policy import simulated_as
 from shadowprice.execution.real.measured_run import MeasuredRun, RealJob
@@ -124,7 +123,7 @@ class Drift:
 
 def drift(
     jobs: Iterable[RealJob],
-    outcome: Outcome | ForkOutcome,
+    outcome: Outcome,
     *,
     assumed: Mapping[str, float] | None = None,
     notes: tuple[str, ...] = (),
@@ -162,7 +161,7 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
     """Simulate a real run with what was measured in it, and compare.
 
     Same policy, placement, cluster, jobs and rounds; rates alone, beside others and when spread, and charges, as
-    they were measured. Copies of a forked job are charged for a restart in each round with several,
+    they were measured. Copies of a job are charged for a restart in each round with several,
     and for nothing when alone; all may have several in their first round, which real ones may not.
 
     Parameters
@@ -175,11 +174,11 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
     InputError, PolicyError
         As of ``simulate``.
     """
-    forked = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
-    if forked is not None:
+    copies = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
+    if copies is not None:
         charges = {"aggregation_s": run.overheads.restart_s, "round_s": run.round_s}
-        copies = simulate(run.workload, run.cluster, forked)
-        return drift(run.jobs, copies, assumed=charges, notes=run.notes)
+        outcome = simulate(run.workload, run.cluster, copies)
+        return drift(run.jobs, outcome, assumed=charges, notes=run.notes)
     speeds: ModelSkews = spread_speeds(run.observations)
     semantics = Semantics(
         placement=run.placement,
@@ -189,7 +188,7 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
         together=run.table if run.table.together else None,
         skews=speeds if speeds.models else None,
     )
-    outcome = simulate_policy(run.workload, run.cluster, policy or run.policy, semantics)
+    outcome = simulate(run.workload, run.cluster, policy or run.policy, semantics)
     assumed = {
         "start_s": run.overheads.start_s,
         "restart_s": run.overheads.restart_s,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from shadowprice.analysis.real_runs.pieces import waiting_spans
 from shadowprice.analysis.real_runs.run import RunReader
@@ -53,10 +52,6 @@ class JobRow:
     def done(self) -> float:
         """Part of its iterations that is done, 0 to 1."""
         return min(self.step / self.iterations, 1.0) if self.iterations else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, for JSON."""
-        return asdict(self)
 
 
 def job_rows(run: RunReader) -> list[JobRow]:

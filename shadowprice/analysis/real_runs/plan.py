@@ -9,23 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shadowprice.analysis.copies.outcome import ForkOutcome
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import simulate, simulate_policy
+from shadowprice.analysis.simulate import simulate
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.checkpoints import folder_of
 from shadowprice.execution.real.copies.policy import (
-    expect_forkable,
-    fork_policy,
+    copies_policy,
+    expect_averageable,
     simulated_as,
 )
 from shadowprice.execution.real.driver import instance_of
 from shadowprice.execution.real.job_file import Job, JobFile, load_job_file
 from shadowprice.execution.real.settings import Settings
-from shadowprice.instances.forks import Forks
-from shadowprice.instances.schedule import Schedule
 
 _HELD_AT_ONCE_S = 1e-6
 
@@ -46,24 +43,18 @@ class ExecutionPlan:
     job_file: JobFile
     nodes: tuple[FoundNode, ...]
     notes: tuple[str, ...]
-    outcome: Outcome | ForkOutcome
+    outcome: Outcome
 
     def argv(self, job: Job) -> tuple[str, ...]:
         """The command of a job as its first lease would run it."""
         folder = folder_of(self.settings.state.absolute() / "jobs" / job.name, 1)
         return job.argv(sys.executable, str(folder))
 
-    @property
-    def rows(self) -> Schedule | Forks:
-        """Rows of the simulated schedule, or of the record of copies if jobs are forked."""
-        outcome = self.outcome
-        return outcome.record if isinstance(outcome, ForkOutcome) else outcome.schedule
-
     def runs(self) -> dict[str, list[tuple[float, float]]]:
         """Spans of time in which each job would hold GPUs [s]."""
         names = self.outcome.instance.workload.id
         spans: dict[str, list[tuple[float, float]]] = {str(name): [] for name in names}
-        rows = self.rows
+        rows = self.outcome.schedule
         for job, start_s, end_s in zip(
             rows.job.tolist(), rows.start_s.tolist(), rows.end_s.tolist(), strict=True
         ):
@@ -72,7 +63,7 @@ class ExecutionPlan:
 
     def first(self) -> list[tuple[str, str, int]]:
         """Job, node and GPUs of what the first decision that starts something would start."""
-        rows = self.rows
+        rows = self.outcome.schedule
         if not len(rows.job):
             return []
         names = self.outcome.instance.workload.id
@@ -121,21 +112,18 @@ def plan(settings: Settings) -> ExecutionPlan:
         If the hosts cannot be reached or have nothing free.
     """
     job_file = load_job_file(settings.jobs)
-    forked = simulated_as(settings.policy_name, settings.round_s)
-    if fork_policy(settings) is None:
+    if copies_policy(settings) is None:
         settings.acting_policy()
     else:
-        expect_forkable(job_file.jobs)
+        expect_averageable(job_file.jobs)
     nodes, left_out = discovered(settings.hosts)
     instance, assumed = instance_of(settings, job_file, nodes)
-    semantics = Semantics(
-        placement=settings.placement, round_s=settings.round_s, together=instance.together
-    )
-    outcome = (
-        simulate_policy(instance.workload, instance.cluster, settings.policy, semantics)
-        if forked is None
-        else simulate(instance.workload, instance.cluster, forked)
-    )
+    copied, semantics = simulated_as(settings.policy_name, settings.round_s), None
+    if copied is None:
+        semantics = Semantics(
+            placement=settings.placement, round_s=settings.round_s, together=instance.together
+        )
+    outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, semantics)
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)
 
 
@@ -145,8 +133,7 @@ def discovered(hosts: str) -> tuple[tuple[FoundNode, ...], tuple[str, ...]]:
         host = open_host(hosts, Path(folder), "dry-run")
         try:
             nodes = host.discover()
-            # Hosts that can leave devices out say so; the protocol does not ask it of all.
-            notes = tuple(map(str, getattr(host, "notes", ())))
+            notes = host.notes
         finally:
             host.close()
     return nodes, notes

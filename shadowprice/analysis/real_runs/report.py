@@ -6,8 +6,13 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from shadowprice.analysis.real_runs.bars import MAX_BARS, gantt_figure
-from shadowprice.analysis.real_runs.figures import MAX_PANELS, load_figure, throughput_figure
+from shadowprice.analysis.real_runs.figures import (
+    MAX_BARS,
+    MAX_PANELS,
+    gantt_figure,
+    load_figure,
+    throughput_figure,
+)
 from shadowprice.analysis.real_runs.jobs import JobRow, counts, job_rows
 from shadowprice.analysis.real_runs.page import Sheet, figure_html, page
 from shadowprice.analysis.real_runs.run import RunReader

@@ -10,27 +10,18 @@ import os
 import sqlite3
 import time
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shadowprice.analysis.real_runs.timeline import Row, Timeline
 from shadowprice.errors import InputError
-from shadowprice.execution.hosts.protocol import Device
+from shadowprice.execution.hosts.protocol import Device, FoundNode
 from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.execution.real.state_directory import LEDGER
 
 _LAST_EVENTS = 50
 OVER = frozenset({"finished", "failed", "cancelled"})
 """States of jobs that will not run again."""
-
-
-@dataclass(frozen=True)
-class NodeFacts:
-    """A node of a run and its devices."""
-
-    name: str
-    gpu_type: str
-    devices: tuple[Device, ...]
 
 
 class RunReader:
@@ -45,7 +36,7 @@ class RunReader:
     ----------
     facts : dict
         What the run is: ``run_id``, ``policy``, ``hosts``, ``round_s``, ``began_unix``, ``ended`` ...
-    nodes : tuple of NodeFacts
+    nodes : tuple of FoundNode
         In the order of discovery.
     jobs : list of row
         The table of jobs, in the order of the workload.
@@ -64,10 +55,10 @@ class RunReader:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._ledger = open_ledger(directory, readonly=True)
+        self._ledger = RunLedger.open(directory / LEDGER, readonly=True)
         self._seen = 0
         self.facts: dict[str, Any] = {}
-        self.nodes: tuple[NodeFacts, ...] = ()
+        self.nodes: tuple[FoundNode, ...] = ()
         self.jobs: list[Row] = []
         self.timeline = Timeline()
         self.last_events: deque[Row] = deque(maxlen=_LAST_EVENTS)
@@ -85,7 +76,7 @@ class RunReader:
         """
         try:
             self.facts = {key: self._ledger.value(key) for key in _FACTS}
-            self.nodes = _nodes(self.facts["nodes"] or [])
+            self.nodes = self._ledger.nodes()
             self.jobs = list(self._ledger.jobs())
             new: list[Row] = list(self._ledger.events(self._seen))
         except (sqlite3.Error, json.JSONDecodeError) as error:
@@ -147,39 +138,7 @@ class RunReader:
             return False
 
 
-_FACTS = ("run_id", "policy", "hosts", "round_s", "began_unix", "nodes", "ended", "ready")
-
-
-def open_ledger(directory: Path, *, readonly: bool) -> RunLedger:
-    """The ledger of a state directory.
-
-    Raises
-    ------
-    InputError
-        If there is none, or it cannot be read.
-    """
-    try:
-        if not (directory / "run.db").is_file():
-            raise InputError(
-                f"{directory}: is no state directory of a run: it has no run.db, "
-                "expected what `shadowprice execute --state` was given"
-            )
-        return RunLedger.open(directory / "run.db", readonly=readonly)
-    except OSError as error:
-        raise InputError(f"{directory}: cannot be read: {error}") from error
-
-
-def _nodes(rows: list[Row]) -> tuple[NodeFacts, ...]:
-    return tuple(
-        NodeFacts(
-            str(row["name"]),
-            str(row["gpu_type"]),
-            tuple(
-                Device(str(row["name"]), int(d["index"]), str(d["uuid"])) for d in row["devices"]
-            ),
-        )
-        for row in rows
-    )
+_FACTS = ("run_id", "policy", "hosts", "round_s", "began_unix", "ended", "ready")
 
 
 def _points_to(handle: str, path: Path) -> bool:

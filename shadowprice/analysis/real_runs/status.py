@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from shadowprice.analysis.real_runs.jobs import job_rows
 from shadowprice.analysis.real_runs.run import RunReader
-from shadowprice.analysis.real_runs.timeline import Row
+from shadowprice.analysis.real_runs.timeline import Row, ending_words
 
 _LONGEST = 200
 
@@ -37,7 +38,7 @@ def status_record(run: RunReader, events: int = 10) -> dict[str, Any]:
         **facts,
         "driver": run.driver,
         "now_s": run.now_s,
-        "jobs": [row.to_dict() for row in job_rows(run)],
+        "jobs": [asdict(row) for row in job_rows(run)],
         "nodes": nodes,
         "events": [dict(event) for event in last],
     }
@@ -70,7 +71,7 @@ def event_words(run: RunReader, event: Row) -> str:
 
 def _other(run: RunReader, kind: str, subject: str, data: Row) -> str:
     device = run.device_label(str(data.get("device", "")))
-    told = {
+    words = {
         "driver-started": "the driver goes on" if data.get("resumed") else "the driver begins",
         "driver-ended": "the driver ended",
         "arrived": f"{subject} arrives",
@@ -81,20 +82,16 @@ def _other(run: RunReader, kind: str, subject: str, data: Row) -> str:
         "cancelled": f"{subject} is cancelled",
         "node-lost": f"node {data.get('node')} does not answer",
         "node-back": f"node {data.get('node')} is back",
-        "quarantined": f"{device} is put aside",
+        "quarantined": f"{device} is quarantined",
         "unquarantined": f"{device} is free again",
         "note": str(data.get("text", "")),
     }
     again = f", again in {data['back_off_s']:.0f} s" if data.get("back_off_s") else ""
-    return told.get(kind, f"{kind} {subject}".strip()) + _because(data.get("why")) + again
+    return words.get(kind, f"{kind} {subject}".strip()) + _because(data.get("why")) + again
 
 
 def _ending(data: Row) -> str:
-    words = [str(data.get("reason") or "ended")]
-    if data.get("code"):
-        words.append(f"exit code {data['code']}")
-    if data.get("forced"):
-        words.append("killed")
+    words = ending_words(data.get("reason"), data.get("code"), data.get("forced"))
     words.append(f"step {data.get('step') or 0:,}")
     if data.get("lost_steps"):
         words.append(f"{data['lost_steps']:,} steps lost")

@@ -55,7 +55,6 @@ class Hold:
     partner: str = ""
     from_step: int = 0
     step: int | None = None
-    checkpoint_step: int | None = None
     lost_steps: int = 0
     code: int | None = None
     reason: str = ""
@@ -77,12 +76,14 @@ class Hold:
         """Ending of the lease, in a few words."""
         if self.end_s is None:
             return "still held"
-        words = [self.reason or "ended"]
-        if self.code not in (None, 0):
-            words.append(f"exit code {self.code}")
-        if self.forced:
-            words.append("killed")
+        words = ending_words(self.reason, self.code, self.forced)
         return ", ".join(words) + (f" ({self.stop_why})" if self.stop_why else "")
+
+
+def ending_words(reason: object, code: object, forced: object) -> list[str]:
+    """Reason, exit code and force of an ending, where there is one, in words."""
+    coded, killed = f"exit code {code}" if code else "", "killed" if forced else ""
+    return [word for word in (str(reason or "ended"), coded, killed) if word]
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Timeline:
     incidents : list of Incident
         In order.
     lost_nodes, quarantined : dict
-        Nodes that do not answer and devices that are kept aside now, with when that began [s].
+        Nodes that do not answer and devices that are quarantined now, with when that began [s].
     arrived_s, over_s : dict of str to float
         When jobs came, and when they finished, gave up or were cancelled [s].
     last_s : float
@@ -177,7 +178,6 @@ class Timeline:
                 hold,
                 freed_s={**hold.freed_s, **dict.fromkeys(gone, time_s)},
                 step=data.get("step"),
-                checkpoint_step=data.get("checkpoint_step"),
                 lost_steps=int(data.get("lost_steps") or 0),
                 code=data.get("code"),
                 reason=str(data.get("reason", "")),

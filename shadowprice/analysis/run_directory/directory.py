@@ -1,15 +1,16 @@
 """Run directories: enough on disk to verify a run, and to plot it, again.
 
 ========================  ==================================================================
-``run.json``              format version, kind, policy, settings, cluster, overheads, metrics,
-                          and the SHA-256 of everything, itself included
+``run.json``              format version, kind, policy, settings, cluster, overheads, rules of
+                          copies where jobs run as several, metrics, and the SHA-256 of everything, itself included
 ``workload.parquet``      the jobs
 ``schedule.parquet``      the schedule
-``forks.parquet``         instead of it, of a run of kind ``forks``, the record of copies
 ``together.parquet``      rates of jobs that share GPUs, where the instance has them
 ``graphs.json``           job graphs and their network, where the instance has them
 ``conditions.json``       conditions of runs, where the instance has them
 ========================  ==================================================================
+
+Directories of copies that earlier versions wrote (:mod:`.old_copies`) can be read, too.
 
 The digests catch damage, mixed-up files and careless edits, not forgery: whoever recomputes
 them can still not pass a schedule that breaks a rule, nor metrics that are not the schedule's.
@@ -27,10 +28,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import UNSET, UnsetType
 
-from shadowprice.analysis.copies.outcome import ForkOutcome
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import conditions as conditions_file
-from shadowprice.analysis.run_directory.copies import KIND, load_forks, save_forks
+from shadowprice.analysis.run_directory import old_copies
 from shadowprice.analysis.run_directory.files import (
     CONDITIONS,
     FORMAT,
@@ -40,6 +40,7 @@ from shadowprice.analysis.run_directory.files import (
     TOGETHER,
     WORKLOAD,
     Description,
+    FoundRun,
     RunFile,
     check_digests,
     check_metrics,
@@ -52,6 +53,7 @@ from shadowprice.analysis.run_directory.graphs import from_json, to_json
 from shadowprice.analysis.run_directory.rates import from_table, to_table
 from shadowprice.analysis.run_metrics import SUMMARY
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
@@ -59,7 +61,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload_files import read_workload, write_workload
 
-__all__ = ["GRAPHS", "RUN", "SCHEDULE", "TOGETHER", "WORKLOAD", "load", "load_gangs", "save"]
+__all__ = ["GRAPHS", "RUN", "SCHEDULE", "TOGETHER", "WORKLOAD", "load", "save"]
 
 SCHEDULE_KIND = "schedule"
 """Kind of a run with a schedule, also where none is written."""
@@ -86,16 +88,17 @@ class _Together(msgspec.Struct, frozen=True):
 
 
 class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
-    """``run.json`` of a run with a schedule; the last three only where there is a file for them."""
+    """``run.json`` of a run; the last four only where the instance has such a thing."""
 
     decisions: int
     overheads: _Overheads
     together: _Together | UnsetType = UNSET
     graphs: int | UnsetType = UNSET
     conditions: bool | UnsetType = UNSET
+    copies: CopyRules | UnsetType = UNSET
 
 
-def save(outcome: Outcome | ForkOutcome, directory: str | Path) -> None:
+def save(outcome: Outcome, directory: str | Path) -> None:
     """Write a run directory; an earlier run there is replaced.
 
     Raises
@@ -104,9 +107,6 @@ def save(outcome: Outcome | ForkOutcome, directory: str | Path) -> None:
         If the path is a file, is a directory that holds something else than an earlier run, or
         cannot be written; or if a setting cannot be written as JSON.
     """
-    if isinstance(outcome, ForkOutcome):
-        save_forks(outcome, Path(directory))
-        return
     instance, together = outcome.instance, outcome.instance.together
     graphs, conditions = instance.graphs, instance.conditions
     schedule = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
@@ -124,7 +124,7 @@ def save(outcome: Outcome | ForkOutcome, directory: str | Path) -> None:
     write_run(Path(directory), writers, _describe(outcome))
 
 
-def load(directory: str | Path) -> Outcome | ForkOutcome:
+def load(directory: str | Path) -> Outcome:
     """Read a run directory and verify it again, its recorded metrics included.
 
     Raises
@@ -140,34 +140,20 @@ def load(directory: str | Path) -> Outcome | ForkOutcome:
         raise InputError(f"{directory}: no such directory")
     described = read_json(directory / RUN)
     kind = described.get("kind", SCHEDULE_KIND)
-    if kind == KIND:
-        return load_forks(described, directory)
-    if kind != SCHEDULE_KIND:
+    if kind == old_copies.KIND:
+        found = old_copies.read(described, directory)
+    elif kind == SCHEDULE_KIND:
+        found = _read(described, directory)
+    else:
         raise InputError(
-            f"{directory / RUN}: kind is {kind!r}, expected {SCHEDULE_KIND!r} or {KIND!r}"
+            f"{directory / RUN}: kind is {kind!r}, expected {SCHEDULE_KIND!r}, or {old_copies.KIND!r} of "
+            "an earlier version"
         )
-    return _load_schedule(described, directory)
+    return _verified(found, described, directory)
 
 
-def load_gangs(directory: str | Path) -> Outcome:
-    """As :func:`load`, for runs of jobs that run as one gang each.
-
-    Raises
-    ------
-    InputError
-        Also if jobs ran as several copies, of which there is no schedule and no bound.
-    """
-    outcome = load(directory)
-    if isinstance(outcome, ForkOutcome):
-        raise InputError(
-            f"{directory}: policy {outcome.policy!r} runs a job as several copies, expected a run with "
-            "a schedule"
-        )
-    return outcome
-
-
-def _load_schedule(described: Description, directory: Path) -> Outcome:
-    run_path, schedule_path = directory / RUN, directory / SCHEDULE
+def _read(described: Description, directory: Path) -> FoundRun:
+    run_path = directory / RUN
     saved = decode(ScheduleRunFile, described, str(run_path))
     graphs, conditions = directory / GRAPHS, directory / CONDITIONS
     instance = Instance(
@@ -179,24 +165,33 @@ def _load_schedule(described: Description, directory: Path) -> Outcome:
         None
         if saved.conditions is UNSET
         else conditions_file.from_json(read_text(conditions), path=str(conditions)),
+        None if saved.copies is UNSET else saved.copies,
     )
-    schedule = parsed(schedule_path, _read_schedule)
+    schedule = parsed(directory / SCHEDULE, _read_schedule)
+    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
+    more = tuple(name for part, name in parts.items() if part in described)
+    return FoundRun(saved, instance, schedule, SCHEDULE, more, saved.decisions)
+
+
+def _verified(found: FoundRun, described: Description, directory: Path) -> Outcome:
+    """The outcome of what was read, after all that was recorded of it was compared."""
+    saved = found.saved
     try:
         outcome = Outcome.verified(
-            instance,
-            schedule,
+            found.instance,
+            found.schedule,
             policy=saved.policy,
             settings=saved.settings,
-            decisions=saved.decisions,
+            decisions=found.decisions,
             cpu_s=saved.cpu_s,
         )
     except VerificationError as error:
-        raise VerificationError(f"{schedule_path}: {error}") from error
-    check_metrics(saved.metrics, outcome.summary(), run_path, later=SUMMARY)
+        raise VerificationError(f"{directory / found.rows}: {error}") from error
+    # Runs of copies had these metrics from the beginning.
+    later = SUMMARY if found.instance.copies is None else ()
+    check_metrics(saved.metrics, outcome.summary(), directory / RUN, later=later)
     # Last, since a broken rule or a wrong metric says more than a digest that differs.
-    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
-    given = (name for part, name in parts.items() if part in described)
-    check_digests(described, directory, (WORKLOAD, SCHEDULE, *given))
+    check_digests(described, directory, (WORKLOAD, found.rows, *found.more))
     return outcome
 
 
@@ -221,6 +216,8 @@ def _describe(outcome: Outcome) -> Description:
         described["graphs"] = len(instance.graphs.graph)
     if instance.conditions is not None:
         described["conditions"] = True
+    if instance.copies is not None:
+        described["copies"] = asdict(instance.copies)
     return described
 
 

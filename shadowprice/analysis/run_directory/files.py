@@ -1,4 +1,4 @@
-"""Files of a run directory: written all together, read with digests; the kinds of runs fill them."""
+"""Files of a run directory: written all together, read with digests."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from shadowprice.instances.cluster import MAX_NODES, Cluster, Node
 from shadowprice.instances.entries import shown
 from shadowprice.instances.files import read_bytes
 from shadowprice.instances.files import read_json as read_json_file
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
 
 T = TypeVar("T")
 Description = dict[str, Any]
 
 FORMAT = 1
-RUN, WORKLOAD, SCHEDULE, FORKS = "run.json", "workload.parquet", "schedule.parquet", "forks.parquet"
+RUN, WORKLOAD, SCHEDULE = "run.json", "workload.parquet", "schedule.parquet"
 TOGETHER, GRAPHS, CONDITIONS = "together.parquet", "graphs.json", "conditions.json"
-DATA = (WORKLOAD, SCHEDULE, FORKS, TOGETHER, GRAPHS, CONDITIONS)
+OLD_COPIES = "forks.parquet"
+"""Rows of copies, as versions before 2 wrote them."""
+DATA = (WORKLOAD, SCHEDULE, OLD_COPIES, TOGETHER, GRAPHS, CONDITIONS)
 _PARTIAL = ".partial-"
 
 
@@ -43,7 +47,7 @@ class NodeGroup(Node):
 
 
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries of ``run.json`` that both kinds of runs have."""
+    """Entries of ``run.json`` that runs of all versions have."""
 
     format: int
     kind: str = ""
@@ -68,6 +72,28 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
             return Cluster(tuple(found))
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True)
+class FoundRun:
+    """A run as it was read, of which nothing has been verified.
+
+    Parameters
+    ----------
+    saved : RunFile
+        What ``run.json`` says of it.
+    rows : str
+        Name of the file with the schedule.
+    more : tuple of str
+        Names of the files beside it and the workload.
+    """
+
+    saved: RunFile
+    instance: Instance
+    schedule: Schedule
+    rows: str
+    more: tuple[str, ...] = ()
+    decisions: int = 0
 
 
 def write_run(

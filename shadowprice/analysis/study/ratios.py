@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 
 from shadowprice.analysis.compare import by_name, rounded_up
 from shadowprice.analysis.optimum import exact_cost
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.study.families import FAMILIES, family
 from shadowprice.errors import InputError
 from shadowprice.instances.objective import Objective
@@ -142,7 +142,7 @@ def run_cell(cell: Cell, study: Study, chosen: tuple[str, ...]) -> list[StudyRow
     bounds = repeatable_bounds(instance, OBJECTIVES, columns=study.columns)
     rows = []
     for name in chosen:
-        outcome = simulate_policy(instance.workload, instance.cluster, study.by_name[name])
+        outcome = simulate(instance.workload, instance.cluster, study.by_name[name])
         for goal, bound in bounds.items():
             cost_s = goal.cost_s(instance.workload, outcome.end_s)
             ratio = exact_cost(instance, goal, outcome.end_s) / bound.ticks

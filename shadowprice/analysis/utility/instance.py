@@ -176,6 +176,7 @@ def _refuse(outcome: Outcome, first: Instance) -> None:
     for wrong, say in [
         (found.workload != first.workload, "changes the workload, expected the same for all"),
         (found.cluster != first.cluster, "has another cluster, expected the same for all"),
+        (found.copies is not None, "runs a job as several copies, expected one gang"),
         (found.graphs is not None, "has job graphs, expected throughputs by GPU type"),
         (found.conditions is not None, "has conditions, expected throughputs by GPU type"),
         (bool((outcome.schedule.partner >= 0).any()), "lets jobs share GPUs, expected none"),

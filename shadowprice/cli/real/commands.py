@@ -54,9 +54,11 @@ def cancel_command(
     jobs: Annotated[list[str], typer.Argument(help="Names of jobs.", metavar="JOB...")],
 ) -> None:
     """Cancel jobs of a real run; those that run are asked to stop. All of them, or none."""
-    from shadowprice.analysis.real_runs.run import OVER, RunReader, open_ledger
+    from shadowprice.analysis.real_runs.run import OVER, RunReader
+    from shadowprice.execution.real.ledger import RunLedger
+    from shadowprice.execution.real.state_directory import LEDGER
 
-    ledger = open_ledger(state, readonly=False)
+    ledger = RunLedger.open(state / LEDGER)
     try:
         with ledger.transaction():
             states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}

@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from shadowprice.analysis.real_runs.jobs import JobRow, counts, job_rows
-from shadowprice.analysis.real_runs.run import NodeFacts, RunReader
+from shadowprice.analysis.real_runs.run import RunReader
 from shadowprice.analysis.real_runs.status import event_words, printable
 from shadowprice.analysis.real_runs.timeline import Hold, Row
+from shadowprice.execution.hosts.protocol import FoundNode
 
 _MIDDLE, _NARROW = 110, 76
 """Widths [characters] below which columns that can be missed are left out."""
@@ -85,7 +86,7 @@ def nodes_table(run: RunReader, width: int) -> Table:
     return table
 
 
-def _devices(run: RunReader, node: NodeFacts, holders: dict[str, list[Hold]]) -> Text:
+def _devices(run: RunReader, node: FoundNode, holders: dict[str, list[Hold]]) -> Text:
     text = Text()
     if node.name in run.timeline.lost_nodes:
         text.append("does not answer  ", style="red")
@@ -93,7 +94,7 @@ def _devices(run: RunReader, node: NodeFacts, holders: dict[str, list[Hold]]) ->
         held = " + ".join(printable(hold.job) for hold in holders.get(device.uuid, []))
         text.append(f"{device.index}:", style="dim")
         if device.uuid in run.timeline.quarantined:
-            text.append(f"aside ({held})" if held else "aside", style="red")
+            text.append(f"quarantined ({held})" if held else "quarantined", style="red")
         else:
             nobody = "-" if node.name in run.timeline.lost_nodes else "free"
             text.append(held or nobody, style="green" if held else "dim")

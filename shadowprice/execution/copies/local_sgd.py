@@ -1,4 +1,4 @@
-r"""Local SGD behind a fork record: what averaging copies does to a model, on a small scale.
+r"""Local SGD behind a schedule of copies: what averaging copies does to a model, on a small scale.
 
 HadarE counts a step of any copy as a step of its job. That is an assumption on statistical
 efficiency (ours to state: steps of copies that start a round from one model and are averaged after
@@ -10,8 +10,8 @@ regression on synthetic data of its own, once as its copies did, with the averag
 after every round (s_c: steps of copy c), and once with as many steps on one copy. Both losses are
 reported; nothing here says that they are those of a large network.
 
-Steps of the record stand for fewer real ones: a job trains at most ``max_steps``, divided between
-rounds and copies as in the record, cumulatively rounded.
+Steps of the schedule stand for fewer real ones: a job trains at most ``max_steps``, divided between
+rounds and copies as in the schedule, cumulatively rounded.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.forks import Forks
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,23 +39,39 @@ class Losses:
 
     Parameters
     ----------
-    initial, forked, one_copy : ndarray
+    id : ndarray of str
+        Names of the jobs.
+    initial, in_copies, one_copy : ndarray
         Before training; after training in copies; after as many steps on one copy.
     steps, averages : ndarray of int
         Real steps trained, and rounds in which more than one model was averaged.
     """
 
+    id: NDArray[np.object_]
     initial: Vector
-    forked: Vector
+    in_copies: Vector
     one_copy: Vector
     steps: NDArray[np.int64]
     averages: NDArray[np.int64]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a job."""
+        """One row a job, with the difference that copies make."""
         import pandas as pd
 
-        return pd.DataFrame(vars(self))
+        return pd.DataFrame({**vars(self), "difference": self.in_copies - self.one_copy})
+
+    def sentence(self) -> str:
+        """Summary in words."""
+        if not len(self.in_copies):
+            return "no jobs, so no models were trained"
+        copies, alone = float(self.in_copies.mean()), float(self.one_copy.mean())
+        worse = int(np.count_nonzero(self.in_copies > self.one_copy))
+        return (
+            f"mean held-out loss {copies:.4f} in copies, {alone:.4f} in one piece with as many steps "
+            f"({copies - alone:+.4f}); before training {float(self.initial.mean()):.4f}; copies "
+            f"are worse for {worse} of {len(self.in_copies)} jobs. Logistic regressions on synthetic "
+            "data, not the jobs' own models"
+        )
 
 
 @dataclass(frozen=True)
@@ -99,21 +115,31 @@ class LocalSgd:
                 f"{self.noise!r}, expected >= 0, > 0 and a share from 0 to 1"
             )
 
-    def train(self, instance: Instance, record: Forks) -> Losses:
-        """Train all jobs as their copies did; O(steps) for min(max_steps, steps) a job, twice."""
+    def train(self, instance: Instance, schedule: Schedule) -> Losses:
+        """Train all jobs as their copies did; O(steps) for min(max_steps, steps) a job, twice.
+
+        Raises
+        ------
+        InputError
+            If jobs ran as one gang each.
+        """
+        if schedule.copy is None or schedule.steps is None:
+            raise InputError(
+                f"{instance.workload.source}: its jobs ran as one gang, expected several copies"
+            )
         count = len(instance.workload)
-        order = np.lexsort((record.copy, record.round, record.job))
-        first = np.searchsorted(record.job[order], np.arange(count + 1))
+        order = np.lexsort((schedule.copy, schedule.start_s, schedule.job))
+        first = np.searchsorted(schedule.job[order], np.arange(count + 1))
         losses, numbers = np.empty((3, count)), np.empty((2, count), dtype=np.int64)
         for job in range(count):
             rows = order[first[job] : first[job + 1]]
-            steps = self._real(record.steps[rows])
+            steps = self._real(schedule.steps[rows])
             problem = _Problem(self, job)
-            model, averages = problem.forked(record.round[rows], record.copy[rows] // count, steps)
-            alone = problem.steps(problem.start, problem.stream(1), int(steps.sum()))
+            model, averages = problem.in_copies(schedule.start_s[rows], schedule.copy[rows], steps)
+            alone = problem.steps(problem.start, problem.stream(0), int(steps.sum()))
             losses[:, job] = [problem.loss(w) for w in (problem.start, model, alone)]
             numbers[:, job] = steps.sum(), averages
-        return Losses(*losses.copy(), *numbers.copy())
+        return Losses(instance.workload.id, *losses.copy(), *numbers.copy())
 
     def _real(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
         """Real steps of each row: no more in all than allowed, in proportion, rounded as they add up."""
@@ -138,8 +164,8 @@ class _Problem:
         self.start = np.zeros(options.features)
 
     def stream(self, copy: int) -> np.random.Generator:
-        """Batches of a copy, by its number from 1; a stream goes on from round to round."""
-        return np.random.default_rng([self.options.seed, self.job, copy])
+        """Batches of a copy, by its number from 0; a stream goes on from round to round."""
+        return np.random.default_rng([self.options.seed, self.job, 1 + copy])
 
     def loss(self, model: Vector) -> float:
         """Mean logistic loss on the held-out half."""
@@ -157,14 +183,14 @@ class _Problem:
             model -= options.learning_rate / options.batch * (slope @ inputs)
         return model
 
-    def forked(
-        self, rounds: NDArray[np.int64], copies: NDArray[np.int64], steps: NDArray[np.int64]
+    def in_copies(
+        self, begins_s: Vector, copies: NDArray[np.int64], steps: NDArray[np.int64]
     ) -> tuple[Vector, int]:
         """Train in copies, rows in order of rounds; the model and how often several were averaged."""
         model, averages = self.start, 0
         streams = {copy: self.stream(copy) for copy in np.unique(copies).tolist()}
-        for number in np.unique(rounds).tolist():
-            here = np.flatnonzero((rounds == number) & (steps > 0))
+        for begin_s in np.unique(begins_s).tolist():
+            here = np.flatnonzero((begins_s == begin_s) & (steps > 0))
             done = int(steps[here].sum())
             if not done:
                 continue

@@ -13,7 +13,8 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -178,33 +179,43 @@ def void(directory: Path, detail: str = "") -> bool:
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = take_lock(str(directory))
-    except OSError:
-        return False
-    if lock is None:
-        return False
-    try:
-        if os.path.lexists(directory / "supervisor.json"):
-            return False
-        if not os.path.lexists(directory / "exit.json"):
-            write_json(f"{directory}/exit.json", ending(0, "void", detail=detail))
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(lock)
-
-
-def adopt_or_void(directory: Path, wait_s: float = 3.0) -> bool:
-    """Make sure that a lease has begun by now or never begins; whether it has begun."""
-    until = time.monotonic() + wait_s
-    while not void(directory, "it had not begun when the driver was started again"):
-        if os.path.lexists(directory / "supervisor.json"):
+        with lease_lock(directory) as free:
+            if not free or os.path.lexists(directory / "supervisor.json"):
+                return False
+            if not os.path.lexists(directory / "exit.json"):
+                write_json(f"{directory}/exit.json", ending(0, "void", detail=detail))
             return True
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return False
+    except OSError:
+        return False
+
+
+def expire(directory: Path, detail: str) -> bool:
+    """Write the end of a lease whose supervisor is dead with its node; whether nobody has its lock.
+
+    The supervisor, if it lives, has ended the command for want of a renewal.
+    """
+    with lease_lock(directory) as free:
+        if free:
+            record = ending(-9, "expired", forced=True, detail=detail)
+            write_json(f"{directory}/exit.json", record)
+        return free
+
+
+@contextmanager
+def lease_lock(directory: Path) -> Iterator[bool]:
+    """Hold the lock of a lease; false if its supervisor does.
+
+    Raises
+    ------
+    OSError
+        If its file cannot be opened.
+    """
+    lock = take_lock(str(directory))
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
 def read_supervisor(directory: Path) -> dict[str, Any] | None:
@@ -214,7 +225,7 @@ def read_supervisor(directory: Path) -> dict[str, Any] | None:
     return found if all(type(found.get(key)) is int for key in numbers) else None
 
 
-def read_seen(directory: Path, recorded: Mapping[str, Any] | None = None) -> RankStatus:
+def read_status(directory: Path, recorded: Mapping[str, Any] | None = None) -> RankStatus:
     """Status of a rank by the files of its lease. Never raises.
 
     If its supervisor died, what it left is killed first; that takes at most about a second, and
@@ -242,21 +253,16 @@ def _after_death(
     directory: Path, recorded: Mapping[str, Any], report: Mapping[str, Any]
 ) -> RankStatus:
     """The supervisor died and wrote no end."""
-    try:
-        lock = take_lock(str(directory))
-        if lock is None:
-            return RankStatus(Phase.RUNNING, report)
-    except OSError:
-        lock = None  # its file was damaged, but the supervisor is dead by its number
-    try:
+    with ExitStack() as stack:
+        # Where the lock's file was damaged the supervisor is dead by its number.
+        with suppress(OSError):
+            if not stack.enter_context(lease_lock(directory)):
+                return RankStatus(Phase.RUNNING, report)
         if kill_orphans(str(directory), recorded):
             ended = Exit(-9, "exited", detail="the supervisor was killed")
             return RankStatus(Phase.ENDED, report, read_exit(directory) or ended)
         here = recorded.get("machine") == machine()
         return RankStatus(Phase.RUNNING if here else Phase.LOST, report)
-    finally:
-        if lock is not None:
-            os.close(lock)
 
 
 def supervisor_lives(directory: Path, recorded: Mapping[str, Any] | None) -> bool:
@@ -287,25 +293,25 @@ class LeaseReader:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._path = str(directory)
-        self._seen = RankStatus(Phase.STARTING)
+        self._last = RankStatus(Phase.STARTING)
         self._recorded: dict[str, Any] | None = None
         self._changed_ns = -1
         self._alive_until = 0.0
         self._held_s = math.inf
 
-    def see(self, *, doubt: bool = False) -> RankStatus:
+    def status(self, *, doubt: bool = False) -> RankStatus:
         """Status of the rank by its files; ``doubt`` reads them in any case."""
-        if self._seen.phase is Phase.ENDED:
-            return self._seen
+        if self._last.phase is Phase.ENDED:
+            return self._last
         changed_ns = self._read_time_ns()
         now = time.monotonic()
         if doubt or changed_ns != self._changed_ns or now >= self._alive_until:
             self._recorded = self._recorded or read_supervisor(self.directory)
-            self._seen = self._begun(read_seen(self.directory, self._recorded), now)
+            self._last = self._begun(read_status(self.directory, self._recorded), now)
             settled = abs(time.time_ns() - changed_ns) > 50_000_000
             self._changed_ns = changed_ns if settled else -1
             self._alive_until = now + LIVENESS_S
-        return self._seen
+        return self._last
 
     def _read_time_ns(self) -> int:
         """Time of the directory's last change, -1 if there is none."""
@@ -317,13 +323,13 @@ class LeaseReader:
         os.close(descriptor)
         return changed_ns
 
-    def _begun(self, seen: RankStatus, now: float) -> RankStatus:
+    def _begun(self, status: RankStatus, now: float) -> RankStatus:
         """The status, but of a command that has removed what its supervisor wrote of it."""
-        if seen.phase is not Phase.STARTING or not supervisor_lives(self.directory, None):
+        if status.phase is not Phase.STARTING or not supervisor_lives(self.directory, None):
             self._held_s = math.inf
-            return seen
+            return status
         self._held_s = min(self._held_s, now)
-        return replace(seen, phase=Phase.RUNNING) if now - self._held_s >= BEGIN_S else seen
+        return replace(status, phase=Phase.RUNNING) if now - self._held_s >= BEGIN_S else status
 
 
 def _lease(serial: int, stop: bool, grace_s: object, reason: str) -> dict[str, Any]:

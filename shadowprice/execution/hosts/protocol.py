@@ -10,8 +10,8 @@ killed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -59,10 +59,23 @@ class FoundNode:
     memory_gb: float = 0.0
     address: str = "127.0.0.1"
 
+    def record(self) -> dict[str, Any]:
+        """Plain data, for a ledger."""
+        devices = [{"index": device.index, "uuid": device.uuid} for device in self.devices]
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "devices": devices
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> FoundNode:
+        """Inverse of :meth:`record`."""
+        devices = tuple(Device(record["name"], **device) for device in record["devices"])
+        return cls(**{**record, "devices": devices})
+
 
 @dataclass(frozen=True, order=True)
 class LeaseKey:
-    """One rank of one lease; ``copy`` numbers the copies of a forked job, from 0."""
+    """One rank of one lease; ``copy`` numbers the copies of a job that runs as several, from 0."""
 
     job: str
     epoch: int
@@ -72,8 +85,8 @@ class LeaseKey:
     @property
     def folder(self) -> str:
         """Name of the lease's directory."""
-        fork = f"-c{self.copy}" if self.copy else ""
-        return f"e{self.epoch}-r{self.rank}{fork}"
+        copy = f"-c{self.copy}" if self.copy else ""
+        return f"e{self.epoch}-r{self.rank}{copy}"
 
 
 @dataclass(frozen=True)
@@ -187,6 +200,10 @@ class Host(Protocol):
     def name(self) -> str:
         """Name on the command line."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Devices that the last discovery left out, and why, a line each."""
+
     def discover(self) -> tuple[FoundNode, ...]:
         """Nodes and devices that this run may use; claims them against other runs.
 
@@ -202,8 +219,9 @@ class Host(Protocol):
     def adopt(self, orders: Sequence[LaunchSpec]) -> None:
         """Take leases over that another driver of the same run may have started; void the others.
 
-        A rank that has not begun when this returns never begins, and is seen as ``ENDED`` with
-        reason ``void``.
+        A rank that no supervisor has taken when this returns never begins, and is seen as ``ENDED``
+        with reason ``void``. One that a supervisor has taken begins, however long that takes, or is
+        void once the supervisor is gone.
         """
 
     def renew(self, keys: Collection[LeaseKey]) -> None:
@@ -220,3 +238,20 @@ class Host(Protocol):
 
     def close(self) -> None:
         """Let go of the host; leases that run are left to their supervisors."""
+
+
+@dataclass(frozen=True)
+class HostKind:
+    """A kind of host, to be found by name.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line.
+    open_host : callable
+        Reaches a host: its address, which is what follows the colon on the command line, the state
+        directory, and the name of the run.
+    """
+
+    name: str
+    open_host: Callable[[str, Path, str], Host]

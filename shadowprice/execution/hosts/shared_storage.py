@@ -25,6 +25,8 @@ from shadowprice.execution.hosts.protocol import (
     RankStatus,
 )
 
+NOT_BEGUN = "it had not begun when the driver was started again"
+
 
 @dataclass
 class StoredLease:
@@ -32,12 +34,15 @@ class StoredLease:
 
     Parameters
     ----------
+    adopted : bool
+        Whether an earlier driver started it: if it has not begun, it is not to begin.
     refused : Exit or None
         Why it could not be started, if it could not.
     """
 
     order: LaunchSpec
     reader: lease_files.LeaseReader = field(init=False)
+    adopted: bool = field(default=False, init=False)
     refused: Exit | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +57,12 @@ class StoredLease:
     @property
     def is_over(self) -> bool:
         """True if nothing of it is left."""
-        return self.refused is not None or self.reader.see().phase is Phase.ENDED
+        return self.refused is not None or self.reader.status().phase is Phase.ENDED
+
+    def void(self, why: str) -> None:
+        """Let it never begin: its supervisor did not come, of which ``supervisor.log`` may tell."""
+        words = lease_files.read_text_tail(self.directory / "supervisor.log")
+        lease_files.void(self.directory, f"{why}: {words or 'it said nothing'}")
 
     def refuse(self, why: str) -> None:
         """Let it never begin, should a supervisor come after all."""
@@ -74,6 +84,7 @@ class SharedStorageHost(ABC, Generic[L]):
     """
 
     name: str
+    notes: tuple[str, ...] = ()
 
     def __init__(self, state: Path) -> None:
         self._state = state.resolve()
@@ -104,7 +115,7 @@ class SharedStorageHost(ABC, Generic[L]):
 
     def _look(self, lease: L) -> RankStatus:
         """Status of a lease that was not refused."""
-        return lease.reader.see()
+        return lease.reader.status()
 
     def start(self, orders: Sequence[LaunchSpec]) -> None:
         """Write each order and have a supervisor started; what cannot be is seen as ended."""
@@ -123,12 +134,13 @@ class SharedStorageHost(ABC, Generic[L]):
         self._launch(written)
 
     def adopt(self, orders: Sequence[LaunchSpec]) -> None:
-        """Go on with leases of an earlier driver; those that have not begun never begin."""
+        """Continue leases of an earlier driver; those that no supervisor has taken never begin."""
         for order in orders:
             if order.key not in self._leases:
                 self._leases[order.key] = self._lease_of(order)
                 self._find(self._leases[order.key])
-            lease_files.adopt_or_void(order.directory)
+            self._leases[order.key].adopted = True
+            lease_files.void(order.directory, NOT_BEGUN)
 
     def renew(self, keys: Collection[LeaseKey]) -> None:
         """Write a new serial for each."""
@@ -144,12 +156,17 @@ class SharedStorageHost(ABC, Generic[L]):
 
     def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
         """Read the files of those that changed."""
-        return {lease.order.key: self._see(lease) for lease in self._known(keys)}
+        return {lease.order.key: self._status(lease) for lease in self._known(keys)}
 
-    def _see(self, lease: L) -> RankStatus:
+    def _status(self, lease: L) -> RankStatus:
         if lease.refused is not None:
             return RankStatus(Phase.ENDED, exit=lease.refused)
-        return self._look(lease)
+        status = self._look(lease)
+        if status.phase is not Phase.STARTING or not lease.adopted:
+            return status
+        # Nothing but the lock of its supervisor is in the way, which may be gone by now.
+        voided = lease_files.void(lease.directory, NOT_BEGUN)
+        return lease.reader.status(doubt=True) if voided else status
 
     def _known(self, keys: Collection[LeaseKey]) -> list[L]:
         """Leases of keys.

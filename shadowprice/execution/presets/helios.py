@@ -17,15 +17,13 @@ from typing import ClassVar
 import numpy as np
 
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import Preset, RunSetup
+from shadowprice.execution.presets.preset import Preset, RecipeInputs, RunSetup, in_engine
 from shadowprice.instances.instance import Overheads
-from shadowprice.instances.workload import Workload
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.sjf import Sjf
 from shadowprice.solvers.list_scheduling import choose_by_count
 from shadowprice.solvers.placement.consolidated import Consolidate
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
 TICK = Rounds(length_s=1.0)
@@ -61,9 +59,9 @@ class HeliosSrtf:
         return decision
 
 
-def _srtf(workload: Workload, placement: Placement) -> RunSetup:
-    one_second_more = replace(workload, work=workload.work + 1.0)
-    return RunSetup(one_second_more, HeliosSrtf(), placement, TICK, PREEMPTION)
+def _srtf(inputs: RecipeInputs) -> RunSetup:
+    one_second_more = replace(inputs.workload, work=inputs.workload.work + 1.0)
+    return RunSetup(one_second_more, HeliosSrtf(), inputs.placement, TICK, PREEMPTION)
 
 
 PRESET = Preset(
@@ -71,8 +69,8 @@ PRESET = Preset(
     source="github.com/S-Lab-System-Group/HeliosArtifact at bdaae10",
     placements={"random": Count(), "count": Count(), "consolidate": Consolidate()},
     recipes={
-        "fifo": lambda jobs, placement: RunSetup(jobs, Fifo(), placement, TICK),
-        "sjf": lambda jobs, placement: RunSetup(jobs, Sjf(), placement, TICK),
+        "fifo": in_engine(Fifo(), TICK),
+        "sjf": in_engine(Sjf(), TICK),
         "srtf": _srtf,
     },
 )

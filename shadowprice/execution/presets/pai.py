@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import Preset, RunSetup
+from shadowprice.execution.presets.preset import Preset, in_engine
 from shadowprice.solvers.classic.fifo import FifoSkip
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy import Decision, Knowledge, State
@@ -47,7 +47,7 @@ PRESET = Preset(
     source="github.com/alibaba/clusterdata at 7a6c496, cluster-trace-gpu-v2020/simulator",
     placements={"count": Count()},
     recipes={
-        "FIFO": lambda jobs, placement: RunSetup(jobs, FifoSkip("FIFO"), placement, TICK),
-        "SJF": lambda jobs, placement: RunSetup(jobs, SkippingSjf(), placement, TICK),
+        "FIFO": in_engine(FifoSkip("FIFO"), TICK),
+        "SJF": in_engine(SkippingSjf(), TICK),
     },
 )

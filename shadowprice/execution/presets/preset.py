@@ -1,4 +1,4 @@
-"""Presets: a peer's policies under the peer's own names, with the peer's semantics."""
+"""Presets: policies of published simulators under their own names, with their own semantics."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class RunSetup:
     policy, placement, rounds, overheads
         As the engine takes them.
     workload : Workload
-        What the peer makes of the given one before it runs it, e.g. whole rounds of work.
+        What the original makes of the given one before it runs it, e.g. whole rounds of work.
     conditions : Conditions, optional
-        The same of conditions: what the peer takes for the speed of a run.
+        The same of conditions: what the original takes for the speed of a run.
     """
 
     workload: Workload
@@ -46,6 +46,50 @@ class RunSetup:
 
 
 @dataclass(frozen=True)
+class RecipeInputs:
+    """Inputs of a recipe.
+
+    Parameters
+    ----------
+    where : str
+        Preset and policy, for messages.
+    samples, cluster, sensitivity : optional
+        Sample of service times [GPU-s]; nodes with CPUs and memory, and profiles of the jobs by them.
+    """
+
+    where: str
+    workload: Workload
+    placement: Placement
+    samples: ServiceDistribution | None = None
+    cluster: Cluster | None = None
+    sensitivity: Sensitivity | None = None
+
+    def service_times(self) -> ServiceDistribution:
+        """The sample; raises InputError if none was given."""
+        if self.samples is None:
+            raise InputError(f"{self.where} needs a sample of service times, none was given")
+        return self.samples
+
+    def profiled(self) -> tuple[Cluster, Sensitivity]:
+        """Cluster and profiles, checked; raises InputError if one is missing."""
+        if self.cluster is None or self.sensitivity is None:
+            raise InputError(
+                f"{self.where} needs profiles of the jobs by CPUs and memory, and a cluster that has "
+                "both; none were given"
+            )
+        self.sensitivity.check(self.cluster)
+        return self.cluster, self.sensitivity
+
+
+Recipe = Callable[[RecipeInputs], RunSetup]
+
+
+def in_engine(policy: Policy, rounds: Rounds | None = None) -> Recipe:
+    """The recipe of a policy that runs on the jobs as they are, without charges."""
+    return lambda inputs: RunSetup(inputs.workload, policy, inputs.placement, rounds or Rounds())
+
+
+@dataclass(frozen=True)
 class Preset:
     """A published simulator.
 
@@ -54,37 +98,27 @@ class Preset:
     name, source
         Name on the command line; repository and commit whose numbers are reproduced.
     placements : mapping of str to Placement
-        The peer's own names of placements; the first is its default.
+        The original's own names of placements; the first is its default.
     recipes : mapping of str to callable
-        For each of the peer's policies, a recipe from a workload and a placement.
-    needs_samples : mapping of str to callable
-        The same for policies that also need a sample of service times [GPU-s].
-    needs_profiles : mapping of str to callable
-        The same for policies that also need a cluster with CPUs and memory, and profiles.
+        For each of the original's policies, a recipe from its inputs.
     loops : mapping of str to callable
-        Policies that run in a loop of the peer's own, not in the engine: from an instance and a
+        Policies that run in a loop of the original's own, not in the engine: from an instance and a
         seed to a schedule.
     """
 
     name: str
     source: str
     placements: Mapping[str, Placement]
-    recipes: Mapping[str, Callable[[Workload, Placement], RunSetup]]
-    needs_samples: Mapping[str, Callable[[Workload, Placement, ServiceDistribution], RunSetup]] = (
-        field(default_factory=dict)
-    )
-    needs_profiles: Mapping[
-        str, Callable[[Workload, Placement, Cluster, Sensitivity], RunSetup]
-    ] = field(default_factory=dict)
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)
     loops: Mapping[str, Callable[[Instance, int], Schedule]] = field(default_factory=dict)
 
     @property
     def policies(self) -> list[str]:
         """Names of all policies."""
-        return sorted({*self.recipes, *self.needs_samples, *self.needs_profiles, *self.loops})
+        return sorted({*self.recipes, *self.loops})
 
     def own_loop(self, policy: str, seed: int) -> OwnLoop | None:
-        """The peer's own loop for a policy, by the peer's name alone or in full, if it has one."""
+        """The original's own loop for a policy, by the original's name alone or in full, if it has one."""
         loop = self.loops.get(self._split(policy)[0])
         if loop is None:
             return None
@@ -106,14 +140,14 @@ class Preset:
         cluster: Cluster | None = None,
         sensitivity: Sensitivity | None = None,
     ) -> RunSetup:
-        """The switches of a policy, by the peer's name alone or in full.
+        """The switches of a policy, by the original's name alone or in full.
 
-        In full means ``peer/policy``, ``policy/placement``, ``policy@placement`` or both.
+        In full means ``preset/policy``, ``policy/placement``, ``policy@placement`` or both.
 
         Raises
         ------
         InputError
-            If policy or placement is not one of the peer's, or a needed sample or profiles are
+            If policy or placement is not one of the original's, or a needed sample or profiles are
             missing.
         """
         policy, named = self._split(policy)
@@ -126,29 +160,10 @@ class Preset:
                 f"preset {self.name}: placement {placement!r}, "
                 f"expected one of {', '.join(self.placements)}"
             )
-        if policy in self.needs_samples:
-            if samples is None:
-                raise InputError(
-                    f"preset {self.name}: policy {policy!r} needs a sample of service times, "
-                    "none was given"
-                )
-            return self.needs_samples[policy](workload, self.placements[placement], samples)
-        if policy in self.needs_profiles:
-            make, place = self.needs_profiles[policy], self.placements[placement]
-            return make(workload, place, *self._profiled(policy, cluster, sensitivity))
-        return self.recipes[policy](workload, self.placements[placement])
-
-    def _profiled(
-        self, policy: str, cluster: Cluster | None, sensitivity: Sensitivity | None
-    ) -> tuple[Cluster, Sensitivity]:
-        """Both, checked; raises InputError if one is missing."""
-        if cluster is None or sensitivity is None:
-            raise InputError(
-                f"preset {self.name}: policy {policy!r} needs profiles of the jobs by CPUs and "
-                "memory, and a cluster that has both; none were given"
-            )
-        sensitivity.check(cluster)
-        return cluster, sensitivity
+        where = f"preset {self.name}: policy {policy!r}"
+        place = self.placements[placement]
+        inputs = RecipeInputs(where, workload, place, samples, cluster, sensitivity)
+        return self.recipes[policy](inputs)
 
     def _split(self, policy: str) -> tuple[str, str | None]:
         words = re.split(r"[/@]", policy)

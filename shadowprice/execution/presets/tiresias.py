@@ -1,7 +1,7 @@
 """Tiresias' simulator, job by job: github.com/SymbioticLab/Tiresias at 959f9b0 (Python 2.7).
 
 GPUs are one pool under ``count``; under ``yarn`` a gang that fits a node sits on the first such
-node, a larger one on the first wholly free nodes and one more. Preemption is free. The peer's
+node, a larger one on the first wholly free nodes and one more. Preemption is free. The original's
 own names differ from ours: its ``sjf`` is fewest GPUs first, its ``shortest`` is SRTF, its
 ``dlas-gpu`` is 2D-LAS with three queues of 3250 and 7200 GPU-s.
 
@@ -20,14 +20,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.execution.presets.preset import Preset, RunSetup
+from shadowprice.execution.presets.preset import Preset, RecipeInputs, RunSetup, in_engine
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.workload import Workload
 from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
 from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
 
@@ -157,7 +155,7 @@ class Dlas:
 
 @dataclass(frozen=True)
 class GittinsTable:
-    """The peer's table of Gittins ranks over a sample of service times."""
+    """The original's table of Gittins ranks over a sample of service times."""
 
     samples_gpu_s: NDArray[np.float64]
     ranks: NDArray[np.float64]
@@ -186,10 +184,10 @@ class GittinsTable:
         return float(self.ranks[np.searchsorted(self.samples_gpu_s, service_gpu_s, side="right")])
 
 
-def _gittins(workload: Workload, placement: Placement, samples: ServiceDistribution) -> RunSetup:
-    return RunSetup(
-        workload, Dlas("dlas-gpu-gittins", gpu_time=True, rank=GittinsTable.of(samples)), placement
-    )
+def _gittins(inputs: RecipeInputs) -> RunSetup:
+    rank = GittinsTable.of(inputs.service_times())
+    policy = Dlas("dlas-gpu-gittins", gpu_time=True, rank=rank)
+    return RunSetup(inputs.workload, policy, inputs.placement)
 
 
 PRESET = Preset(
@@ -197,22 +195,16 @@ PRESET = Preset(
     source="github.com/SymbioticLab/Tiresias at 959f9b0",
     placements={"count": Count(), "yarn": Yarn()},
     recipes={
-        "fifo": lambda jobs, placement: RunSetup(jobs, Fifo(), placement),
-        "fjf": lambda jobs, placement: RunSetup(jobs, FifoSkip("fjf"), placement),
-        "sjf": lambda jobs, placement: RunSetup(
-            jobs, SortedList("sjf", lambda live: live.gpus), placement
+        "fifo": in_engine(Fifo()),
+        "fjf": in_engine(FifoSkip("fjf")),
+        "sjf": in_engine(SortedList("sjf", lambda live: live.gpus)),
+        "lpjf": in_engine(LongestPending()),
+        "shortest": in_engine(SortedList("shortest", lambda live: live.remaining_s)),
+        "shortest-gpu": in_engine(
+            SortedList("shortest-gpu", lambda live: live.remaining_s * live.gpus)
         ),
-        "lpjf": lambda jobs, placement: RunSetup(jobs, LongestPending(), placement),
-        "shortest": lambda jobs, placement: RunSetup(
-            jobs, SortedList("shortest", lambda live: live.remaining_s), placement
-        ),
-        "shortest-gpu": lambda jobs, placement: RunSetup(
-            jobs, SortedList("shortest-gpu", lambda live: live.remaining_s * live.gpus), placement
-        ),
-        "dlas": lambda jobs, placement: RunSetup(jobs, Dlas("dlas", gpu_time=False), placement),
-        "dlas-gpu": lambda jobs, placement: RunSetup(
-            jobs, Dlas("dlas-gpu", gpu_time=True), placement
-        ),
+        "dlas": in_engine(Dlas("dlas", gpu_time=False)),
+        "dlas-gpu": in_engine(Dlas("dlas-gpu", gpu_time=True)),
+        "dlas-gpu-gittins": _gittins,
     },
-    needs_samples={"dlas-gpu-gittins": _gittins},
 )

@@ -133,12 +133,7 @@ def adopt(job_directory: Path, epoch: int) -> None:
     parent = job_directory / _FOLDER
     if not folder_of(job_directory, epoch).is_dir():
         return
-    temporary = parent / f".{_ADOPTED}"
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(f"e{epoch}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(parent / _ADOPTED)
+    write_text(str(parent / _ADOPTED), f"e{epoch}\n", durable=True)
     for other in parent.glob("e*"):
         number = other.name[1:]
         if number.isdigit() and int(number) < epoch and not other.is_symlink():

@@ -1,4 +1,4 @@
-"""Pool of devices: free, held by a lease, or kept aside."""
+"""Pool of devices: free, held by a lease, or quarantined."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DevicePool:
     """Devices of a run's nodes.
 
     A device is *free* if its node answers and no process of any lease may be left on it. That of a
-    lease which the engine has written off, but whose end nobody confirmed, is kept aside.
+    lease which the engine has written off, but whose end nobody confirmed, is quarantined.
 
     Parameters
     ----------

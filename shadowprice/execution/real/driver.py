@@ -13,12 +13,11 @@ from types import FrameType
 
 from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.hosts.lease_files import copy_supervisor
-from shadowprice.execution.hosts.protocol import Device, FoundNode, Host
+from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.clock import Clock, WallClock
-from shadowprice.execution.real.copies.engine import ForkEngine
-from shadowprice.execution.real.copies.policy import expect_forkable, fork_policy
+from shadowprice.execution.real.copies.engine import CopyEngine
+from shadowprice.execution.real.copies.policy import copies_policy, expect_averageable
 from shadowprice.execution.real.devices import DevicePool
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.event_log import Record
@@ -56,14 +55,13 @@ def assemble(
         Called whenever the leases were looked at.
     """
     found = host.discover()
-    nodes = _recorded_nodes(ledger) if resumed else found
+    nodes = ledger.nodes() if resumed else found
     instance, notes = instance_of(settings, job_file, nodes)
     jobs = {job.name: job for job in job_file.jobs}
     names = [str(name) for name in instance.workload.id]
     tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
     book = LaunchSpecs(settings.state.resolve(), nodes, settings.limits, settings.checkpoint_s)
     if not resumed:
-        copy_supervisor(settings.state)
         _write_down(ledger, nodes, tracked, instance, notes)
     present = {device.uuid for node in found for device in node.devices}
     everything = {device.uuid for node in nodes for device in node.devices}
@@ -91,7 +89,7 @@ def _write_down(
 ) -> None:
     """Record what is run and where; from now on the run can be resumed."""
     with ledger.transaction():
-        ledger.set("nodes", [_plain(node) for node in nodes])
+        ledger.set("nodes", [node.record() for node in nodes])
         for one in tracked:
             job = one.job
             ledger.add_job(
@@ -105,33 +103,6 @@ def _write_down(
         for text in notes:
             ledger.event(0.0, "note", text=text)
         ledger.set("ready", True)
-
-
-def _plain(node: FoundNode) -> dict[str, object]:
-    devices = [{"index": device.index, "uuid": device.uuid} for device in node.devices]
-    return {
-        "name": node.name,
-        "gpu_type": node.gpu_type,
-        "devices": devices,
-        "cpus": node.cpus,
-        "memory_gb": node.memory_gb,
-        "address": node.address,
-    }
-
-
-def _recorded_nodes(ledger: RunLedger) -> tuple[FoundNode, ...]:
-    """The nodes with which the run began."""
-    return tuple(
-        FoundNode(
-            **{
-                **node,
-                "devices": tuple(
-                    Device(node["name"], each["index"], each["uuid"]) for each in node["devices"]
-                ),
-            }
-        )
-        for node in ledger.value("nodes")
-    )
 
 
 def instance_of(
@@ -218,10 +189,10 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
         If the policy decides something impossible, or leaves jobs waiting for ever.
     """
     job_file = load_job_file(settings.jobs)
-    if fork_policy(settings) is None:
+    if copies_policy(settings) is None:
         settings.acting_policy(), find_placement(settings.placement)
     else:
-        expect_forkable(job_file.jobs)
+        expect_averageable(job_file.jobs)
     with _disk_errors(settings), locked(settings.state):
         ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
         try:
@@ -265,7 +236,7 @@ def _drive(
             clock = WallClock(ledger.value("began_unix"), ledger.last_s())
             run = assemble(settings, job_file, ledger, host, clock, resumed, tick)
             run.record.note("driver-started", pid=os.getpid(), resumed=resumed)
-            for text in getattr(host, "notes", ()):
+            for text in host.notes:
                 run.record.note("note", text=text)
             engine = _engine(settings, run)
             try:
@@ -282,11 +253,11 @@ def _drive(
         host.close()
 
 
-def _engine(settings: Settings, run: RealRun) -> RealEngine | ForkEngine:
+def _engine(settings: Settings, run: RealRun) -> RealEngine | CopyEngine:
     """The loop: of gangs, or of jobs that run as several copies."""
-    forks = fork_policy(settings)
-    if forks is not None:
-        return ForkEngine(run, forks, settings.round_s)
+    copies = copies_policy(settings)
+    if copies is not None:
+        return CopyEngine(run, copies, settings.round_s)
     return RealEngine(
         run,
         settings.acting_policy(),

@@ -12,8 +12,6 @@ import time
 from collections.abc import Collection
 
 from shadowprice.execution.engine import Engine, Rounds
-from shadowprice.execution.real.lease_outcome import LeaseOutcome
-from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.real_hosts import RealHosts
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.instance import Instance
@@ -30,7 +28,7 @@ class RealEngine(Engine):
         self.run = run
         self.real = RealHosts(run)
         super().__init__(run.measuring.instance, policy, placement, rounds, self.real)
-        self._aside = [0] * len(run.devices.nodes)
+        self._quarantined = [0] * len(run.devices.nodes)
 
     def _await(self, wake_s: float) -> float:
         return self.real.await_event(min(wake_s, self.next_arrival_s))
@@ -45,26 +43,23 @@ class RealEngine(Engine):
         return max(due_s, first_s + math.floor((now_s - first_s) / length_s) * length_s)
 
     def _sense(self, now_s: float) -> None:
-        state, turn = self.state, self.real.turn(now_s)
-        for data in turn.progress:
-            progress = JobProgress(*data)
-            row, rate = progress.row, progress.rate
-            state.goes_on(row, progress.ran_s, progress.left_s, now_s, rate)
-        for what in turn.ended:
-            conclusion = LeaseOutcome(*what)
-            self._depart(conclusion.row, conclusion.end_s, state.running[conclusion.row])
-        for row in turn.unplaced:
+        state, events = self.state, self.real.events(now_s)
+        for progress in events.progress:
+            state.continued(progress.row, progress.ran_s, progress.left_s, now_s, progress.rate)
+        for outcome in events.ended:
+            self._depart(outcome.row, outcome.end_s, state.running[outcome.row])
+        for row in events.unplaced:
             self._depart(row, now_s, state.running[row])
-        for row in turn.withdrawn:
-            self._withdraw(row, now_s)
-        self._keep_aside()
+        for row in events.withdrawn:
+            self._withdraw(row)
+        self._quarantine()
         if self.run.measuring.learn():
             self._learn(self.run.measuring.instance)
         before = self.admitted
         self._admit(now_s)
         for row in range(before, self.admitted):
             self.real.admit(row)
-        for row in turn.returned:
+        for row in events.returned:
             state.readmit(row, self.real.left_s(self.run.tracked[row]))
 
     def _learn(self, instance: Instance) -> None:
@@ -90,7 +85,7 @@ class RealEngine(Engine):
         with self.real.applying(decision.stops):
             super()._apply(decision, now_s)
 
-    def _withdraw(self, job: int, now_s: float) -> None:
+    def _withdraw(self, job: int) -> None:
         """A waiting job leaves: it was cancelled, or finished while it was being stopped."""
         state = self.state
         del state.waiting[job]
@@ -99,16 +94,16 @@ class RealEngine(Engine):
         state.forget(job, -math.inf)
         state.finished.append(job)
 
-    def _keep_aside(self) -> None:
+    def _quarantine(self) -> None:
         """Let nobody have the GPUs of lost nodes, nor those that may not be free."""
         for node, count in enumerate(self.run.devices.quarantined()):
-            more = count - self._aside[node]
+            more = count - self._quarantined[node]
             if more > 0:
                 taken = self.state.allocator.take_exact(((node, more),))
-                assert taken, "a kept device is held by a run"
+                assert taken, "a quarantined device is held by a run"
             elif more < 0:
                 self.state.allocator.give_back(((node, -more),))
-            self._aside[node] = count
+            self._quarantined[node] = count
 
 
 def renewed(state: State, decision: Decision) -> Collection[int]:

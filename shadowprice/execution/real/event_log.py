@@ -46,11 +46,6 @@ def _reason(gpus: int, free: int) -> str:
     return f"{numbers}: the policy lets it wait, or they are badly spread"
 
 
-def copy_of(lease: HeldLease) -> dict[str, int]:
-    """Data that events add for a lease that is a copy of a forked job."""
-    return {} if lease.copy is None else {"copy": lease.copy}
-
-
 @dataclass(frozen=True)
 class Record:
     """Writes into the ledger; every method belongs into a transaction of its caller.
@@ -69,7 +64,12 @@ class Record:
         name = tracked.job.name
         other = None if partner == ALONE else self._name(partner)
         self.holds(name, epoch, devices, partner=other, from_step=tracked.step)
-        self.ledger.update_job(name, state="running", epoch=epoch, why="", predicted_rate=rate)
+        self.begins(name, epoch, rate, tracked.step)
+
+    def begins(self, name: str, epoch: int, rate: float, step: int) -> None:
+        """A job, which has the devices of its leases, goes on from a step at an expected rate."""
+        columns = {"epoch": epoch, "why": "", "predicted_rate": rate, "step": step}
+        self.ledger.update_job(name, state="running", **columns)
         self.ledger.first_start(name, self.clock.now_s())
 
     def holds(self, name: str, epoch: int, devices: Sequence[Device], **data: Any) -> None:
@@ -98,7 +98,7 @@ class Record:
         self._of(lease, "stop-asked", why=lease.stop_why)
 
     def ended(self, lease: HeldLease, end: Ending | None, what: LeaseOutcome, now_s: float) -> None:
-        """A lease is over: its devices are free, or kept aside until that is confirmed."""
+        """A lease is over: its devices are free, or quarantined until that is confirmed."""
         tracked, step = self.tracked[lease.row], damaged_before(lease)
         if step is not None:
             self.damaged(lease, step)
@@ -120,7 +120,7 @@ class Record:
         )
 
     def quarantined(self, lease: HeldLease) -> None:
-        """Its devices are kept aside until its end is confirmed."""
+        """Its devices are quarantined until its end is confirmed."""
         why = "its node does not answer" if lease.lost else "its processes may be left"
         for device in lease.devices:
             self._of(lease, "quarantined", device=device.uuid, why=why)
@@ -155,7 +155,7 @@ class Record:
     def confirmed(
         self, lease: HeldLease, end: Ending, reached: int, committed: int, own: int
     ) -> None:
-        """Record that devices which were kept aside are free again; see :meth:`released`."""
+        """Record that devices which were quarantined are free again; see :meth:`released`."""
         self.released(lease, end, reached, committed, own)
         for device in lease.devices:
             self._of(lease, "unquarantined", device=device.uuid)
@@ -171,7 +171,7 @@ class Record:
         """Devices that were not found again, or are back."""
         if now - before:
             self._event(
-                "note", text=f"not found again, kept aside: {', '.join(sorted(now - before))}"
+                "note", text=f"not found again, quarantined: {', '.join(sorted(now - before))}"
             )
         if before - now:
             self._event("note", text=f"found again: {', '.join(sorted(before - now))}")
@@ -194,20 +194,35 @@ class Record:
     ) -> None:
         """Record a running job's progress, as told to the engine; keep its timed steps for good."""
         window = measuring.window(lease, progress.steps, progress.seconds)
-        where = self._sample(lease, progress.step, window, measuring, now_s)
+        rate = self._sample(lease, progress.step, window, measuring, now_s)
+        self._advanced([lease], [rate])
         if window is not None:
-            models = {
-                "model": self.tracked[lease.row].job.model,
-                "co_model": self.tracked[lease.partner].job.model if where["co_runner"] else "",
-            }
-            self.ledger.observe(where | models, *window)
+            self.observe(lease, window, measuring)
+
+    def observe(self, lease: HeldLease, window: tuple[int, float], measuring: Measuring) -> None:
+        """Keep timed steps and their seconds for good."""
+        where = self._conditions(lease, measuring)
+        models = {
+            "model": self.tracked[lease.row].job.model,
+            "co_model": self.tracked[lease.partner].job.model if where["co_runner"] else "",
+        }
+        self.ledger.observe(where | models, *window)
 
     def samples(self, leases: Sequence[HeldLease], measuring: Measuring, now_s: float) -> None:
-        """Record the rates of jobs, between two turns."""
+        """Record the rates of jobs, between two decisions."""
         with self.ledger.transaction():
-            for lease in leases:
-                window = measuring.window(lease, *timed(lease.report))
-                self._sample(lease, lease.step, window, measuring, now_s)
+            for of_job in _by_job(leases):
+                rates = []
+                for lease in of_job:
+                    window = measuring.window(lease, *timed(lease.report))
+                    rates.append(self._sample(lease, lease.step, window, measuring, now_s))
+                self._advanced(of_job, rates)
+
+    def steps(self, leases: Sequence[HeldLease]) -> None:
+        """Record the steps of jobs, between two decisions."""
+        with self.ledger.transaction():
+            for of_job in _by_job(leases):
+                self._advanced(of_job)
 
     def _sample(
         self,
@@ -216,29 +231,32 @@ class Record:
         window: tuple[int, float] | None,
         measuring: Measuring,
         now_s: float,
-    ) -> dict[str, object]:
-        """A measurement for people who look; returns under what conditions it was made."""
-        name, conditions = self._name(lease.row), measuring.conditions(lease)
-        instance = measuring.instance
-        where: dict[str, object] = {
-            "job": name,
-            "gpus": int(instance.workload.gpus[lease.row]),
-            "gpu_type": instance.cluster.gpu_types[conditions.gpu_type],
+    ) -> float | None:
+        """A measurement for people who look; returns the rate, None if no step was timed."""
+        rate = None if window is None else window[0] / window[1]
+        where = self._conditions(lease, measuring)
+        self.ledger.sample(time_s=now_s, epoch=lease.epoch, step=step, rate=rate, **where)
+        return rate
+
+    def _conditions(self, lease: HeldLease, measuring: Measuring) -> dict[str, object]:
+        """Under what a lease runs, in words."""
+        conditions = measuring.conditions(lease)
+        return {
+            "job": self._name(lease.row),
+            "gpus": lease.gpus,
+            "gpu_type": measuring.instance.cluster.gpu_types[conditions.gpu_type],
             "nodes": conditions.nodes,
             "co_runner": "" if lease.partner == ALONE else self._name(lease.partner),
         }
-        rate = None if window is None else window[0] / window[1]
-        self.ledger.update_job(name, step=lease.step)
-        if rate is not None:
-            self.ledger.update_job(name, measured_rate=rate)
-        self.ledger.sample(time_s=now_s, epoch=lease.epoch, step=step, rate=rate, **where)
-        return where
 
-    def steps(self, leases: Sequence[HeldLease]) -> None:
-        """Record the steps of jobs, between two turns."""
-        with self.ledger.transaction():
-            for lease in leases:
-                self.ledger.update_job(self._name(lease.row), step=lease.step)
+    def _advanced(self, leases: Sequence[HeldLease], rates: Sequence[float | None] = ()) -> None:
+        """Record the step and the rate of a job: of several copies, what they add up to."""
+        first = leases[0]
+        step = first.from_step + sum(lease.step - lease.from_step for lease in leases)
+        self.ledger.update_job(self._name(first.row), step=step)
+        known = [rate for rate in rates if rate is not None]
+        if len(known) == len(leases):
+            self.ledger.update_job(self._name(first.row), measured_rate=sum(known))
 
     def decided(self, data: dict[str, Any], why: Mapping[str, str]) -> None:
         """Record what the policy decided, and why each waiting job waits."""
@@ -282,10 +300,23 @@ class Record:
         self.ledger.update_job(name, **columns)
 
     def _of(self, lease: HeldLease, kind: str, **data: Any) -> None:
-        self._event(kind, self._name(lease.row), lease.epoch, **data, **copy_of(lease))
+        self._event(kind, self._name(lease.row), lease.epoch, **data, **_copy(lease))
 
     def _event(self, kind: str, job: str = "", epoch: int = 0, **data: Any) -> None:
         self.ledger.event(self.clock.now_s(), kind, job, epoch, **data)
 
     def _name(self, row: int) -> str:
         return self.tracked[row].job.name
+
+
+def _by_job(leases: Sequence[HeldLease]) -> list[list[HeldLease]]:
+    """Leases of each job: one, or one for each of its copies."""
+    found: dict[int, list[HeldLease]] = {}
+    for lease in leases:
+        found.setdefault(lease.row, []).append(lease)
+    return list(found.values())
+
+
+def _copy(lease: HeldLease) -> dict[str, int]:
+    """Data that events add for a lease of a copy."""
+    return {} if lease.copy is None else {"copy": lease.copy}

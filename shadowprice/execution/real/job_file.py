@@ -46,87 +46,6 @@ from shadowprice.instances.speeds.observations import JOB_PREFIX, kind_name
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import MAX_GANG, Workload
 
-# A job that somebody wants to be run for real, and what its command is told.
-#
-# Placeholders of a command are ``{python}``, ``{directory}`` and ``{checkpoint_dir}``; everything else
-# in braces is the command's own.
-
-
-_PLACEHOLDER = re.compile(r"\{(python|directory|checkpoint_dir)\}")
-
-
-@dataclass(frozen=True)
-class Job:
-    """Job that somebody wants to be run.
-
-    Parameters
-    ----------
-    name : str
-        Unique whatever its case, and safe as the name of a folder.
-    command : tuple of str
-        Program and arguments, with placeholders; see :meth:`argv`.
-    env : mapping of str to str
-        Variables of its environment; they may be secrets, and are left out of its ``repr``.
-    gpus : int
-        Gang size.
-    iterations : int
-        Steps to do.
-    directory : Path
-        Where it runs; absolute.
-    gpu_types : tuple of str
-        Types on which it may run; empty for all.
-    cpus, memory_gb : float
-        CPU cores and memory [GB] of the whole gang; 0 if it does not matter.
-    weight, arrival_s, deadline_s : float
-        As in a workload: times [s] count from the beginning of the run; no deadline is infinity.
-    model, tenant : str
-        Kind of model and owner, empty if unknown.
-    throughput : float or mapping of str to float or None
-        Iterations per second of the whole gang, on all types or by type (0 or left out: it cannot
-        run there); None if unknown.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    env: Mapping[str, str] = field(repr=False)
-    gpus: int
-    iterations: int
-    directory: Path
-    gpu_types: tuple[str, ...] = ()
-    cpus: float = 0.0
-    memory_gb: float = 0.0
-    weight: float = 1.0
-    arrival_s: float = 0.0
-    deadline_s: float = math.inf
-    model: str = ""
-    tenant: str = ""
-    throughput: float | Mapping[str, float] | None = None
-
-    @property
-    def kind(self) -> str:
-        """Name under which its rates are kept: its model, or its own."""
-        return kind_name(self.name, self.model)
-
-    @property
-    def keeps_checkpoints(self) -> bool:
-        """True if the command asks for a directory to save its checkpoints in."""
-        return any("{checkpoint_dir}" in text for text in self.command)
-
-    def argv(self, python: str, checkpoint_dir: str) -> tuple[str, ...]:
-        """The command with its placeholders replaced, all at once and each once.
-
-        >>> job = Job("a", ("{python}", "t.py", "--out={checkpoint_dir}", "{x}"), {}, 1, 5, Path("/d"))
-        >>> job.argv("python3", "/c/{python}")
-        ('python3', 't.py', '--out=/c/{python}', '{x}')
-        """
-        told = {
-            "python": python,
-            "directory": str(self.directory),
-            "checkpoint_dir": checkpoint_dir,
-        }
-        return tuple(_PLACEHOLDER.sub(lambda found: told[found[1]], text) for text in self.command)
-
-
 MAX_JOBS = 10_000
 MAX_STEPS = 10**12 - 1
 """Most iterations of a job: folders of checkpoints have names of twelve digits."""
@@ -178,45 +97,70 @@ _Rate: TypeAlias = Annotated[float, Meta(gt=0, le=LARGEST)]
 _RateByType: TypeAlias = Annotated[
     float, Meta(ge=0, le=LARGEST, description="iterations per second, 0 where it cannot run")
 ]
+_Throughput: TypeAlias = Annotated[
+    _Rate | dict[str, _RateByType],
+    Meta(
+        description="iterations per second > 0, or {GPU type: iterations per second} with one on "
+        "which it can run"
+    ),
+]
 
 
-class _Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys of a job; see :class:`Job` for those of the same name."""
+# Placeholders of a command; everything else in braces is the command's own.
+_PLACEHOLDER = re.compile(r"\{(python|directory|checkpoint_dir)\}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Job that somebody wants to be run.
+
+    Parameters
+    ----------
+    name : str
+        Unique whatever its case, and safe as the name of a folder.
+    command : tuple of str
+        Program and arguments, with placeholders; see :meth:`argv`.
+    env : mapping of str to str
+        Variables of its environment; they may be secrets, and are left out of its ``repr``.
+    gpus : int
+        Gang size.
+    iterations : int
+        Steps to do.
+    directory : Path
+        Where it runs; absolute.
+    gpu_types : tuple of str
+        Types on which it may run; empty for all.
+    cpus, memory_gb : float
+        CPU cores and memory [GB] of the whole gang; 0 if it does not matter.
+    weight, arrival_s, deadline_s : float
+        As in a workload: times [s] count from the beginning of the run; no deadline is infinity.
+    model, tenant : str
+        Kind of model and owner, empty if unknown.
+    throughput : float or dict of str to float or None
+        Iterations per second of the whole gang, on all types or by type (0 or left out: it cannot
+        run there); None if unknown.
+    """
 
     name: _JobName
-    command: _Command | UnsetType = UNSET
-    shell: Annotated[str, Meta(pattern=r"\S", description="text for /bin/sh")] | UnsetType = UNSET
-    env: _Environment = msgspec.field(default_factory=dict)
-    gpus: Annotated[int, _whole(MAX_GANG)] = 1
-    gpu_types: (
-        Annotated[list[Name], Meta(min_length=1, description="a list of GPU types, [v100, k80]")]
-        | UnsetType
-    ) = UNSET
+    command: tuple[str, ...]
+    env: _Environment = field(repr=False)
+    gpus: Annotated[int, _whole(MAX_GANG)]
+    iterations: int
+    directory: Path
+    gpu_types: Annotated[
+        tuple[Name, ...], Meta(min_length=1, description="a list of GPU types, [v100, k80]")
+    ] = ()
     cpus: Annotated[float, _up_to(1e9)] = 0.0
     memory_gb: Annotated[float, _up_to(1e9)] = 0.0
-    iterations: _Steps | UnsetType = UNSET
-    epochs: _Steps | UnsetType = UNSET
-    iterations_per_epoch: _Steps | UnsetType = UNSET
     weight: Annotated[float, _up_to(1e18)] = 1.0
     arrival_s: Annotated[float, _up_to(MAX_TIME_S)] = 0.0
-    model: Line = ""
-    throughput: (
-        Annotated[
-            _Rate | dict[str, _RateByType],
-            Meta(
-                description="iterations per second > 0, or {GPU type: iterations per second} with "
-                "one on which it can run"
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
     deadline_s: Annotated[float, _up_to(MAX_TIME_S)] = math.inf
+    model: Line = ""
     tenant: Line = ""
-    directory: str = "."
+    throughput: _Throughput | None = None
 
     def __post_init__(self) -> None:
-        if self.command and not self.command[0]:
-            raise ValueError("command[0] is '', expected a program")
+        object.__setattr__(self, "gpu_types", tuple(dict.fromkeys(self.gpu_types)))
         if self.model.startswith(JOB_PREFIX):
             raise ValueError(
                 f"model is {shown(self.model)}, expected a name that does not begin with {JOB_PREFIX!r}"
@@ -231,9 +175,62 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
                 f"throughput is {shown(self.throughput)}, expected a GPU type on which it can run"
             )
 
+    @property
+    def kind(self) -> str:
+        """Name under which its rates are kept: its model, or its own."""
+        return kind_name(self.name, self.model)
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """True if the command asks for a directory to save its checkpoints in."""
+        return any("{checkpoint_dir}" in text for text in self.command)
+
+    def argv(self, python: str, checkpoint_dir: str) -> tuple[str, ...]:
+        """The command with its placeholders replaced, all at once and each once.
+
+        >>> job = Job("a", ("{python}", "t.py", "--out={checkpoint_dir}", "{x}"), {}, 1, 5, Path("/d"))
+        >>> job.argv("python3", "/c/{python}")
+        ('python3', 't.py', '--out=/c/{python}', '{x}')
+        """
+        values = {
+            "python": python,
+            "directory": str(self.directory),
+            "checkpoint_dir": checkpoint_dir,
+        }
+        return tuple(
+            _PLACEHOLDER.sub(lambda found: values[found[1]], text) for text in self.command
+        )
+
+
+class _Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys of which a job gives some, in place of the fields that they determine."""
+
+    command: _Command | UnsetType = UNSET
+    shell: Annotated[str, Meta(pattern=r"\S", description="text for /bin/sh")] | UnsetType = UNSET
+    iterations: _Steps | UnsetType = UNSET
+    epochs: _Steps | UnsetType = UNSET
+    iterations_per_epoch: _Steps | UnsetType = UNSET
+    directory: str = "."
+
+    def fields(self, folder: Path) -> dict[str, Any]:
+        """Fields of the job, whose directory is relative to a folder."""
+        path = Path(folder.absolute(), self.directory)
+        try:
+            found = path.is_dir()
+        except (OSError, ValueError):
+            found = False
+        if not found or not self.directory:
+            raise ValueError(
+                f"directory is {shown(self.directory)}, expected a directory that exists, from "
+                f"{folder} on"
+            )
+        return {"command": self.argv(), "iterations": self.steps(), "directory": path}
+
     def argv(self) -> tuple[str, ...]:
         """Program and arguments; of command and shell there is one."""
         if self.command and not self.shell:
+            if not self.command[0]:
+                raise ValueError("command[0] is '', expected a program")
             return tuple(self.command)
         if self.shell and not self.command:
             return ("/bin/sh", "-c", self.shell)
@@ -263,26 +260,6 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
             f"has {'both iterations and epochs' if self.epochs else 'no iterations'}, expected "
             "iterations: N, or epochs: E with iterations_per_epoch: M"
         )
-
-    def job(self, folder: Path) -> Job:
-        """The job, whose directory is relative to a folder."""
-        path = Path(folder.absolute(), self.directory)
-        try:
-            found = path.is_dir()
-        except (OSError, ValueError):
-            found = False
-        if not found or not self.directory:
-            raise ValueError(
-                f"directory is {shown(self.directory)}, expected a directory that exists, from "
-                f"{folder} on"
-            )
-        said = msgspec.structs.asdict(self)
-        for key in ("shell", "epochs", "iterations_per_epoch"):
-            del said[key]
-        said |= {"command": self.argv(), "iterations": self.steps(), "directory": path}
-        said["gpu_types"] = tuple(dict.fromkeys(self.gpu_types or ()))
-        said["throughput"] = self.throughput or None
-        return Job(**said)
 
 
 class _Tree(msgspec.Struct, frozen=True):
@@ -333,7 +310,8 @@ def load_job_file(path: str | Path) -> JobFile:
     path = Path(path)
     data = read_small(path)
     tree = decode(_Tree, parse(data, str(path)), str(path))
-    keys = _Entry.__struct_fields__
+    choices = _Choices.__struct_fields__
+    keys = tuple(dict.fromkeys([*Job.__dataclass_fields__, *choices]))
     defaults = known_keys(
         tree.defaults, f"{path}: defaults", [key for key in keys if key != "name"]
     )
@@ -345,11 +323,14 @@ def load_job_file(path: str | Path) -> JobFile:
         named = f" ({name})" if isinstance(name, str) and _NAME.fullmatch(name) else ""
         where = f"{path}: job {k}{named}"
         settled = _with_defaults(known_keys(own, where, keys), defaults)
-        entry = decode(_Entry, settled, where, numbers_as_text=True)
+        chosen = {key: settled.pop(key) for key in choices if key in settled}
+        choice = decode(_Choices, chosen, where, numbers_as_text=True)
         try:
-            jobs.append(entry.job(path.parent))
+            fields = choice.fields(path.parent)
         except ValueError as error:
             raise InputError(f"{where}: {error}") from error
+        written = {"env": {}, "gpus": 1, **settled}
+        jobs.append(decode(Job, {**written, **fields}, where, numbers_as_text=True))
     _unique([job.name for job in jobs], str(path))
     return JobFile(path, tuple(jobs), hashlib.sha256(data).hexdigest())
 
@@ -419,7 +400,7 @@ def workload(
     notes: list[str] = []
     rates = []
     for k, job in enumerate(job_file.jobs, 1):
-        rows, told = _rates(job, cluster.gpu_types, throughputs)
+        rows, assumed = _rates(job, cluster.gpu_types, throughputs)
         if not any(rows):
             may = ", ".join(job.gpu_types or _types_of(job))
             raise InfeasibleJobError(
@@ -427,7 +408,7 @@ def workload(
                 f"the cluster has {', '.join(cluster.gpu_types)}"
             )
         rates.append(rows)
-        notes += [f"job {job.name}: {note}" for note in told]
+        notes += [f"job {job.name}: {note}" for note in assumed]
     jobs = job_file.jobs
     made = Workload.from_columns(
         id=[job.name for job in jobs],
@@ -457,7 +438,8 @@ def _rates(
     """Rates of a job on these types, and what is to be told of them."""
     may = [name for name in types if not job.gpu_types or name in job.gpu_types]
     own, notes = job.throughput, []
-    if isinstance(own, Mapping):
+    known: Mapping[str, float]
+    if isinstance(own, dict):
         known = own
     elif own is not None:
         known = dict.fromkeys(may, own)

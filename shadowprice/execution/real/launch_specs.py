@@ -55,7 +55,7 @@ class LaunchSpecs:
         Parameters
         ----------
         copy : int
-            Number of the copy of a forked job.
+            Number of the copy of a job that runs as several.
         stop_at : int, optional
             Step at which the lease ends though the job does not.
         origin : Path, optional

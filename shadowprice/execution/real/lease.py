@@ -45,9 +45,9 @@ class HeldLease:
     partner : int
         Row of the job that shares its devices, -1 for none.
     rate : float
-        Rate against the job's fastest type that the engine was told last.
+        Rate against the job's fastest type that the engine knows.
     synced_s : float
-        Up to when the engine was told of its progress [s].
+        Up to when the engine knows its progress [s].
     running_s, stepping_s, ended_s, part_ended_s : float
         When all its ranks, its first step, its end, and the end of some of its ranks were first
         seen [s], infinity before.
@@ -56,7 +56,7 @@ class HeldLease:
     counted : (int, float)
         Timed steps and their seconds that are already among the observations.
     copy : int or None
-        Number of the copy of a forked job, whose copies have an epoch in common.
+        Number of the copy of a job that runs as several, which have an epoch in common.
     given_up : bool
         Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
     ask_s : float
@@ -123,6 +123,11 @@ class HeldLease:
         )
 
     @property
+    def gpus(self) -> int:
+        """Devices that its ranks use, of those it holds."""
+        return sum(len(order.devices) for order in self.orders)
+
+    @property
     def report(self) -> Mapping[str, Any]:
         """Last report of rank 0."""
         seen = self.seen.get(self.keys[0])
@@ -174,6 +179,11 @@ class JobRecord:
     lease: HeldLease | None = None
     copies: list[HeldLease] = field(default_factory=list)
     written_off: list[HeldLease] = field(default_factory=list)
+
+    @property
+    def held(self) -> list[HeldLease]:
+        """Its leases that were not written off: one, none, or one for each copy."""
+        return self.copies if self.lease is None else [self.lease]
 
 
 # Ends of leases: finished, preempted, failed, or never begun.

@@ -16,7 +16,7 @@ _LOST_NODES_S = 0.5
 
 
 class LeaseMonitor:
-    """The driver's eyes on a host.
+    """Renews and polls the leases of a host, and stops those that hang.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class LeaseMonitor:
         for lease in leases:
             lease.seen = {key: seen[key] for key in lease.keys if key in seen}
             self._note(lease, now_s)
-            self._mind(lease, now_s)
+            self._check(lease, now_s)
         self.on_tick()
         return now_s
 
@@ -113,27 +113,27 @@ class LeaseMonitor:
             return all(seen.phase is Phase.RUNNING for seen in lease.seen.values())
         return number(lease.report, "steps", 0) > 0
 
-    def _mind(self, lease: HeldLease, now_s: float) -> None:
+    def _check(self, lease: HeldLease, now_s: float) -> None:
         """Stop what does not start, does not go on, or has lost a part of its gang."""
         limits = self.limits
         if lease.given_up:
-            self._mind_given_up(lease, now_s)
+            self._check_given_up(lease, now_s)
         if lease.given_up or lease.stop_why or lease.gone:
             return
         if lease.broken:
-            self._mind_gang(lease, now_s)
+            self._check_gang(lease, now_s)
         elif not lease.runs and now_s - lease.granted_s > limits.start_s:
             self.stop([lease], f"failed: did not start within {limits.start_s:g} s")
         elif "step" in lease.report and now_s - lease.moved_s > limits.hang_s:
             self.stop([lease], f"failed: made no step for {limits.hang_s:g} s")
 
-    def _mind_given_up(self, lease: HeldLease, now_s: float) -> None:
+    def _check_given_up(self, lease: HeldLease, now_s: float) -> None:
         """Its node is back, say; what it was asked before may not have reached it."""
         if not lease.gone and not lease.lost and now_s >= lease.ask_s:
             lease.ask_s = now_s + self.limits.grace_s + self.limits.confirm_s
             self.host.stop(lease.keys, self.limits.grace_s, lease.stop_why or "it was given up")
 
-    def _mind_gang(self, lease: HeldLease, now_s: float) -> None:
+    def _check_gang(self, lease: HeldLease, now_s: float) -> None:
         """A rank has ended before the others: at once if it failed, else after the grace."""
         exits = {key: seen.exit for key, seen in lease.seen.items() if seen.exit is not None}
         if any(found.code != 0 for found in exits.values()):

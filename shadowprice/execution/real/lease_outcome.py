@@ -29,7 +29,7 @@ class LeaseOutcome:
     return_s : float
         When it may run again [s], infinity if it is over.
     confirmed : bool
-        Whether all its processes are gone; else its devices are kept aside.
+        Whether all its processes are gone; else its devices are quarantined.
     """
 
     row: int
@@ -42,8 +42,10 @@ class LeaseOutcome:
     confirmed: bool
 
 
-def lease_ending(lease: HeldLease) -> Ending:
-    """Ending of a lease whose processes are gone."""
+def lease_ending(lease: HeldLease) -> Ending | None:
+    """Ending of a lease; None if its processes may be left."""
+    if not lease.gone:
+        return None
     exits = [seen.exit for seen in lease.seen.values() if seen.exit is not None]
     return ending(exits, lease.report, lease.target, lease.stop_why)
 
@@ -61,23 +63,45 @@ def conclude(
     A failure counts against the job only if no checkpoint was committed since the one before;
     preemption, loss of a node and a lease that never began do not.
     """
-    end_s = min(lease.ended_s, now_s)
-    tries, over, return_s = tracked.tries, "", now_s
-    if step > tracked.step:
-        tries = 0
     # Stopped after its last step: to start it again would only make it say so.
     done = end is not None and end.kind is Kind.PREEMPTED and step >= lease.target
-    if done or (end is not None and end.kind is Kind.FINISHED):
-        over, tries, return_s = FINISHED, 0, math.inf
-    elif tracked.cancel:
-        over, return_s = CANCELLED, math.inf
-    elif end is not None and _counts(end, lease, step):
-        tries += 1
-        over = FAILED if tries > limits.retries else ""
-        return_s = math.inf if over else now_s + limits.back_off(tries)
+    finished = done or (end is not None and end.kind is Kind.FINISHED)
+    failed = end is not None and _counts(end, lease, step)
+    tries, over, return_s = consequence(
+        tracked, now_s, limits, advanced=step > tracked.step, finished=finished, failed=failed
+    )
+    end_s = min(lease.ended_s, now_s)
     return LeaseOutcome(
         lease.row, lease.epoch, end_s, step, tries, over, return_s, confirmed=lease.gone
     )
+
+
+def consequence(
+    tracked: JobRecord,
+    now_s: float,
+    limits: Limits,
+    *,
+    advanced: bool,
+    finished: bool,
+    failed: bool,
+) -> tuple[int, str, float]:
+    """Failures in a row of a job, how it is over, and when it may run again [s].
+
+    Parameters
+    ----------
+    advanced : bool
+        Whether a checkpoint was committed since the last failure.
+    """
+    if finished:
+        return 0, FINISHED, math.inf
+    tries = 0 if advanced else tracked.tries
+    if tracked.cancel:
+        return tries, CANCELLED, math.inf
+    if not failed:
+        return tries, "", now_s
+    if tries >= limits.retries:
+        return tries + 1, FAILED, math.inf
+    return tries + 1, "", now_s + limits.back_off(tries + 1)
 
 
 def _counts(end: Ending, lease: HeldLease, step: int) -> bool:

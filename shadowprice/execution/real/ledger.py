@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import HostError, InputError
+from shadowprice.execution.hosts.protocol import FoundNode
 
 SCHEMA_VERSION = 1
 
@@ -96,8 +97,15 @@ class RunLedger:
         InputError
             If there is none, or it is no ledger of this version.
         """
-        if not path.is_file():
-            raise InputError(f"{path}: no such ledger, expected the state directory of a run")
+        try:
+            found = path.is_file()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        if not found:
+            raise InputError(
+                f"{path.parent}: is no state directory of a run: it has no {path.name}, expected what "
+                "`shadowprice execute --state` was given"
+            )
         uri = f"{path.resolve().as_uri()}?mode={'ro' if readonly else 'rw'}"
         try:
             ledger = cls(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0), path)
@@ -157,13 +165,13 @@ class RunLedger:
         row = self._db.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
         return default if row is None else json.loads(row[0])
 
+    def nodes(self) -> tuple[FoundNode, ...]:
+        """Nodes with which the run began, in the order of discovery."""
+        return tuple(map(FoundNode.from_record, self.value("nodes", ())))
+
     def add_job(self, name: str, **columns: object) -> None:
         """A job of the run."""
-        names = ["name", *columns]
-        marks = ", ".join("?" * len(names))
-        self._write(
-            f"INSERT INTO jobs ({', '.join(names)}) VALUES ({marks})", (name, *columns.values())
-        )
+        self._insert("jobs", {"name": name, **columns})
 
     def update_job(self, name: str, **columns: object) -> None:
         """Change columns of a job."""
@@ -189,10 +197,8 @@ class RunLedger:
         self, time_s: float, kind: str, job: str = "", epoch: int = 0, **data: object
     ) -> None:
         """Append to what happened."""
-        self._write(
-            "INSERT INTO events (time_s, kind, job, epoch, data) VALUES (?, ?, ?, ?, ?)",
-            (time_s, kind, job, epoch, json.dumps(data)),
-        )
+        columns = {"time_s": time_s, "kind": kind, "job": job, "epoch": epoch}
+        self._insert("events", {**columns, "data": json.dumps(data)})
 
     def events(self, since: int = 0) -> list[Row]:
         """Events after a given one, with ``data`` as a dict."""
@@ -201,11 +207,7 @@ class RunLedger:
 
     def sample(self, **columns: object) -> None:
         """One measurement of a running job."""
-        marks = ", ".join("?" * len(columns))
-        self._write(
-            f"INSERT INTO samples ({', '.join(columns)}) VALUES ({marks})",
-            tuple(columns.values()),
-        )
+        self._insert("samples", columns)
 
     def samples(self) -> list[Row]:
         """All measurements, in the order they were made."""
@@ -213,41 +215,37 @@ class RunLedger:
 
     def observe(self, key: Mapping[str, object], steps: int, seconds: float) -> None:
         """Add timed steps to those of a job under the same conditions."""
-        self._write(
-            "INSERT INTO observations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        self._insert(
+            "observations",
+            {**key, "steps": steps, "seconds": seconds},
             "ON CONFLICT DO UPDATE SET steps = steps + excluded.steps, "
             "seconds = seconds + excluded.seconds",
-            (
-                *(key[name] for name in ("job", "model", "gpus", "gpu_type", "nodes")),
-                *(key[name] for name in ("co_runner", "co_model")),
-                steps,
-                seconds,
-            ),
         )
 
     def observations(self) -> list[Row]:
         """Sums of timed steps and seconds, by job and conditions."""
         return self._rows("SELECT * FROM observations ORDER BY job, gpu_type, nodes, co_runner")
 
-    def leases_with(self, kind: str) -> frozenset[tuple[str, int]]:
-        """Job and epoch of every lease of which such an event is written down."""
-        rows = self._rows("SELECT DISTINCT job, epoch FROM events WHERE kind = ?", (kind,))
-        return frozenset((row["job"], row["epoch"]) for row in rows)
+    def leases_with(self, kind: str) -> frozenset[tuple[str, int, int | None]]:
+        """Job, epoch and copy of every lease of which such an event is written down."""
+        of_kind = "SELECT DISTINCT job, epoch, json_extract(data, '$.copy') AS copy FROM events WHERE kind = ?"
+        rows = self._rows(of_kind, (kind,))
+        return frozenset((row["job"], row["epoch"], row["copy"]) for row in rows)
 
     def last_s(self) -> float:
         """The latest time that was written down [s], 0 before the first."""
         answers = (
             "SELECT data FROM journal WHERE call IN ('await', 'time') ORDER BY seq DESC LIMIT 2"
         )
-        told = [json.loads(row["data"]) for row in self._rows(answers)]
+        times_s = [json.loads(row["data"]) for row in self._rows(answers)]
         for table in ("events", "samples"):
             last = self._rows(f"SELECT time_s FROM {table} ORDER BY rowid DESC LIMIT 1")
-            told += [row["time_s"] for row in last]
-        return max((float(time_s) for time_s in told if time_s < math.inf), default=0.0)
+            times_s += [row["time_s"] for row in last]
+        return max((float(time_s) for time_s in times_s if time_s < math.inf), default=0.0)
 
     def answer(self, call: str, data: object) -> None:
         """Append to what hosts answered to the engine."""
-        self._write("INSERT INTO journal (call, data) VALUES (?, ?)", (call, json.dumps(data)))
+        self._insert("journal", {"call": call, "data": json.dumps(data)})
 
     def answers(self) -> Iterator[tuple[str, Any]]:
         """Answers of hosts, in order; read as they are asked for, since of weeks they are many."""
@@ -257,6 +255,13 @@ class RunLedger:
             for row in rows:
                 yield row["call"], json.loads(row["data"])
             seq = rows[-1]["seq"]
+
+    def _insert(self, table: str, row: Mapping[str, object], on_conflict: str = "") -> None:
+        marks = ", ".join("?" * len(row))
+        self._write(
+            f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) {on_conflict}",
+            tuple(row.values()),
+        )
 
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
         with self.transaction():

@@ -25,7 +25,7 @@ class Limits:
     grace_s : float
         From SIGTERM to SIGKILL [s]: time for a last checkpoint.
     confirm_s : float
-        After the grace, until devices whose processes are not confirmed gone are kept aside [s].
+        After the grace, until devices whose processes are not confirmed gone are quarantined [s].
     start_s : float
         Until a started command must run [s].
     hang_s : float
@@ -35,7 +35,7 @@ class Limits:
     back_off_s, back_off_max_s : float
         Wait before the first retry [s]; doubled each time, up to the largest.
     node_s : float
-        While jobs wait and no lease runs because nodes are lost or devices kept aside, until the
+        While jobs wait and no lease runs because nodes are lost or devices quarantined, until the
         run ends [s]; it can be resumed.
     """
 

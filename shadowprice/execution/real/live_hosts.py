@@ -1,20 +1,19 @@
-"""The live half of real hosts: grants, waits, stops, and what happened since the last turn.
+"""The live half of real hosts: grants, waits, stops, and what happened since the last decision.
 
-Nothing here runs while a record is replayed, but for the renewal of what runs. What the engine is
-told of it passes through the journal, in the transaction of its events.
+Nothing here runs while a record is replayed, but for the renewal of what runs. Its answers to the
+engine pass through the journal, each in the transaction of its events.
 """
 
 from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, astuple, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from shadowprice.errors import HostError
-from shadowprice.execution.hosts.protocol import Device, LaunchSpec, LeaseKey
+from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import committed_by, raise_fence, reported_commit
 from shadowprice.execution.real.event_log import describe_decision
@@ -28,8 +27,8 @@ from shadowprice.execution.real.lease import (
     Kind,
 )
 from shadowprice.execution.real.lease_outcome import LeaseOutcome, conclude, lease_ending
-from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
 from shadowprice.execution.real.measuring import JobProgress
+from shadowprice.execution.real.observer import RunObserver
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
@@ -41,14 +40,14 @@ from shadowprice.solvers.state import State
 
 @dataclass(frozen=True)
 class HostEvents:
-    """Everything that the engine has to know before the policy decides; plain data for the journal.
+    """Everything that the engine has to know before the policy decides.
 
     Parameters
     ----------
-    progress : list
-        Fields of :class:`JobProgress` of every lease, those that ended included.
-    ended : list
-        Fields of :class:`LeaseOutcome` of leases that are over.
+    progress : list of JobProgress
+        Of every lease, those that ended included.
+    ended : list of LeaseOutcome
+        Of leases that are over.
     unplaced : list of int
         Rows that the policy started, but that got no devices.
     confirmed : list of (int, int, int)
@@ -66,22 +65,26 @@ class HostEvents:
         Uuids of devices that were not found again when the run was resumed.
     """
 
-    progress: list[Any]
-    ended: list[Any]
+    progress: list[JobProgress]
+    ended: list[LeaseOutcome]
     unplaced: list[int]
-    confirmed: list[Any]
+    confirmed: list[tuple[int, int, int]]
     withdrawn: list[int]
     cancelled: list[int]
     returned: list[int]
     lost: list[str]
     missing: list[str]
 
-    @classmethod
-    def from_record(cls, data: Mapping[str, Any]) -> HostEvents:
-        """Inverse of ``dataclasses.asdict``."""
-        return cls(**{field.name: data[field.name] for field in fields(cls)})
+
+@dataclass(frozen=True)
+class StoppedRun:
+    """A lease that was stopped: its progress since the engine was informed last, and its outcome."""
+
+    progress: JobProgress
+    outcome: LeaseOutcome
 
 
+STOPPED_BY_POLICY = "the policy stops it"
 _CLEAN = frozenset({0, 75, 143, -15})
 """Exit codes after which a command's own checkpoint folder is taken for whole."""
 
@@ -94,88 +97,38 @@ class LiveHosts:
 
     def __init__(self, run: RealRun) -> None:
         self.run = run
-        self._announced: set[tuple[int, int]] = set()
-        self._stepped_s = self._sampled_s = -math.inf
-        self._stuck_s = math.inf
-        self._turned_s = -math.inf
-        self._why: dict[str, str] = {}
+        self.observer = RunObserver(run)
+        self._collected_s = -math.inf
         self._granted: list[int] = []
-        self._kept: tuple[LeaseKey, ...] | None = None
-        self._renew_s = -math.inf
-
-    def keep_alive(self) -> None:
-        """Renew what another driver left running, if that is due; O(events) the first time.
-
-        The record of weeks takes minutes to replay, longer than leases last without a renewal, and
-        only at its end the books know of them. What runs is known from the events: granted, and
-        not released.
-        """
-        run = self.run
-        now_s = run.clock.now_s()
-        if now_s < self._renew_s:
-            return
-        if self._kept is None:
-            orders = self._unreleased()
-            run.watch.host.adopt(orders)
-            self._kept = tuple(order.key for order in orders)
-        run.watch.host.renew(self._kept)
-        run.watch.on_tick()
-        self._renew_s = now_s + run.limits.ttl_s / 4.0
-
-    def _unreleased(self) -> list[LaunchSpec]:
-        """Orders of the leases whose end is not written down."""
-        run, held = self.run, dict[tuple[str, int], list[str]]()
-        for event in run.ledger.events():
-            lease = event["job"], event["epoch"]
-            if event["kind"] == "granted":
-                held[lease] = event["data"]["devices"]
-            elif event["kind"] == "released":
-                del held[lease]
-        jobs = {tracked.job.name: tracked.job for tracked in run.tracked}
-        return [
-            order
-            for (name, epoch), uuids in held.items()
-            for order in run.orders.orders(jobs[name], epoch, run.devices.named(uuids))
-        ]
-
-    def take_over(self) -> None:
-        """Adopt what another driver may have started."""
-        run = self.run
-        leases, told_of = run.take_over(), run.ledger.leases_with("running")
-        self._announced = {
-            (lease.row, lease.epoch)
-            for lease in leases
-            if (run.tracked[lease.row].job.name, lease.epoch) in told_of
-        }
 
     def wait(self, until_s: float) -> float:
-        """Wait until there is something for a turn, at the latest until a time."""
+        """Wait until the engine has something to know, at the latest until a time."""
         while True:
-            now_s = self._look()
+            now_s = self.observer.look()
             if self._happened(now_s):
                 return now_s
             if now_s >= until_s:
                 return until_s
             if until_s == math.inf and not self._expected():
                 return math.inf
-            self._mind_standstill(now_s, until_s)
+            self._check_standstill(now_s, until_s)
             self._sleep(now_s, until_s)
 
     def sleep_until(self, due_s: float) -> float:
         """Look after all leases until a time."""
-        while (now_s := self._look()) < due_s:
+        while (now_s := self.observer.look()) < due_s:
             self._sleep(now_s, due_s)
         return now_s
 
     @contextmanager
-    def turn(self, now_s: float) -> Iterator[dict[str, Any]]:
-        """Put what happened into a turn, and write it down."""
+    def events(self, now_s: float) -> Iterator[HostEvents]:
+        """Collect what happened since the last time, and write it down."""
         with self.run.ledger.transaction():
-            yield asdict(self._collect(now_s))
+            yield self._collect(now_s)
 
     def _collect(self, now_s: float) -> HostEvents:
         run = self.run
-        self._turned_s = run.clock.now_s()
+        self._collected_s = run.clock.now_s()
         run.record.nodes(run.devices.lost, run.watch.lost)
         run.record.missing(run.devices.missing, run.watch.missing)
         # First, for what follows tells of later leases of the same jobs.
@@ -185,9 +138,9 @@ class LiveHosts:
             lease = tracked.lease
             if lease is None:
                 continue
-            progress.append(astuple(self._measure(tracked, lease, now_s)))
+            progress.append(self._measure(lease, now_s))
             if run.watch.over(lease):
-                ended.append(self._conclude(tracked, lease, now_s))
+                ended.append(self._conclude(lease, now_s))
         withdrawn = [
             tracked.row
             for tracked in run.tracked
@@ -207,7 +160,7 @@ class LiveHosts:
             run.record.cancelled(run.tracked[row], now_s)
         return HostEvents(
             progress=progress,
-            ended=[astuple(what) for what in ended],
+            ended=ended,
             unplaced=unplaced,
             confirmed=confirmed,
             withdrawn=withdrawn,
@@ -219,16 +172,13 @@ class LiveHosts:
 
     def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
-        data, why = describe_decision(self.run.tracked, state, decision, cpu_s)
-        if data["starts"] or data["stops"] or why != self._why:
-            self._why = why
-            self.run.record.decided(data, why)
+        self.observer.decided(*describe_decision(self.run.tracked, state, decision, cpu_s))
 
     def ask_stop(self, rows: Sequence[int]) -> None:
         """Ask the leases of jobs to end, so that they do so at the same time."""
         run = self.run
         leases = [lease for row in rows if (lease := run.tracked[row].lease) is not None]
-        run.ask_stop(leases, "the policy stops it")
+        run.ask_stop(leases, STOPPED_BY_POLICY)
 
     @contextmanager
     def applying(self, stops: Sequence[int]) -> Iterator[None]:
@@ -266,7 +216,7 @@ class LiveHosts:
         if not all(found):
             return ()
         devices_found = tuple(device for part in found for device in part)
-        # The books are told in the next turn only.
+        # The pool of devices learns what is missing with the next events only.
         missing = self.run.watch.missing
         return () if any(device.uuid in missing for device in devices_found) else devices_found
 
@@ -304,43 +254,31 @@ class LiveHosts:
         run.watch.host.start(lease.orders)
 
     @contextmanager
-    def stop(self, tracked: JobRecord, now_s: float) -> Iterator[dict[str, Any] | None]:
+    def stop(self, lease: HeldLease, now_s: float) -> Iterator[StoppedRun]:
         """End a lease, and wait until its devices are free, or known not to be."""
-        run, lease = self.run, tracked.lease
-        if lease is None:
-            yield None
-            return
-        self.ask_stop([tracked.row])
+        run = self.run
+        run.ask_stop([lease], STOPPED_BY_POLICY)
         run.watch.wait_for(lease, run.leases())
         with run.ledger.transaction():
-            progress = self._measure(tracked, lease, now_s)
-            what = self._conclude(tracked, lease, now_s, at_once=True)
-            yield {"progress": astuple(progress), "conclusion": asdict(what)}
+            progress = self._measure(lease, now_s)
+            yield StoppedRun(progress, self._conclude(lease, now_s, at_once=True))
 
     @contextmanager
-    def go_on(
-        self, tracked: JobRecord, partner: int, at_s: float
-    ) -> Iterator[tuple[Any, ...] | None]:
+    def continue_run(self, lease: HeldLease, partner: int, at_s: float) -> Iterator[JobProgress]:
         """Progress of a lease that has another partner, or none, from now on."""
-        lease = tracked.lease
         with self.run.ledger.transaction():
-            if lease is None:
-                yield None
-                return
-            progress = self._measure(tracked, lease, at_s)
+            progress = self._measure(lease, at_s)
             self.run.record.partner(lease, partner)
-            yield astuple(progress)
+            yield progress
 
-    def _measure(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:
+    def _measure(self, lease: HeldLease, now_s: float) -> JobProgress:
         """Progress of a lease, written down."""
         run = self.run
-        progress = run.measuring.progress(tracked, lease, now_s)
+        progress = run.measuring.progress(run.tracked[lease.row], lease, now_s)
         run.record.progress(lease, progress, run.measuring, now_s)
         return progress
 
-    def _conclude(
-        self, tracked: JobRecord, lease: HeldLease, now_s: float, *, at_once: bool = False
-    ) -> LeaseOutcome:
+    def _conclude(self, lease: HeldLease, now_s: float, *, at_once: bool = False) -> LeaseOutcome:
         """Determine and record the outcome of a lease that is over.
 
         Parameters
@@ -348,36 +286,14 @@ class LiveHosts:
         at_once : bool
             Whether the job, unless it is over, waits from now on even if it failed.
         """
-        run = self.run
-        end = lease_ending(lease) if lease.gone else None
+        run, tracked = self.run, self.run.tracked[lease.row]
+        end = lease_ending(lease)
         step = self._committed(tracked, lease, end)
-        what = conclude(tracked, lease, end, step, now_s, run.limits)
-        if at_once and not what.over:
-            what = replace(what, return_s=now_s)
-        run.record.ended(lease, end, what, now_s)
-        return what
-
-    def _look(self) -> float:
-        run = self.run
-        leases = run.leases()
-        now_s = run.watch.look(leases)
-        for lease in leases:
-            if lease.running_s < math.inf and (lease.row, lease.epoch) not in self._announced:
-                self._announced.add((lease.row, lease.epoch))
-                run.record.running(lease)
-        if now_s - self._stepped_s >= STEPS_S:
-            self._stepped_s = now_s
-            run.record.steps(run.held())
-        if now_s - self._sampled_s >= max(run.orders.checkpoint_s, SAMPLE_S):
-            self._sampled_s = now_s
-            run.record.samples(run.held(), run.measuring, now_s)
-        wanted = set(run.ledger.cancelled())
-        for tracked in run.tracked:
-            if tracked.job.name in wanted and not tracked.over and not tracked.cancel:
-                tracked.cancel = True
-                if tracked.lease is not None:
-                    run.watch.stop([tracked.lease], "cancelled")
-        return now_s
+        outcome = conclude(tracked, lease, end, step, now_s, run.limits)
+        if at_once and not outcome.over:
+            outcome = replace(outcome, return_s=now_s)
+        run.record.ended(lease, end, outcome, now_s)
+        return outcome
 
     def _sleep(self, now_s: float, until_s: float) -> None:
         wait_s = min(self.run.limits.poll_s, until_s - now_s)
@@ -388,7 +304,7 @@ class LiveHosts:
         self.run.clock.sleep(wait_s)
 
     def _happened(self, now_s: float) -> bool:
-        """True if there is something for a turn."""
+        """True if the engine has something to know."""
         run = self.run
         if run.watch.lost != run.devices.lost or run.watch.missing != run.devices.missing:
             return True
@@ -400,7 +316,7 @@ class LiveHosts:
         if tracked.view == RUNNING and tracked.lease is None:
             # It got no devices: the policy may want the same again and again.
             limits = self.run.limits
-            return now_s >= self._turned_s + max(limits.back_off_s, limits.poll_s)
+            return now_s >= self._collected_s + max(limits.back_off_s, limits.poll_s)
         if tracked.view == RUNNING:
             return tracked.lease is not None and self.run.watch.over(tracked.lease)
         if tracked.view == WAITING:
@@ -418,17 +334,15 @@ class LiveHosts:
             return True
         return bool(self.run.watch.lost) and any(one.view == WAITING for one in tracked)
 
-    def _mind_standstill(self, now_s: float, until_s: float) -> None:
+    def _check_standstill(self, now_s: float, until_s: float) -> None:
         """Give up when jobs wait for nodes that do not come back."""
         tracked = self.run.tracked
-        aside = bool(self.run.watch.lost) or any(one.written_off for one in tracked)
-        stuck = (until_s == math.inf or aside) and all(one.lease is None for one in tracked)
+        quarantined = bool(self.run.watch.lost) or any(one.written_off for one in tracked)
+        stuck = (until_s == math.inf or quarantined) and all(one.lease is None for one in tracked)
         stuck = stuck and all(one.return_s == math.inf for one in tracked)
         # Neither is anybody still to arrive.
         stuck = stuck and all(one.over or one.view != ABSENT for one in tracked)
-        self._stuck_s = min(self._stuck_s, now_s) if stuck else math.inf
-        if now_s - self._stuck_s > self.run.limits.node_s:
-            self.run.give_up(sum(one.view == WAITING for one in tracked))
+        self.observer.check_standstill(stuck, now_s, sum(one.view == WAITING for one in tracked))
 
     def _committed(self, tracked: JobRecord, lease: HeldLease, end: Ending | None) -> int:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
@@ -446,8 +360,7 @@ class LiveHosts:
         for tracked in self.run.tracked:
             step = tracked.step
             for lease in tracked.written_off:
-                if lease.gone:
-                    end = lease_ending(lease)
+                if (end := lease_ending(lease)) is not None:
                     # Until another lease was granted, it could still commit.
                     own = reported_commit(lease)
                     step = max(step, own)
@@ -459,7 +372,7 @@ class LiveHosts:
         self, ended: Iterable[LeaseOutcome], unplaced: Iterable[int], now_s: float
     ) -> list[int]:
         """Jobs that may run again: at once after a preemption, later after a failure."""
-        rows = [what.row for what in ended if what.return_s <= now_s]
+        rows = [outcome.row for outcome in ended if outcome.return_s <= now_s]
         rows += [row for row in sorted(unplaced) if not self.run.tracked[row].over]
         for tracked in self.run.tracked:
             if tracked.view == ABSENT and tracked.return_s <= now_s:

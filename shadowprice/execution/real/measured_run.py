@@ -27,8 +27,9 @@ from scipy.optimize import nnls
 
 from shadowprice.errors import InputError
 from shadowprice.execution.real.copies.policy import simulated_as
+from shadowprice.execution.real.job_file import cluster_of
 from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
 from shadowprice.instances.instance import Overheads
 from shadowprice.instances.speeds.observations import Observation, kind_name, observations_of
@@ -147,15 +148,15 @@ def measured_overheads(
     Overheads
         ``start_s`` and ``restart_s``; none if no lease tells.
     """
-    told, extra_s = [], []
+    causes, extra_s = [], []
     for lease in leases:
         rate = min((rates.get((lease.job, type_of[d]), 0.0) for d in lease.devices), default=0.0)
         if rate > 0:
-            told.append((1.0, float(lease.resumed), float(not lease.finished)))
+            causes.append((1.0, float(lease.resumed), float(not lease.finished)))
             extra_s.append(max(lease.held_s - lease.steps / rate, 0.0))
-    if not told:
+    if not causes:
         return Overheads()
-    (start_s, resume_s, stop_s), _ = nnls(np.array(told), np.array(extra_s))
+    (start_s, resume_s, stop_s), _ = nnls(np.array(causes), np.array(extra_s))
     return Overheads(start_s=_charge(start_s), restart_s=_charge(resume_s + stop_s))
 
 
@@ -220,8 +221,8 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         If no job has done anything that could be simulated.
     """
     source = f"{ledger.path}: measured throughputs"
-    nodes: Sequence[Row] = ledger.value("nodes", [])
-    cluster = cluster_of_facts(nodes)
+    nodes = ledger.nodes()
+    cluster = cluster_of(nodes)
     observations = tuple(observations_of(ledger.observations()))
     timed = any(each.steps and each.seconds > 0 for each in observations)
     table = (
@@ -230,7 +231,7 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         else Throughputs(cluster.gpu_types, {}, source=source)
     )
     rows, leases = ledger.jobs(), lease_times(ledger.events())
-    type_of = {each["uuid"]: node["gpu_type"] for node in nodes for each in node["devices"]}
+    type_of = {device.uuid: node.gpu_type for node in nodes for device in node.devices}
     rates = {
         (row["name"], name): rate for row in rows for name, rate in _table_rates(row, table).items()
     }
@@ -259,7 +260,7 @@ def measured_workload(
     """Jobs of a run as a workload, and what had to be assumed of them.
 
     The rate of a job on a GPU type is that of its kind in the table; it is not run on types where its
-    kind was not measured. Where the table has none, a job that finished (its command told no steps)
+    kind was not measured. Where the table has none, a job that finished (its command reported no steps)
     gets all its steps over the time it held devices for itself, and any other the rate that was
     expected of it, both on all types.
 
@@ -312,23 +313,8 @@ def _other_rate(row: Row, leases: Sequence[LeaseTime]) -> tuple[float, str]:
     """Rate of a job that was not measured alone, 0 if there is none, and where it is from."""
     held_s = math.fsum(lease.held_s for lease in leases if lease.job == row["name"])
     if row["state"] == "finished" and held_s > 0:
-        return row["step"] / held_s, "told no steps, its rate is that of its time on devices"
+        return row["step"] / held_s, "reported no steps, its rate is that of its time on devices"
     return float(row["predicted_rate"] or 0.0), "was not measured alone, its expected rate is taken"
-
-
-def cluster_of_facts(nodes: Sequence[Row]) -> Cluster:
-    """The cluster of nodes as a ledger describes them."""
-    return Cluster(
-        tuple(
-            Node(
-                len(node["devices"]),
-                node["gpu_type"],
-                cpus=float(node.get("cpus", 0.0)),
-                memory_gb=float(node.get("memory_gb", 0.0)),
-            )
-            for node in nodes
-        )
-    )
 
 
 def write_measured(run: MeasuredRun, directory: Path) -> str:
@@ -359,9 +345,9 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
 
 def _switches(run: MeasuredRun) -> list[str]:
     """Command-line switches for the policy, rounds and charges of a run."""
-    forked = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
-    if forked is not None:
-        return ["--policy", forked]
+    copies = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
+    if copies is not None:
+        return ["--policy", copies]
     return [
         "--policy",
         run.policy,

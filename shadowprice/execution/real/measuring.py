@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import msgspec
+
 from shadowprice.execution.real.lease import HeldLease, JobRecord
 from shadowprice.instances.grid import TICK_S, to_grid
 from shadowprice.instances.instance import Instance
@@ -17,8 +19,8 @@ from shadowprice.solvers.placement.protocol import Pieces
 
 _K = TypeVar("_K")
 
-_FEWEST_STEPS = 3
-_SHORTEST_S = 0.05
+FEWEST_STEPS = 3
+SHORTEST_S = 0.05
 """Timed steps and seconds below which a window says nothing about a rate."""
 
 _ENOUGH_S = 1.0
@@ -26,9 +28,8 @@ _CHANGE = 0.02
 """Timed seconds after which an estimate replaces what was assumed, and the least change of one."""
 
 
-@dataclass(frozen=True)
-class JobProgress:
-    """Progress of a running job, as told to the engine.
+class JobProgress(msgspec.Struct, frozen=True, array_like=True):
+    """Progress of a running job, as the engine is informed of it; a row of numbers in the journal.
 
     Parameters
     ----------
@@ -222,7 +223,7 @@ class Measuring:
     def _window_rate(self, lease: HeldLease, steps: float, seconds: float) -> float:
         """Rate since the engine was told last, against the fastest type."""
         count, passed_s = steps - lease.counted[0], seconds - lease.counted[1]
-        if count < _FEWEST_STEPS or passed_s < _SHORTEST_S:
+        if count < FEWEST_STEPS or passed_s < SHORTEST_S:
             return lease.rate
         return float(count / passed_s / self._fastest(lease.row))
 
@@ -251,5 +252,5 @@ def _well_measured(sums: Mapping[_K, tuple[int, float]]) -> dict[_K, float]:
     return {
         key: steps / seconds
         for key, (steps, seconds) in sums.items()
-        if steps >= _FEWEST_STEPS and seconds >= _ENOUGH_S
+        if steps >= FEWEST_STEPS and seconds >= _ENOUGH_S
     }

@@ -1,8 +1,8 @@
 """Real hosts as the engine sees them: decisions become leases, ends of leases become events.
 
 Every answer to the engine is asked of the journal, which has it recorded or made by
-:class:`.LiveHosts`. Then the books are brought up to date from the answer alone, so that a driver
-that takes a run over has the books of the one before it where the record ends.
+:class:`.LiveHosts`. Then the records of jobs, leases and devices follow from the answer alone, so
+that a driver that takes a run over has those of the one before it where the answers end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real.lease import ABSENT, RUNNING, WAITING, HeldLease, JobRecord
 from shadowprice.execution.real.lease_outcome import CANCELLED, LeaseOutcome
-from shadowprice.execution.real.live_hosts import HostEvents, LiveHosts
+from shadowprice.execution.real.live_hosts import HostEvents, LiveHosts, StoppedRun
 from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.replay import Journal
 from shadowprice.execution.real.run import RealRun
@@ -29,35 +29,34 @@ class RealHosts:
     Parameters
     ----------
     run : RealRun
-        What is run, where, and its books.
+        What is run, where, and what is known of it.
     """
 
     next_end_s = math.inf
-    """Nobody knows when a real run ends: ends come with the turns."""
+    """Nobody knows when a real run ends: ends come with the events."""
 
     def __init__(self, run: RealRun) -> None:
         self.run = run
         self.live = LiveHosts(run)
-        self.journal = Journal(run.ledger, self.live.keep_alive, self.live.take_over)
-        # A turn tells the books what is missing: a policy that decides again did not know it then.
+        self.journal = Journal(
+            run.ledger, self.live.observer.keep_alive, self.live.observer.take_over
+        )
+        # Missing devices come with events: a policy that decides again did not know of them then.
         run.watch.missing, run.devices.missing = run.devices.missing, frozenset()
 
     def await_event(self, until_s: float) -> float:
         """Wait until something happens, at the latest until a time; infinity if nothing will."""
-        event_s = self.journal.ask("await", lambda: nullcontext(self.live.wait(until_s)))
-        return float(event_s)
+        return self.journal.ask("await", float, lambda: nullcontext(self.live.wait(until_s)))
 
     def await_time(self, due_s: float) -> float:
         """Wait until a time; returns the time it is."""
-        now_s = self.journal.ask("time", lambda: nullcontext(self.live.sleep_until(due_s)))
-        return float(now_s)
+        return self.journal.ask("time", float, lambda: nullcontext(self.live.sleep_until(due_s)))
 
-    def turn(self, now_s: float) -> HostEvents:
-        """Events since the last turn."""
-        data = self.journal.ask("turn", lambda: self.live.turn(now_s))
-        turn = HostEvents.from_record(data)
-        self._note(turn, now_s)
-        return turn
+    def events(self, now_s: float) -> HostEvents:
+        """Events since the last time that they were asked for."""
+        found = self.journal.ask("events", HostEvents, lambda: self.live.events(now_s))
+        self._take_in(found, now_s)
+        return found
 
     def admit(self, row: int) -> None:
         """A job arrives."""
@@ -88,10 +87,12 @@ class RealHosts:
     def start(
         self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
     ) -> tuple[float, float]:
-        """Grant a lease. One for which no devices are free is seen to be over in the next turn."""
+        """Grant a lease. One for which no devices are free is over with the next events."""
         tracked = self.run.tracked[job]
         call = f"start {job} {list(map(list, pieces))} {partner}"
-        epoch, uuids = self.journal.ask(call, lambda: self.live.grant(tracked, pieces, partner))
+        epoch, uuids = self.journal.ask(
+            call, tuple[int, list[str]], lambda: self.live.grant(tracked, pieces, partner)
+        )
         tracked.view, tracked.pieces, tracked.epoch = RUNNING, pieces, epoch
         if not uuids:
             return now_s, 1.0
@@ -101,7 +102,7 @@ class RealHosts:
     def _lease(
         self, tracked: JobRecord, devices: tuple[Device, ...], partner: int, now_s: float
     ) -> HeldLease:
-        """Book a lease that was granted."""
+        """A lease that was granted, whose devices are held from now on."""
         run, epoch = self.run, tracked.epoch
         # Later than the end of the round, if there was much to do at it.
         granted_s = max(now_s, run.clock.now_s())
@@ -125,27 +126,32 @@ class RealHosts:
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
         """End a lease and wait until its devices are free, or known not to be."""
         tracked = self.run.tracked[job]
-        data = self.journal.ask(f"stop {job}", lambda: self.live.stop(tracked, now_s))
-        ran_s = 0.0
-        if tracked.lease is not None and data is not None:
-            progress = JobProgress(*data["progress"])
-            self._book(tracked.lease, progress, now_s)
-            ran_s = progress.ran_s
-            self._conclude(LeaseOutcome(**data["conclusion"]))
+        lease, ran_s = tracked.lease, 0.0
+        if lease is not None:
+            stopped = self.journal.ask(
+                f"stop {job}", StoppedRun, lambda: self.live.stop(lease, now_s)
+            )
+            self._advance(lease, stopped.progress, now_s)
+            ran_s = stopped.progress.ran_s
+            self._conclude(stopped.outcome)
         # For the policy it waits from now on, whatever became of the lease.
         tracked.view, tracked.return_s = WAITING, math.inf
         return ran_s, self.left_s(tracked), 0.0
 
-    def go_on(self, job: int, partner: int, at_s: float) -> tuple[float, float, float, float]:
+    def continue_run(
+        self, job: int, partner: int, at_s: float
+    ) -> tuple[float, float, float, float]:
         """A lease has another partner, or none, from now on."""
         tracked = self.run.tracked[job]
-        call = f"go on {job} {partner}"
-        data = self.journal.ask(call, lambda: self.live.go_on(tracked, partner, at_s))
         lease = tracked.lease
-        if lease is None or data is None:
+        if lease is None:
             return 0.0, self.left_s(tracked), at_s, 1.0
-        progress = JobProgress(*data)
-        self._book(lease, progress, at_s)
+        progress = self.journal.ask(
+            f"continue {job} {partner}",
+            JobProgress,
+            lambda: self.live.continue_run(lease, partner, at_s),
+        )
+        self._advance(lease, progress, at_s)
         lease.partner = partner
         lease.rate = self.run.measuring.prior_rate(job, lease.pieces, partner)
         return progress.ran_s, progress.left_s, lease.synced_s, lease.rate
@@ -156,65 +162,53 @@ class RealHosts:
 
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Never called: no end is known before it happened."""
-        raise AssertionError("ends of real runs come with the turns")
+        raise AssertionError("ends of real runs come with the events")
 
     def end_s(self, job: int) -> float:
         """End of a lease [s], infinity while it runs."""
         lease = self.run.tracked[job].lease
         return -math.inf if lease is None else math.inf
 
-    def _note(self, turn: HostEvents, now_s: float) -> None:
-        """Bring the books up to date with a turn."""
+    def _take_in(self, events: HostEvents, now_s: float) -> None:
+        """Bring the records of jobs, leases and devices up to date with events."""
         run = self.run
-        for data in turn.progress:
-            progress = JobProgress(*data)
+        for progress in events.progress:
             lease = run.tracked[progress.row].lease
             assert lease is not None
-            self._book(lease, progress, now_s)
-        # As it was written down: before what is told of later leases of the same jobs.
-        for row, epoch, step in turn.confirmed:
-            self._confirm(run.tracked[row], epoch, step)
-        for what in turn.ended:
-            conclusion = LeaseOutcome(*what)
-            self._conclude(conclusion)
-            run.tracked[conclusion.row].view = ABSENT
-        for row in (*turn.unplaced, *turn.withdrawn):
+            self._advance(lease, progress, now_s)
+        # As they were written down: before what is known of later leases of the same jobs.
+        for row, epoch, step in events.confirmed:
+            self._confirm(row, epoch, step)
+        for outcome in events.ended:
+            self._conclude(outcome)
+            run.tracked[outcome.row].view = ABSENT
+        for row in (*events.unplaced, *events.withdrawn):
             run.tracked[row].view = ABSENT
-        for row in turn.cancelled:
+        for row in events.cancelled:
             run.tracked[row].over, run.tracked[row].return_s = CANCELLED, math.inf
-        for row in turn.returned:
+        for row in events.returned:
             run.tracked[row].view, run.tracked[row].return_s = WAITING, math.inf
-        run.devices.lost, run.devices.missing = set(turn.lost), frozenset(turn.missing)
+        run.devices.lost, run.devices.missing = set(events.lost), frozenset(events.missing)
 
-    def _book(self, lease: HeldLease, progress: JobProgress, now_s: float) -> None:
-        """The engine was told of this progress."""
+    def _advance(self, lease: HeldLease, progress: JobProgress, now_s: float) -> None:
+        """The engine knows of this progress."""
         tracked = self.run.tracked[lease.row]
         self.run.measuring.count(lease, progress)
         if not progress.reported:
             tracked.estimated_s += progress.ran_s * progress.rate
-        # The end of a partner may be told later than what came after it.
+        # The end of a partner may become known later than what came after it.
         lease.stepping_s = min(lease.stepping_s, progress.stepping_s)
         lease.rate, lease.synced_s = progress.rate, max(now_s, lease.synced_s)
 
-    def _conclude(self, what: LeaseOutcome) -> None:
+    def _conclude(self, outcome: LeaseOutcome) -> None:
         """A lease is over."""
-        tracked = self.run.tracked[what.row]
-        lease = tracked.lease
+        tracked = self.run.tracked[outcome.row]
+        lease, tracked.lease = tracked.lease, None
         assert lease is not None
-        holder = (tracked.job.name, lease.epoch)
-        if what.confirmed:
-            self.run.devices.free(lease.devices, holder)
-        else:
-            self.run.devices.write_off(lease.devices, holder)
-            tracked.written_off.append(lease)
-            lease.given_up = True
-        tracked.lease = None
-        tracked.step, tracked.tries, tracked.over = what.step, what.tries, what.over
-        tracked.return_s = what.return_s
+        self.run.release(lease, confirmed=outcome.confirmed)
+        self.run.conclude(outcome)
 
-    def _confirm(self, tracked: JobRecord, epoch: int, step: int) -> None:
+    def _confirm(self, row: int, epoch: int, step: int) -> None:
         """The processes of a lease that was written off are gone."""
-        tracked.step = step
-        for lease in [lease for lease in tracked.written_off if lease.epoch == epoch]:
-            tracked.written_off.remove(lease)
-            self.run.devices.free(lease.devices, (tracked.job.name, epoch))
+        self.run.tracked[row].step = step
+        self.run.confirm(row, epoch)

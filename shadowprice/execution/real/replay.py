@@ -1,6 +1,6 @@
 """Journal of hosts' answers to the engine, so that a new driver can restore a policy's state.
 
-A policy keeps notes, and its notes follow from what it was told. So everything that comes from
+A policy keeps notes, and its notes follow from what it saw. So everything that comes from
 outside passes through here: time, ends, failures, measurements, which devices a start got. A driver
 that takes a run over lets the same policy decide again on the recorded answers, checks that it
 decides the same, and goes on with real ones where the record ends.
@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TypeVar
 
-from shadowprice.errors import PolicyError
+import msgspec
+
+from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.real.ledger import RunLedger
+
+T = TypeVar("T")
 
 
 class Journal:
@@ -41,11 +45,13 @@ class Journal:
         self._ahead = next(self._recorded, None)
         self._ended = False
 
-    def ask(self, call: str, live: Callable[[], AbstractContextManager[Any]]) -> Any:
+    def ask(self, call: str, kind: type[T], live: Callable[[], AbstractContextManager[T]]) -> T:
         """The recorded answer to a call; a new one, which is kept, where the record has ended.
 
         Parameters
         ----------
+        kind : type
+            Of the answer, made of numbers, text, lists, dataclasses and structs.
         live : callable
             Makes a new answer, and the context to write it down in: the transaction of its events.
 
@@ -53,11 +59,13 @@ class Journal:
         ------
         PolicyError
             If another call was recorded: the policy does not decide as it did.
+        InputError
+            If what was recorded is no such answer.
         """
         if self._ahead is None:
             self._end()
             with live() as answer:
-                self._ledger.answer(call, answer)
+                self._ledger.answer(call, msgspec.to_builtins(answer))
             return answer
         self._on_read()
         recorded, data = self._ahead
@@ -67,7 +75,13 @@ class Journal:
                 f"{self._ledger.path}: the record says {recorded!r}, but the policy now leads to {call!r}; "
                 "resume with the program and parameters that began the run"
             )
-        return data
+        try:
+            return msgspec.convert(data, kind)
+        except msgspec.ValidationError as error:
+            raise InputError(
+                f"{self._ledger.path}: the answer to {call!r} is none: {error}; resume with the program "
+                "that began the run"
+            ) from error
 
     def act(self, live: Callable[[], object]) -> None:
         """Do what needs no answer, unless another driver did, as the record shows."""

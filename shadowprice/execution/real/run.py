@@ -13,6 +13,7 @@ from shadowprice.execution.real.event_log import Record
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.lease import HeldLease, JobRecord
 from shadowprice.execution.real.lease_monitor import LeaseMonitor
+from shadowprice.execution.real.lease_outcome import LeaseOutcome
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.measuring import Measuring
@@ -45,9 +46,33 @@ class RealRun:
 
     def held(self) -> list[HeldLease]:
         """Those that were not written off."""
-        running = [tracked.lease for tracked in self.tracked if tracked.lease is not None]
-        copies = [lease for tracked in self.tracked for lease in tracked.copies]
-        return running + copies
+        return [lease for tracked in self.tracked for lease in tracked.held]
+
+    def release(self, lease: HeldLease, *, confirmed: bool) -> None:
+        """A lease is over: its devices are free, or quarantined until its end is confirmed."""
+        tracked = self.tracked[lease.row]
+        holder = (tracked.job.name, lease.epoch)
+        if confirmed:
+            self.devices.free(lease.devices, holder)
+            return
+        self.devices.write_off(lease.devices, holder)
+        tracked.written_off.append(lease)
+        lease.given_up = True
+
+    def conclude(self, outcome: LeaseOutcome) -> None:
+        """A job goes on, or is over, as an outcome says."""
+        tracked = self.tracked[outcome.row]
+        tracked.step, tracked.tries, tracked.over = outcome.step, outcome.tries, outcome.over
+        tracked.return_s = outcome.return_s
+
+    def confirm(self, row: int, epoch: int, copy: int | None = None) -> None:
+        """The processes of a lease that was written off are gone."""
+        tracked = self.tracked[row]
+        for lease in [
+            each for each in tracked.written_off if (each.epoch, each.copy) == (epoch, copy)
+        ]:
+            tracked.written_off.remove(lease)
+            self.devices.free(lease.devices, (tracked.job.name, epoch))
 
     def take_over(self) -> list[HeldLease]:
         """Adopt leases that another driver may have started; what has not begun never begins."""
@@ -71,7 +96,7 @@ class RealRun:
 
     def give_up(self, waiting: int) -> NoReturn:
         """Say that jobs wait for nodes that do not come back."""
-        lost = ", ".join(sorted(self.watch.lost)) or "devices that are kept aside"
+        lost = ", ".join(sorted(self.watch.lost)) or "devices in quarantine"
         raise HostError(
             f"{waiting} jobs wait for {lost} since {self.limits.node_s:g} s; bring them back and "
             "run the same command again"

@@ -41,7 +41,7 @@ class Supervisor:
         self.directory = directory
         self.reason = ""  # why the command was asked to end
         self.code: int | None = None
-        self.forced = self.leftovers_told = self.told = False
+        self.forced = self.leftovers_asked = self.signalled = False
         self.spread_at = self.kill_at = math.inf
         self.look_at = 0.0
         self.serial: object = None
@@ -55,10 +55,10 @@ class Supervisor:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._told)
+            signal.signal(number, self._note_signal)
 
-    def _told(self, number: int, frame: FrameType | None) -> None:
-        self.told = True
+    def _note_signal(self, number: int, frame: FrameType | None) -> None:
+        self.signalled = True
         self.look_at = 0.0
 
     def run(self) -> None:
@@ -76,7 +76,7 @@ class Supervisor:
     def _start(self) -> dict[str, Any] | None:
         order = read_json(f"{self.directory}/order.json") or {}
         lease = read_json(f"{self.directory}/lease.json") or {}
-        if lease.get("stop") is True or self.told:
+        if lease.get("stop") is True or self.signalled:
             return ending(0, "void", detail="stopped before it began")
         try:
             self.ttl_s, self.grace_s = float(order["ttl_s"]), float(order["grace_s"])
@@ -103,7 +103,7 @@ class Supervisor:
             if now >= self.look_at:
                 self.look_at = now + POLL_S
                 self._look(now)
-            self._press(now)
+            self._send_due(now)
             if now >= self.log.flush_at:
                 self.log.flush()
             self._read(self.look_at - now)
@@ -113,7 +113,7 @@ class Supervisor:
         code = -9 if self.code is None else self.code
         detail = "" if code in (0, 75, 143, -15) else self.log.tail()
         # A batch system tells the supervisor and its command at once, and either may be the faster.
-        reason = self.reason or ("stopped" if self.told else "exited")
+        reason = self.reason or ("stopped" if self.signalled else "exited")
         return ending(code, reason, forced=self.forced, detail=detail)
 
     def _reap(self) -> bool:
@@ -151,8 +151,8 @@ class Supervisor:
             asked = lease.get("grace_s")
             sane = isinstance(asked, (int, float)) and 0 <= asked < 1e9
             self._ask(now, "stopped", float(asked) if sane else self.grace_s)  # type: ignore[arg-type]
-        elif self.told:
-            self.told = False
+        elif self.signalled:
+            self.signalled = False
             self._ask(now, "stopped", self.grace_s)
         elif now > self.deadline and not self.reason:
             self._ask(now, "expired", self.grace_s)
@@ -185,10 +185,10 @@ class Supervisor:
         for pid in descendants({os.getpid()}, processes()):
             send(pid, signal.SIGCONT)
 
-    def _press(self, now: float) -> None:
-        """Signals that are due."""
-        if self.code is not None and not self.leftovers_told:
-            self.leftovers_told = True
+    def _send_due(self, now: float) -> None:
+        """Send the signals that are due."""
+        if self.code is not None and not self.leftovers_asked:
+            self.leftovers_asked = True
             self.spread_at = now
             if not self.reason or self.code in (0, 75):  # it has saved
                 self.kill_at = min(self.kill_at, now + min(self.grace_s, LEFTOVER_GRACE_S))

@@ -29,7 +29,6 @@ from typing import (
 import msgspec
 import numpy as np
 from msgspec import Meta, UnsetType
-from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import LARGEST, ONE_LINE, known_keys, shown
@@ -153,8 +152,13 @@ def _element(array: Any) -> Any:
     return Whole if issubclass(dtype, np.integer) else Number
 
 
-def _array(kind: Any, value: Any) -> NDArray[Any]:
-    """A list of numbers, or of equally long lists of them, as an array of its type."""
+def _array(kind: Any, value: Any) -> Any:
+    """A list of numbers, or of equally long lists of them, as an array of its type.
+
+    What is no array is left as it is, for msgspec to see whether it is of its type.
+    """
+    if get_origin(kind) is not np.ndarray:
+        return value
     rows = value if value and isinstance(value, list) and isinstance(value[0], list) else [value]
     checked = msgspec.convert(rows, list[list[_element(kind)]])  # type: ignore[misc]
     if len({len(row) for row in checked}) > 1:

@@ -39,7 +39,14 @@ STATUS = "ours/folklore"
 
 
 def bound(instance: Instance) -> Fraction:
-    """Lower bound of total completion time [s], exact but for less than a tick."""
+    """Lower bound of total completion time [s], exact but for less than a tick.
+
+    Raises
+    ------
+    InputError
+        If jobs run as several copies.
+    """
+    instance.expect_gangs("lower bounds")
     jobs = instance.workload
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
     gpus, capacity = jobs.gpus.tolist(), instance.cluster.total_gpus

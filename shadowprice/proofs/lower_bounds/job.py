@@ -18,7 +18,14 @@ STATUS = "trivial"
 
 
 def bound(instance: Instance) -> Fraction:
-    """Lower bound of total weighted completion time [s], exact."""
+    """Lower bound of total weighted completion time [s], exact.
+
+    Raises
+    ------
+    InputError
+        If jobs run as several copies.
+    """
+    instance.expect_gangs("lower bounds")
     jobs = instance.workload
     alone = to_ticks(jobs.arrival_s + instance.shortest_s).tolist()
     terms = (Fraction(w) * end for w, end in zip(jobs.weight.tolist(), alone, strict=True))

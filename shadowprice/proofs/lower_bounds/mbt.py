@@ -39,7 +39,14 @@ STATUS = "classic, extended to gangs and to preemption"
 
 
 def bound(instance: Instance) -> Fraction:
-    """Lower bound of total weighted completion time [s], rounded down by less than n ticks."""
+    """Lower bound of total weighted completion time [s], rounded down by less than n ticks.
+
+    Raises
+    ------
+    InputError
+        If jobs run as several copies.
+    """
+    instance.expect_gangs("lower bounds")
     jobs = instance.workload
     weight = [Fraction(w) for w in jobs.weight.tolist()]
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()

@@ -61,7 +61,7 @@ import numpy as np
 
 from shadowprice.errors import PolicyError
 from shadowprice.execution.presets.synergy.packing import PublishedPacking
-from shadowprice.execution.presets.synergy.rounds import PeerJob
+from shadowprice.execution.presets.synergy.rounds import PublishedJob
 from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, Servers
 
@@ -128,7 +128,7 @@ def counter_example() -> list[ResourceRequest]:
 def published_places(asks: Sequence[ResourceRequest], demands: Demands) -> bool:
     """True if the published rule, most GPUs, CPUs, memory first, validly places these jobs."""
     order = sorted(asks, key=lambda a: (-a.gpus, -a.gpus * a.cpus, -a.gpus * a.memory_gb))
-    jobs = [PeerJob(ask.job, ask.gpus, 0.0, 1.0, 1, ask, 1.0) for ask in order]
+    jobs = [PublishedJob(ask.job, ask.gpus, 0.0, 1.0, 1, ask, 1.0) for ask in order]
     try:
         PublishedPacking(demands.size, demands.share).plan(jobs, fair=False)
     except PolicyError:

@@ -1,6 +1,6 @@
 r"""HadarE: which job gets which nodes in a round, and how its copies share its steps.
 
-Source: Sultana et al., HadarE (arXiv 2503.10918). Forking a job into up to k copies, one a node,
+Source: Sultana et al., HadarE (arXiv 2503.10918). Running a job as up to k copies, one a node,
 and splitting its steps by throughput (the paper's job tracker) are recalled; everything precise here is
 derived by us.
 
@@ -21,7 +21,7 @@ for c copies of a job.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
@@ -36,7 +36,7 @@ from shadowprice.instances.utility import Utility
 
 
 @dataclass(frozen=True)
-class ForkView:
+class RoundView:
     """Input of an order: unfinished jobs in order of arrival, and classes of equal nodes.
 
     Parameters
@@ -76,16 +76,16 @@ class ForkView:
 class CopyOrder(Protocol):
     """Scores of (job, node class), larger is served earlier; ties go to the earlier job."""
 
-    def __call__(self, view: ForkView) -> NDArray[np.float64]:
+    def __call__(self, view: RoundView) -> NDArray[np.float64]:
         """Scores, shape (jobs, classes); those of pairs with rate 0 do not matter."""
 
 
-Value = Callable[[ForkView, NDArray[np.float64]], NDArray[np.float64]]
+Value = Callable[[RoundView, NDArray[np.float64]], NDArray[np.float64]]
 """Values >= 0 of completion times [s] of shape (jobs, classes), non-increasing in them."""
 
 
 def isolated_over_duration(
-    view: ForkView, completion_s: NDArray[np.float64]
+    view: RoundView, completion_s: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Run time of the whole job on its best node over its duration, a value named by the paper.
 
@@ -100,7 +100,7 @@ def isolated_over_duration(
 def value_of(utility: Utility) -> Value:
     """The value that a utility gives each job, asked pair by pair."""
 
-    def value(view: ForkView, completion_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    def value(view: RoundView, completion_s: NDArray[np.float64]) -> NDArray[np.float64]:
         rows = zip(view.jobs.tolist(), completion_s.tolist(), strict=True)
         return np.array([[utility.value(job, end_s) for end_s in ends] for job, ends in rows])
 
@@ -123,7 +123,7 @@ class Payoff:
 
     value: Value = isolated_over_duration
 
-    def __call__(self, view: ForkView) -> NDArray[np.float64]:
+    def __call__(self, view: RoundView) -> NDArray[np.float64]:
         """O(jobs x classes)."""
         needed = view.remaining_s
         able = np.isfinite(needed)
@@ -148,7 +148,7 @@ class Payoff:
 class ShortestFirst:
     """Least remaining time of a copy first."""
 
-    def __call__(self, view: ForkView) -> NDArray[np.float64]:
+    def __call__(self, view: RoundView) -> NDArray[np.float64]:
         """O(jobs x classes)."""
         return -view.remaining_s
 
@@ -157,7 +157,7 @@ class ShortestFirst:
 class ByArrival:
     """Order of arrival, on the class where the job is fastest."""
 
-    def __call__(self, view: ForkView) -> NDArray[np.float64]:
+    def __call__(self, view: RoundView) -> NDArray[np.float64]:
         """O(jobs x classes)."""
         position = np.arange(len(view.jobs), dtype=np.float64)[:, None]
         fastest = np.maximum(view.rates.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
@@ -195,7 +195,7 @@ Room = Callable[[int, int, bool], int]
 
 
 def assign(
-    view: ForkView,
+    view: RoundView,
     order: CopyOrder,
     class_of_node: NDArray[np.int64],
     prefer: Callable[[int], Sequence[int]],
@@ -237,8 +237,24 @@ def assign(
     return grants
 
 
+def preferred_nodes(last: Sequence[int], job: int, unfinished: Container[int]) -> list[int]:
+    """Nodes that ran a job last, then those that no unfinished job ran on last, then the others.
+
+    Parameters
+    ----------
+    last : sequence of int
+        Job that ran last on each node, -1 for none.
+    """
+
+    def rank(node: int) -> int:
+        before = last[node]
+        return 0 if before == job else 2 if before in unfinished else 1
+
+    return sorted(range(len(last)), key=rank)
+
+
 def _served(
-    view: ForkView,
+    view: RoundView,
     order: CopyOrder,
     class_of_node: NDArray[np.int64],
     prefer: Callable[[int], Sequence[int]],
@@ -277,7 +293,7 @@ def _ranked(
     return [node for same in nodes.values() for node in same]
 
 
-def _scores(order: CopyOrder, view: ForkView, load: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scores(order: CopyOrder, view: RoundView, load: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scores at a load, checked."""
     scores = np.asarray(order(replace(view, load=load)), dtype=np.float64)
     if scores.shape != view.rates.shape or not np.isfinite(scores[view.rates > 0]).all():

@@ -108,7 +108,14 @@ class RelaxedJobs:
 
     @classmethod
     def of(cls, instance: Instance) -> RelaxedJobs:
-        """The jobs of an instance; see the proofs at the top of this file."""
+        """The jobs of an instance; see the proofs at the top of this file.
+
+        Raises
+        ------
+        InputError
+            If they run as several copies.
+        """
+        instance.expect_gangs("lower bounds")
         jobs, gain = instance.workload, SharingGain.of(instance)
         if gain is None:
             start = int(to_ticks(instance.overheads.start_s))

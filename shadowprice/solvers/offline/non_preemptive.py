@@ -120,6 +120,8 @@ def why_not(instance: Instance) -> str | None:
     They know one pool of GPUs of equal speed, rigid gangs that run alone and at one speed, and one
     start charge a job.
     """
+    if instance.copies is not None:
+        return "jobs that run as several copies"
     if instance.graphs is not None:
         return "job graphs: the speed of a run depends on where its replicas are"
     if instance.conditions is not None:

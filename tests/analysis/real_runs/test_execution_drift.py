@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.real_runs.drift import Drift, drift, replay
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.simulate import simulate
 from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.execution.real.ledger import RunLedger
@@ -149,7 +149,7 @@ def test_a_run_as_simulated_has_no_drift(
     workload = jobs_of(
         rng.choice([8.0, 16.0, 32.0], n).tolist(), rng.integers(2000, 9000, n).tolist()
     )
-    real = simulate_policy(workload, CLUSTER, policy, Semantics(round_s=16.0, overheads=charges))
+    real = simulate(workload, CLUSTER, policy, Semantics(round_s=16.0, overheads=charges))
     ledger = as_if_real(real, tmp_path / "run.db", policy, 16.0)
     run = measured_run(ledger)
     assert run.notes == ()
@@ -230,7 +230,7 @@ def test_only_plain_leases_are_timed() -> None:
 @pytest.fixture
 def ledger(tmp_path: Path) -> RunLedger:
     workload = jobs_of([8.0, 16.0, 8.0], [800, 1600, 400])
-    outcome = simulate_policy(workload, CLUSTER, "fifo", Semantics(round_s=10.0))
+    outcome = simulate(workload, CLUSTER, "fifo", Semantics(round_s=10.0))
     return as_if_real(outcome, tmp_path / "run.db", "fifo", 10.0)
 
 
@@ -316,7 +316,7 @@ def test_means_and_errors_are_of_the_jobs_that_finished() -> None:
     workload = Workload.from_columns(
         id=["a", "b", "c"], arrival_s=[0, 0, 0], gpus=[1, 1, 1], work=[10, 20, 5]
     )
-    outcome = simulate_policy(workload, "3x1", "fifo")
+    outcome = simulate(workload, "3x1", "fifo")
     real = [
         RealJob("a", 0.0, 8.0, 1),
         RealJob("b", 0.0, 25.0, 1),
@@ -355,7 +355,7 @@ def test_names_are_escaped_in_notebooks_and_nothing_is_no_error() -> None:
 
 
 def _one() -> Outcome:
-    return simulate_policy(Workload.from_columns(arrival_s=[0], gpus=[1], work=[1]), "1x1", "fifo")
+    return simulate(Workload.from_columns(arrival_s=[0], gpus=[1], work=[1]), "1x1", "fifo")
 
 
 def test_clusters_are_read_back(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shadowprice.analysis.real_runs.bars import gantt_figure
-from shadowprice.analysis.real_runs.figures import throughput_figure
+from shadowprice.analysis.real_runs.figures import gantt_figure, throughput_figure
 from shadowprice.analysis.real_runs.gantt import execution_gantt
 from shadowprice.analysis.real_runs.jobs import job_rows
 from shadowprice.analysis.real_runs.page import figure_html
@@ -228,7 +227,7 @@ def test_a_ledger_that_breaks_while_it_is_read(tmp_path: Path) -> None:
 
 def test_a_long_run_shows_its_latest_bars(run: RunReader, monkeypatch: pytest.MonkeyPatch) -> None:
     everything = pieces(run.timeline, run.now_s)
-    monkeypatch.setattr("shadowprice.analysis.real_runs.bars.MAX_BARS", 4)
+    monkeypatch.setattr("shadowprice.analysis.real_runs.figures.MAX_BARS", 4)
     figure = gantt_figure(run)
     shown = [trace for trace in figure.data if trace.type == "bar"]
     assert sum(len(trace.x) for trace in shown) == 4

@@ -19,16 +19,16 @@ from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.lease_files import (
     LeaseReader,
-    adopt_or_void,
     ask_stop,
     copy_supervisor,
     read_exit,
     read_report,
-    read_seen,
+    read_status,
     renew,
     void,
     write_order,
 )
+from shadowprice.execution.hosts.local.host import LocalHost
 from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.real.checkpoints import raise_fence, read_fence
 from shadowprice.execution.supervision.files import read_json, take_lock, write_json, write_text
@@ -143,10 +143,10 @@ def test_renewal_changes_no_directory(lease: Path) -> None:
 def test_calls_on_a_lease_that_was_removed_raise_nothing(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     renew(gone)
-    assert read_seen(gone).phase is Phase.STARTING
+    assert read_status(gone).phase is Phase.STARTING
     assert read_report(gone) == {}
     ask_stop(gone, 1.0, "x")  # makes sure that it never begins
-    assert read_seen(gone).phase is Phase.ENDED
+    assert read_status(gone).phase is Phase.ENDED
 
 
 @given(st.binary(max_size=200))
@@ -154,7 +154,7 @@ def test_calls_on_a_lease_that_was_removed_raise_nothing(tmp_path: Path) -> None
 def test_any_bytes_are_read(tmp_path: Path, data: bytes) -> None:
     for name in ("report", "exit", "supervisor", "lease"):
         (tmp_path / f"{name}.json").write_bytes(data)
-    assert read_seen(tmp_path).phase in Phase
+    assert read_status(tmp_path).phase in Phase
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
@@ -209,7 +209,7 @@ def test_long_texts_are_cut(lease: Path) -> None:
 def test_void_is_for_leases_that_have_not_begun(lease: Path) -> None:
     assert void(lease, "why")
     assert void(lease)
-    assert read_seen(lease).exit == Exit(0, "void", detail="why")
+    assert read_status(lease).exit == Exit(0, "void", detail="why")
 
 
 def test_void_spares_a_supervisor_that_lives(lease: Path) -> None:
@@ -222,22 +222,45 @@ def test_void_spares_a_supervisor_that_lives(lease: Path) -> None:
     assert not void(lease)
 
 
-def test_adoption_waits_for_a_supervisor_that_is_just_beginning(lease: Path) -> None:
-    lock = take_lock(str(lease))
+@pytest.fixture
+def adopted(tmp_path: Path) -> tuple[LocalHost, LaunchSpec, int]:
+    """A lease that was adopted while a supervisor had just taken it; the lock that this one holds."""
+    made = order(tmp_path)
+    assert write_order(made)
+    lock = take_lock(str(made.directory))
     assert lock is not None
-    threading.Timer(0.2, supervisor_json, [lease]).start()
-    assert adopt_or_void(lease)
+    host = LocalHost(tmp_path, "run", 1, nvml=None, claims=tmp_path)
+    host.adopt([made])
+    return host, made, lock
+
+
+def test_an_adopted_lease_begins_however_slow_its_supervisor_is(
+    adopted: tuple[LocalHost, LaunchSpec, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, made, lock = adopted
+    for days in range(1, 4):
+        monkeypatch.setattr(time, "monotonic", lambda now_s=86400.0 * days: now_s)
+        assert host.poll([made.key])[made.key].exit is None
+    assert read_exit(made.directory) is None
+    mine = process(os.getpid())
+    assert mine is not None
+    supervisor_json(made.directory, pid=os.getpid(), start_ticks=mine[3])
+    assert host.poll([made.key])[made.key].phase is Phase.RUNNING
     os.close(lock)
 
 
-def test_adoption_voids_after_a_supervisor_that_gave_up(lease: Path) -> None:
-    lock = take_lock(str(lease))
-    assert lock is not None
-    threading.Timer(0.2, os.close, [lock]).start()
-    assert not adopt_or_void(lease)
-    found = read_exit(lease)
-    assert found is not None
-    assert found.reason == "void"
+def test_an_adopted_lease_is_void_once_its_supervisor_gave_up(
+    adopted: tuple[LocalHost, LaunchSpec, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, made, lock = adopted
+    monkeypatch.setattr(time, "monotonic", lambda: 1e6)
+    assert host.poll([made.key])[made.key].exit is None
+    os.close(lock)
+    monkeypatch.setattr(time, "monotonic", lambda: 2e6)
+    seen = host.poll([made.key])[made.key]
+    assert seen.phase is Phase.ENDED
+    assert seen.exit is not None
+    assert seen.exit.reason == "void"
 
 
 def test_a_planted_end_counts_for_nothing_while_the_supervisor_lives(lease: Path) -> None:
@@ -245,9 +268,9 @@ def test_a_planted_end_counts_for_nothing_while_the_supervisor_lives(lease: Path
     assert lock is not None
     supervisor_json(lease)
     write_json(f"{lease}/exit.json", {"code": 0, "reason": "exited"})
-    assert read_seen(lease).phase is Phase.RUNNING
+    assert read_status(lease).phase is Phase.RUNNING
     os.close(lock)
-    assert read_seen(lease).phase is Phase.ENDED
+    assert read_status(lease).phase is Phase.ENDED
 
 
 def test_a_lock_that_was_replaced_is_no_death(lease: Path) -> None:
@@ -256,21 +279,21 @@ def test_a_lock_that_was_replaced_is_no_death(lease: Path) -> None:
     supervisor_json(lease, pid=os.getpid(), start_ticks=me[3])
     (lease / "lock").touch()
     write_json(f"{lease}/exit.json", {"code": 0, "reason": "exited"})
-    assert read_seen(lease).phase is Phase.RUNNING
+    assert read_status(lease).phase is Phase.RUNNING
 
 
 def test_a_dead_supervisor_elsewhere_is_lost_and_before_a_reboot_is_gone(lease: Path) -> None:
     supervisor_json(lease, node="far-away", machine="another boot/1")
-    assert read_seen(lease).phase is Phase.LOST
+    assert read_status(lease).phase is Phase.LOST
     supervisor_json(lease, machine="an earlier boot/1")
-    assert read_seen(lease).exit == Exit(-9, "exited", detail="the supervisor was killed")
+    assert read_status(lease).exit == Exit(-9, "exited", detail="the supervisor was killed")
 
 
 def test_a_stranger_with_the_same_number_is_spared(lease: Path) -> None:
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         supervisor_json(lease, command_pid=stranger.pid, command_start_ticks=1)
-        assert read_seen(lease).phase is Phase.ENDED
+        assert read_status(lease).phase is Phase.ENDED
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -288,7 +311,7 @@ def test_what_a_dead_supervisor_left_is_killed(lease: Path, tagged: bool) -> Non
         supervisor_json(lease, **fields)
         while tagged and not living(str(lease)):  # a new program gets its environment a bit late
             time.sleep(0.001)
-        assert read_seen(lease).phase is Phase.ENDED
+        assert read_status(lease).phase is Phase.ENDED
         assert left.wait(5.0) == -9
     finally:
         left.kill()
@@ -300,14 +323,14 @@ def test_a_reader_reads_only_what_changed(lease: Path, monkeypatch: pytest.Monke
     assert lock is not None
     supervisor_json(lease)
     reader = LeaseReader(lease)
-    assert reader.see().phase is Phase.RUNNING
+    assert reader.status().phase is Phase.RUNNING
     time.sleep(0.1)
-    reader.see()
+    reader.status()
     calls = []
-    read = lease_files.read_seen
-    monkeypatch.setattr(lease_files, "read_seen", lambda *a: (calls.append(a), read(*a))[1])
+    read = lease_files.read_status
+    monkeypatch.setattr(lease_files, "read_status", lambda *a: (calls.append(a), read(*a))[1])
     for _ in range(50):
-        reader.see()
+        reader.status()
     assert not calls
     tick = time.time_ns()
     with monkeypatch.context() as clock:
@@ -315,12 +338,12 @@ def test_a_reader_reads_only_what_changed(lease: Path, monkeypatch: pytest.Monke
         for step in range(5):  # changes within one tick of the clock
             write_json(f"{lease}/report.json", {"step": step})
             os.utime(lease, ns=(tick, tick))
-            assert reader.see().report == {"step": step}
+            assert reader.status().report == {"step": step}
     (lease / "supervisor.json").write_text("garbage")
-    assert reader.see(doubt=True).phase is Phase.RUNNING
+    assert reader.status(doubt=True).phase is Phase.RUNNING
     write_json(f"{lease}/exit.json", {"code": 3, "reason": "exited"})
     os.close(lock)
-    assert reader.see().exit == Exit(3, "exited")
+    assert reader.status().exit == Exit(3, "exited")
 
 
 def test_a_reader_notices_a_death_that_changes_no_file(lease: Path) -> None:
@@ -329,10 +352,10 @@ def test_a_reader_notices_a_death_that_changes_no_file(lease: Path) -> None:
     supervisor_json(lease)
     time.sleep(0.1)
     reader = LeaseReader(lease)
-    assert reader.see().phase is Phase.RUNNING
+    assert reader.status().phase is Phase.RUNNING
     os.close(lock)
     time.sleep(lease_files.LIVENESS_S + 0.05)
-    assert reader.see().phase is Phase.ENDED
+    assert reader.status().phase is Phase.ENDED
 
 
 def test_a_command_that_removed_what_its_supervisor_wrote_has_begun(
@@ -342,11 +365,11 @@ def test_a_command_that_removed_what_its_supervisor_wrote_has_begun(
     lock = take_lock(str(lease))
     assert lock is not None
     reader = LeaseReader(lease)
-    assert reader.see().phase is Phase.STARTING, "its supervisor has just come"
+    assert reader.status().phase is Phase.STARTING, "its supervisor has just come"
     time.sleep(0.3)
-    assert reader.see(doubt=True).phase is Phase.RUNNING
+    assert reader.status(doubt=True).phase is Phase.RUNNING
     os.close(lock)
-    assert reader.see(doubt=True).phase is Phase.STARTING, "nothing shows that it began"
+    assert reader.status(doubt=True).phase is Phase.STARTING, "nothing shows that it began"
 
 
 def test_the_fence_only_rises(tmp_path: Path) -> None:

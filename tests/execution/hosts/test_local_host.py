@@ -18,7 +18,7 @@ from shadowprice.execution.hosts.local.claims import DeviceClaims, claims_folder
 from shadowprice.execution.hosts.local.discovery import find_gpus, normalised
 from shadowprice.execution.hosts.local.host import LocalHost
 from shadowprice.execution.hosts.protocol import Device, Host, LaunchSpec, LeaseKey, Phase
-from shadowprice.execution.hosts.registry import host_names, open_host
+from shadowprice.execution.hosts.registry import host_kinds, open_host
 from support.host_conformance import HostCase, HostConformance, living
 
 pytestmark = [
@@ -337,7 +337,7 @@ def test_a_claim_dies_with_its_holder(claims: Path) -> None:
 
 
 def test_hosts_are_found_by_name(tmp_path: Path) -> None:
-    assert "local" in host_names()
+    assert "local" in host_kinds()
     host = open_host("local:3", tmp_path / "new", "run")
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
     (node,) = host.discover()

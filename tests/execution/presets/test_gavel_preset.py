@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.execution.presets.gavel.fifo import PublishedFifo
 from shadowprice.execution.presets.gavel.policies import (
     POLICIES,
-    PeerPolicy,
+    Allocate,
+    Allocation,
+    PublishedFifo,
+    PublishedPolicy,
     all_alike,
     as_on_reference,
     isolated,
-    replay,
 )
 from shadowprice.execution.presets.gavel.record import GavelSimulation
 from shadowprice.execution.presets.gavel.simulator import TYPE_ORDER, simulate_gavel
@@ -149,6 +151,34 @@ def test_some_of_the_recorded_runs_share_gpus() -> None:
     assert shared == {"gandiva", "fifo_packed"}
 
 
+def replay(log: Sequence[Mapping[str, ArrayLike]]) -> Allocate:
+    """Allocations recorded elsewhere, one after the other: fractions by job id, 0 where absent.
+
+    Pairs get nothing.
+
+    Raises
+    ------
+    InputError
+        When asked for one more than there are, or if a record has a job that is not there.
+    """
+    recorded = iter(log)
+
+    def allocate(problem: AllocationProblem) -> Allocation:
+        rows = next(recorded, None)
+        if rows is None:
+            raise InputError(f"recorded allocations: a run asks for more than the {len(log)} given")
+        row = {name: k for k, name in enumerate(problem.id.tolist())}
+        strange = [name for name in rows if name not in row]
+        if strange:
+            raise InputError(f"recorded allocations: job {strange[0]!r} is not there at that time")
+        table = np.zeros((len(problem) + len(problem.pairs), len(problem.gpu_types)))
+        for name, shares in rows.items():
+            table[row[name]] = shares
+        return table
+
+    return allocate
+
+
 # The log has nine digits. Jobs that got less than half of the last one compete for left-over GPUs
 # by what is lost; these are amounts, in order, that give the order of the peer.
 LOST_DIGITS: dict[str, dict[str, list[float]]] = {
@@ -170,7 +200,7 @@ def test_logged_allocations_give_the_logged_rounds(k: int) -> None:
         with_digits = log[-1][job] + lost
         np.testing.assert_array_equal(np.round(with_digits, 9), log[-1][job])
         log[-1][job] = with_digits
-    peer = PeerPolicy(
+    peer = PublishedPolicy(
         golden["policy"],
         replay(log),
         shuffles=golden["policy"] == "isolated",
@@ -303,20 +333,20 @@ def test_a_job_that_is_never_chosen_is_an_error_not_an_endless_loop() -> None:
         return np.zeros((len(problem), len(problem.gpu_types)))
 
     with pytest.raises(PolicyError, match="waiting for ever"):
-        simulate_gavel(small([0], [10]), PeerPolicy("nobody", nobody, only_positive=True))
+        simulate_gavel(small([0], [10]), PublishedPolicy("nobody", nobody, only_positive=True))
 
 
 @pytest.mark.parametrize("table", [np.zeros((2, 1)), np.zeros((1, 3)), np.full((1, 1), np.nan)])
 def test_an_allocation_that_is_none_is_refused(table: NDArray[np.float64]) -> None:
     with pytest.raises(PolicyError, match=r"expected finite fractions of shape \(1, 1\)"):
-        simulate_gavel(small([0], [10]), PeerPolicy("none", lambda problem: table))
+        simulate_gavel(small([0], [10]), PublishedPolicy("none", lambda problem: table))
 
 
 def test_records_that_do_not_fit_a_run_are_refused() -> None:
     with pytest.raises(InputError, match="more than the 0 given"):
-        simulate_gavel(small([0], [10]), PeerPolicy("replay", replay([])))
+        simulate_gavel(small([0], [10]), PublishedPolicy("replay", replay([])))
     with pytest.raises(InputError, match="'7' is not there"):
-        simulate_gavel(small([0], [10]), PeerPolicy("replay", replay([{"7": [1.0]}])))
+        simulate_gavel(small([0], [10]), PublishedPolicy("replay", replay([{"7": [1.0]}])))
 
 
 def test_a_pair_that_never_does_a_step_is_an_error_not_an_endless_loop() -> None:
@@ -328,7 +358,7 @@ def test_a_pair_that_never_does_a_step_is_an_error_not_an_endless_loop() -> None
     rates = Throughputs(("v100",), {("m", 1): (1.0,)}, crawl)
     slow = Instance(instance.cluster, instance.workload, together=rates)
     with pytest.raises(PolicyError, match="waiting for ever"):
-        simulate_gavel(slow, PeerPolicy("together", together, pairs=True))
+        simulate_gavel(slow, PublishedPolicy("together", together, pairs=True))
 
 
 def test_a_job_too_slow_for_a_step_a_round_is_dropped_after_five_rounds() -> None:
@@ -350,7 +380,7 @@ def test_the_time_in_isolation_is_kept_for_the_policy() -> None:
         seen.append(problem)
         return isolated(problem)
 
-    simulate_gavel(small([0, 100], [400, 5000]), PeerPolicy("watch", watch))
+    simulate_gavel(small([0, 100], [400, 5000]), PublishedPolicy("watch", watch))
     assert [problem.id.tolist() for problem in seen] == [["0"], ["0", "1"], ["1"]]
     assert seen[0].isolated_s.tolist() == [0.0]
     # Alone until the second job came; from there on each has half of the only GPU.

@@ -396,9 +396,9 @@ def test_rounds_without_a_change_restart_nothing(make: Callable[..., Case]) -> N
 
     assert case.execute(tick).all_finished
     ledger = RunLedger.open(case.state / "run.db", readonly=True)
-    turns = [call for call, _ in ledger.answers()].count("turn")
+    rounds = [call for call, _ in ledger.answers()].count("events")
     ledger.close()
-    assert turns >= 8  # 2.5 s of rounds of 0.25 s
+    assert rounds >= 8  # 2.5 s of rounds of 0.25 s
     for name in pids:
         assert len(pids[name]) == 1
         assert len(serials[name]) >= 6

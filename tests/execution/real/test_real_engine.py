@@ -248,7 +248,7 @@ def test_a_process_that_cannot_be_stopped_keeps_its_device(tmp_path: Path) -> No
         nodes=two_nodes(1)[:1],
         faults=[(5.0, cling)],
     )
-    with pytest.raises(HostError, match=r"jobs wait for devices that are kept aside since 600 s"):
+    with pytest.raises(HostError, match=r"jobs wait for devices in quarantine since 600 s"):
         run.execute()
     ledger = RunLedger.open(run.state / "run.db", readonly=True)
     assert [row["data"]["device"] for row in events(ledger, "quarantined")] == ["n0/0"]

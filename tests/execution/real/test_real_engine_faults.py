@@ -175,7 +175,7 @@ def test_both_leases_of_a_job_end_in_one_turn(tmp_path: Path) -> None:
     verify_ledger(run.state / "run.db")
 
 
-def test_a_device_that_is_gone_when_a_run_is_resumed_is_kept_aside(tmp_path: Path) -> None:
+def test_a_device_that_is_gone_when_a_run_is_resumed_is_quarantined(tmp_path: Path) -> None:
     jobs = [job(f"j{k}", 150, 1, arrival_s=2.0 * k) for k in range(8)]
     run = FakeRun(tmp_path / "run", jobs, "fifo", kill_at_s=[14.0, 30.0])
     whole = run.nodes
@@ -250,7 +250,7 @@ def test_a_job_that_cannot_join_is_not_tried_without_pause(tmp_path: Path) -> No
         nodes=two_nodes(1)[:1],
         faults=[(4.0, cling)],
     )
-    with pytest.raises(HostError, match="kept aside"):
+    with pytest.raises(HostError, match="quarantine"):
         run.execute()
     ledger = RunLedger.open(run.state / "run.db", readonly=True)
     joins = [row for row in events(ledger, "decided") if row["data"]["starts"]]
@@ -381,7 +381,7 @@ def test_time_goes_on_from_whatever_was_written_down_last(tmp_path: Path) -> Non
     )
     assert ledger.last_s() == 9.0
     ledger.answer("await", 12.0)
-    ledger.answer("turn", {})
+    ledger.answer("events", {})
     assert ledger.last_s() == 12.0
     ledger.answer("await", math.inf)
     assert ledger.last_s() == 12.0

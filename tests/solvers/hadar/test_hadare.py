@@ -1,11 +1,14 @@
-"""HadarE: forks lose no step and leave no node idle; what a record may not say; metrics by hand."""
+"""HadarE: copies lose no step and leave no node idle; what the verifier refuses; metrics by hand."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,31 +16,48 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shadowprice.analysis import run_metrics
+from shadowprice.analysis.certify import certify
+from shadowprice.analysis.optimum import optimum
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate
+from shadowprice.analysis.utility.instance import UtilityInstance
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, VerificationError
+from shadowprice.execution.copies import simulation
+from shadowprice.execution.copies.hadare import CopyWidth, HadarE
 from shadowprice.execution.copies.local_sgd import LocalSgd, _Problem
-from shadowprice.execution.copies.simulation import CopyWidth, HadarE, simulate_hadare
+from shadowprice.execution.copies.simulation import run_copies
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.forks import Forks, total_steps
+from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
+from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.hadar import copies_work as hadare_work
-from shadowprice.proofs.hadar.copies_work import verify_forks
+from shadowprice.proofs.lower_bounds import fluid, mbt
+from shadowprice.proofs.lower_bounds import job as alone
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.srtf import Srtf
 from shadowprice.solvers.hadar.copies import (
     ByArrival,
     CopyOrder,
-    ForkView,
     Payoff,
+    RoundView,
     ShortestFirst,
     assign,
     split_steps,
     value_of,
 )
+from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.strongest import strongest_bound
+from support.copies import in_copies
 
 TYPES = ("v100", "p100", "k80")
 ORDERS: list[CopyOrder] = [Payoff(), ShortestFirst(), ByArrival()]
@@ -73,12 +93,12 @@ def switches(draw: st.DrawFn) -> HadarE:
         round_s=draw(st.sampled_from([20.0, 60.5, 360.0])),
         restart_s=draw(st.sampled_from([0.0, 10.0])),
         aggregation_s=draw(st.sampled_from([0.0, 2.25])),
-        max_copies=draw(st.sampled_from([None, 1, 2])),
+        max_copies=draw(st.sampled_from([0, 1, 2])),
         width=draw(st.sampled_from(CopyWidth)),
     )
 
 
-def small(**changes: object) -> tuple[Instance, Forks]:
+def small(**changes: object) -> tuple[Instance, Schedule]:
     """Two nodes, two jobs: both have two copies in some round, the second ends in two parts."""
     workload = Workload.from_columns(
         arrival_s=[0, 5],
@@ -89,19 +109,21 @@ def small(**changes: object) -> tuple[Instance, Forks]:
     )
     instance = Instance(Cluster.parse("1x1:v100,1x1:k80"), workload)
     options = HadarE(order=ByArrival(), round_s=10.0, restart_s=1.0, aggregation_s=0.5)
-    return instance, simulate_hadare(instance, replace(options, **changes)).record
+    return in_copies(instance, replace(options, **changes))
 
 
 # The loop.
 
 
 @given(instance=mixed(), options=switches())
-def test_no_step_is_lost_and_every_record_is_accepted(instance: Instance, options: HadarE) -> None:
-    record = simulate_hadare(instance, options).record
-    verify_forks(instance, record)
-    done = np.bincount(record.job, weights=record.steps, minlength=len(instance.workload))
+def test_no_step_is_lost_and_every_schedule_is_accepted(
+    instance: Instance, options: HadarE
+) -> None:
+    instance, schedule = in_copies(instance, options)
+    verify(instance, schedule)
+    done = np.bincount(schedule.job, weights=schedule.steps, minlength=len(instance.workload))
     assert done.tolist() == instance.workload.work.tolist()
-    assert hadare_work.check(instance, record)
+    assert hadare_work.check(instance, schedule)
 
 
 TAKEN_OVER = Instance(
@@ -121,12 +143,12 @@ TAKEN_OVER = Instance(
 @given(instance=mixed(), options=switches())
 def test_no_node_is_idle_while_work_remains(instance: Instance, options: HadarE) -> None:
     """With k = n, said again without the theorem's file: by round, node and job."""
-    options = replace(options, max_copies=None)
-    record = simulate_hadare(instance, options).record
-    frame, left = record.to_frame(), total_steps(instance.workload)
+    options = replace(options, max_copies=0)
+    instance, schedule = in_copies(instance, options)
+    frame, left = schedule.to_frame(), total_steps(instance.workload)
     room_s = options.round_s - options.restart_s - options.aggregation_s
-    for _, rows in frame.groupby("round"):
-        there = instance.workload.arrival_s <= rows["start_s"].iloc[0]
+    for begin_s, rows in frame.groupby("start_s"):
+        there = instance.workload.arrival_s <= begin_s
         for job, steps in rows.groupby("job")["steps"].sum().items():
             left[job] -= steps
         for job in np.flatnonzero(there & (left > 0)):
@@ -140,7 +162,7 @@ def test_fewer_copies_than_nodes_leave_nodes_idle() -> None:
     workload = Workload.from_columns(arrival_s=[0], gpus=[1], work=[1000])
     instance = Instance(Cluster.parse("3x1"), workload)
     busy = [
-        np.bincount(simulate_hadare(instance, HadarE(round_s=20.0, max_copies=k)).record.round)[0]
+        np.count_nonzero(in_copies(instance, HadarE(round_s=20.0, max_copies=k))[1].start_s == 0)
         for k in (1, 2, 3)
     ]
     assert busy == [1, 2, 3]
@@ -151,7 +173,7 @@ def test_fewer_copies_than_nodes_leave_nodes_idle() -> None:
     policy=st.sampled_from([(Srtf(), ShortestFirst()), (Fifo(), ByArrival())]),
     round_s=st.sampled_from([7.0, 16.0]),
 )
-def test_on_one_node_it_is_the_run_without_forks(
+def test_on_one_node_it_is_the_run_without_copies(
     instance: Instance,
     policy: tuple[Srtf | Fifo, CopyOrder],
     round_s: float,
@@ -162,17 +184,18 @@ def test_on_one_node_it_is_the_run_without_forks(
     instance = Instance(instance.cluster, Workload.from_columns(gpus=everything, **columns))
     schedule = run(instance, policy[0], rounds=Rounds(round_s)).schedule
     options = HadarE(order=policy[1], round_s=round_s, restart_s=0.0)
-    record = simulate_hadare(instance, options).record
+    _, copies = in_copies(instance, options)
     ends = [
         [float(rows.end_s[rows.job == job].max()) for job in range(len(everything))]
-        for rows in (schedule, record)
+        for rows in (schedule, copies)
     ]
     assert ends[0] == ends[1]
 
 
 def test_shares_of_a_round_are_in_proportion_to_throughput() -> None:
-    _, record = small(restart_s=0.0, aggregation_s=0.0)
-    assert record.steps[(record.round == 0)].tolist() == [20, 10]
+    _, schedule = small(restart_s=0.0, aggregation_s=0.0)
+    assert schedule.steps is not None
+    assert schedule.steps[schedule.start_s == 0.0].tolist() == [20, 10]
     steps = split_steps(10**9, [Fraction(7, 3), Fraction(1, 3), Fraction(5)], [0, 0, 0], 1000)
     assert steps == [2333, 333, 5000]
 
@@ -217,26 +240,26 @@ def test_no_split_ends_earlier(rates: list[Fraction], owed: list[int], remaining
 
 
 def test_a_node_owes_a_restart_only_when_it_changes_jobs() -> None:
-    _, record = small(aggregation_s=0.0)
-    by_node = record.to_frame().sort_values(["node", "round"])
+    _, schedule = small(aggregation_s=0.0)
+    by_node = schedule.to_frame().sort_values(["node", "start_s"])
     changed = (by_node["node"].diff() == 0) & (by_node["job"].diff() != 0)
     assert by_node["overhead_s"].tolist() == changed.astype(float).tolist()
     assert changed.any()
     assert not changed.all()
 
 
-def test_copies_have_ids_from_which_the_job_can_be_told() -> None:
-    instance, record = small()
-    jobs = len(instance.workload)
-    assert (record.copy % jobs == record.job).all()
-    assert sorted(set((record.copy // jobs).tolist())) == [1, 2]
+def test_copies_of_a_job_have_numbers_of_their_own_in_each_round() -> None:
+    _, schedule = small()
+    frame = schedule.to_frame()
+    assert not frame.duplicated(["job", "copy", "start_s"]).any()
+    assert sorted(set(frame["copy"])) == [0, 1]
 
 
 def test_a_copy_uses_the_node_or_no_more_than_the_gang() -> None:
     workload = Workload.from_columns(arrival_s=[0], gpus=[2], work=[100])
     instance = Instance(Cluster.parse("1x8"), workload)
-    wide = simulate_hadare(instance).record
-    narrow = simulate_hadare(instance, HadarE(width=CopyWidth.GANG)).record
+    _, wide = in_copies(instance)
+    _, narrow = in_copies(instance, HadarE(width=CopyWidth.GANG))
     assert (wide.gpus.tolist(), wide.end_s.max()) == ([8], 25.0)
     assert (narrow.gpus.tolist(), narrow.end_s.max()) == ([2], 100.0)
 
@@ -247,16 +270,14 @@ def test_copies_without_a_step_are_not_made() -> None:
         arrival_s=[0], gpus=[1], work=[10], throughput=[[1.0, 0.1]], gpu_types=("v100", "k80")
     )
     instance = Instance(Cluster.parse("1x1:k80,2x1:v100"), workload)
-    record = simulate_hadare(instance, HadarE(round_s=30.0, aggregation_s=2.0)).record
-    verify_forks(instance, record)
-    assert sorted(record.node.tolist()) == [1, 2]
-    assert record.steps.tolist() == [5, 5]
-    assert record.end_s.tolist() == [7.0, 7.0]
+    instance, schedule = in_copies(instance, HadarE(round_s=30.0, aggregation_s=2.0))
+    verify(instance, schedule)
+    assert sorted(schedule.node.tolist()) == [1, 2]
+    assert schedule.steps.tolist() == [5, 5]
+    assert schedule.end_s.tolist() == [7.0, 7.0]
     # A single step needs no second copy, hence no averaging.
     one = replace(workload, work=np.array([1.0]))
-    alone = simulate_hadare(
-        replace(instance, workload=one), HadarE(round_s=30.0, aggregation_s=2.0)
-    ).record
+    _, alone = in_copies(replace(instance, workload=one), HadarE(round_s=30.0, aggregation_s=2.0))
     assert alone.end_s.tolist() == [1.0]
 
 
@@ -264,25 +285,25 @@ def test_two_nodes_never_go_on_with_one_copy() -> None:
     """Copy 1 was on node 0, then on node 2 while node 0 was idle; now both are wanted."""
     liked = {0.0: (2, 1, 0), 10.0: (0, 2, 1), 20.0: (2, 0, 1)}
 
-    def by_round(view: ForkView) -> np.ndarray:
+    def by_round(view: RoundView) -> np.ndarray:
         return np.array([liked.get(view.now_s, (0, 0, 0))]) + 0.0 * view.rates
 
     workload = Workload.from_columns(
         arrival_s=[0], gpus=[1], work=[70], throughput=[[1.0] * 3], gpu_types=TYPES
     )
     instance = Instance(Cluster.parse("1x1:v100,1x1:p100,1x1:k80"), workload)
-    record = simulate_hadare(instance, HadarE(by_round, 10.0, 0.0, max_copies=2)).record
-    verify_forks(instance, record)
-    assert record.node[:6].tolist() == [0, 1, 1, 2, 0, 2]
-    assert record.copy[:4].tolist() == [1, 2, 2, 1]
+    instance, schedule = in_copies(instance, HadarE(by_round, 10.0, 0.0, max_copies=2))
+    verify(instance, schedule)
+    assert schedule.node[:6].tolist() == [0, 1, 1, 2, 0, 2]
+    assert schedule.copy[:4].tolist() == [0, 1, 1, 0]
 
 
 # Orders.
 
 
-def two_jobs() -> ForkView:
+def two_jobs() -> RoundView:
     """Equal jobs on two classes, at 100 s; the first has waited since 0."""
-    return ForkView(
+    return RoundView(
         now_s=100.0,
         jobs=np.arange(2),
         total_steps=np.array([100, 100]),
@@ -336,14 +357,14 @@ def test_a_node_that_a_job_could_do_without_goes_to_the_next() -> None:
 
 
 def test_the_order_is_a_parameter() -> None:
-    def last_come(view: ForkView) -> np.ndarray:
+    def last_come(view: RoundView) -> np.ndarray:
         return view.arrival_s[:, None] + 0.0 * view.rates
 
     workload = Workload.from_columns(arrival_s=[0, 1, 2], gpus=[1] * 3, work=[30] * 3)
     instance = Instance(Cluster.parse("1x1"), workload)
     options = HadarE(order=last_come, round_s=10.0, restart_s=0.0)
-    record = simulate_hadare(instance, options).record
-    assert record.job.tolist() == [0, 2, 2, 2, 1, 1, 1, 0, 0]
+    _, schedule = in_copies(instance, options)
+    assert schedule.job.tolist() == [0, 2, 2, 2, 1, 1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("scores", [np.zeros(1), np.full((2, 2), np.nan)])
@@ -361,7 +382,9 @@ def test_scores_that_are_none_are_refused(scores: np.ndarray) -> None:
         ({"round_s": 0.1}, "round_s is 0.1"),
         ({"restart_s": -1.0}, "restart_s is -1.0"),
         ({"restart_s": 300.0, "aggregation_s": 60.0}, "round_s is 360.0"),
-        ({"max_copies": 0}, "max_copies is 0"),
+        ({"max_copies": -1}, "max_copies is -1, expected at least 1, or 0"),
+        ({"order": "fifo"}, "order is 'fifo', expected one of payoff"),
+        ({"width": "half"}, "width is 'half', expected one of node, gang"),
     ],
 )
 def test_switches_out_of_range_are_refused(changes: dict[str, float], message: str) -> None:
@@ -369,36 +392,59 @@ def test_switches_out_of_range_are_refused(changes: dict[str, float], message: s
         HadarE(**changes)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"round_s": 0.1}, "copies: round_s is 0.1, expected seconds >= 0, a multiple"),
+        ({"aggregation_s": math.nan}, "copies: aggregation_s is nan"),
+        ({"aggregation_s": 9.0}, "copies: round_s is 10.0, expected more than .* 10.0"),
+        ({"max_copies": 0}, "copies: max_copies is 0, expected at least 1"),
+    ],
+)
+def test_rules_out_of_range_are_refused(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(CopyRules(10.0, 1.0, 0.5, 2), **changes)  # type: ignore[arg-type]
+
+
 def test_instances_it_cannot_run_are_refused() -> None:
     cluster = Cluster.parse("1x1:v100")
     columns = {"arrival_s": [0], "gpus": [1], "gpu_types": ("v100",)}
     half = Workload.from_columns(work=[3.5], throughput=[[1.0]], **columns)
     with pytest.raises(InputError, match=r"job '0': work is 3\.5, expected a whole number"):
-        simulate_hadare(Instance(cluster, half))
+        in_copies(Instance(cluster, half))
     slow = Workload.from_columns(work=[3], throughput=[[0.001]], **columns)
     with pytest.raises(InfeasibleJobError, match="job '0': no step fits a round"):
-        simulate_hadare(Instance(cluster, slow))
+        in_copies(Instance(cluster, slow))
     costly = Instance(cluster, half, Overheads(restart_s=3.0))
     with pytest.raises(InputError, match="use restart_s"):
-        simulate_hadare(costly)
+        in_copies(costly)
+    conditions = Conditions(locality=Locality(np.array([0.5])))
+    with pytest.raises(InputError, match="rules of copies and conditions of runs"):
+        in_copies(Instance(cluster, slow, conditions=conditions))
+    pairs = Throughputs(("v100",), {}, {})
+    with pytest.raises(InputError, match="rules of copies and rates of jobs that share GPUs"):
+        in_copies(Instance(cluster, slow, together=pairs))
+    with pytest.raises(InputError, match="has no rules of copies"):
+        run_copies(Instance(cluster, slow), Payoff(), max)
 
 
 MUTATIONS = [
     ("job", 0, 7, "row"),
     ("node", 0, 2, "row"),
-    ("copy", 0, 7, "row"),
-    ("copy", 0, 0, "row"),
+    ("copy", 0, 2, "copy"),
+    ("copy", 0, -1, "copy"),
     ("gpus", 0, 2, "node"),
-    ("gpus", 0, 0, "node"),
+    ("gpus", 0, 0, "row"),
+    ("partner", 0, 1, "copies"),
     ("start_s", 0, -1.0, "row"),
     ("start_s", 0, 0.5, "round"),
+    ("start_s", 2, 9.5, "round"),
     ("end_s", 0, math.nan, "row"),
+    ("end_s", 0, 9.0 + 2.0**-21, "grid"),
     ("end_s", 0, 10.5, "round"),
     ("end_s", 0, 9.0, "steps"),
-    ("round", 1, 1, "round"),
-    ("round", -1, 99, "round"),
     ("node", 1, 0, "copy"),
-    ("copy", 1, 2, "copy"),
+    ("copy", 1, 0, "copy"),
     ("overhead_s", 0, 0.0, "overhead"),
     ("overhead_s", 0, 1.0, "overhead"),
     ("steps", 0, 0, "steps"),
@@ -407,40 +453,133 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize(("column", "row", "value", "rule"), MUTATIONS)
-def test_a_changed_record_is_refused(column: str, row: int, value: float, rule: str) -> None:
-    instance, record = small()
-    verify_forks(instance, record)
-    values = getattr(record, column).copy()
+def test_a_changed_schedule_is_refused(column: str, row: int, value: float, rule: str) -> None:
+    instance, schedule = small()
+    verify(instance, schedule)
+    values = getattr(schedule, column).copy()
     values[row] = value
-    with pytest.raises(VerificationError, match=rf"forks: {rule}: "):
-        verify_forks(instance, replace(record, **{column: values}))
+    with pytest.raises(Violation, match=rf"^{rule}: ") as refused:
+        verify(instance, replace(schedule, **{column: values}))
+    assert refused.value.rule == rule
 
 
-def test_records_that_break_one_rule_as_a_whole_are_refused() -> None:
-    instance, record = small()
-    _, alone = small(max_copies=1)
-    fewer = Forks.from_frame(alone.to_frame().iloc[:-1], alone.settings)
-    with pytest.raises(VerificationError, match="forks: work: job '1' did"):
-        verify_forks(instance, fewer)
-    with pytest.raises(VerificationError, match="forks: row"):
-        verify_forks(instance, replace(record, max_copies=1))
+FAULTS: dict[str, Callable[[Any], object]] = {
+    "_rate": lambda rate: 2 * rate,
+    "_owed": lambda ticks: ticks // 2,
+    "_copy_numbers": lambda numbers: [0] * len(numbers),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_of_the_loop_are_found_by_the_verifier(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, wrong = getattr(simulation._Loop, name), FAULTS[name]
+    verify(*small())
+    monkeypatch.setattr(simulation._Loop, name, lambda *given: wrong(right(*given)))
+    with pytest.raises(Violation):
+        verify(*small())
+
+
+def with_rules(instance: Instance, **changes: float) -> Instance:
+    assert instance.copies is not None
+    return replace(instance, copies=replace(instance.copies, **changes))  # type: ignore[arg-type]
+
+
+def test_schedules_that_break_one_rule_as_a_whole_are_refused() -> None:
+    instance, schedule = small()
+    one_copy, alone = small(max_copies=1)
+    fewer = Schedule.from_frame(alone.to_frame().iloc[:-1])
+    with pytest.raises(Violation, match="work: job '1' did") as refused:
+        verify(one_copy, fewer)
+    assert refused.value.job == 1
+    with pytest.raises(Violation, match=r"copy: .* from 0 to 0"):
+        verify(with_rules(instance, max_copies=1), schedule)
     later = replace(instance.workload, arrival_s=np.array([0.0, 25.0]))
-    with pytest.raises(VerificationError, match=r"round: .* at or after the job's arrival"):
-        verify_forks(replace(instance, workload=later), record)
+    with pytest.raises(Violation, match=r"release: .* before the job arrives"):
+        verify(replace(instance, workload=later), schedule)
     none = replace(instance.workload, throughput=np.array([[2.0, 0.0], [3.0, 1.0]]))
-    with pytest.raises(VerificationError, match=r"node: .* a throughput for"):
-        verify_forks(replace(instance, workload=none), record)
-    with pytest.raises(VerificationError, match="forks: round"):
-        verify_forks(instance, replace(record, round_s=11.0))
+    with pytest.raises(Violation, match=r"type: .* no throughput on"):
+        verify(replace(instance, workload=none), schedule)
+    with pytest.raises(Violation, match=r"round: .* rounds 11\.0 s apart"):
+        verify(with_rules(instance, round_s=11.0), schedule)
 
 
-def test_a_record_survives_its_frame() -> None:
-    instance, record = small()
-    again = Forks.from_frame(record.to_frame(), record.settings)
-    verify_forks(instance, again)
-    assert again.to_frame().equals(record.to_frame())
-    with pytest.raises(InputError, match="column 'steps' is missing"):
-        Forks.from_frame(record.to_frame().drop(columns="steps"), record.settings)
+def test_a_copy_without_a_step_is_refused_even_where_it_pays_its_charges() -> None:
+    workload = Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[20], throughput=[[1.0]], gpu_types=("gpu",)
+    )
+    rules = CopyRules(30.0, 1.0, 2.0, 2)
+    instance = Instance(Cluster.parse("2x1"), workload, copies=rules)
+    job, start = np.array([0, 0]), np.zeros(2)
+    rows = (job, np.array([0, 1]), np.array([1, 1]), start, np.array([12.0, 12.0]), start + 2.0)
+    both = Schedule(*rows, copy=np.array([0, 1]), steps=np.array([10, 10]))
+    verify(instance, both)
+    one = replace(both, end_s=np.array([22.0, 2.0]), steps=np.array([20, 0]))
+    with pytest.raises(Violation, match=r"^steps: row 1 .* at least one step"):
+        verify(instance, one)
+
+
+def test_copies_of_jobs_without_throughputs_do_ticks() -> None:
+    """A gang of two GPUs and 7.5 s: on one node of two as it was asked for, on one of one half as fast."""
+    workload = Workload.from_columns(arrival_s=[0], gpus=[2], work=[7.5])
+    instance = Instance(Cluster.parse("1x2,1x1"), workload)
+    instance, schedule = in_copies(instance, HadarE(round_s=30.0))
+    assert schedule.end_s.tolist() == [5.0, 5.0]
+    assert sorted(schedule.steps.tolist()) == [int(2.5 * 2**20), 5 * 2**20]
+    verify(instance, schedule)
+    for column, by, rule in (("steps", 1, "steps"), ("end_s", 2.0**-20, "steps")):
+        values = getattr(schedule, column).copy()
+        values[0] += by
+        with pytest.raises(Violation, match=f"^{rule}: "):
+            verify(instance, replace(schedule, **{column: values}))
+    longer = replace(workload, work=np.array([7.5 + 2.0**-20]))
+    with pytest.raises(Violation, match=r"^work: job '0' did 7864320 steps, expected 7864321"):
+        verify(replace(instance, workload=longer), schedule)
+
+
+def test_copies_and_gangs_are_not_mixed() -> None:
+    """A schedule of the one is no schedule of the other, and what is about gangs refuses copies."""
+    instance, schedule = small()
+    gangs = replace(instance, copies=None)
+    with pytest.raises(
+        Violation, match="copies: the schedule has copies, its jobs run as one gang"
+    ):
+        verify(gangs, schedule)
+    for missing in ("copy", "steps"):
+        with pytest.raises(Violation, match="copies: the schedule has no columns of copies"):
+            verify(instance, replace(schedule, **{missing: None}))
+    for column in ("cpus", "memory_gb"):
+        more = replace(schedule, **{column: np.ones(len(schedule))})
+        with pytest.raises(Violation, match=f"copies: the schedule has a column {column}"):
+            verify(instance, more)
+    outcome = Outcome(instance, schedule, "hadare")
+    refusals: list[Callable[[], object]] = [
+        lambda: strongest_bound(instance, Objective.FLOW, preemptive=True, budget_s=1.0),
+        lambda: ScheduleClass.used(instance, schedule),
+        lambda: optimum(instance, "flow"),
+        lambda: certify(outcome),
+        lambda: RelaxedJobs.of(instance),
+        *(partial(each.bound, instance) for each in (fluid, alone, mbt)),
+        lambda: UtilityInstance.of([outcome], "effective_throughput", 360.0),
+        lambda: run(instance, Fifo()),
+    ]
+    for refused in refusals:
+        with pytest.raises(InputError, match="several copies"):
+            refused()
+    with pytest.raises(InputError, match="one gang"):
+        hadare_work.check(gangs, run(gangs, Fifo()).schedule)
+    with pytest.raises(InputError, match="one gang"):
+        LocalSgd().train(gangs, run(gangs, Fifo()).schedule)
+
+
+def test_a_schedule_of_copies_survives_its_frame() -> None:
+    instance, schedule = small()
+    again = Schedule.from_frame(schedule.to_frame())
+    verify(instance, again)
+    assert again.to_frame().equals(schedule.to_frame())
+    with pytest.raises(Violation, match="no columns of copies"):
+        verify(instance, Schedule.from_frame(schedule.to_frame().drop(columns="steps")))
 
 
 # The theorem.
@@ -461,39 +600,37 @@ def test_most_busy_nodes_by_enumeration(nodes: int) -> None:
 
 
 def test_the_check_of_the_theorem_can_fail() -> None:
-    instance, record = small(max_copies=1)
-    assert hadare_work.check(instance, record)
-    # The same record with two copies allowed: a node is idle while a job goes on.
-    assert not hadare_work.check(instance, replace(record, max_copies=2))
+    instance, schedule = small(max_copies=1)
+    assert hadare_work.check(instance, schedule)
+    # The same schedule with two copies allowed: a node is idle while a job goes on.
+    assert not hadare_work.check(with_rules(instance, max_copies=2), schedule)
     _, both = small()
-    assert not hadare_work.check(instance, replace(both, max_copies=1))
+    assert not hadare_work.check(instance, both)
 
 
 # Local SGD.
 
 
 def test_local_sgd_is_a_function_of_its_seed_and_learns() -> None:
-    instance, record = small()
-    one, again, other = (LocalSgd(seed=seed).train(instance, record) for seed in (3, 3, 4))
+    instance, schedule = small()
+    one, again, other = (LocalSgd(seed=seed).train(instance, schedule) for seed in (3, 3, 4))
     assert one.to_frame().equals(again.to_frame())
     assert not one.to_frame().equals(other.to_frame())
-    assert (one.forked < one.initial).all()
+    assert (one.in_copies < one.initial).all()
     assert (one.one_copy < one.initial).all()
     assert one.steps.tolist() == [40, 70]
     assert (one.averages > 0).all()
-    by_switch = simulate_hadare(
-        instance, HadarE(order=ByArrival(), round_s=10.0, restart_s=1.0, local_sgd=True, seed=3)
-    ).losses
+    policy = HadarE(order=ByArrival(), round_s=10.0, restart_s=1.0, aggregation_s=0.5)
+    switches = Semantics(local_sgd=True, seed=3)
+    by_switch = simulate(instance.workload, instance.cluster, policy, switches).losses
     assert by_switch is not None
-    assert by_switch.steps.tolist() == [40, 70]
+    assert by_switch.to_frame().equals(one.to_frame())
 
 
-def test_one_copy_forks_nothing() -> None:
-    instance, record = small(max_copies=1)
-    alone = replace(record, copy=len(instance.workload) + record.job)
-    losses = LocalSgd().train(instance, alone)
+def test_one_copy_is_training_in_one_piece() -> None:
+    losses = LocalSgd().train(*small(max_copies=1))
     assert losses.averages.tolist() == [0, 0]
-    assert losses.forked.tolist() == losses.one_copy.tolist()
+    assert losses.in_copies.tolist() == losses.one_copy.tolist()
 
 
 def test_models_are_averaged_with_steps_as_weights() -> None:
@@ -502,21 +639,22 @@ def test_models_are_averaged_with_steps_as_weights() -> None:
         arrival_s=[0], gpus=[1], work=[4], throughput=[[1.0, 3.0]], gpu_types=("k80", "v100")
     )
     instance = Instance(Cluster.parse("1x1:k80,1x1:v100"), workload)
-    record = simulate_hadare(instance).record
-    assert record.steps.tolist() in ([1, 3], [3, 1])
+    instance, schedule = in_copies(instance)
+    assert schedule.steps is not None
+    assert schedule.steps.tolist() in ([1, 3], [3, 1])
     sgd = LocalSgd()
     problem = _Problem(sgd, 0)
     parts = [
         steps * problem.steps(problem.start, problem.stream(copy), steps)
-        for copy, steps in zip(record.copy.tolist(), record.steps.tolist(), strict=True)
+        for copy, steps in zip(schedule.copy.tolist(), schedule.steps.tolist(), strict=True)
     ]
     expected = problem.loss(sum(parts) / 4)
-    assert sgd.train(instance, record).forked[0] == pytest.approx(expected, rel=1e-12)
+    assert sgd.train(instance, schedule).in_copies[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_many_steps_are_scaled_to_as_many_as_allowed() -> None:
-    instance, record = small()
-    losses = LocalSgd(max_steps=20).train(instance, record)
+    instance, schedule = small()
+    losses = LocalSgd(max_steps=20).train(instance, schedule)
     assert losses.steps.tolist() == [20, 20]
     with pytest.raises(InputError, match="max_steps is 0"):
         LocalSgd(max_steps=0)
@@ -525,7 +663,7 @@ def test_many_steps_are_scaled_to_as_many_as_allowed() -> None:
 # Metrics.
 
 
-def test_metrics_of_forks_by_hand() -> None:
+def test_metrics_of_copies_by_hand() -> None:
     """Two nodes at 1 and 2 steps/s, rounds of 10 s, no charges: 60 steps, then 15."""
     workload = Workload.from_columns(
         arrival_s=[0, 5],
@@ -536,8 +674,8 @@ def test_metrics_of_forks_by_hand() -> None:
     )
     instance = Instance(Cluster.parse("1x1:k80,1x1:v100"), workload)
     options = HadarE(order=ByArrival(), round_s=10.0, restart_s=0.0)
-    record = simulate_hadare(instance, options).record
-    found = run_metrics.of_forks(instance, record)
+    outcome = Outcome(*in_copies(instance, options), "hadare")
+    found = run_metrics.of_schedule(outcome.instance, outcome.schedule)
     # The first runs from 0 to 20, the second from 20 to 25 with 5 and 10 steps.
     assert found.ttd_s == 25.0
     assert found.cru == 1.0
@@ -548,10 +686,10 @@ def test_metrics_of_forks_by_hand() -> None:
     # time, half of it on each type: 1.5 steps/s, 40 s and 10 s.
     assert found.mean_ftf == pytest.approx((20 / 40 + 20 / 10) / 2)
     assert found.max_ftf == pytest.approx(2.0)
-    three = run_metrics.of_forks(instance, record, sharing=3)
+    three = run_metrics.of_schedule(outcome.instance, outcome.schedule, sharing=3)
     assert three.max_ftf == pytest.approx(20 / 15)
     with pytest.raises(InputError, match="sharing is 0"):
-        run_metrics.of_forks(instance, record, sharing=0)
+        run_metrics.of_schedule(outcome.instance, outcome.schedule, sharing=0)
 
 
 def test_metrics_of_a_schedule_by_hand() -> None:
@@ -574,12 +712,12 @@ def test_a_job_waits_for_no_copy_that_ended_before_the_others() -> None:
         arrival_s=[0], gpus=[1], work=[3], throughput=[[1.0]], gpu_types=("gpu",)
     )
     instance = Instance(Cluster.parse("2x1"), workload)
-    record = simulate_hadare(instance).record
-    assert record.end_s.tolist() == [2.0, 1.0]
-    found = run_metrics.of_forks(instance, record)
+    instance, schedule = in_copies(instance)
+    assert schedule.end_s.tolist() == [2.0, 1.0]
+    found = run_metrics.of_schedule(instance, schedule)
     assert (found.mean_jct_s, found.mean_queueing_s, found.cru) == (2.0, 0.0, 0.75)
-    with pytest.raises(VerificationError, match="forks: steps"):
-        run_metrics.of_forks(instance, replace(record, end_s=np.array([2.0, 2.0])))
+    with pytest.raises(VerificationError, match="steps: "):
+        Outcome(instance, replace(schedule, end_s=np.array([2.0, 2.0])), "hadare")
 
 
 def test_an_isolated_share_is_no_more_than_all_the_time() -> None:
@@ -593,10 +731,14 @@ def test_an_isolated_share_is_no_more_than_all_the_time() -> None:
 def test_there_may_be_no_jobs() -> None:
     workload = Workload.from_columns(arrival_s=[], gpus=[], work=[])
     instance = Instance(Cluster.parse("2x1"), workload)
-    record = simulate_hadare(instance, HadarE(local_sgd=True)).record
-    found = run_metrics.of_forks(instance, record)
-    assert (len(record), found.ttd_s, found.mean_jct_s, found.max_ftf) == (0, 0.0, None, None)
-    assert hadare_work.check(instance, record)
+    outcome = simulate(workload, instance.cluster, "hadare", Semantics(local_sgd=True))
+    found = run_metrics.of_schedule(outcome.instance, outcome.schedule)
+    assert (found.ttd_s, found.mean_jct_s, found.max_ftf) == (0.0, None, None)
+    assert len(outcome.schedule) == 0
+    assert outcome.summary()["mean_copies"] is None
+    assert outcome.losses is not None
+    assert outcome.losses.sentence() == "no jobs, so no models were trained"
+    assert hadare_work.check(outcome.instance, outcome.schedule)
 
 
 @pytest.mark.slow
@@ -611,6 +753,6 @@ def test_two_thousand_jobs() -> None:
         gpu_types=TYPES,
     )
     instance = Instance(Cluster.parse("5x4:v100,5x4:p100,5x4:k80"), workload)
-    record = simulate_hadare(instance).record
-    verify_forks(instance, record)
-    assert hadare_work.check(instance, record)
+    instance, schedule = in_copies(instance)
+    verify(instance, schedule)
+    assert hadare_work.check(instance, schedule)

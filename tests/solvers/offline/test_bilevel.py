@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shadowprice.analysis.adversary.family import FamilyInstance, FamilyJob, InstanceFamily
 from shadowprice.analysis.adversary.judge import Judge, JudgeEffort
 from shadowprice.analysis.adversary.search import adversary
-from shadowprice.analysis.simulate import simulate_policy
+from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.workload import Workload
@@ -99,7 +99,7 @@ def test_the_rules_leave_the_policy_no_choice(
         gpus=[job[2] for job in jobs],
         work=[job[1] for job in jobs],
     )
-    outcome = simulate_policy(workload, "1x2", policy)
+    outcome = simulate(workload, "1x2", policy)
     for sign in (1, -1):
         model = build(RULES[policy], SMALLER, (0, sign), flow=False)
         for j, (arrival, work, gpus) in enumerate(jobs):

@@ -17,8 +17,8 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.execution.presets.registry import preset
 from shadowprice.execution.presets.synergy.packing import PublishedPacking
-from shadowprice.execution.presets.synergy.rounds import PeerJob
-from shadowprice.execution.presets.synergy.tuned import peer_jobs
+from shadowprice.execution.presets.synergy.rounds import PublishedJob
+from shadowprice.execution.presets.synergy.tuned import published_jobs
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.conditions import Conditions
@@ -157,7 +157,7 @@ def test_the_published_rule_takes_the_largest_first(
     turned = ("gpus", "cpus", "memory").index(by)
     signs = [1 if k == turned else -1 for k in range(3)]
     order = sorted(asks, key=lambda ask: [s * x for s, x in zip(signs, keys[ask.job], strict=True)])
-    peers = [PeerJob(ask.job, ask.gpus, 0.0, 1.0, 1, ask, 1.0) for ask in order]
+    peers = [PublishedJob(ask.job, ask.gpus, 0.0, 1.0, 1, ask, 1.0) for ask in order]
     packing = PublishedPacking(demands.size, demands.share)
     if places:
         with pytest.raises(PolicyError, match="the published simulator stops here"):
@@ -658,7 +658,7 @@ def test_the_peer_cuts_demands_to_a_server_and_reads_speeds_off_a_line() -> None
         throughput=[[0.5]] * 4,
         gpu_types=("gpu",),
     )
-    jobs = peer_jobs(workload, cluster, Sensitivity((HUNGRY,), np.zeros(4, dtype=np.int64)))
+    jobs = published_jobs(workload, cluster, Sensitivity((HUNGRY,), np.zeros(4, dtype=np.int64)))
     assert [job.ask.cpus for job in jobs] == [12.0, 12.0, 6.0, 3.0]
     assert [job.best for job in jobs] == pytest.approx([2.0, 2.0, 1 + 3 / 9, 1.0])
     jobs[0].advance(2.0)

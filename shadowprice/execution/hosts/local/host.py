@@ -17,20 +17,18 @@ from types import ModuleType
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.lease_files import read_text_tail
 from shadowprice.execution.hosts.local.claims import DeviceClaims, claims_folder
 from shadowprice.execution.hosts.local.discovery import FoundGpu, find_gpus, load_nvml
 from shadowprice.execution.hosts.protocol import (
     Device,
     FoundNode,
+    HostKind,
     LaunchSpec,
     Phase,
     RankStatus,
 )
 from shadowprice.execution.hosts.shared_storage import SharedStorageHost, StoredLease
 from shadowprice.execution.supervision.processes import TAG, send
-
-NAME = "local"
 
 _ADDRESS = re.compile(r"|((?P<nodes>[1-9][0-9]{0,3})x)?(?P<slots>[1-9][0-9]{0,3})")
 
@@ -95,14 +93,9 @@ class LocalHost(SharedStorageHost[LocalLease]):
         Folder of locks on GPUs.
     smi : str
         Program that lists GPUs where ``nvml`` is None.
-
-    Attributes
-    ----------
-    notes : tuple of str
-        What the last discovery left out, and why.
     """
 
-    name = NAME
+    name = "local"
 
     def __init__(
         self,
@@ -115,7 +108,6 @@ class LocalHost(SharedStorageHost[LocalLease]):
         claims: Path,
         smi: str = "nvidia-smi",
     ) -> None:
-        self.notes: tuple[str, ...] = ()
         super().__init__(state)
         self._slots, self._nodes = slots, nodes
         self._nvml = nvml
@@ -217,14 +209,11 @@ class LocalHost(SharedStorageHost[LocalLease]):
 
     def _look(self, lease: LocalLease) -> RankStatus:
         died = lease.reap()
-        seen = lease.reader.see(doubt=died)
-        if died and seen.phase is Phase.STARTING:
-            # Its last words, if it had any.
-            words = read_text_tail(lease.directory / "supervisor.log")
-            detail = f"the supervisor ended before it began: {words or 'it said nothing'}"
-            lease_files.void(lease.directory, detail)
-            seen = lease.reader.see(doubt=True)
-        return seen
+        status = lease.reader.status(doubt=died)
+        if died and status.phase is Phase.STARTING:
+            lease.void("the supervisor ended before it began")
+            status = lease.reader.status(doubt=True)
+        return status
 
     def close(self) -> None:
         """Let go of GPUs; those of leases that run stay claimed by their supervisors."""
@@ -244,3 +233,6 @@ def _node(name: str, gpu_type: str, devices: tuple[Device, ...], share: float) -
     cores = len(os.sched_getaffinity(0))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return FoundNode(name, gpu_type, devices, cores * share, memory * share)
+
+
+HOST = HostKind(name="local", open_host=open_host)

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.execution.hosts.lease_files import (
+    lease_lock,
     read_supervisor,
     supervisor_argv,
     supervisor_lives,
     void,
 )
-from shadowprice.execution.supervision.files import read_json, take_lock, write_text
+from shadowprice.execution.supervision.files import read_json, write_text
 from shadowprice.execution.supervision.processes import TAG, kill_orphans, processes
 
 LAUNCHER = """
@@ -75,7 +76,7 @@ def clean_environment() -> dict[str, str]:
 
 
 class Agent:
-    """Hands of the driver on one node.
+    """The driver's actor on one node.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class Agent:
         self._called_s = time.monotonic()
         self._leases: set[str] = set()
         self._launchers: list[subprocess.Popen[bytes]] = []
-        self._minding = False
+        self._watches_driver = False
 
     def hold(self, claims: Sequence[str]) -> dict[str, Any]:
         """Answer for these placement groups, and give them back if no driver calls any more.
@@ -102,9 +103,9 @@ class Agent:
         self._called_s = time.monotonic()
         self._claims = list(claims)
         self.sweep()
-        if not self._minding:
-            self._minding = True
-            threading.Thread(target=self._mind_driver, daemon=True).start()
+        if not self._watches_driver:
+            self._watches_driver = True
+            threading.Thread(target=self._give_back_when_idle, daemon=True).start()
         return {
             "pid": os.getpid(),
             "modules": sorted(name for name in sys.modules if name.startswith("shadowprice")),
@@ -119,13 +120,11 @@ class Agent:
         folder = self._state / name
         text = (read_json(f"{folder}/probe.json") or {}).get("token", "")
         try:
-            lock = take_lock(str(folder))
-            if lock is not None:
-                os.close(lock)
-            write_text(f"{folder}/answer-{secrets.token_hex(8)}-{text}", "seen\n")
+            with lease_lock(folder) as free:
+                write_text(f"{folder}/answer-{secrets.token_hex(8)}-{text}", "seen\n")
         except OSError:
             return "", False
-        return str(text), lock is None
+        return str(text), not free
 
     def start(self, directories: Sequence[str]) -> None:
         """Answer for leases, and start a supervisor for each that has none; a sign of life, too."""
@@ -180,12 +179,11 @@ class Agent:
             recorded = read_supervisor(Path(directory))
             if recorded is None or supervisor_lives(Path(directory), recorded):
                 continue
-            lock = take_lock(directory)
-            if lock is not None:
-                kill_orphans(directory, recorded)
-                os.close(lock)
+            with lease_lock(Path(directory)) as free:
+                if free:
+                    kill_orphans(directory, recorded)
 
-    def _mind_driver(self) -> None:
+    def _give_back_when_idle(self) -> None:
         """Give the node back when nobody wants it any more."""
         import ray
         from ray.util.placement_group import PlacementGroup, remove_placement_group

@@ -130,6 +130,11 @@ class SlotClaims:
                 found[group] = (node_id, about["state"] == "CREATED")
         return found
 
+    def stand(self, groups: Sequence[str]) -> bool:
+        """True if all these placement groups of this run stand."""
+        existing = self._existing()
+        return all(existing.get(group, ("", False))[1] for group in groups)
+
     def _remove(self, group: str) -> None:
         self._groups.remove_placement_group(self._group(group))
 
@@ -142,15 +147,15 @@ class SlotClaims:
         A node's are read one after another, by one worker, nodes at the same time.
         """
         visible: dict[str, str] = {}
-        for turn in range(max((len(groups) for groups in held.values()), default=0)):
+        for position in range(max((len(groups) for groups in held.values()), default=0)):
             asked = {
-                groups[turn]: self._reader.options(
+                groups[position]: self._reader.options(
                     scheduling_strategy=self._strategies.PlacementGroupSchedulingStrategy(
-                        self._group(groups[turn]), 0
+                        self._group(groups[position]), 0
                     )
                 ).remote()
                 for groups in held.values()
-                if turn < len(groups)
+                if position < len(groups)
             }
             answers = self._ray.get(list(asked.values()), timeout=ACTOR_S)
             visible |= dict(zip(asked, answers, strict=True))
@@ -285,9 +290,16 @@ class RayNodes:
             elif isinstance(answer, self._ray.exceptions.ActorDiedError) and (
                 node.member in self._members()
             ):
-                node.agent = self._agent(node.member)  # its node lives: it was killed alone
-                groups = [slot.group for slot in node.slots]
-                self._send({name: node.agent}, "hold", {name: groups})
+                self._replace_agent(name, node)
+
+    def _replace_agent(self, name: str, node: ClusterNode) -> None:
+        """Start an actor where one died alone; its node is lost if it gave the devices back before."""
+        groups = [slot.group for slot in node.slots]
+        if self._calls.call("list its slots", lambda: self._claims.stand(groups), ANSWER_S):
+            node.agent = self._agent(node.member)
+            self._send({name: node.agent}, "hold", {name: groups})
+        else:
+            node.lost = True  # others may have them by now: they are to be reserved anew
 
     def send(self, method: str, leases: Mapping[str, Sequence[str]]) -> None:
         """Tell actors of nodes that are not lost, without waiting for an answer."""

@@ -8,17 +8,15 @@ which a machine that only lost its Ray process sees at once; the others end by t
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.lease_files import read_text_tail
 from shadowprice.execution.hosts.protocol import (
-    Exit,
     FoundNode,
+    HostKind,
     LaunchSpec,
     LeaseKey,
     Phase,
@@ -27,9 +25,6 @@ from shadowprice.execution.hosts.protocol import (
 from shadowprice.execution.hosts.ray.cluster import RayNodes
 from shadowprice.execution.hosts.ray.connection import CONNECT_S, RayThread, connect, import_ray
 from shadowprice.execution.hosts.shared_storage import SharedStorageHost, StoredLease
-from shadowprice.execution.supervision.files import ending, take_lock, write_json
-
-NAME = "ray"
 
 CONFIRM_S = 10.0
 """For the SIGKILL that follows the grace, before a lease of a lost node counts as expired."""
@@ -68,14 +63,14 @@ class RayLease(StoredLease):
         When its node was last asked to end what its dead supervisor left.
     expires_s : float
         When it has ended for want of a renewal, if its supervisor works.
-    told_to_end : bool
+    asked_to_end : bool
         Whether it was asked to end since its node is lost.
     """
 
     asked_s: float = math.inf
     swept_s: float = -math.inf
     expires_s: float = 0.0
-    told_to_end: bool = False
+    asked_to_end: bool = False
 
     def __post_init__(self) -> None:
         """Count its time to live from now on."""
@@ -100,7 +95,7 @@ class RayHost(SharedStorageHost[RayLease]):
         Whether the connection ends with the host.
     """
 
-    name = NAME
+    name = "ray"
 
     def __init__(self, calls: RayThread, cluster: RayNodes, state: Path, *, ours: bool) -> None:
         super().__init__(state)
@@ -145,29 +140,29 @@ class RayHost(SharedStorageHost[RayLease]):
     def _look(self, lease: RayLease) -> RankStatus:
         if self._cluster.is_lost(lease.order.node):
             return self._look_at_lost(lease)
-        seen, now = lease.reader.see(), time.monotonic()
-        if seen.phase is Phase.LOST:
+        status, now = lease.reader.status(), time.monotonic()
+        if status.phase is Phase.LOST:
             # Its supervisor died, but not its node: what is left there ends.
             if now - lease.swept_s >= BEAT_S:
                 lease.swept_s = now
                 self._cluster.send("sweep", _by_node([lease]))
-            return RankStatus(Phase.RUNNING, seen.report)
-        if seen.phase is Phase.STARTING and now - lease.asked_s >= LAUNCH_S:
-            words = read_text_tail(lease.directory / "supervisor.log")
-            detail = f"no supervisor began within {LAUNCH_S:g} s: {words or 'it said nothing'}"
-            lease_files.void(lease.directory, detail)
-        return seen
+            return RankStatus(Phase.RUNNING, status.report)
+        if status.phase is Phase.STARTING and now - lease.asked_s >= LAUNCH_S:
+            lease.void(f"no supervisor began within {LAUNCH_S:g} s")
+        return status
 
     def _look_at_lost(self, lease: RayLease) -> RankStatus:
         """A lease of a node that does not answer: of its files, only an end is believed."""
         order = lease.order
-        if not lease.told_to_end and not lease.is_over:
-            lease.told_to_end = True
+        if not lease.asked_to_end and not lease.is_over:
+            lease.asked_to_end = True
             lease_files.ask_stop(order.directory, order.grace_s, f"node {order.node} was lost")
-        seen = lease.reader.see(doubt=True)
-        if seen.phase is Phase.LOST and time.monotonic() > lease.expires_s:
-            seen = _expired(order, seen)
-        return seen if seen.phase is Phase.ENDED else RankStatus(Phase.LOST, seen.report)
+        status = lease.reader.status(doubt=True)
+        if status.phase is Phase.LOST and time.monotonic() > lease.expires_s:
+            why = f"node {order.node} was lost, and nobody renewed the lease since"
+            if lease_files.expire(order.directory, why):
+                status = lease.reader.status(doubt=True)
+        return status if status.phase is Phase.ENDED else RankStatus(Phase.LOST, status.report)
 
     def _beat(self) -> None:
         """Show actors that a driver lives, and what is to run on their nodes; see who answers."""
@@ -203,15 +198,4 @@ def _by_node(leases: Collection[RayLease]) -> dict[str, list[str]]:
     return found
 
 
-def _expired(order: LaunchSpec, seen: RankStatus) -> RankStatus:
-    """Status of a lease whose supervisor holds no lock, and must have ended it if it lives."""
-    detail = f"node {order.node} was lost, and nobody renewed the lease since"
-    lock = take_lock(str(order.directory))
-    if lock is None:
-        return seen
-    try:
-        record = ending(-9, "expired", forced=True, detail=detail)
-        write_json(f"{order.directory}/exit.json", record)
-    finally:
-        os.close(lock)
-    return RankStatus(Phase.ENDED, seen.report, Exit(-9, "expired", True, detail))
+HOST = HostKind(name="ray", open_host=open_host)

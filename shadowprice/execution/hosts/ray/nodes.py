@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from collections import Counter
@@ -12,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import HostError
+from shadowprice.execution.hosts.lease_files import lease_lock
 from shadowprice.execution.hosts.protocol import Device, FoundNode
-from shadowprice.execution.supervision.files import take_lock, write_json
+from shadowprice.execution.supervision.files import write_json
 
 _TYPE = "accelerator_type:"
 _TYPE_LABEL = "ray.io/accelerator-type"
@@ -209,11 +209,9 @@ def check_shared(state: Path, probe: Callable[[str], Mapping[str, tuple[str, boo
     folder.mkdir(mode=0o700)
     try:
         write_json(f"{folder}/probe.json", {"token": token})
-        lock = take_lock(str(folder))
-        answers = probe(name)
+        with lease_lock(folder):
+            answers = probe(name)
         left = len(list(folder.glob(f"answer-*-{token}")))
-        if lock is not None:
-            os.close(lock)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     blind = sorted(node for node, (text, _) in answers.items() if text != token)

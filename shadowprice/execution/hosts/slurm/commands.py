@@ -1,17 +1,14 @@
 """Slurm's command line: what is asked of it, and its answers as records.
 
 Only ``sbatch``, ``squeue``, ``scancel`` and ``sinfo`` are used, as argv lists, each with a time-out;
-neither accounting nor an administrator is needed. Written and tested against Slurm 22.05.8. Of the
-JSON shapes of later versions (states as lists, numbers as ``{"set": ..., "number": ...}``) only what
-their manuals say is known here, so readers accept both.
+neither accounting nor an administrator is needed. Written and tested against Slurm 22.05.8.
 
-Jobs are asked for in a fixed format of the caller's own jobs: ``squeue --json`` of 22.05 answers
-with every job of the cluster, whatever it is told to leave out, and that once a second would be rude.
+Jobs and nodes are asked for in a fixed format: the shape of ``--json`` differs between versions, and
+``squeue --json`` of 22.05 answers with every job of the cluster, whatever it is told to leave out.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -20,7 +17,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from shadowprice.errors import HostError
 
@@ -118,23 +115,14 @@ def gpus_of(gres: str) -> dict[str, int]:
     return found
 
 
-def number(value: Any) -> int:
-    """A number, plain or as newer versions wrap it."""
-    if isinstance(value, Mapping):
-        return int(value.get("number") or 0) if value.get("set", True) else 0
-    return int(value or 0)
-
-
-def words(*values: Any) -> frozenset[str]:
-    """States as upper-case words, from a string, a list, or short forms such as ``idle*``."""
+def words(states: str) -> frozenset[str]:
+    """States as upper-case words, from ``idle+drain`` or short forms such as ``idle*``."""
     found: set[str] = set()
-    for value in values:
-        parts = value if isinstance(value, list) else re.split(r"[+,]", str(value or ""))
-        for part in parts:
-            word = part.strip().upper()
-            if word.endswith("*"):
-                found.add("NOT_RESPONDING")
-            found.add(word.rstrip("*~#!%$@^-+"))
+    for part in re.split(r"[+,]", states):
+        word = part.strip().upper()
+        if word.endswith("*"):
+            found.add("NOT_RESPONDING")
+        found.add(word.rstrip("*~#!%$@^-+"))
     return frozenset(found - {""})
 
 
@@ -223,15 +211,6 @@ class Slurm:
 
     def nodes(self, partition: str = "") -> dict[str, SlurmNode]:
         """Nodes of a partition, of all of them if none is named."""
-        try:
-            found = nodes_of_json(self._run("sinfo", "--json"), partition)
-        except (HostError, ValueError):
-            found = {}
-        # Slurm without its JSON plugin, or of a version whose shape is another.
-        return found or self.nodes_by_format(partition)
-
-    def nodes_by_format(self, partition: str = "") -> dict[str, SlurmNode]:
-        """The same by fixed format; far fewer bytes than JSON on a large cluster."""
         chosen = ["-p", partition] if partition else []
         return nodes_of_lines(self._run("sinfo", "-h", "-N", *chosen, "-O", _NODE_FIELDS))
 
@@ -241,34 +220,6 @@ def _code(status: int) -> int:
     if status >= 256:
         return status >> 8
     return -(status & 127) if status & 127 else status
-
-
-def nodes_of_json(text: str, partition: str) -> dict[str, SlurmNode]:
-    """Nodes of ``sinfo --json``.
-
-    Raises
-    ------
-    ValueError
-        If it is no JSON or has no list of nodes.
-    """
-    read = json.loads(text)
-    listed = read.get("nodes") if isinstance(read, Mapping) else None
-    if not isinstance(listed, list):
-        raise ValueError("no list of nodes")
-    found = {}
-    for node in listed:
-        if partition and partition not in (node.get("partitions") or []):
-            continue
-        found[node["name"]] = SlurmNode(
-            name=node["name"],
-            states=words(node.get("state"), node.get("state_flags") or []),
-            cpus=number(node.get("cpus")),
-            memory_mb=number(node.get("real_memory")),
-            address=str(node.get("address") or node["name"]),
-            gpus=gpus_of(node.get("gres") or ""),
-            gpus_used=gpus_of(node.get("gres_used") or ""),
-        )
-    return found
 
 
 def nodes_of_lines(text: str) -> dict[str, SlurmNode]:
@@ -322,7 +273,7 @@ class SlurmView:
         jobs: dict[int, SlurmJob] = {}
         nodes: dict[str, SlurmNode] = {}
         self.jobs = CachedQuery(slurm.jobs, jobs)
-        self.nodes = CachedQuery(lambda: slurm.nodes_by_format(partition), nodes)
+        self.nodes = CachedQuery(lambda: slurm.nodes(partition), nodes)
 
     def job(self, identity: int, since_s: float) -> SlurmJob | None:
         """A job that was submitted at ``since_s``; None if that is not known yet.

@@ -1,10 +1,11 @@
 """Slurm: one job for each rank of a lease, by the command line alone.
 
 A lease is one ``--no-requeue`` job with its epoch in its environment; stopping it is ``scancel``.
-Leases that share devices are in one job (:mod:`.agent`), since Slurm lets nobody choose who
-shares one. Slurm also chooses *which* devices of a node a job gets: the run's ``n0/gpu:1`` is a place
-in a count, and ``CUDA_VISIBLE_DEVICES`` is what Slurm sets. Its own queue decides when a job starts;
-on a cluster with other users, run inside one long allocation instead (:mod:`.pilot`).
+Leases that share devices are in one job, since Slurm lets nobody choose who shares one
+(:mod:`shadowprice.execution.supervision.slurm_job`). Slurm also chooses *which* devices of a node a
+job gets: the run's ``n0/gpu:1`` is a place in a count, and ``CUDA_VISIBLE_DEVICES`` is what Slurm
+sets. Its own queue decides when a job starts; on a cluster with other users, run inside one long
+allocation instead (:mod:`.pilot`).
 
 The state directory must be on storage that the driver and all nodes share, with locks that work
 between them (NFS 4, Lustre mounted with ``flock``). Tested with Slurm 22.05.8.
@@ -15,11 +16,10 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from shadowprice.errors import HostError
@@ -27,6 +27,7 @@ from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.protocol import (
     Device,
     FoundNode,
+    HostKind,
     LaunchSpec,
     LeaseKey,
     Phase,
@@ -41,7 +42,6 @@ from shadowprice.execution.hosts.slurm.commands import (
     SlurmView,
 )
 from shadowprice.execution.hosts.slurm.jobs import (
-    AGENT,
     Comment,
     HeldJob,
     Refused,
@@ -49,7 +49,6 @@ from shadowprice.execution.hosts.slurm.jobs import (
     SlurmOptions,
     add_guest,
     lease_options,
-    make_guest_folder,
     place,
     read_note,
     script,
@@ -57,9 +56,8 @@ from shadowprice.execution.hosts.slurm.jobs import (
     why_not,
     write_note,
 )
-from shadowprice.execution.supervision.files import read_json, write_text
+from shadowprice.execution.supervision.files import read_json
 
-NAME = "slurm"
 KILL_AFTER_S = 5.0
 """After a supervisor should have killed its command [s]: it hangs, and Slurm is told to kill."""
 SWEEP_AGAIN_S = 5.0
@@ -91,16 +89,10 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
     A lease has ended when its supervisor wrote so. Where a supervisor was killed, a job on its
     node, the *sweep*, ends what it left and writes the file. While Slurm calls the node down
     nothing of this can happen, and the lease is lost, not ended: the processes of a node that only
-    lost its daemon go on.
-
-    Attributes
-    ----------
-    shares : bool
-        Leases may share devices, if one lease's are all among the other's.
+    lost its daemon go on. Leases may share devices if the devices of one are all among those of the other.
     """
 
-    name = NAME
-    shares = True
+    name = "slurm"
 
     def __init__(self, slurm: Slurm, options: SlurmOptions, state: Path, run_id: str) -> None:
         super().__init__(state)
@@ -111,8 +103,6 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         # Nodes that do not see the state directory or this Python, and what to say of them.
         self._blind: dict[str, str] = {}
         self._began = False
-        agent = files("shadowprice.execution.hosts.slurm").joinpath("agent.py")
-        write_text(str(self._state / AGENT), agent.read_text(encoding="utf-8"))
 
     def discover(self) -> tuple[FoundNode, ...]:
         """Nodes that take jobs, with what strangers' jobs leave of their GPUs.
@@ -123,9 +113,8 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             If Slurm does not answer, or nothing is free.
         """
         own: Counter[str] = Counter()
-        for job in self._slurm.jobs().values():
-            comment = Comment.parse(job.comment)
-            if comment and comment.run == self._run and not job.is_over and not job.is_pending:
+        for job, comment in self._own(self._slurm.jobs()):
+            if not job.is_over and not job.is_pending:
                 own[job.node] += comment.gpus
         partition = self._options.partition
         where = f"partition {partition}" if partition else "the cluster"
@@ -166,7 +155,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
                 self._join(lease, job)
                 return False
         write_note(lease.order, lease.job)
-        make_guest_folder(lease.job)
+        lease.job.guests.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._join(lease, lease.job)
         return True
 
@@ -192,11 +181,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         """Go on with leases that have begun; the others are void, and their jobs cancelled."""
         self._view.jobs.get(0.0)
         super().adopt(orders)
-        pending = [
-            job.identity
-            for job in self._view.jobs.answer.values()
-            if job.is_pending and self._is_ours(job)
-        ]
+        pending = [job.identity for job, _ in self._own(self._view.jobs.answer) if job.is_pending]
         with suppress(HostError):  # they end by themselves when they start
             self._slurm.cancel(pending)
 
@@ -205,19 +190,17 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         job = read_note(lease.order, self._state, self._jobs)
         if job.identity is None:
             job.submitted_s = time.monotonic() - 1e-3
-            for found in self._view.jobs.get(0.0).values():
-                comment = Comment.parse(found.comment)
-                if (
-                    comment
-                    and not comment.sweep
-                    and (comment.run, comment.key) == (self._run, job.holder)
-                ):
+            for found, comment in self._own(self._view.jobs.get(0.0)):
+                if comment.key == job.holder:
                     job.identity = found.identity
         self._join(lease, job)
 
-    def _is_ours(self, job: SlurmJob) -> bool:
-        comment = Comment.parse(job.comment)
-        return comment is not None and comment.run == self._run and not comment.sweep
+    def _own(self, jobs: Mapping[int, SlurmJob]) -> Iterator[tuple[SlurmJob, Comment]]:
+        """Jobs of leases of this run."""
+        for job in jobs.values():
+            comment = Comment.parse(job.comment)
+            if comment is not None and comment.run == self._run and not comment.sweep:
+                yield job, comment
 
     def _wake(self, leases: Sequence[SlurmLease], grace_s: float) -> None:
         """Have ``scancel`` tell the jobs' scripts to look at once."""
@@ -246,28 +229,28 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             If the nodes do not see the state directory, as the first leases of a run find out.
         """
         found = super().poll(keys)
-        self._began = self._began or any(seen.phase is Phase.RUNNING for seen in found.values())
+        self._began = self._began or any(status.phase is Phase.RUNNING for status in found.values())
         if self._blind and not self._began:
             raise HostError(f"slurm: {next(iter(self._blind.values()))}")
         return found
 
     def _look(self, lease: SlurmLease) -> RankStatus:
-        seen = lease.reader.see()
-        if seen.phase is Phase.ENDED:
-            return self._explained(lease, seen)
+        status = lease.reader.status()
+        if status.phase is Phase.ENDED:
+            return self._explained(lease, status)
         down = self._view.is_down(lease.order.node)
-        if seen.phase is Phase.RUNNING and not down:
-            self._press(lease)
-            return seen
+        if status.phase is Phase.RUNNING and not down:
+            self._kill_overdue(lease)
+            return status
         job = self._job(lease)
-        if seen.phase is Phase.STARTING:
-            return self._not_begun(lease, seen, job, down)
+        if status.phase is Phase.STARTING:
+            return self._not_begun(lease, status, job, down)
         if down:
-            return replace(seen, phase=Phase.LOST)
+            return replace(status, phase=Phase.LOST)
         if job is not None and job.is_over:
             self._sweep(lease)
         # Slurm's word that the node answers: whatever is left there ends, or is swept.
-        return replace(seen, phase=Phase.RUNNING)
+        return replace(status, phase=Phase.RUNNING)
 
     def _job(self, lease: SlurmLease) -> SlurmJob | None:
         """Slurm's record of a lease's job; None if nothing is known yet."""
@@ -275,11 +258,11 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         return self._view.job(-1 if job.identity is None else job.identity, job.submitted_s)
 
     def _not_begun(
-        self, lease: SlurmLease, seen: RankStatus, job: SlurmJob | None, down: bool
+        self, lease: SlurmLease, status: RankStatus, job: SlurmJob | None, down: bool
     ) -> RankStatus:
         if job is None or job.is_pending or not job.is_over:
             began = job is not None and not job.is_pending
-            return replace(seen, phase=Phase.LOST) if down and began else seen
+            return replace(status, phase=Phase.LOST) if down and began else status
         node, state = lease.order.node, self._state
         why = why_not(job.code, node, state, sys.executable)
         detail = why or f"Slurm job {job.identity} is {job.state} ({job.reason}) and never began"
@@ -287,22 +270,21 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             if why:
                 lease.refuse(detail)
                 self._blind[node] = detail
-            return self._see(lease)
-        return seen
+            return self._status(lease)
+        return status
 
-    def _explained(self, lease: SlurmLease, seen: RankStatus) -> RankStatus:
+    def _explained(self, lease: SlurmLease, status: RankStatus) -> RankStatus:
         """Say so where somebody else stopped a lease: scancel by hand, a time limit, an administrator."""
-        if seen.exit is None or seen.exit.reason != "stopped" or seen.exit.detail:
-            return seen
-        told = read_json(f"{lease.directory}/lease.json") or {}
-        if told.get("stop") is True:
-            return seen
+        if status.exit is None or status.exit.reason != "stopped" or status.exit.detail:
+            return status
+        if (read_json(f"{lease.directory}/lease.json") or {}).get("stop") is True:
+            return status
         detail = (
             f"Slurm ended job {lease.job.identity}: cancelled by somebody, or out of its time limit"
         )
-        return replace(seen, exit=replace(seen.exit, detail=detail))
+        return replace(status, exit=replace(status.exit, detail=detail))
 
-    def _press(self, lease: SlurmLease) -> None:
+    def _kill_overdue(self, lease: SlurmLease) -> None:
         """Kill a job whose supervisor should have ended long ago, unless another lease is in it."""
         job = lease.job
         if lease.kill_at_s is None or time.monotonic() < lease.kill_at_s or job.identity is None:
@@ -372,9 +354,9 @@ def found_nodes(
             found.append(made)
     if not found:
         states = Counter("+".join(sorted(node.states)).lower() for node in nodes.values())
-        told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        listed = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
         raise HostError(
-            f"slurm: no free device in {where} ({told or 'no nodes at all'}); "
+            f"slurm: no free device in {where} ({listed or 'no nodes at all'}); "
             "see `sinfo -N -l` and `squeue`, or name another partition"
         )
     return tuple(found)
@@ -411,3 +393,6 @@ def _node(node: SlurmNode, kind: str, devices: tuple[Device, ...]) -> FoundNode:
     return FoundNode(
         node.name, kind, devices, float(node.cpus), node.memory_mb * GB_PER_MIB, node.address
     )
+
+
+HOST = HostKind(name="slurm", open_host=open_host)

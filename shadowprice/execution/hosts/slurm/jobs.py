@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.hosts.shared_storage import StoredLease
 from shadowprice.execution.hosts.slurm.commands import GB_PER_MIB
 from shadowprice.execution.supervision.files import read_json, write_json
 
-AGENT = "slurm_agent.py"
-"""Name of :mod:`.agent` in a state directory."""
 LOG = "slurm.log"
 NO_STATE, NO_PYTHON = 66, 69
 """Exit codes of the script: the node sees no state directory, or has no such Python."""
@@ -173,29 +173,29 @@ def _common(node: str, comment: str, options: SlurmOptions) -> list[str]:
 
 
 def guests_of(state: Path, lease: Path) -> Path:
-    """Folder of guests for the agent of a lease's job; outside the lease's, which is its job's."""
+    """Folder of guests of a lease's Slurm job; outside the lease's own, to which its command writes."""
     return state / "slurm" / lease.parent.parent.name / lease.name
 
 
 def script(state: Path, lease: Path, python: str, what: str) -> str:
-    """The job's script: becomes the agent, or says by its exit code why it cannot.
+    """The job's script: becomes the holder of its devices, or says by its exit code why it cannot.
 
     Parameters
     ----------
     what : str
         ``hold`` or ``sweep``.
     """
-    agent, python = shlex.quote(str(state / AGENT)), shlex.quote(python)
+    supervisor, python = shlex.quote(str(state / "supervisor.py")), shlex.quote(python)
     log, folder = shlex.quote(str(lease / LOG)), shlex.quote(str(lease))
-    guests = shlex.quote(str(guests_of(state, lease)))
+    guests = f" {shlex.quote(str(guests_of(state, lease)))}" if what == "hold" else ""
     return (
         "#!/bin/sh\n"
         "umask 077\n"
-        # Until the agent listens, a hint to look into the files is no reason to die.
+        # Until the holder listens, a hint to look into the files is no reason to die.
         "trap '' USR1\n"
-        f"[ -r {agent} ] && [ -w {folder} ] || exit {NO_STATE}\n"
+        f"[ -r {supervisor} ] && [ -w {folder} ] || exit {NO_STATE}\n"
         f"[ -x {python} ] || exit {NO_PYTHON}\n"
-        f"exec {python} -I {agent} {what} {folder} {guests} >>{log} 2>&1\n"
+        f"exec {python} -I -S {supervisor} {what} {folder}{guests} >>{log} 2>&1\n"
     )
 
 
@@ -222,7 +222,7 @@ class HeldJob:
     holder : LeaseKey
         Lease it was submitted for; it may have ended while guests go on.
     guests : Path
-        Folder in which its agent looks for guests.
+        Folder in which it looks for guests.
     devices : tuple of str
         Uuids of its devices, in the order of their indices in the job.
     identity : int or None
@@ -291,7 +291,7 @@ def place(order: LaunchSpec, jobs: Iterable[HeldJob]) -> HeldJob | None:
 
 
 def add_guest(order: LaunchSpec, job: HeldJob) -> bool:
-    """Hand a lease to the agent of a job; False if that takes no guests any more."""
+    """Hand a lease to a job that runs; False if that takes no guests any more."""
     positions = [job.devices.index(device.uuid) for device in order.devices]
     name = f"{order.key.folder}-{order.key.job}.json"
     fresh = job.guests.with_name(f"{job.guests.name}.{name}.tmp")
@@ -302,11 +302,6 @@ def add_guest(order: LaunchSpec, job: HeldJob) -> bool:
         fresh.unlink(missing_ok=True)
         return False
     return True
-
-
-def make_guest_folder(job: HeldJob) -> None:
-    """Make the folder in which the agent looks for guests."""
-    job.guests.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def write_note(order: LaunchSpec, job: HeldJob) -> None:
@@ -320,12 +315,9 @@ def read_note(order: LaunchSpec, state: Path, known: Mapping[LeaseKey, HeldJob])
     own = tuple(device.uuid for device in order.devices)
     note = read_json(f"{order.directory}/{NOTE}") or {}
     try:
-        told = note["holder"]
-        holder = LeaseKey(
-            str(told["job"]), int(told["epoch"]), int(told["rank"]), int(told["copy"])
-        )
-        devices = tuple(str(uuid) for uuid in note["devices"])
-    except (KeyError, TypeError, ValueError):
+        holder = msgspec.convert(note["holder"], LeaseKey)
+        devices = msgspec.convert(note["devices"], tuple[str, ...])
+    except (KeyError, msgspec.ValidationError):
         holder, devices = order.key, own
     if holder in known:
         return known[holder]

@@ -203,19 +203,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, required=True, help="shared by all nodes")
     parser.add_argument("--print", action="store_true", help="show the script, submit nothing")
     parser.add_argument("execute", nargs="+", help="JOBS and options of `shadowprice execute`")
-    given = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     try:
-        options = SlurmOptions.parse(given.partition)
+        options = SlurmOptions.parse(parsed.partition)
         pilot = Pilot(
-            given.state.resolve(),
-            tuple(given.execute),
-            given.nodes,
-            given.gpus,
-            given.time,
-            given.cpus,
+            parsed.state.resolve(),
+            tuple(parsed.execute),
+            parsed.nodes,
+            parsed.gpus,
+            parsed.time,
+            parsed.cpus,
             options=options,
         )
-        if given.print:
+        if parsed.print:
             print(pilot.script(), end="")
             return 0
         print(f"submitted job {pilot.submit(Slurm())}; see {pilot.state / _LOG}")

@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.execution.presets.gavel.policies import PeerPolicy, isolated
+from shadowprice.execution.presets.gavel.policies import PublishedPolicy
 from shadowprice.execution.presets.gavel.rounds import TimeReceived
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
+from shadowprice.solvers.gavel.online import IsolatedTimes
 
 
 def rates_by_type(
@@ -22,17 +23,17 @@ def rates_by_type(
     Raises
     ------
     InputError
-        If the peer's simulator cannot express the instance.
+        If the original's simulator cannot express the instance.
     """
     workload = instance.workload
     strange = [name for name in types if name not in known]
     if strange:
         raise InputError(
-            f"preset gavel: cluster {instance.cluster} has GPU type {strange[0]!r}, the peer knows "
+            f"preset gavel: cluster {instance.cluster} has GPU type {strange[0]!r}, the original knows "
             f"{', '.join(known)} only"
         )
     if not instance.overheads.free:
-        raise InputError("preset gavel: overheads are given, the peer charges none")
+        raise InputError("preset gavel: overheads are given, the original charges none")
     if workload.throughput is None:
         raise InputError(
             f"preset gavel: {workload.source} has seconds of work, expected steps and throughputs"
@@ -75,18 +76,13 @@ class PairRates:
 
 
 class Inputs:
-    """Builds the problem that a policy is given, and keeps the time in isolation.
+    """Builds the problem that a policy is given, and keeps the time in isolation."""
 
-    The time in isolation of a job grows between two problems by the steps done since, over its
-    throughput at an isolated share when the first was built (finish_time_fairness.py).
-    """
-
-    def __init__(self, workload: Workload, policy: PeerPolicy, rates: NDArray[np.float64]) -> None:
+    def __init__(
+        self, workload: Workload, policy: PublishedPolicy, rates: NDArray[np.float64]
+    ) -> None:
         self.workload, self.policy, self.rates = workload, policy, rates
-        jobs = len(workload)
-        self.isolated_s = np.zeros(jobs)
-        self.steps_then = np.zeros(jobs)
-        self.rate_then = np.zeros(jobs)
+        self.isolated = IsolatedTimes()
 
     def problem(
         self,
@@ -96,28 +92,23 @@ class Inputs:
         left: list[float],
         now_s: float,
     ) -> AllocationProblem:
-        """The jobs that are there, in order of arrival, with what the policy is told of them."""
+        """The jobs that are there, in order of arrival, with what the policy sees of them."""
         jobs = ledger.first[ledger.alone]
         steps = np.array([left[job] for job in jobs.tolist()])
-        moved = self.rate_then[jobs] > 0
-        self.isolated_s[jobs[moved]] += (
-            self.steps_then[jobs[moved]] - steps[moved]
-        ) / self.rate_then[jobs[moved]]
         problem = AllocationProblem.from_columns(
             gpu_types=types,
             capacity=capacity,
-            throughput=self.policy.told(self.rates[jobs], types),
+            throughput=self.policy.view(self.rates[jobs], types),
             gpus=self.workload.gpus[jobs],
             weight=self.workload.weight[jobs],
             steps=steps,
             elapsed_s=now_s - self.workload.arrival_s[jobs],
-            isolated_s=self.isolated_s[jobs],
+            isolated_s=self.isolated.at(jobs, steps),
             slo_s=np.maximum(self.workload.deadline_s[jobs] - now_s, 0.0),
             id=self.workload.id[jobs],
             entity=self.workload.tenant[jobs],
             pairs=ledger.pairs(),
             source=self.workload.source,
         )
-        self.steps_then[jobs] = steps
-        self.rate_then[jobs] = (problem.throughput * isolated(problem)[: len(jobs)]).sum(axis=1)
+        self.isolated.note(jobs, problem)
         return problem

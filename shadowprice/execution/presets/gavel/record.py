@@ -26,7 +26,7 @@ class RoundTask:
     kind : int
         GPU type, in order of name.
     workers : tuple of int
-        The peer's worker ids.
+        The original's worker ids.
     steps : tuple of float
         Steps of each job in this round.
     end_s : float
@@ -50,12 +50,12 @@ class GavelSimulationRound:
 
 @dataclass(frozen=True, eq=False)
 class GavelSimulation:
-    """A run of the peer's simulator.
+    """A run of the original's simulator.
 
     Parameters
     ----------
     end_s : mapping of str to float
-        Completion time of every job [s], by id, as the peer reports it, not rounded.
+        Completion time of every job [s], by id, as the original reports it, not rounded.
     rounds : tuple of GavelSimulationRound
         All rounds, empty ones included.
     allocations : int
@@ -63,7 +63,7 @@ class GavelSimulation:
     lease_extensions, lease_opportunities : int
         How often a task went on with the workers it had, of how many that could have.
     busy_gpu_s : float
-        GPU-seconds the peer counts as busy; includes idle gaps before a first task [GPU-s].
+        GPU-seconds the original counts as busy; includes idle gaps before a first task [GPU-s].
     dropped : tuple of str
         Jobs that failed too often and never completed.
     schedule : Schedule
@@ -85,7 +85,7 @@ class GavelSimulation:
 
     @property
     def clock_s(self) -> float:
-        """Time at which the simulation ended [s]: the peer's makespan."""
+        """Time at which the simulation ended [s]: the original's makespan."""
         return self.rounds[-1].start_s if self.rounds else 0.0
 
 
@@ -100,7 +100,7 @@ def schedule_of(
     Parameters
     ----------
     failed : collection of (int, key)
-        Rounds, by number, and tasks whose steps the peer did not count.
+        Rounds, by number, and tasks whose steps the original did not count.
     """
     rows: list[tuple[int, int, int, int]] = []
     times: list[tuple[int, int]] = []
@@ -130,7 +130,7 @@ def schedule_of(
 
 
 class _Progress:
-    """Shares of the jobs that the peer counted, and those that the rows make, exactly."""
+    """Shares of the jobs that the original counted, and those that the rows make, exactly."""
 
     def __init__(self, instance: Instance, workers: Workers) -> None:
         column = [instance.cluster.gpu_types.index(name) for name in workers.types]

@@ -1,7 +1,7 @@
 """State of Gavel's simulator between rounds: time received, deficits, allocation, worker ids.
 
 Source: github.com/stanford-futuredata/gavel at c4fa400, scheduler/scheduler.py. Rows are jobs and
-pairs in the order in which the peer's dictionaries hold them, because ties are broken by it: a
+pairs in the order in which the original's dictionaries hold them, because ties are broken by it: a
 job enters with its arrival, followed by its pairs with everybody of equal gang size who is there.
 """
 
@@ -149,14 +149,14 @@ class TimeReceived:
         self.allocated = np.ones(len(self.first), dtype=np.bool_)
 
     def priorities(self, rows: Combinations) -> NDArray[np.float64]:
-        """X / f, with the peer's finite value where nothing was received."""
+        """X / f, with the original's finite value where nothing was received."""
         shares = fractions(self.received_s, self.total_s)
         return priorities(self.allocation, shares, rows.runnable, unserved=UNSERVED)
 
 
 @dataclass(frozen=True)
 class Workers:
-    """GPUs by the peer's worker ids: numbered by type in order of name, then by node.
+    """GPUs by the original's worker ids: numbered by type in order of name, then by node.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class Workers:
         ----------
         chosen : sequence of (key, gpus, allocated)
             In the order of selection. A row that was not there when the allocation was computed
-            was counted when GPUs were handed out but gets none, as in the peer.
+            was counted when GPUs were handed out but gets none, as in the original.
         previous : mapping of key to worker ids
             Where everybody ran in the round before.
         """

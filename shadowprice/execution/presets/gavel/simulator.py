@@ -16,14 +16,13 @@ an endless loop there.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.presets.gavel.inputs import Inputs, PairRates, rates_by_type
-from shadowprice.execution.presets.gavel.policies import POLICIES as RULES
-from shadowprice.execution.presets.gavel.policies import PeerPolicy
-from shadowprice.execution.presets.gavel.programmes import PROGRAMMES
+from shadowprice.execution.presets.gavel.policies import ALL_POLICIES, PublishedPolicy
 from shadowprice.execution.presets.gavel.record import (
     GavelSimulation,
     GavelSimulationRound,
@@ -31,8 +30,11 @@ from shadowprice.execution.presets.gavel.record import (
     schedule_of,
 )
 from shadowprice.execution.presets.gavel.rounds import Key, TimeReceived, Workers
+from shadowprice.execution.presets.preset import Preset
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.gavel.rounds import select
+from shadowprice.solvers.placement.count import Count
 
 NAME = "gavel"
 SOURCE = "github.com/stanford-futuredata/gavel at c4fa400"
@@ -41,10 +43,7 @@ RESET_S = 1920.0
 """Least time between two allocations [s]."""
 
 TYPE_ORDER = ("v100", "p100", "k80")
-"""The types the peer knows, in the order in which it serves them."""
-
-POLICIES = {**RULES, **PROGRAMMES}
-"""All policies by the peer's name; each takes the seed of the run."""
+"""The types the original knows, in the order in which it serves them."""
 
 MAX_FAILURES = 5
 _IDLE_ROUNDS = 1000
@@ -52,36 +51,36 @@ _IDLE_ROUNDS = 1000
 
 
 def simulate_gavel(
-    instance: Instance, policy: str | PeerPolicy, *, seed: int = 0, round_s: float = ROUND_S
+    instance: Instance, policy: str | PublishedPolicy, *, seed: int = 0, round_s: float = ROUND_S
 ) -> GavelSimulation:
-    """Run the peer's simulator over an instance.
+    """Run the original's simulator over an instance.
 
     Parameters
     ----------
     instance : Instance
         Jobs with throughputs, in steps/s by GPU type, and a cluster of types v100, p100 and k80;
-        the overheads must be free. Nodes are the peer's servers. Policies that let jobs share GPUs
+        the overheads must be free. Nodes are the original's servers. Policies that let jobs share GPUs
         need the rates of pairs, ``together``.
-    policy : str or PeerPolicy
-        One of :data:`POLICIES` by the peer's name, or a policy of your own for this run alone.
+    policy : str or PublishedPolicy
+        One of :data:`.policies.ALL_POLICIES` by the original's name, or a policy of your own for this run alone.
     seed : int
-        The peer's ``--seed``.
+        The original's ``--seed``.
     round_s : float
         Longest duration of a round [s].
 
     Raises
     ------
     InputError
-        If the instance has no throughputs, overheads, or a GPU type that the peer does not know;
+        If the instance has no throughputs, overheads, or a GPU type that the original does not know;
         if the policy is unknown, or pairs without a table.
     PolicyError
         If an allocation is no table of numbers, or jobs are left waiting for ever.
     """
     if isinstance(policy, str):
-        if policy not in POLICIES:
-            known = ", ".join(sorted(POLICIES))
+        if policy not in ALL_POLICIES:
+            known = ", ".join(sorted(ALL_POLICIES))
             raise InputError(f"preset {NAME}: policy {policy!r}, expected one of {known}")
-        policy = POLICIES[policy](seed)
+        policy = ALL_POLICIES[policy](seed)
     if policy.pairs and instance.together is None:
         raise InputError(
             f"preset {NAME}: policy {policy.name!r} lets jobs share GPUs, expected a table of "
@@ -93,7 +92,9 @@ def simulate_gavel(
 class _Simulator:
     """State of one run; jobs are rows of the workload, types are in order of name."""
 
-    def __init__(self, instance: Instance, policy: PeerPolicy, seed: int, round_s: float) -> None:
+    def __init__(
+        self, instance: Instance, policy: PublishedPolicy, seed: int, round_s: float
+    ) -> None:
         self.instance = instance
         workload = self.workload = instance.workload
         self.policy, self.round_s = policy, round_s
@@ -104,7 +105,7 @@ class _Simulator:
         self.pair_rates = PairRates(workload, instance.together if policy.pairs else None, types)
         self.inputs = Inputs(workload, policy, self.rates)
         self.ledger = TimeReceived.empty(len(types), round_s / 2.0)
-        # The peer seeds every use of random numbers apart, the order of types with seed + 5.
+        # The original seeds every use of random numbers apart, the order of types with seed + 5.
         self.random = random.Random(seed + 5)
         self.arrival_s: list[float] = workload.arrival_s.tolist()
         self.left: list[float] = workload.work.tolist()
@@ -159,7 +160,7 @@ class _Simulator:
             self._hang()
 
     def _hang(self) -> None:
-        """The peer would go on for ever."""
+        """The original would go on for ever."""
         job = next(iter(self.active))
         raise PolicyError(
             f"{self.policy.name}: leaves {len(self.active)} jobs waiting for ever at "
@@ -167,7 +168,7 @@ class _Simulator:
         )
 
     def _complete(self) -> None:
-        """Book the tasks of the round, the latest first, ties by job."""
+        """Count the tasks of the round, the latest first, ties by job."""
         for task in sorted(self.running, key=lambda task: (-task.end_s, task.key)):
             seconds = task.end_s - self.round_start_s
             jobs = sorted(set(task.key))
@@ -281,3 +282,24 @@ class _Simulator:
         )
         ends = (self.now_s + n / rate for n, rate in zip(steps, rates, strict=False))
         return RoundTask(key, kind, workers, steps, max(self.now_s, *ends))
+
+
+def _loop(name: str) -> Callable[[Instance, int], Schedule]:
+    def schedule(instance: Instance, seed: int) -> Schedule:
+        policy = ALL_POLICIES[name](seed)
+        if policy.pairs:
+            raise InputError(
+                f"preset {NAME}: under {name!r} a pair waits for its slower half, which no verified "
+                "schedule can express; simulate_gavel gives its completion times"
+            )
+        return simulate_gavel(instance, policy, seed=seed).schedule
+
+    return schedule
+
+
+PRESET = Preset(
+    name="gavel",
+    source=f"{SOURCE}, scheduler/scheduler.py",
+    placements={"servers": Count()},
+    loops={name: _loop(name) for name in ALL_POLICIES},
+)

@@ -1,4 +1,4 @@
-"""Packing of a round in the published Synergy simulator, cutting peers down where it must."""
+"""Packing of a round in the published Synergy simulator, cutting jobs down where it must."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Packed(Protocol):
 
 
 class PublishedPacking:
-    """Servers and, while a round is planned, who was placed on each, in the peer's order."""
+    """Servers and, while a round is planned, who was placed on each, in the original's order."""
 
     def __init__(self, size: NDArray[np.int64], share: tuple[float, float]) -> None:
         self.size, self.share = size, share
@@ -42,7 +42,7 @@ class PublishedPacking:
         Raises
         ------
         PolicyError
-            If a job cannot be placed even after peers were cut down.
+            If a job cannot be placed even after others were cut down.
         """
         servers = self._servers = Servers(self.size, self.share)
         self._on = [[] for _ in self.size]
@@ -70,18 +70,18 @@ class PublishedPacking:
         if place_by_gpu(servers, ask):
             return
         for server, gpus in self._chosen(job.gpus).items():
-            for peer in self._peers(server, gpus, ask):
-                fair = self._fair(self._jobs[peer])
-                self._jobs[peer].speed = 1.0
-                servers.regrant(peer, fair.cpus, fair.memory_gb)
+            for other in self._to_cut(server, gpus, ask):
+                fair = self._fair(self._jobs[other])
+                self._jobs[other].speed = 1.0
+                servers.regrant(other, fair.cpus, fair.memory_gb)
                 if min(servers.cpus.min(), servers.memory_gb.min()) < 0:
                     raise PolicyError(
-                        f"job {job.row}: cutting job {peer} down to its share exceeds a server; "
+                        f"job {job.row}: cutting job {other} down to its share exceeds a server; "
                         "the published simulator stops here"
                     )
         if not place_by_gpu(servers, ask):
             raise PolicyError(
-                f"job {job.row} fits nowhere although peers were cut down; the published "
+                f"job {job.row} fits nowhere although others were cut down; the published "
                 "simulator stops here"
             )
 
@@ -98,8 +98,8 @@ class PublishedPacking:
                 break
         return chosen
 
-    def _peers(self, server: int, gpus: int, ask: ResourceRequest) -> list[int]:
-        """Whom to cut down so that GPUs of an ask fit on a server, in the peer's order."""
+    def _to_cut(self, server: int, gpus: int, ask: ResourceRequest) -> list[int]:
+        """Jobs to cut down so that GPUs of an ask fit on a server, in the original's order."""
         servers = self._servers
         short = np.array(
             [

@@ -21,13 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import Preset, RunSetup
+from shadowprice.execution.presets.preset import Preset, RecipeInputs, RunSetup
 from shadowprice.execution.presets.synergy.rounds import ROUND_S
 from shadowprice.execution.presets.synergy.tuned import PROFILED, first_round_s, profiled_recipe
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
 
@@ -53,7 +52,7 @@ class RankedEachRound:
 
 @dataclass(frozen=True)
 class IterationCounts:
-    """Iteration counts of the peer, in whole rounds.
+    """Iteration counts of the original, in whole rounds.
 
     Parameters
     ----------
@@ -90,7 +89,8 @@ class IterationCounts:
         return left
 
 
-def _recipe(name: str, workload: Workload, placement: Placement) -> RunSetup:
+def _recipe(name: str, inputs: RecipeInputs) -> RunSetup:
+    workload = inputs.workload
     progress = IterationCounts.of(workload)
     ranks: dict[str, Callable[[JobColumns], NDArray[np.float64]]] = {
         "FIFO+fair": lambda live: live.arrival_s,
@@ -99,13 +99,15 @@ def _recipe(name: str, workload: Workload, placement: Placement) -> RunSetup:
     }
     rounded = replace(workload, work=progress.whole_rounds_s(), throughput=None, gpu_types=())
     rounds = Rounds(ROUND_S, first_round_s(workload))
-    return RunSetup(rounded, RankedEachRound(name, ranks[name]), placement, rounds)
+    return RunSetup(rounded, RankedEachRound(name, ranks[name]), inputs.placement, rounds)
 
 
 PRESET = Preset(
     name="synergy",
     source="github.com/msr-fiddle/synergy at 1bb2bed",
     placements={"count": Count()},
-    recipes={name: partial(_recipe, name) for name in ("FIFO+fair", "SRTF+fair", "LAS+fair")},
-    needs_profiles={name: partial(profiled_recipe, name) for name in PROFILED},
+    recipes={
+        **{name: partial(_recipe, name) for name in ("FIFO+fair", "SRTF+fair", "LAS+fair")},
+        **{name: partial(profiled_recipe, name) for name in PROFILED},
+    },
 )

@@ -7,7 +7,7 @@ Rules, beyond those of ``presets/synergy.py``; with them all recorded runs come 
   gang wider than a server they are cut to the share, at speed 1.
 * ``+tune``: jobs are placed in their order (LAS: most GPUs first), GPU by GPU on the first servers
   where one fits with its part of the demand; else with the share if the demand exceeds it anywhere;
-  else after peers were cut down. Peers of the chosen servers are taken on fewest servers first, then by
+  else after others were cut down. Jobs on the chosen servers are taken on fewest servers first, then by
   most CPUs, then most memory for each GPU, whether they hold more than their share or not, until what
   each holds in excess covers what is short.
 * A job that was cut down runs at speed 1 in this round, one that was not at its best: two numbers, not
@@ -17,7 +17,7 @@ Rules, beyond those of ``presets/synergy.py``; with them all recorded runs come 
 * FTF serves the least delayed first. DRF and Tetris are by best-case demand, also with ``+fair``.
 * Who has not run for 1000 h goes before the others for the rest of its life.
 
-The peer states demands apart from its tables: 20 GB for language models, whose table begins at 20.83.
+The original states demands apart from its tables: 20 GB for language models, whose table begins at 20.83.
 Give such a profile 20 as its first column.
 
 Where a job cannot be placed after that the published code stops; here PolicyError is raised.
@@ -40,8 +40,8 @@ BOOST_S = 1000 * 3600.0
 
 
 @dataclass
-class PeerJob:
-    """A job as the peer keeps it.
+class PublishedJob:
+    """A job as the original keeps it.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class SynergySimulationRound:
 
 @dataclass(frozen=True)
 class SynergySimulation:
-    """A run of the peer.
+    """A run of the original.
 
     Parameters
     ----------
@@ -126,10 +126,10 @@ class Setting:
     fair: bool
 
 
-Key = Callable[[PeerJob, float, Setting], float]
+Key = Callable[[PublishedJob, float, Setting], float]
 
 
-def _shares(job: PeerJob, setting: Setting) -> tuple[float, float, float]:
+def _shares(job: PublishedJob, setting: Setting) -> tuple[float, float, float]:
     gpus, cpus, memory_gb = setting.total
     return (
         job.gpus / gpus,
@@ -138,7 +138,7 @@ def _shares(job: PeerJob, setting: Setting) -> tuple[float, float, float]:
     )
 
 
-def _rho(job: PeerJob, now_s: float, setting: Setting) -> float:
+def _rho(job: PublishedJob, now_s: float, setting: Setting) -> float:
     ideal_s = job.iteration_s * job.iterations
     return (now_s - job.arrival_s + job.remaining_s(setting.fair)) / ideal_s
 
@@ -153,13 +153,18 @@ KEYS: dict[str, Key] = {
         job.remaining_s(setting.fair) * sum(_shares(job, setting))
     ),
 }
-"""By the peer's names."""
+"""By the original's names."""
 
 
 def simulate(
-    jobs: Sequence[PeerJob], packing: PublishedPacking, order: str, *, fair: bool, first_s: float
+    jobs: Sequence[PublishedJob],
+    packing: PublishedPacking,
+    order: str,
+    *,
+    fair: bool,
+    first_s: float,
 ) -> SynergySimulation:
-    """Run the peer's rounds until all jobs have finished; O(rounds x live jobs x servers).
+    """Run the original's rounds until all jobs have finished; O(rounds x live jobs x servers).
 
     Raises
     ------
@@ -171,7 +176,7 @@ def simulate(
     setting = Setting((gpus_total, gpus_total * share[0], gpus_total * share[1]), fair)
     waiting = sorted(jobs, key=lambda job: job.arrival_s)
     end_s = np.zeros(len(jobs))
-    live: list[PeerJob] = []
+    live: list[PublishedJob] = []
     rounds: list[SynergySimulationRound] = []
     now_s = first_s + math.ceil(max(waiting[0].arrival_s - first_s, 0.0) / ROUND_S) * ROUND_S
     while waiting or live:
@@ -196,8 +201,8 @@ def simulate(
 
 
 def _order(
-    live: list[PeerJob], key: Key, now_s: float, setting: Setting, free: int
-) -> list[PeerJob]:
+    live: list[PublishedJob], key: Key, now_s: float, setting: Setting, free: int
+) -> list[PublishedJob]:
     """Sort; set speeds back to best; take jobs in order while there are GPUs, skipping."""
     live.sort(key=lambda job: (not job.boosted, key(job, now_s, setting), job.arrival_s))
     runnable = []

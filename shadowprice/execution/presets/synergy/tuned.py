@@ -1,10 +1,10 @@
 """The published Synergy simulator's runs with CPUs and memory as recipes that the engine can verify.
 
-The peer's rounds are simulated first (``rounds.py``). The recipe then is: work is what the peer
-counted, 300 s x speed for every round a job ran in; a profile has the two speeds of the peer; a
+The original's rounds are simulated first (``rounds.py``). The recipe then is: work is what the original
+counted, 300 s x speed for every round a job ran in; a profile has the two speeds of the original; a
 policy repeats the rounds. So the engine runs them and the verifier checks them: nodes, CPUs, memory,
 and that every job does exactly the work counted. Iterations are in whole numbers a round, and a job
-ends with its round, as in the peer; the end is 2^-12 s before the boundary, so that rounding to the
+ends with its round, as in the original; the end is 2^-12 s before the boundary, so that rounding to the
 time grid never carries it past it.
 """
 
@@ -17,12 +17,12 @@ import numpy as np
 
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.presets.preset import RunSetup
+from shadowprice.execution.presets.preset import RecipeInputs, RunSetup
 from shadowprice.execution.presets.synergy.packing import PublishedPacking
 from shadowprice.execution.presets.synergy.rounds import (
     KEYS,
     ROUND_S,
-    PeerJob,
+    PublishedJob,
     SynergySimulation,
     SynergySimulationRound,
     simulate,
@@ -33,7 +33,6 @@ from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.profile import Profile
 from shadowprice.instances.speeds.sensitivity import Sensitivity, proportional_share
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, Knowledge, State
 from shadowprice.solvers.synergy.demands import share_speed
 from shadowprice.solvers.synergy.moves import carry_out
@@ -49,7 +48,7 @@ PROFILED = tuple(
     for mechanism in ("fair", "tune")
     if mechanism == "tune" or order in ("FTF", "DRF", "TETRIS")
 )
-"""The peer's runs that read profiles."""
+"""The original's runs that read profiles."""
 
 
 def first_round_s(workload: Workload) -> float:
@@ -58,22 +57,18 @@ def first_round_s(workload: Workload) -> float:
     return STATIC_START_S if static else 0.0
 
 
-def profiled_recipe(
-    name: str, workload: Workload, placement: Placement, cluster: Cluster, sensitivity: Sensitivity
-) -> RunSetup:
+def profiled_recipe(name: str, inputs: RecipeInputs) -> RunSetup:
     """The recipe of a run such as ``SRTF+tune``.
 
-    Parameters
-    ----------
-    workload : Workload
-        Its work counts iterations if it has throughputs (at the proportional share), else seconds.
+    Work counts iterations if there are throughputs (at the proportional share), else seconds.
 
     Raises
     ------
     PolicyError
         Where the published simulator stops because a job cannot be placed.
     """
-    jobs = peer_jobs(workload, cluster, sensitivity)
+    workload, (cluster, sensitivity) = inputs.workload, inputs.profiled()
+    jobs = published_jobs(workload, cluster, sensitivity)
     share, (order, mechanism) = proportional_share(cluster), name.split("+")
     first_s = first_round_s(workload)
     packing = PublishedPacking(cluster.gpus_per_node, share)
@@ -88,7 +83,8 @@ def profiled_recipe(
     profiles = tuple(_two_speeds(job, share) for job in jobs)
     conditions = Conditions(Sensitivity(profiles, np.arange(len(jobs))))
     policy = Repeat(done.rounds, name=name)
-    return RunSetup(rounded, policy, placement, Rounds(ROUND_S, first_s), conditions=conditions)
+    rounds = Rounds(ROUND_S, first_s)
+    return RunSetup(rounded, policy, inputs.placement, rounds, conditions=conditions)
 
 
 @dataclass
@@ -123,8 +119,10 @@ class Repeat:
         return decision
 
 
-def peer_jobs(workload: Workload, cluster: Cluster, sensitivity: Sensitivity) -> list[PeerJob]:
-    """The jobs as the peer keeps them, with its demands and speeds."""
+def published_jobs(
+    workload: Workload, cluster: Cluster, sensitivity: Sensitivity
+) -> list[PublishedJob]:
+    """The jobs as the original keeps them, with its demands and speeds."""
     share, size = proportional_share(cluster), int(cluster.gpus_per_node.max())
     seconds = np.ones(len(workload))
     if workload.throughput is not None:
@@ -135,21 +133,21 @@ def peer_jobs(workload: Workload, cluster: Cluster, sensitivity: Sensitivity) ->
     ):
         ask, best = _demand(sensitivity.profile_of(row), row, gpus, share, size)
         arrival_s, iteration_s = float(workload.arrival_s[row]), float(seconds[row])
-        found.append(PeerJob(row, gpus, arrival_s, iteration_s, int(work), ask, best))
+        found.append(PublishedJob(row, gpus, arrival_s, iteration_s, int(work), ask, best))
     return found
 
 
 def _demand(
     profile: Profile, row: int, gpus: int, share: tuple[float, float], size: int
 ) -> tuple[ResourceRequest, float]:
-    """Demand of a gang, cut to a server, and the peer's speed with it."""
+    """Demand of a gang, cut to a server, and the original's speed with it."""
     best = profile.best / share_speed(profile, share)
     cpus, memory_gb = profile.demand()
     limit = [amount * size / gpus for amount in share]
     if cpus <= limit[0] and memory_gb <= limit[1]:
         return ResourceRequest(row, gpus, cpus, memory_gb), best
     if gpus > size:
-        # The peer cuts only what exceeds a server, and then counts the share's speed.
+        # The original cuts only what exceeds a server, and then counts the share's speed.
         cut = [
             share[k] if amount > limit[k] else amount for k, amount in enumerate((cpus, memory_gb))
         ]
@@ -160,7 +158,7 @@ def _demand(
     return ResourceRequest(row, gpus, held, min(memory_gb, limit[1])), best
 
 
-def _two_speeds(job: PeerJob, share: tuple[float, float]) -> Profile:
+def _two_speeds(job: PublishedJob, share: tuple[float, float]) -> Profile:
     """Speed 1 with the share, the best with the demand."""
     ask = (job.ask.cpus, job.ask.memory_gb)
     axes = [np.unique([share[k], ask[k]]) for k in (0, 1)]

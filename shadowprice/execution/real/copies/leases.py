@@ -1,6 +1,6 @@
 """Copies of a job as leases: their folders and orders, what they did, and their average.
 
-A copy has a folder of its own, ``STATE/jobs/JOB/forks/e7-c1/``, with a fence and checkpoints, where
+A copy has a folder of its own, ``STATE/jobs/JOB/copies/e7-c1/``, with a fence and checkpoints, where
 it finds the job's last checkpoint by a link and cannot touch the job's own. What it leaves there
 belongs to the job only when the driver commits the average.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 from shadowprice.errors import HostError, InputError
@@ -18,15 +18,15 @@ from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.checkpoints import last_commit, raise_fence
 from shadowprice.execution.real.copies.averaging import commit_average
-from shadowprice.execution.real.copies.books import Fork
+from shadowprice.execution.real.copies.rounds import CopyGrant
 from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.measuring import number
 from shadowprice.execution.real.run import RealRun
 
-_FORKS, _CHECKPOINTS = "forks", "checkpoints"
+_COPIES, _CHECKPOINTS = "copies", "checkpoints"
 
 
-class ForkLeases:
+class CopyLeases:
     """Folders and leases of copies."""
 
     def __init__(self, run: RealRun) -> None:
@@ -39,43 +39,46 @@ class ForkLeases:
         self._start[row] = folder
         return 0 if folder is None else int(manifest["step"])
 
-    def lease(self, fork: Fork, k: int) -> HeldLease:
-        """The lease of a copy, as it was or will be granted; nothing happens."""
-        run, copy = self.run, fork.copies[k]
-        job = run.tracked[fork.row].job
+    def of(self, grant: CopyGrant) -> list[HeldLease]:
+        """The leases of the copies, as they were or will be granted; nothing happens."""
+        return [self._lease(grant, k) for k in range(len(grant.copies))]
+
+    def _lease(self, grant: CopyGrant, k: int) -> HeldLease:
+        run, copy = self.run, grant.copies[k]
+        job = run.tracked[grant.row].job
         node = run.devices.nodes[copy.node]
         used: tuple[Device, ...] = node.devices[: copy.gpus]
-        stop_at = fork.from_step + copy.steps
+        stop_at = grant.from_step + copy.steps
         orders = run.orders.orders(
-            job, fork.epoch, used, copy=k, stop_at=stop_at, origin=self._folder(fork, k)
+            job, grant.epoch, used, copy=k, stop_at=stop_at, origin=self._folder(grant, k)
         )
         return HeldLease(
-            fork.row,
-            fork.epoch,
+            grant.row,
+            grant.epoch,
             ((copy.node, len(node.devices)),),
             node.devices,
             orders,
-            from_step=fork.from_step,
+            from_step=grant.from_step,
             target=stop_at,
-            granted_s=fork.begun_s,
+            granted_s=grant.begun_s,
             rate=1.0,
-            synced_s=fork.begun_s,
-            moved_s=fork.begun_s,
-            step=fork.from_step,
+            synced_s=grant.begun_s,
+            moved_s=grant.begun_s,
+            step=grant.from_step,
             copy=k,
         )
 
-    def start(self, fork: Fork) -> None:
+    def start(self, grant: CopyGrant, leases: Sequence[HeldLease]) -> None:
         """Make the folders of copies and start them; void them if that is not possible."""
         run = self.run
-        orders = [order for lease in fork.leases for order in lease.orders]
+        orders = [order for lease in leases for order in lease.orders]
         try:
-            raise_fence(self._job(fork.row), fork.epoch)
-            self.clean(fork.row)
-            for k in range(len(fork.copies)):
-                self._prepare(self._folder(fork, k), fork.epoch, self._start[fork.row])
+            raise_fence(self._job(grant.row), grant.epoch)
+            self.clean(grant.row)
+            for k in range(len(grant.copies)):
+                self._prepare(self._folder(grant, k), grant.epoch, self._start[grant.row])
         except (HostError, OSError) as error:
-            name = run.tracked[fork.row].job.name
+            name = run.tracked[grant.row].job.name
             run.record.note("note", text=f"job {name}: its copies cannot be started: {error}")
             run.watch.host.adopt(orders)
             return
@@ -91,52 +94,52 @@ class ForkLeases:
                 link.symlink_to(os.path.relpath(start, checkpoints))
             (checkpoints / "LATEST").write_text(f"{start.name}\n")
 
-    def done(self, fork: Fork, k: int) -> int:
+    def done(self, grant: CopyGrant, k: int) -> int:
         """Steps of a copy in its last checkpoint of this round, at most those it was given."""
-        _, manifest, _ = last_checkpoint(self._folder(fork, k) / _CHECKPOINTS)
-        if manifest.get("epoch") != fork.epoch:
+        _, manifest, _ = last_checkpoint(self._folder(grant, k) / _CHECKPOINTS)
+        if manifest.get("epoch") != grant.epoch:
             return 0
-        return min(max(int(manifest["step"]) - fork.from_step, 0), fork.copies[k].steps)
+        return min(max(int(manifest["step"]) - grant.from_step, 0), grant.copies[k].steps)
 
-    def average(self, fork: Fork, steps: Mapping[int, int]) -> str:
+    def average(self, grant: CopyGrant, steps: Sequence[int]) -> str:
         """Commit the average of copies as the job's checkpoint, once; why not, empty if it is.
 
         Touches files only, so that it may run beside the driver's loop.
         """
-        job, trouble = self._job(fork.row), ""
-        if last_commit(job)[1] < fork.epoch:
+        job, trouble = self._job(grant.row), ""
+        if last_commit(job)[1] < grant.epoch:
             try:
-                self._commit(fork, steps)
+                self._commit(grant, steps)
             except Exception as error:  # what a job leaves can break its reader in any way
                 trouble = f"the average of its copies cannot be committed: {error}"
         # It is what the next driver would see that counts.
-        return "" if last_commit(job)[1] == fork.epoch else trouble
+        return "" if last_commit(job)[1] == grant.epoch else trouble
 
-    def _commit(self, fork: Fork, steps: Mapping[int, int]) -> None:
-        job, folders = self._job(fork.row), []
+    def _commit(self, grant: CopyGrant, steps: Sequence[int]) -> None:
+        job, folders = self._job(grant.row), []
         _, before, _ = last_checkpoint(job / _CHECKPOINTS)
         begun_s = number(before, "seconds", 0.0)
         seconds = begun_s
-        for copy in steps:
-            folder, manifest, troubles = last_checkpoint(self._folder(fork, copy) / _CHECKPOINTS)
-            if folder is None or manifest["epoch"] != fork.epoch:
+        for copy in [copy for copy, count in enumerate(steps) if count]:
+            folder, manifest, troubles = last_checkpoint(self._folder(grant, copy) / _CHECKPOINTS)
+            if folder is None or manifest["epoch"] != grant.epoch:
                 raise InputError(f"copy {copy}: its checkpoint is gone ({'; '.join(troubles)})")
             folders.append(folder)
             seconds += max(number(manifest, "seconds", 0.0) - begun_s, 0.0)
         commit_average(
             folders,
-            list(steps.values()),
+            [count for count in steps if count],
             job / _CHECKPOINTS,
-            epoch=fork.epoch,
-            step=fork.from_step + sum(steps.values()),
+            epoch=grant.epoch,
+            step=grant.from_step + sum(steps),
             seconds=seconds,
             fence=job / "fence",
         )
 
-    def bar(self, fork: Fork, k: int) -> None:
+    def bar(self, grant: CopyGrant, k: int) -> None:
         """Refuse what a copy that was lost from sight may still want to commit."""
         with contextlib.suppress(HostError, OSError):  # it has a folder of its own in any case
-            raise_fence(self._folder(fork, k), fork.epoch + 1)
+            raise_fence(self._folder(grant, k), grant.epoch + 1)
 
     def clean(self, row: int) -> None:
         """Remove the folders of copies, but those whose processes may be left."""
@@ -145,7 +148,7 @@ class ForkLeases:
             _name(lease.epoch, lease.copy or 0) for lease in (*tracked.written_off, *tracked.copies)
         }
         try:
-            found = list((self._job(row) / _FORKS).iterdir())
+            found = list((self._job(row) / _COPIES).iterdir())
         except OSError:
             return
         for path in found:
@@ -155,8 +158,8 @@ class ForkLeases:
     def _job(self, row: int) -> Path:
         return self.run.orders.job_directory(self.run.tracked[row].job.name)
 
-    def _folder(self, fork: Fork, k: int) -> Path:
-        return self._job(fork.row) / _FORKS / _name(fork.epoch, k)
+    def _folder(self, grant: CopyGrant, k: int) -> Path:
+        return self._job(grant.row) / _COPIES / _name(grant.epoch, k)
 
 
 def _name(epoch: int, copy: int) -> str:

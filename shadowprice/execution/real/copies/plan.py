@@ -18,11 +18,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from shadowprice.execution.real.copies.books import Books, Copy
-from shadowprice.execution.real.copies.policy import ForkPolicy
+from shadowprice.execution.copies.hadare import HadarE
+from shadowprice.execution.real.copies.rounds import Copy
+from shadowprice.execution.real.copies.state import CopyState
 from shadowprice.execution.real.lease import JobRecord
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.solvers.hadar.copies import ForkView, NodeGrant, assign, split_steps
+from shadowprice.solvers.hadar.copies import (
+    NodeGrant,
+    RoundView,
+    assign,
+    preferred_nodes,
+    split_steps,
+)
 
 
 @dataclass(frozen=True)
@@ -38,15 +45,8 @@ class Candidate:
         return self.tracked.job.iterations - self.step
 
 
-def plan_round(
-    books: Books,
-    policy: ForkPolicy,
-    candidates: Sequence[Candidate],
-    nodes: Sequence[int],
-    now_s: float,
-    length_s: float,
-) -> dict[int, tuple[Copy, ...]]:
-    """Copies by row of the job; jobs without one are left out.
+class CopyPlan:
+    """Plan of a round.
 
     Parameters
     ----------
@@ -55,21 +55,17 @@ def plan_round(
     length_s : float
         Of the round [s].
     """
-    plan = _Plan(books, policy, candidates, nodes, length_s)
-    return plan.copies(now_s)
 
-
-class _Plan:
     def __init__(
         self,
-        books: Books,
-        policy: ForkPolicy,
+        state: CopyState,
+        policy: HadarE,
         candidates: Sequence[Candidate],
         nodes: Sequence[int],
         length_s: float,
     ) -> None:
-        rates = books.rates
-        self.books, self.policy, self.nodes = books, policy, list(nodes)
+        rates = state.rates
+        self.state, self.policy, self.nodes = state, policy, list(nodes)
         self.jobs = [
             each
             for each in candidates
@@ -82,7 +78,7 @@ class _Plan:
         self.example = [self.nodes[kinds.index(kind)] for kind in classes]
 
     def copies(self, now_s: float) -> dict[int, tuple[Copy, ...]]:
-        """Assign, then split."""
+        """Copies by row of the job; jobs without one are left out."""
         if not self.jobs or not self.nodes:
             return {}
         grants = assign(
@@ -95,12 +91,12 @@ class _Plan:
         )
         return {self.jobs[grant.position].tracked.row: self._split(grant) for grant in grants}
 
-    def _view(self, now_s: float) -> ForkView:
+    def _view(self, now_s: float) -> RoundView:
         rows = [each.tracked.row for each in self.jobs]
-        rates = self.books.rates
+        rates = self.state.rates
         arrival_s = np.array([each.tracked.job.arrival_s for each in self.jobs])
-        ran_s = np.array([self.books.ran_s[row] for row in rows])
-        return ForkView(
+        ran_s = np.array([self.state.ran_s[row] for row in rows])
+        return RoundView(
             now_s,
             np.array(rows, dtype=np.int64),
             np.array([each.tracked.job.iterations for each in self.jobs], dtype=np.int64),
@@ -117,16 +113,10 @@ class _Plan:
 
     def _preferred(self, position: int) -> list[int]:
         """Nodes that ran the job last, then those that no waiting job ran on last; avoided ones last."""
-        row, last = self.jobs[position].tracked.row, self.books.last
-        others = {each.tracked.row for each in self.jobs}
-
-        def reluctance(place: int) -> int:
-            before = last[self.nodes[place]]
-            if self.books.avoids(row, self.nodes[place]):
-                return 3
-            return 0 if before == row else 2 if before in others else 1
-
-        return sorted(range(len(self.nodes)), key=reluctance)
+        row, last = self.jobs[position].tracked.row, self.state.last
+        waiting = {each.tracked.row for each in self.jobs}
+        places = preferred_nodes([last[node] for node in self.nodes], row, waiting)
+        return sorted(places, key=lambda place: self.state.avoids(row, self.nodes[place]))
 
     def _room(self, position: int, place: int, several: bool) -> int:
         """Steps that fit the round; at least one, since a start may take less than it did before."""
@@ -135,17 +125,17 @@ class _Plan:
         return max(int(self._rate(row, self.nodes[place]) * ticks), 1)
 
     def _owed(self, row: int) -> int:
-        return math.ceil(self.books.rates.start_s(row) * TICKS_PER_S)
+        return math.ceil(self.state.rates.start_s(row) * TICKS_PER_S)
 
     def _rate(self, row: int, node: int) -> Fraction:
         """Steps per tick."""
-        return Fraction(self.books.rates.rate(row, node)) / TICKS_PER_S
+        return Fraction(self.state.rates.rate(row, node)) / TICKS_PER_S
 
     def _split(self, grant: NodeGrant) -> tuple[Copy, ...]:
         """All remaining steps over the copies; those that would get none are not made."""
         job = self.jobs[grant.position]
         row, nodes = job.tracked.row, sorted(self.nodes[place] for place in grant.nodes)
-        nodes = [node for node in nodes if not self.books.avoids(row, node)] or nodes
+        nodes = [node for node in nodes if not self.state.avoids(row, node)] or nodes
         while True:
             rates = [self._rate(row, node) for node in nodes]
             owed = [self._owed(row)] * len(nodes)
@@ -156,6 +146,6 @@ class _Plan:
                 break
             nodes = [node for node, count in zip(nodes, steps, strict=True) if count]
         return tuple(
-            Copy(node, self.books.rates.gpus(row, node), count, self.books.rates.rate(row, node))
+            Copy(node, self.state.rates.gpus(row, node), count, self.state.rates.rate(row, node))
             for node, count in zip(nodes, steps, strict=True)
         )

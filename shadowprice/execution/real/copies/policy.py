@@ -1,90 +1,51 @@
 """HadarE on real hosts by name: what may be chosen, and what it does not go with.
 
-Source: Sultana et al., HadarE, arXiv 2503.10918 (recalled). Beside the simulation's switches the
+Source: Sultana et al., HadarE, arXiv 2503.10918 (recalled). Of the simulation's parameters the
 length of a round is that of the run, and charges are not assumed: they happen, and are measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
-from shadowprice.execution.copies.settings import check_switches
-from shadowprice.execution.copies.simulation import CopyWidth
+from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.instances.grid import to_grid
-from shadowprice.solvers.hadar.copies import ORDERS, CopyOrder
-from shadowprice.solvers.registry import FORKS, resolve
+from shadowprice.solvers.registry import COPIES, resolve
 
 if TYPE_CHECKING:
     from shadowprice.execution.real.job_file import Job
     from shadowprice.execution.real.settings import Settings
 
+_NOT_CHOSEN = frozenset({"round_s", "restart_s", "aggregation_s"})
 
-NAME = FORKS
 
-
-@dataclass(frozen=True)
-class ForkPolicy:
-    """Copies of jobs on whole nodes, models averaged after every round.
-
-    Parameters
-    ----------
-    order : str
-        ``payoff``, ``shortest`` or ``first-come``.
-    max_copies : int
-        Largest number of copies of a job; 0 for the number of nodes.
-    width : str
-        GPUs a copy is given of its node: ``node`` for all, ``gang`` for at most the job's gang.
+def copies_policy(settings: Settings) -> HadarE | None:
+    """The policy of a run whose jobs run as several copies; None if they run as one gang each.
 
     Raises
     ------
     InputError
-        If a name is unknown or a number out of range.
+        If a parameter is unknown, or another setting does not go with copies.
     """
-
-    order: str = "payoff"
-    max_copies: int = 0
-    width: str = "node"
-    name: str = NAME
-
-    def __post_init__(self) -> None:
-        check_switches(self.name, self.order, self.max_copies, self.width)
-
-    def scores(self) -> CopyOrder:
-        """The order in which jobs are served."""
-        return ORDERS[self.order]()
-
-    def gpus(self, gang: int, room: int) -> int:
-        """GPUs a copy is given of a node that has so many."""
-        return min(gang, room) if self.width == CopyWidth.GANG.value else room
-
-
-def fork_policy(settings: Settings) -> ForkPolicy | None:
-    """The forking policy of a run; None if its jobs run as one gang each.
-
-    Raises
-    ------
-    InputError
-        If a parameter is unknown, or another setting does not go with forks.
-    """
-    if settings.policy_name.partition(":")[0] != NAME:
+    if not _has_copies(settings.policy_name):
         return None
-    policy: ForkPolicy = resolve("policy of a real run", settings.policy_name, {NAME: ForkPolicy()})
     if settings.round_s == 0:
-        raise InputError(f"{NAME}: round is 0, expected a length: models are averaged after each")
+        raise InputError(f"{COPIES}: round is 0, expected a length: models are averaged after each")
+    policy = _resolved(settings.policy_name, settings.round_s)
     if settings.placement != "count":
         raise InputError(
-            f"{NAME}: placement is {settings.placement!r}, expected none: copies hold whole nodes"
+            f"{COPIES}: placement is {settings.placement!r}, expected none: copies hold whole nodes"
         )
     if settings.share is not None:
-        raise InputError(f"{NAME}: share is {settings.share!r}, expected none: no node is shared")
+        raise InputError(f"{COPIES}: share is {settings.share!r}, expected none: no node is shared")
     return policy
 
 
 def simulated_as(policy: str, round_s: float, charge_s: float = 0.0) -> str | None:
-    """Name under which the simulation knows a forking policy of a real run; None if it is another.
+    """Name under which the simulation knows a policy of copies of a real run; None if it is another.
 
     Parameters
     ----------
@@ -95,19 +56,27 @@ def simulated_as(policy: str, round_s: float, charge_s: float = 0.0) -> str | No
     Raises
     ------
     InputError
-        If a parameter is unknown.
+        If a parameter is unknown, or the charge fills the round.
     """
-    if policy.partition(":")[0] != NAME:
+    if not _has_copies(policy):
         return None
-    real: ForkPolicy = resolve("policy of a real run", policy, {NAME: ForkPolicy()})
-    charge_s = float(to_grid(charge_s))
-    return (
-        f"{NAME}:order={real.order},round_s={round_s!r},restart_s=0.0,aggregation_s={charge_s!r},"
-        f"max_copies={real.max_copies},width={real.width}"
-    )
+    same = replace(_resolved(policy, round_s), aggregation_s=float(to_grid(charge_s)))
+    names = ("order", "round_s", "restart_s", "aggregation_s", "max_copies", "width")
+    return f"{COPIES}:" + ",".join(f"{name}={getattr(same, name)}" for name in names)
 
 
-def expect_forkable(jobs: Sequence[Job]) -> None:
+def _has_copies(policy: str) -> bool:
+    return policy.partition(":")[0] == COPIES
+
+
+def _resolved(policy: str, round_s: float) -> HadarE:
+    """The policy without charges; its rounds are not its parameter."""
+    known = {COPIES: HadarE(round_s=round_s, restart_s=0.0)}
+    found: HadarE = resolve("policy of a real run", policy, known, fixed=_NOT_CHOSEN)
+    return found
+
+
+def expect_averageable(jobs: Sequence[Job]) -> None:
     """Refuse jobs whose copies cannot be averaged.
 
     Raises
@@ -118,6 +87,6 @@ def expect_forkable(jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.keeps_checkpoints:
             raise InputError(
-                f"{NAME}: job {job.name} keeps its checkpoints in {{checkpoint_dir}}, expected one that "
+                f"{COPIES}: job {job.name} keeps its checkpoints in {{checkpoint_dir}}, expected one that "
                 "makes them through shadowprice.execution.job: others cannot be averaged"
             )

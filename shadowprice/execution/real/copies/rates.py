@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
+from shadowprice.execution.copies.hadare import CopyWidth, HadarE
 from shadowprice.execution.hosts.protocol import FoundNode
-from shadowprice.execution.real.copies.policy import ForkPolicy
+from shadowprice.execution.real.measuring import FEWEST_STEPS, SHORTEST_S
 from shadowprice.instances.instance import Instance
 
 _K = TypeVar("_K")
-
-FEWEST_STEPS, SHORTEST_S = 3, 0.05
-"""Timed steps and seconds below which a round says nothing about a rate."""
 
 _NEW = 0.5
 """Weight of the newest round."""
@@ -46,17 +44,16 @@ class MeasuredCopy:
     start_s: float | None
 
 
-class ForkRates:
+class CopyRates:
     """Rates of copies.
 
     A rate that was measured on a node stands for other nodes of its class too, until they are
     measured, and for all jobs of the same model and gang.
     """
 
-    def __init__(
-        self, instance: Instance, nodes: tuple[FoundNode, ...], policy: ForkPolicy
-    ) -> None:
-        self._workload, self._nodes, self._policy = instance.workload, nodes, policy
+    def __init__(self, instance: Instance, nodes: tuple[FoundNode, ...], policy: HadarE) -> None:
+        self._workload, self._nodes = instance.workload, nodes
+        self._width = CopyWidth(policy.width)
         self._on_node: dict[tuple[str, int, int], float] = {}
         self._on_class: dict[tuple[str, int, str, int], float] = {}
         self._start_s: dict[tuple[str, int], float] = {}
@@ -92,7 +89,7 @@ class ForkRates:
 
     def gpus(self, row: int, node: int) -> int:
         """GPUs a copy is given of a node."""
-        return self._policy.gpus(int(self._workload.gpus[row]), len(self._nodes[node].devices))
+        return self._width.gpus(int(self._workload.gpus[row]), len(self._nodes[node].devices))
 
     def class_of(self, node: int) -> tuple[str, int]:
         """GPU type and number of GPUs: nodes that agree in both are equal."""

@@ -41,11 +41,13 @@ host.start([LaunchSpec(key, node.devices[:1], False, ("true",), {}, folder, stat
 until = time.monotonic() + 30.0
 while host.poll([key])[key].phase != "ended" and time.monotonic() < until: time.sleep(0.01)
 mine = psutil.Process()
-listens = {
-    one.laddr.ip
-    for process in [mine, *mine.children(recursive=True)]
-    for one in process.net_connections("inet") if one.status == psutil.CONN_LISTEN
-}
+listens = set()
+for process in [mine, *mine.children(recursive=True)]:
+    try:
+        found = process.net_connections("inet")
+    except psutil.NoSuchProcess:
+        continue  # it has ended since it was listed
+    listens |= {one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
 seen = host.poll([key])[key]
 host.close()
 print(json.dumps([node.gpu_type, [d.uuid for d in node.devices], sorted(listens), seen.exit.code]))

@@ -310,23 +310,44 @@ import time; time.sleep(600)
         wait_until(lambda: _lost_or_none(case.host) == frozenset(), 20.0)
         assert case.seen(order).phase is Phase.RUNNING
 
+    def test_a_driver_that_slept_too_long_reserves_its_devices_anew(
+        self, cluster: RayCluster, case: HostCase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import ray
+
+        def free() -> float:
+            return float(ray.available_resources().get("GPU", 0.0))
+
+        case.host.close()
+        monkeypatch.setattr(ray_agent, "IDLE_S", 3.0)
+        case.state = case.state.parent / "second" / "state"
+        case.host = open_ray(cluster, case.state)
+        case.nodes = case.host.discover()
+        # Nobody calls: actors give the devices back, which others could take now.
+        wait_until(lambda: free() == 4.0, 60.0)
+        monkeypatch.setattr(ray_agent, "IDLE_S", 900.0)
+        wait_until(lambda: case.host.lost_nodes() == frozenset() and free() == 0.0, 60.0)
+        order = case.start(["sleep", "600"])
+        case.wait(order, Phase.RUNNING)
+
     def test_devices_are_given_back_when_no_driver_comes(
         self, cluster: RayCluster, case: HostCase, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         import ray
 
         case.host.close()
-        monkeypatch.setattr(ray_agent, "IDLE_S", 1.0)
+        monkeypatch.setattr(ray_agent, "IDLE_S", 4.0)
         case.host = open_ray(cluster, case.state.parent / "second" / "state")
         case.state = case.state.parent / "second" / "state"
         case.nodes = case.host.discover()
-        order = case.start(["sleep", "600"], ttl_s=5.0)
+        order = case.start(["sleep", "600"], ttl_s=20.0)
         case.wait(order, Phase.RUNNING)
         drop_driver()
         cluster.connect()
-        time.sleep(2.5)
-        assert ray.available_resources().get("GPU", 0.0) == 2.0, "only the other node's are free"
-        wait_until(lambda: ray.available_resources().get("GPU", 0.0) == 4.0, 20.0)
+        # Only the other node's are free while the lease lasts.
+        wait_until(lambda: ray.available_resources().get("GPU", 0.0) == 2.0, 15.0)
+        assert living(str(order.directory))
+        wait_until(lambda: ray.available_resources().get("GPU", 0.0) == 4.0, 60.0)
         assert not living(str(order.directory))
         case.orders.clear()
         case.host = open_ray(cluster, case.state)  # the one before lost its connection

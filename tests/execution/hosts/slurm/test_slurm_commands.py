@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from shadowprice.execution.hosts.slurm.commands import (
     SlurmJob,
     SlurmNode,
     gpus_of,
-    nodes_of_json,
     nodes_of_lines,
 )
 from shadowprice.execution.hosts.slurm.host import found_nodes
@@ -41,42 +39,13 @@ def test_gpus_of_gres(gres: str, gpus: dict[str, int]) -> None:
     assert gpus_of(gres) == gpus
 
 
-def test_json_of_22_05_and_of_later_versions() -> None:
-    """The later shape is from the manuals; only 22.05 was run."""
-    common = {
-        "name": "n0",
-        "partitions": ["all"],
-        "gres": "gpu:v100:2",
-        "gres_used": "gpu:v100:1(IDX:0)",
-    }
-    old = {
-        **common,
-        "state": "mixed",
-        "state_flags": ["DRAIN"],
-        "cpus": 8,
-        "real_memory": 4000,
-        "address": "a",
-    }
-    new = {
-        **common,
-        "state": ["MIXED", "DRAIN"],
-        "cpus": {"set": True, "number": 8},
-        "real_memory": {"set": True, "infinite": False, "number": 4000},
-        "address": "a",
-    }
-    read = [nodes_of_json(json.dumps({"nodes": [node]}), "all") for node in (old, new)]
-    assert read[0] == read[1]
-    node = read[0]["n0"]
+def test_a_node_in_the_fixed_format() -> None:
+    line = "n0 |mixed+drain |8 |4000 |10.0.0.1 |gpu:v100:1(IDX:0) |gpu:v100:2(S:0-1) |\n"
+    node = nodes_of_lines(line + "\nno such line\n")["n0"]
     assert (node.states, node.cpus, node.memory_mb) == (frozenset({"MIXED", "DRAIN"}), 8, 4000)
+    assert (node.address, node.gpus, node.gpus_used) == ("10.0.0.1", {"v100": 2}, {"v100": 1})
     assert not node.takes_jobs
     assert not node.is_down
-    assert nodes_of_json(json.dumps({"nodes": [old]}), "other") == {}
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"nodes": 3}', "not json"])
-def test_other_json_is_no_answer(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        nodes_of_json(text, "")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +112,7 @@ def test_malformed_addresses_are_refused(address: str) -> None:
 
 def test_a_script_survives_any_path() -> None:
     text = script(Path("/s/a b'c$(id)"), Path("/s/jobs/j/leases/e1-r0"), "/opt/py thon", "hold")
-    assert "'/s/a b'\"'\"'c$(id)/slurm_agent.py'" in text
+    assert "'/s/a b'\"'\"'c$(id)/supervisor.py'" in text
     assert "'/opt/py thon'" in text
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import Device, Exit, Host, LaunchSpec, LeaseKey, Phase
+from shadowprice.execution.hosts.slurm.commands import gpus_of
 from shadowprice.execution.hosts.slurm.host import SlurmHost, open_host
 from shadowprice.execution.hosts.slurm.jobs import Comment
 from support.host_conformance import HostCase, HostConformance
@@ -167,10 +168,18 @@ def test_discovers_types_and_counts(slurm: SlurmCluster, state: Path) -> None:
     }
 
 
-def test_json_and_fixed_format_agree(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    assert host._slurm.nodes("all") == host._slurm.nodes_by_format("all")
-    assert host._slurm.nodes("first").keys() == host._slurm.nodes_by_format("first").keys()
+def test_nodes_are_as_slurm_s_json_has_them(slurm: SlurmCluster, state: Path) -> None:
+    told = json.loads(slurm.run("sinfo", "--json"))["nodes"]
+    found = opened(state)._slurm.nodes()
+    assert {node["name"] for node in told} == found.keys()
+    for node in told:
+        mine = found[node["name"]]
+        assert (mine.cpus, mine.memory_mb) == (node["cpus"], node["real_memory"])
+        assert mine.address == node["address"]
+        assert mine.gpus == gpus_of(node["gres"])
+        assert mine.gpus_used == gpus_of(node["gres_used"])
+        assert mine.states == {word.upper() for word in [node["state"], *node["state_flags"]]}
+    assert opened(state)._slurm.nodes("first").keys() == {"n0", "n1"}
 
 
 def test_partition_and_exclusion(slurm: SlurmCluster, state: Path) -> None:
@@ -316,7 +325,7 @@ def test_cancelled_by_somebody_else(slurm: SlurmCluster, state: Path) -> None:
 
 
 def test_killed_outright(slurm: SlurmCluster, state: Path) -> None:
-    """SIGKILL of all that is ours on the node, the agent first."""
+    """SIGKILL of all that is ours on the node, the holder of the job first."""
     host = opened(state)
     one = order(state, "one", ["n0/gpu:0"])
     host.start([one])
@@ -420,7 +429,7 @@ def test_a_lost_node_and_its_return(slurm: SlurmCluster, state: Path) -> None:
 def test_a_node_that_cannot_see_the_state(slurm: SlurmCluster, state: Path) -> None:
     host = opened(state)
     one = order(state, "one", ["n0/gpu:0"])
-    (state / "slurm_agent.py").unlink()
+    (state / "supervisor.py").unlink()
     host.start([one])
     with pytest.raises(HostError, match=r"n0 cannot read .*state; put --state on storage"):
         wait_phase(host, one.key, Phase.ENDED)

@@ -1,4 +1,4 @@
-"""Forked runs on the host in memory: copies with folders, fences and checkpoints that are real."""
+"""Runs of copies on the host in memory: copies with folders, fences and checkpoints that are real."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from shadowprice.execution.hosts.protocol import Exit, LaunchSpec, LeaseKey
 from shadowprice.execution.job import Fenced, commit, last_checkpoint
-from shadowprice.execution.real.copies.engine import ForkEngine
-from shadowprice.execution.real.copies.policy import fork_policy
+from shadowprice.execution.real.copies.engine import CopyEngine
+from shadowprice.execution.real.copies.policy import copies_policy
 from shadowprice.execution.real.driver import assemble
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.execution.real.ledger import RunLedger
@@ -36,7 +36,7 @@ def place_of(order: LaunchSpec) -> Path:
 
 
 @dataclass
-class ForkHost(FakeHost):
+class CopyHost(FakeHost):
     """A copy adds one to ``count`` in each step; node n1 is ``faster`` times as fast."""
 
     faster: float = 2.0
@@ -97,16 +97,16 @@ class ForkHost(FakeHost):
 
 
 @dataclass
-class ForkRun(FakeRun):
+class CopyRun(FakeRun):
     """As a FakeRun, of HadarE."""
 
     policy: str = "hadare"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        host = ForkHost(self.clock, self.nodes, self.host.jobs, self.state)
+        host = CopyHost(self.clock, self.nodes, self.host.jobs, self.state)
         host.on_poll = self._tick
-        self.host: ForkHost = host
+        self.host: CopyHost = host
 
     def drive(self) -> RunLedger:
         self.drivers += 1
@@ -123,12 +123,12 @@ class ForkRun(FakeRun):
         ledger, resumed = open_ledger(self.state, settings.identity(job_file.sha256))
         ledger._db.execute("PRAGMA synchronous = OFF")  # it is the driver that dies here
         self._watch_writes(ledger)
-        policy = fork_policy(settings)
+        policy = copies_policy(settings)
         assert policy is not None
         try:
             run = assemble(settings, job_file, ledger, self.host, self.clock, resumed, lambda: None)
             run.record.note("driver-started", pid=1, resumed=resumed)
-            self.engine = ForkEngine(run, policy, self.round_s, AtOnce())
+            self.engine = CopyEngine(run, policy, self.round_s, AtOnce())
             self.engine.loop()
         except KilledDriver:
             # What a killed process leaves: its open transaction is undone.

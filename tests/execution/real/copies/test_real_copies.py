@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 from shadowprice.analysis.real_runs.plan import plan
 from shadowprice.analysis.real_runs.results import results
-from shadowprice.errors import HostError, InputError
+from shadowprice.errors import HostError, InputError, PolicyError
 from shadowprice.execution.hosts.lease_files import read_supervisor
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LeaseKey
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.job import last_checkpoint
-from shadowprice.execution.real.copies import leases as forks_leases
+from shadowprice.execution.real.copies import leases as copy_leases
 from shadowprice.execution.real.driver import execute
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
@@ -38,7 +38,7 @@ from support.driver_process import (
     wait_until,
     write_jobs,
 )
-from support.fake_forks import ForkRun, place_of
+from support.fake_copies import CopyRun, place_of
 from support.fake_host import two_nodes
 from support.fake_run import KilledDriver, events, log
 from support.paths import ROOT
@@ -68,12 +68,15 @@ def three_nodes() -> tuple[FoundNode, ...]:
     )
 
 
-def check(run: ForkRun, ledger: RunLedger) -> None:
+def check(run: CopyRun, ledger: RunLedger) -> None:
     """The log breaks no rule, every job is over, and its steps are those of its copies, each once."""
     verify_ledger(run.state / "run.db")
     released, finished = events(ledger, "released"), events(ledger, "finished")
     damaged = {(row["job"], row["epoch"]) for row in events(ledger, "damaged")}
     assert not damaged
+    # Told once of each copy, by whichever driver saw it.
+    told = [(row["job"], row["epoch"], row["data"]["copy"]) for row in events(ledger, "running")]
+    assert len(set(told)) == len(told)
     for row in ledger.jobs():
         name = row["name"]
         assert row["state"] in OVER, log(ledger)
@@ -86,14 +89,14 @@ def check(run: ForkRun, ledger: RunLedger) -> None:
             assert row["step"] == row["iterations"]
             assert run.checkpoint(name)[0] == row["iterations"]
             assert [each["job"] for each in finished].count(name) == 1
-        left = {path.name for path in run.state.glob(f"jobs/{name}/forks/*")}
-        assert left == still_aside(ledger, name), log(ledger)
+        left = {path.name for path in run.state.glob(f"jobs/{name}/copies/*")}
+        assert left == quarantined_copies(ledger, name), log(ledger)
     ledger.close()
 
 
-def still_aside(ledger: RunLedger, name: str) -> set[str]:
+def quarantined_copies(ledger: RunLedger, name: str) -> set[str]:
     """Folders of copies whose end nobody has confirmed."""
-    aside, back = (
+    quarantined, back = (
         {
             f"e{row['epoch']}-c{row['data']['copy']}"
             for row in events(ledger, kind)
@@ -101,11 +104,11 @@ def still_aside(ledger: RunLedger, name: str) -> set[str]:
         }
         for kind in ("quarantined", "unquarantined")
     )
-    return aside - back
+    return quarantined - back
 
 
 def crash(r: random.Random) -> Callable[[Any], None]:
-    def act(run: ForkRun) -> None:
+    def act(run: CopyRun) -> None:
         if running := run.host.running():
             run.host.crash(r.choice(running), r.choice([1, -9, 0]))
 
@@ -113,7 +116,7 @@ def crash(r: random.Random) -> Callable[[Any], None]:
 
 
 def hang(r: random.Random) -> Callable[[Any], None]:
-    def act(run: ForkRun) -> None:
+    def act(run: CopyRun) -> None:
         if running := run.host.running():
             process = run.host.processes[r.choice(running)]
             process.hangs, process.deaf = True, r.random() < 0.5
@@ -130,7 +133,7 @@ def heal(run: Any) -> None:
 
 
 def cancel(*names: str) -> Callable[[Any], None]:
-    def act(run: ForkRun) -> None:
+    def act(run: CopyRun) -> None:
         ledger = RunLedger.open(run.state / "run.db")
         for row in ledger.jobs():
             if row["name"] in names and row["state"] not in OVER:
@@ -140,7 +143,7 @@ def cancel(*names: str) -> Callable[[Any], None]:
     return act
 
 
-def scenario(path: Path, seed: int) -> ForkRun:
+def scenario(path: Path, seed: int) -> CopyRun:
     r = random.Random(seed)
     jobs = [
         job(
@@ -166,7 +169,7 @@ def scenario(path: Path, seed: int) -> ForkRun:
     kills = sorted(r.uniform(0, 90) for _ in range(r.choice([0, 3])))
     nodes = r.choice([None, three_nodes()])
     more = {} if nodes is None else {"nodes": nodes}
-    return ForkRun(
+    return CopyRun(
         path / str(seed),
         jobs,
         policy,
@@ -179,7 +182,7 @@ def scenario(path: Path, seed: int) -> ForkRun:
 
 def test_copies_add_up_to_their_job(tmp_path: Path) -> None:
     jobs = [job("a", 301), job("b", 100, arrival_s=5.0), job("c", 57, gpus=2)]
-    run = ForkRun(tmp_path / "run", jobs)
+    run = CopyRun(tmp_path / "run", jobs)
     ledger = run.execute()
     granted = events(ledger, "granted")
     assert {len(row["data"]["devices"]) for row in granted} == {2}  # a node whole, of two GPUs
@@ -203,7 +206,7 @@ def test_steps_are_split_by_what_was_measured(second: str, assumed: float, tmp_p
         for node, kind in zip(two_nodes(), ("A100", second), strict=True)
     )
     entry = job("a", 800, true_rate=10.0)
-    run = ForkRun(tmp_path / "run", [entry], round_s=4.0, nodes=nodes)
+    run = CopyRun(tmp_path / "run", [entry], round_s=4.0, nodes=nodes)
     run.host.faster = 3.0
     ledger = run.execute()
     rounds: dict[int, list[dict[str, Any]]] = {}
@@ -223,7 +226,7 @@ def test_steps_are_split_by_what_was_measured(second: str, assumed: float, tmp_p
 
 
 def test_rounds_keep_to_the_clock(tmp_path: Path) -> None:
-    run = ForkRun(tmp_path / "run", [job("a", 2000), job("b", 300, arrival_s=4.125)], round_s=4.0)
+    run = CopyRun(tmp_path / "run", [job("a", 2000), job("b", 300, arrival_s=4.125)], round_s=4.0)
     ledger = run.execute()
     for row in events(ledger, "granted"):
         assert row["time_s"] % 4.0 <= 0.5
@@ -252,9 +255,9 @@ def test_any_scenario_leaves_a_log_that_breaks_no_rule(
     check(run, run.execute())
 
 
-def killed(path: Path, writes: list[int]) -> ForkRun:
+def killed(path: Path, writes: list[int]) -> CopyRun:
     jobs = [job("a", 90), job("b", 110, arrival_s=3.0)]
-    return ForkRun(path, jobs, kill_at_write=writes)
+    return CopyRun(path, jobs, kill_at_write=writes)
 
 
 def test_a_driver_may_die_before_and_after_every_write(tmp_path: Path) -> None:
@@ -272,10 +275,22 @@ def test_a_driver_may_die_before_and_after_every_write(tmp_path: Path) -> None:
             assert run.drivers == 2
 
 
+def test_the_journal_of_another_program_is_refused(tmp_path: Path) -> None:
+    run = killed(tmp_path / "run", [4])
+    with pytest.raises(KilledDriver):
+        run.drive()
+    ledger = RunLedger.open(run.state / "run.db")
+    ledger._db.execute("UPDATE journal SET call = 'fork arrived' WHERE seq = 1")
+    ledger.close()
+    said = "the record says 'fork arrived', but the policy now leads to 'events'; resume with the"
+    with pytest.raises(PolicyError, match=said):
+        run.drive()
+
+
 def test_a_driver_may_die_while_copies_are_started_and_while_they_are_averaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = ForkRun(tmp_path / "start", [job("a", 200)])
+    run = CopyRun(tmp_path / "start", [job("a", 200)])
     start, starts = run.host.start, []
 
     def one_only(orders: Any) -> None:
@@ -291,9 +306,9 @@ def test_a_driver_may_die_while_copies_are_started_and_while_they_are_averaged(
     assert events(ledger, "released")[1]["data"]["checkpoint_step"] > 37
     check(run, ledger)
 
-    commit = forks_leases.commit_average
+    commit = copy_leases.commit_average
     for after in (False, True):
-        run = ForkRun(tmp_path / f"average-{after}", [job("a", 200)])
+        run = CopyRun(tmp_path / f"average-{after}", [job("a", 200)])
         made: list[int] = []
 
         def killing(*args: Any, after: bool = after, made: list[int] = made, **named: Any) -> Any:
@@ -305,9 +320,9 @@ def test_a_driver_may_die_while_copies_are_started_and_while_they_are_averaged(
                 raise KilledDriver
             return folder
 
-        monkeypatch.setattr(forks_leases, "commit_average", killing)
+        monkeypatch.setattr(copy_leases, "commit_average", killing)
         check(run, run.execute())
-        monkeypatch.setattr(forks_leases, "commit_average", commit)
+        monkeypatch.setattr(copy_leases, "commit_average", commit)
         assert run.drivers == 2
         assert made.count(2) == (1 if after else 2)  # each average is committed once
         assert made.count(1) == made.count(3) == 1
@@ -321,7 +336,7 @@ def test_survivors_of_a_round_count_and_a_round_without_any_is_a_failure(tmp_pat
         run.host._save(place_of(process.order), key, process, {})
         run.host.crash(key)
 
-    run = ForkRun(tmp_path / "one", [job("a", 300)], round_s=4.0, faults=[(7.0, lose_one)])
+    run = CopyRun(tmp_path / "one", [job("a", 300)], round_s=4.0, faults=[(7.0, lose_one)])
     ledger = run.execute()
     second = [row["data"] for row in events(ledger, "released") if row["epoch"] == 2]
     assert [data["code"] for data in second] == [75, 1]
@@ -336,7 +351,7 @@ def test_survivors_of_a_round_count_and_a_round_without_any_is_a_failure(tmp_pat
                 run.host.crash(key)
         run.faults.insert(0, (run.clock.time_s + 0.25, lose_all))
 
-    run = ForkRun(
+    run = CopyRun(
         tmp_path / "all", [job("bad", 300), job("good", 100)], round_s=4.0, faults=[(5.0, lose_all)]
     )
     ledger = run.execute()
@@ -346,12 +361,12 @@ def test_survivors_of_a_round_count_and_a_round_without_any_is_a_failure(tmp_pat
     check(run, ledger)
 
 
-def test_a_lost_node_keeps_its_copy_aside_and_what_it_did_is_never_taken(tmp_path: Path) -> None:
+def test_a_lost_node_quarantines_its_copy_and_what_it_did_is_never_taken(tmp_path: Path) -> None:
     faults = [(6.0, lose("n1")), (21.0, heal)]
-    run = ForkRun(tmp_path / "run", [job("a", 900)], round_s=4.0, faults=faults)
+    run = CopyRun(tmp_path / "run", [job("a", 900)], round_s=4.0, faults=faults)
     ledger = run.execute()
-    aside = events(ledger, "quarantined")
-    assert [row["data"]["device"] for row in aside] == ["n1/0", "n1/1"]
+    quarantined = events(ledger, "quarantined")
+    assert [row["data"]["device"] for row in quarantined] == ["n1/0", "n1/1"]
     back = events(ledger, "unquarantined")
     assert back[0]["time_s"] >= 21.0
     for row in events(ledger, "granted"):
@@ -368,7 +383,7 @@ def test_what_comes_back_is_stopped_and_what_cannot_be_stopped_keeps_its_node(
     tmp_path: Path,
 ) -> None:
     faults = [(2.0, lose("n0")), (4.0, heal)]
-    run = ForkRun(tmp_path / "back", [job("a", 900)], round_s=16.0, faults=faults)
+    run = CopyRun(tmp_path / "back", [job("a", 900)], round_s=16.0, faults=faults)
     ledger = run.execute()
     late = events(ledger, "released")[0]
     assert late["epoch"] == 1
@@ -385,7 +400,7 @@ def test_what_comes_back_is_stopped_and_what_cannot_be_stopped_keeps_its_node(
 
         run.host.stop = others
 
-    run = ForkRun(tmp_path / "clings", [job("a", 600)], faults=[(6.0, cling)])
+    run = CopyRun(tmp_path / "clings", [job("a", 600)], faults=[(6.0, cling)])
     ledger = run.execute()
     (clung,) = {
         row["epoch"] for row in events(ledger, "granted") if "n1/0" in row["data"]["devices"]
@@ -402,7 +417,7 @@ def test_failures_count_in_a_row_only(tmp_path: Path) -> None:
                 run.host.crash(key)
         run.faults.insert(0, (run.clock.time_s + 0.25, fail))
 
-    run = ForkRun(tmp_path / "run", [job("a", 200)], faults=[(0.0, fail)])
+    run = CopyRun(tmp_path / "run", [job("a", 200)], faults=[(0.0, fail)])
     ledger = run.execute()
     assert run.states(ledger) == {"a": "finished"}
     assert [row["data"]["tries"] for row in events(ledger, "failed")] == [1, 2, 1, 2, 1, 2]
@@ -410,7 +425,7 @@ def test_failures_count_in_a_row_only(tmp_path: Path) -> None:
 
 
 def test_a_round_does_not_begin_when_it_is_half_over(tmp_path: Path) -> None:
-    run = ForkRun(tmp_path / "run", [job("a", 400)])
+    run = CopyRun(tmp_path / "run", [job("a", 400)])
     run.host.save_s = 2.5  # of rounds of 4 s
     ledger = run.execute()
     begun = sorted({row["time_s"] for row in events(ledger, "granted")})
@@ -425,17 +440,17 @@ def test_a_damaged_checkpoint_costs_a_round_and_is_told(tmp_path: Path) -> None:
         (folder / "parameters.npz").write_bytes(b"garbage")
 
     # After the average of the second round, before the third begins.
-    run = ForkRun(tmp_path / "run", [job("a", 600)], round_s=4.0)
-    conclude = forks_leases.ForkLeases.average
+    run = CopyRun(tmp_path / "run", [job("a", 600)], round_s=4.0)
+    conclude = copy_leases.CopyLeases.average
 
-    def average(self: Any, fork: Any, steps: Any) -> str:
-        trouble = conclude(self, fork, steps)
-        if fork.epoch == 2:
+    def average(self: Any, grant: Any, steps: Any) -> str:
+        trouble = conclude(self, grant, steps)
+        if grant.epoch == 2:
             damage(run)
         return trouble
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forks_leases.ForkLeases, "average", average)
+        patch.setattr(copy_leases.CopyLeases, "average", average)
         ledger = run.execute()
     (told,) = events(ledger, "damaged")
     assert (told["epoch"], told["data"]["step"]) == (3, 37)
@@ -448,7 +463,7 @@ def test_a_damaged_checkpoint_costs_a_round_and_is_told(tmp_path: Path) -> None:
 
 
 def test_copies_that_differ_are_not_averaged(tmp_path: Path) -> None:
-    run = ForkRun(tmp_path / "run", [job("a", 900)], round_s=4.0)
+    run = CopyRun(tmp_path / "run", [job("a", 900)], round_s=4.0)
     save = run.host._save
 
     def odd(place: Path, key: LeaseKey, process: Any, before: Any) -> None:
@@ -461,9 +476,9 @@ def test_copies_that_differ_are_not_averaged(tmp_path: Path) -> None:
                 np.savez(into / "parameters.npz", count=np.zeros(3))
 
             about = {key: manifest[key] for key in ("step", "epoch", "seconds")}
-            forks_leases_commit(place / "checkpoints", other, about, place / "fence")
+            commit_again(place / "checkpoints", other, about, place / "fence")
 
-    from shadowprice.execution.job import commit as forks_leases_commit
+    from shadowprice.execution.job import commit as commit_again
 
     run.host._save = odd  # type: ignore[method-assign]
     ledger = run.execute()
@@ -475,7 +490,7 @@ def test_copies_that_differ_are_not_averaged(tmp_path: Path) -> None:
 
 
 def test_a_round_too_short_for_a_step_is_told(tmp_path: Path) -> None:
-    run = ForkRun(tmp_path / "run", [job("a", 100)], round_s=2.0)
+    run = CopyRun(tmp_path / "run", [job("a", 100)], round_s=2.0)
     run.host.start_s = 3.0
     ledger = run.execute()
     assert run.states(ledger) == {"a": "failed"}
@@ -485,7 +500,7 @@ def test_a_round_too_short_for_a_step_is_told(tmp_path: Path) -> None:
 
 def test_cancelled_jobs_are_over_wherever_they_are(tmp_path: Path) -> None:
     jobs = [job("runs", 9000), job("other", 300), job("later", arrival_s=40.0)]
-    run = ForkRun(tmp_path / "run", jobs, faults=[(6.0, cancel("runs", "later"))])
+    run = CopyRun(tmp_path / "run", jobs, faults=[(6.0, cancel("runs", "later"))])
     ledger = run.execute()
     assert run.states(ledger) == {"runs": "cancelled", "other": "finished", "later": "cancelled"}
     check(run, ledger)
@@ -495,14 +510,14 @@ def test_jobs_wait_for_nodes_that_are_gone_but_not_for_ever(tmp_path: Path) -> N
     def all_gone(run: Any) -> None:
         run.host.down.update({"n0", "n1"})
 
-    run = ForkRun(tmp_path / "run", [job("a", 900)], faults=[(6.0, all_gone)])
+    run = CopyRun(tmp_path / "run", [job("a", 900)], faults=[(6.0, all_gone)])
     with pytest.raises(HostError, match=r"1 jobs wait for n0, n1 since 600 s"):
         run.execute()
     run.host.down.clear()
     check(run, run.execute())
 
 
-def test_what_forks_do_not_go_with(tmp_path: Path) -> None:
+def test_what_copies_do_not_go_with(tmp_path: Path) -> None:
     path = write_jobs(tmp_path / "jobs.yaml", [{"name": "a", "command": ["true"], "iterations": 1}])
     plain = write_jobs(
         tmp_path / "plain.yaml",
@@ -537,7 +552,7 @@ def test_a_dry_run_simulates_copies(tmp_path: Path) -> None:
 
 
 def test_the_verifier_wants_copies_to_hold_whole_nodes(tmp_path: Path) -> None:
-    run = ForkRun(tmp_path / "run", [job("a", 100)])
+    run = CopyRun(tmp_path / "run", [job("a", 100)])
     ledger = run.execute()
     log_of, nodes = ledger.events(), ledger.value("nodes")
     ledger.close()
@@ -558,7 +573,7 @@ def test_the_verifier_wants_copies_to_hold_whole_nodes(tmp_path: Path) -> None:
 
 
 def test_width_gives_a_copy_the_gang_but_holds_the_node(tmp_path: Path) -> None:
-    run = ForkRun(tmp_path / "run", [job("a", 300)], "hadare:width=gang")
+    run = CopyRun(tmp_path / "run", [job("a", 300)], "hadare:width=gang")
     ledger = run.execute()
     assert {len(order.devices) for _, order in run.host.starts} == {1}
     for row in events(ledger, "granted"):
@@ -575,7 +590,7 @@ def test_a_node_where_copies_fail_is_avoided_by_their_job(tmp_path: Path) -> Non
 
     # Equal nodes, of which the second is broken: the job must not be given up for it.
     nodes = tuple(replace(node, gpu_type="A100") for node in two_nodes())
-    run = ForkRun(tmp_path / "run", [job("a", 600)], nodes=nodes, faults=[(0.0, fail_there)])
+    run = CopyRun(tmp_path / "run", [job("a", 600)], nodes=nodes, faults=[(0.0, fail_there)])
     ledger = run.execute()
     assert run.states(ledger) == {"a": "finished"}
     there = [row["epoch"] for row in events(ledger, "granted") if "n1/0" in row["data"]["devices"]]
@@ -621,7 +636,7 @@ def state(tmp_path: Path) -> Iterator[Path]:
 def averages(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What was averaged and what came of it, each time."""
     made: list[dict[str, Any]] = []
-    commit = forks_leases.commit_average
+    commit = copy_leases.commit_average
 
     def watched(folders: Any, weights: Any, into: Path, **named: Any) -> Path:
         copies = [parameters(folder) for folder in folders]
@@ -630,7 +645,7 @@ def averages(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         made[-1]["average"] = parameters(folder)
         return folder
 
-    monkeypatch.setattr(forks_leases, "commit_average", watched)
+    monkeypatch.setattr(copy_leases, "commit_average", watched)
     return made
 
 

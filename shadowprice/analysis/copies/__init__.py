@@ -1,1 +1,0 @@
-"""Outcomes of runs in which jobs run as several copies."""
