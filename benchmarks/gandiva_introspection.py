@@ -12,8 +12,7 @@ import numpy as np
 
 import shadowprice as sp
 from shadowprice.execution.engine import run
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.interference import Interference, locality_of
 from shadowprice.solvers.registry import policy
 

@@ -18,8 +18,7 @@ import numpy as np
 from shadowprice.instances.graphs.iteration_time import Network, iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
 from shadowprice.models.asrpt import cut_bytes
-from shadowprice.solvers.graph_placement.protocol import GraphPlacement
-from shadowprice.solvers.graph_placement.registry import graph_placement
+from shadowprice.solvers.graph_placement.protocol import GraphPlacement, graph_placement
 
 NETWORK = Network(300e9, 25e9, 8)
 GREEDY = ("heavy-edge", "heavy-edge-swaps", "communities", "first-fit")

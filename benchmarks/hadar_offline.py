@@ -24,7 +24,7 @@ from shadowprice.instances.utility import (
     minus_completion,
 )
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.hadar.offline.branch_and_price import OfflineOptimum, optimum
+from shadowprice.solvers.hadar.offline.optimum import OfflineOptimum, optimum
 
 ROUND_S = 64.0
 KINDS = ("random", "spread", "burst")

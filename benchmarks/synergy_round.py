@@ -17,13 +17,11 @@ from shadowprice.analysis.decision_time import first_decisions_s
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
-from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.opt import choose, place_chosen
-from shadowprice.solvers.synergy.servers import ResourceRequest, Servers
+from shadowprice.solvers.synergy.servers import Demands, ResourceRequest, Servers
 from shadowprice.solvers.synergy.tune import Tune
 
 SHARE = (3.0, 62.5)

@@ -64,7 +64,7 @@ def table(path: Path | None) -> Throughputs:
     full = sp.load_throughputs(path)
     columns = [full.gpu_types.index(name) for name in TYPES]
     alone = {kind: tuple(rates[c] for c in columns) for kind, rates in full.alone.items()}
-    together = {key: rates for key, rates in full.together.items() if key[0] in TYPES}
+    together = {key: rates for key, rates in full.pairs.items() if key[0] in TYPES}
     return Throughputs(TYPES, alone, together, full.source)
 
 

@@ -1,7 +1,7 @@
 """The setting of Synergy's experiments (OSDI'22), for the figures beside this file.
 
 Nodes of 8 GPUs, 24 CPUs and 500 GB; rounds of 300 s; jobs and profiles as the public simulator has
-them (shadowprice.instances.generators.synergy, shadowprice.instances.speeds.profile_families): work is run
+them (shadowprice.instances.generators.synergy, shadowprice.instances.speeds.profiles): work is run
 time with a GPU-proportional share. As there, JCT is that of jobs late in the trace, with others
 before and after them. Other random jobs of the same law; stopping and moving are free.
 """

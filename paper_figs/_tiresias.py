@@ -20,8 +20,7 @@ import shadowprice as sp
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.execution.engine import run
 from shadowprice.instances.instance import Overheads
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.conditions import Conditions, Locality
 from shadowprice.solvers.registry import placement as placement_named
 from shadowprice.solvers.registry import policy as policy_named
 

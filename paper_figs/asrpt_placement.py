@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from shadowprice.analysis.plots.placement import plot_placement
 from shadowprice.instances.graphs.iteration_time import iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
-from shadowprice.solvers.graph_placement.registry import graph_placement
+from shadowprice.solvers.graph_placement.protocol import graph_placement
 
 FREE = (5, 5, 6)
 JOB = JobGraph(

@@ -49,7 +49,7 @@ if __name__ == "__main__":
             )
             for label, policy in POLICIES.items():
                 outcome = sp.simulate(
-                    trace, cluster(per_type), policy, sp.Semantics(together=rates)
+                    trace, cluster(per_type), policy, sp.Semantics(pair_throughputs=rates)
                 )
                 window = slice(count * 4 // 5, None)
                 fairness = rho(outcome)[window]

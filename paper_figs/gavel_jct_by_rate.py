@@ -54,7 +54,7 @@ def runs(scale: Scale, rates: sp.Throughputs) -> Iterator[dict[str, object]]:
                         label in SHARING and scale is Scale.USUAL
                     ):
                         continue
-                    semantics = sp.Semantics(together=rates, seed=seed)
+                    semantics = sp.Semantics(pair_throughputs=rates, seed=seed)
                     outcome = sp.simulate(jobs, cluster(size["per_type"]), policy, semantics)
                     mean_s = outcome.jct_s[len(jobs) * 4 // 5 :].mean()
                     yield {

@@ -27,7 +27,7 @@ from shadowprice.instances.utility import effective_throughput
 from shadowprice.proofs.hadar.competitive import commit_once
 from shadowprice.proofs.hadar.run_certificate import certify
 from shadowprice.solvers.hadar.commit_schedule import committable_jobs
-from shadowprice.solvers.hadar.offline.branch_and_price import optimum
+from shadowprice.solvers.hadar.offline.optimum import optimum
 
 NODE_GPUS, ROUNDS, ROUND_S, LOAD = 16, 12, 360.0, 1.2
 CLUSTER = f"1x{NODE_GPUS}:v100,1x{NODE_GPUS}:p100"

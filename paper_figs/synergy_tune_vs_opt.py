@@ -28,9 +28,8 @@ import shadowprice as sp
 from shadowprice.analysis.plots.style import COLOURS
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.sensitivity import proportional_share
-from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.opt import choose
-from shadowprice.solvers.synergy.servers import Servers
+from shadowprice.solvers.synergy.servers import Demands, Servers
 from shadowprice.solvers.synergy.synergy import MECHANISMS
 
 SPLITS = ((20.0, 70.0, 10.0), (33.0, 33.0, 33.0), (50.0, 0.0, 50.0))

@@ -371,11 +371,10 @@ MODELS = [path for path in SOURCES if path.parent.name == "models" and builds_a_
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
-def test_a_model_runs_or_says_what_holds_it_equal_to_what_runs(path: Path) -> None:
-    """``RUNS_IN`` names the module that compiles it, ``REFERENCE`` the tests that compare it."""
+def test_a_model_says_what_solves_it_and_what_compares_it_with_an_oracle(path: Path) -> None:
+    """``RUNS_IN`` names the module that compiles it, ``REFERENCE`` tests of it or of that module."""
     module = importlib.import_module(module_of(path))
-    places = [getattr(module, name, None) for name in ("RUNS_IN", "REFERENCE")]
-    (place,) = [each for each in places if each is not None]
-    runs = place == places[0]
-    user = ROOT / (f"{place.replace('.', '/')}.py" if runs else place)
-    assert module_of(path) in set(ours(user, {module_of(each) for each in SOURCES}))
+    names = {module_of(each) for each in SOURCES}
+    runs_in, tests = module.RUNS_IN, ROOT / module.REFERENCE
+    assert module_of(path) in set(ours(ROOT / f"{runs_in.replace('.', '/')}.py", names))
+    assert set(ours(tests, names)) & {module_of(path), runs_in}

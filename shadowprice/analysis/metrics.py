@@ -60,7 +60,7 @@ def preemptions(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
         job, start_s = schedule.job[schedule.runs], schedule.start_s[schedule.runs]
         paused = (job[1:] == job[:-1]) & (np.diff(start_s) > rules.round_s)
         return np.bincount(job[1:][paused], minlength=jobs)
-    started = schedule.runs[~schedule.goes_on[schedule.runs]]
+    started = schedule.runs[~schedule.continues[schedule.runs]]
     runs = np.bincount(schedule.job[started], minlength=jobs)
     return np.maximum(runs - 1, 0).astype(np.int64)
 

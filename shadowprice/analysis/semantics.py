@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.graphs.generated_graphs import TrainingSetting
     from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.instance import Overheads
-    from shadowprice.instances.speeds.conditions import Conditions
-    from shadowprice.instances.speeds.elasticity import Growth
+    from shadowprice.instances.speeds.conditions import Conditions, Growth
     from shadowprice.instances.speeds.interference import Interference
     from shadowprice.instances.speeds.model_skew import ModelSkews
     from shadowprice.instances.speeds.profiles import Profiles
@@ -38,7 +37,7 @@ those that it has a parameter for, and refuses the others."""
 OF_THE_POLICY = ("predictor", "graph_placement", "prices", "local_sgd")
 """Choices that are the policy's to follow: one that does not take them refuses them. A placement of job
 graphs is one, given as ``placement``."""
-DATA = ("samples", "seed", "together")
+DATA = ("samples", "seed", "pair_throughputs")
 """What may be known of jobs, and a seed: of use to some policies, and left aside by the others."""
 
 
@@ -64,7 +63,7 @@ class Semantics:
         workload's own.
     seed : int
         Seed of policies that draw random numbers.
-    together : Throughputs, optional
+    pair_throughputs : Throughputs, optional
         Rates of pairs of jobs that share GPUs, for policies that let them.
     predictor : str, optional
         Predictor of iterations, for policies that take one: ``forest``, ``noisy:2`` ...
@@ -82,7 +81,7 @@ class Semantics:
     growth : Growth, optional
         How many more GPUs jobs may hold than their gang, for policies that widen them.
     interference : Interference, optional
-        Rates of jobs that share GPUs by how busy they keep them, instead of ``together``.
+        Rates of jobs that share GPUs by how busy they keep them, instead of ``pair_throughputs``.
     prices : bool
         Whether to keep the prices over time, of policies that set some.
     local_sgd : bool
@@ -96,7 +95,7 @@ class Semantics:
     overheads: Overheads | None = None
     samples: ServiceDistribution | None = None
     seed: int = 0
-    together: Throughputs | None = None
+    pair_throughputs: Throughputs | None = None
     predictor: str | None = None
     network: Network | None = None
     training: TrainingSetting | None = None
@@ -130,10 +129,10 @@ class Semantics:
             If both a table and interference are given.
         """
         if self.interference is None:
-            return self.together
-        if self.together is not None:
+            return self.pair_throughputs
+        if self.pair_throughputs is not None:
             raise InputError(
-                f"rates of jobs that share GPUs are given twice, by {self.together.source} and by "
+                f"rates of jobs that share GPUs are given twice, by {self.pair_throughputs.source} and by "
                 "interference; expected one of the two"
             )
         return self.interference.of(workload, cluster)

@@ -6,7 +6,7 @@ studies differ in what they do with the :class:`Run`. What a switch does to whic
 - a switch that is about when decisions are due, what runs are charged, where gangs go and on what speeds
   depend is the engine's: every policy that runs in the engine takes it;
 - a choice that is the policy's to follow goes to its parameter of that name, or to what it says it takes
-  (:mod:`shadowprice.solvers.switches`); a policy that has neither refuses it;
+  (:mod:`shadowprice.solvers.registry`); a policy that has neither refuses it;
 - a scheduler with a loop of its own has no engine: it takes the switches that it has a parameter for, such as
   the length of its rounds, and refuses all others;
 - data about jobs (samples, rates of pairs) and the seed are for those that use them.
@@ -31,11 +31,11 @@ from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.solvers import registry
-from shadowprice.solvers.graph_placement.registry import graph_placements
+from shadowprice.solvers.graph_placement.protocol import graph_placements
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy_checks import expect_policy
 from shadowprice.solvers.price_log import KeepsPrices, PriceLog
-from shadowprice.solvers.switches import switched, taken
+from shadowprice.solvers.registry import switched, taken
 
 if TYPE_CHECKING:
     from shadowprice.instances.copies import CopyRules
@@ -119,7 +119,7 @@ def settle(
     name, own_loop = policy_name(policy), _own_loop(policy, chosen)
     where, kept, dropped = kept_jobs(workload, cluster, drop_infeasible)
     if own_loop is not None:
-        shared = "together" in own_loop.takes
+        shared = "pair_throughputs" in own_loop.takes
         copies = None if own_loop.copies is None else own_loop.copies(where)
         instance = _instance(chosen, where, kept, Overheads(), shared=shared, copies=copies)
         settings = {**own_loop.settings, "dropped": dropped}

@@ -16,14 +16,17 @@ import typer
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
+from shadowprice.cli.joint import joint_command
 from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import policies_command, traces_command
+from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
 from shadowprice.cli.real.commands import cancel_command, report_command, status_command
 from shadowprice.cli.real.execute import execute_command
 from shadowprice.cli.runs import compare_command, simulate_command
+from shadowprice.cli.servers import servers_command
 from shadowprice.cli.show import (
     console,
     print_comparison,
@@ -52,6 +55,9 @@ app.command("allocate")(allocate_command)
 app.command("simulate")(simulate_command)
 app.command("compare")(compare_command)
 app.command("place")(place_command)
+app.command("joint")(joint_command)
+app.command("models")(models_command)
+app.command("servers")(servers_command)
 app.command("certify")(certify_command)
 app.command("check")(check_command)
 app.command("profile")(profile_command)
@@ -99,7 +105,7 @@ def verify(
     """Check a run directory again: its schedule and metrics, or the log of a real run."""
     from shadowprice.analysis.real_runs.results import is_state_directory
     from shadowprice.analysis.run_directory.directory import load as load_run
-    from shadowprice.cli.real.results import print_verified
+    from shadowprice.cli.real.commands import print_verified
 
     if is_state_directory(run_directory):
         print_verified(run_directory, as_json)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -28,74 +32,11 @@ ThroughputsOption = Annotated[
 PresetOption = Annotated[
     str | None, typer.Option("--preset", help="A published simulator's semantics and names.")
 ]
-PlacementOption = Annotated[
-    str | None,
-    typer.Option(
-        "--placement",
-        help="count, consolidate, pack, skew; heavy-edge, first-fit, exact, ... with --network; "
-        f"{RUNS_IT}.",
-    ),
-]
-RoundOption = Annotated[
-    float | None, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
-]
-FirstRoundOption = Annotated[
-    float | None, typer.Option("--first-round", help="Time of the first round, in seconds.")
-]
-RestartOption = Annotated[
-    float | None, typer.Option("--restart-cost", help="Seconds lost on every resume.")
-]
-MigrationOption = Annotated[
-    float | None, typer.Option("--migration-cost", help="More seconds if it moves.")
-]
-StartOption = Annotated[
-    float | None, typer.Option("--start-cost", help="Seconds lost on every start.")
-]
-SamplesOption = Annotated[
-    Path | None, typer.Option("--service-samples", help="Sample of services, in GPU-seconds.")
-]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of random draws.")]
 DropOption = Annotated[
     bool, typer.Option("--drop-infeasible", help="Leave out jobs that can never run.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-PredictorOption = Annotated[
-    str | None,
-    typer.Option(
-        "--predictor",
-        help=f"forest, median, last, oracle, noisy:MU, ... for policies that predict; {RUNS_IT}.",
-    ),
-]
-ProfilesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--profiles", help="Speeds by CPUs and memory: published, or a JSON file of models."
-    ),
-]
-SkewsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--spread", help="Slowdown of spread gangs by model: published, or a JSON or TOML file."
-    ),
-]
-GrowthOption = Annotated[
-    str | None,
-    typer.Option("--grow", help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node."),
-]
-InterferenceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--interference",
-        help="Let jobs share GPUs, slowed by the utilisation of their models: published, or JSON.",
-    ),
-]
-NetworkOption = Annotated[
-    str | None,
-    typer.Option(
-        "--network",
-        help="INTRA:NIC[:SHARING] in GB/s: jobs get the graphs of their models, work counts iterations.",
-    ),
-]
 
 OPTION_OF = {
     "placement": "--placement",
@@ -115,3 +56,143 @@ OPTION_OF = {
     "seed": "--seed",
 }
 """Options that set the switches of a run, by the names of these."""
+
+
+# The options that ``simulate`` and ``compare`` share: one record, and what turns it into options.
+#
+# A command with a parameter ``options: RunOptions`` gets an option for each field of it in its place, by
+# :func:`with_options`, so that a new switch of a run is one line here.
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options about the jobs and the switches of a run, as they were written."""
+
+    preset: PresetOption = None
+    placement: Annotated[
+        str | None,
+        typer.Option(
+            "--placement",
+            help="count, consolidate, pack, skew; heavy-edge, first-fit, exact, ... with --network; "
+            f"{RUNS_IT}.",
+        ),
+    ] = None
+    round_s: Annotated[
+        float | None, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
+    ] = None
+    first_round_s: Annotated[
+        float | None, typer.Option("--first-round", help="Time of the first round, in seconds.")
+    ] = None
+    start_s: Annotated[
+        float | None, typer.Option("--start-cost", help="Seconds lost on every start.")
+    ] = None
+    restart_s: Annotated[
+        float | None, typer.Option("--restart-cost", help="Seconds lost on every resume.")
+    ] = None
+    migration_s: Annotated[
+        float | None, typer.Option("--migration-cost", help="More seconds if it moves.")
+    ] = None
+    samples: Annotated[
+        Path | None, typer.Option("--service-samples", help="Sample of services, in GPU-seconds.")
+    ] = None
+    seed: SeedOption = 0
+    throughputs: ThroughputsOption = None
+    predictor: Annotated[
+        str | None,
+        typer.Option(
+            "--predictor",
+            help=f"forest, median, last, oracle, noisy:MU, ... for policies that predict; {RUNS_IT}.",
+        ),
+    ] = None
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network",
+            help="INTRA:NIC[:SHARING] in GB/s: jobs get the graphs of their models, work counts iterations.",
+        ),
+    ] = None
+    profiles: Annotated[
+        str | None,
+        typer.Option(
+            "--profiles", help="Speeds by CPUs and memory: published, or a JSON file of models."
+        ),
+    ] = None
+    spread: Annotated[
+        str | None,
+        typer.Option(
+            "--spread", help="Slowdown of spread gangs by model: published, or a JSON or TOML file."
+        ),
+    ] = None
+    grow: Annotated[
+        str | None,
+        typer.Option(
+            "--grow", help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node."
+        ),
+    ] = None
+    interference: Annotated[
+        str | None,
+        typer.Option(
+            "--interference",
+            help="Let jobs share GPUs, slowed by the utilisation of their models: published, or JSON.",
+        ),
+    ] = None
+    trace_format: FormatOption = None
+    drop_infeasible: DropOption = False
+
+    @property
+    def charges_s(self) -> dict[str, Any]:
+        """Overheads that were given, by their names in :class:`Overheads` [s]."""
+        given = {
+            "start_s": self.start_s,
+            "restart_s": self.restart_s,
+            "migration_s": self.migration_s,
+        }
+        return {name: seconds for name, seconds in given.items() if seconds is not None}
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters that are records are options of their own, one a field.
+
+    >>> def run(trace: str, *, options: RunOptions) -> None:
+    ...     print(trace, options.seed)
+    >>> list(signature(with_options(run)).parameters)[:3]
+    ['trace', 'preset', 'placement']
+    >>> with_options(run)("jobs.csv", seed=3)
+    jobs.csv 3
+    """
+    hints = get_type_hints(command, include_extras=True)
+    records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if name in records:
+            parameters += _options(records[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name]))
+
+    @wraps(command)
+    def expanded(*args: Any, **given: Any) -> None:
+        made = {
+            name: record(
+                **{each.name: given.pop(each.name) for each in fields(record) if each.name in given}
+            )
+            for name, record in records.items()
+        }
+        command(*args, **given, **made)
+
+    # What typer reads: the signature, and the hints where it resolves names.
+    expanded.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {each.name: each.annotation for each in parameters}
+    return expanded
+
+
+def _options(record: Any) -> list[Parameter]:
+    hints = get_type_hints(record, include_extras=True)
+    return [
+        Parameter(
+            each.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(record)
+    ]

@@ -63,7 +63,7 @@ def profile_command(
         available_cpus,
     )
     from shadowprice.execution.profiling.profiler import Storage, measure_profile
-    from shadowprice.instances.speeds.profile_files import table_entry
+    from shadowprice.instances.speeds.profiles import table_entry
 
     limited = LimitedCommand(tuple(command), timeout_s)
     meter: Meter = PrintedThroughput() if work_per_run is None else TimedWork(work_per_run)

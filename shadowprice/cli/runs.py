@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +16,15 @@ from shadowprice.cli.given import (
     require_policies,
     split_names,
 )
-from shadowprice.cli.options import POLICY_HELP, RUNS_IT, ClusterOption, JsonOption, TraceArgument
-from shadowprice.cli.run_options import RunOptions, with_options
+from shadowprice.cli.options import (
+    POLICY_HELP,
+    RUNS_IT,
+    ClusterOption,
+    JsonOption,
+    RunOptions,
+    TraceArgument,
+    with_options,
+)
 from shadowprice.cli.show import (
     console,
     print_comparison,
@@ -24,6 +32,7 @@ from shadowprice.cli.show import (
     print_summary,
     print_utilities,
     progress_line,
+    stderr,
     write,
 )
 from shadowprice.errors import InputError
@@ -131,6 +140,15 @@ def compare_command(
             "with --objective utility; its round is --round, or 360 s.",
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="Hadar's offline programme edited, with --objective utility: a name that an installed "
+            f"package offers, {RUNS_IT}.",
+        ),
+    ] = None,
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound.")
     ] = 20.0,
@@ -145,13 +163,12 @@ def compare_command(
     require_policies(names, options.preset)
     given = read_given(trace, cluster, options)
     if objective == UTILITY:
-        picture = _by_utility(given, names, utility, budget_s, as_json)
-    elif utility is None:
+        picture = _by_utility(given, names, utility, model, budget_s, as_json)
+    elif utility is None and model is None:
         picture = _by_cost(given, names, objective, budget_s, as_json)
     else:
-        raise InputError(
-            f"--utility {utility}: goes with --objective {UTILITY}, got --objective {objective}"
-        )
+        option = f"--model {model}" if utility is None else f"--utility {utility}"
+        raise InputError(f"{option}: goes with --objective {UTILITY}, got --objective {objective}")
     if plot is not None:
         write(plot, lambda: picture().savefig(plot, dpi=150))
 
@@ -188,22 +205,30 @@ def _by_utility(
     given: RunInputs,
     names: list[str],
     utility: str | None,
+    model: str | None,
     budget_s: float,
     as_json: bool,
 ) -> Callable[[], Figure]:
     """Compare total utilities, print them, and return what draws them."""
     from shadowprice.analysis.utility.compare import compare_utility
+    from shadowprice.solvers.programs.compile import SolverWarning
 
-    with progress_line() as say:
+    with progress_line() as say, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SolverWarning)
         result = compare_utility(
             given.workload,
             given.cluster,
             names,
             utility or "effective_throughput",
             given.semantics,
+            model=model,
             budget_s=budget_s,
             drop_infeasible=given.drop_infeasible,
             progress=say,
+        )
+    for warning in caught:
+        stderr.print(
+            str(warning.message), style="yellow", markup=False, highlight=False, soft_wrap=True
         )
     report_dropped(next(iter(result.outcomes.values())))
     print_utilities(result, as_json)

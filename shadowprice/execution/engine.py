@@ -23,7 +23,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.protocol import JobPlacement, Pieces, Placement
+from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.policy_checks import decide
 
@@ -136,8 +136,6 @@ class Engine:
         parts = instance.conditions
         self.conditioned = None if parts is None else ConditionedHosts(instance, parts)
         self.hosts: Hosts = hosts or self.mapped or self.conditioned or SimulatedHosts(instance)
-        if isinstance(placement, JobPlacement):
-            placement = placement.for_workload(instance.workload)
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
         service_gpu_s = None
@@ -241,7 +239,7 @@ class Engine:
             self.mapped.map(decision.mappings or {})
         if self.conditioned is not None:
             self._adjust(self.conditioned, decision, now_s)
-        for job, pieces in decision.starts:
+        for job, pieces in decision.starts.items():
             partner = partners.get(job, ALONE) if partners else ALONE
             progress_from_s, rate = hosts.start(job, pieces, now_s, partner)
             state.started(job, pieces, progress_from_s, rate)
@@ -261,10 +259,10 @@ class Engine:
         for job, amounts in (decision.adjusted or {}).items():
             state.continued(job, *hosts.adjust(job, amounts, now_s))
             state.amounts[job] = amounts
-        given = decision.amounts or {}
-        hosts.hold(given)
         if state.profiled:
-            for job, pieces in decision.starts:
+            given = decision.amounts or {}
+            hosts.hold(given)
+            for job, pieces in decision.starts.items():
                 state.amounts[job] = given.get(job) or hosts.proportional(pieces)
 
     def _count_idle(self) -> None:

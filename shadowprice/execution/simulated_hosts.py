@@ -47,7 +47,7 @@ class SimulatedHosts:
         self._left = list(self._shortest)
         self._types: list[int] = instance.cluster.type_of_node.tolist()
         self._shared_s = instance.shared_s
-        self._sharing = instance.together is not None
+        self._sharing = instance.pair_throughputs is not None
         conditions = instance.conditions
         self._mixed = (
             self._sharing or conditions is not None or instance.workload.throughput is not None

@@ -13,6 +13,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shadowprice.errors import InputError
+
 TICKS_PER_S = 2**20
 """Ticks in a second."""
 
@@ -50,3 +52,29 @@ def on_grid(times_s: NDArray[np.float64]) -> NDArray[np.bool_]:
     """True where times [s] are whole numbers of ticks; infinity is, what is no number is not."""
     ticks = times_s * TICKS_PER_S
     return np.asarray(ticks == np.floor(ticks))
+
+
+def check_seconds(
+    what: str, value: float, *, zero: bool = False, most_s: float = MAX_TIME_S
+) -> None:
+    """Refuse a length of time that is not positive, too long or off the grid.
+
+    Parameters
+    ----------
+    what : str
+        Whose parameter it is and which, for the message.
+    zero : bool
+        Whether 0 is allowed.
+    most_s : float
+        Longest one allowed [s].
+
+    Raises
+    ------
+    InputError
+        Naming the parameter and its value.
+    """
+    inside = 0 < value <= most_s or (zero and value == 0)
+    if not inside or value * TICKS_PER_S % 1:
+        raise InputError(
+            f"{what} is {value!r}, expected seconds {'>=' if zero else '>'} 0, a multiple of 2**-20"
+        )

@@ -13,7 +13,7 @@ from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, Cluster
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, TICKS_PER_S, up_to_grid
+from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -53,10 +53,7 @@ class Overheads:
             ("migration_s", self.migration_s),
             *steps,
         ]:
-            if not 0 <= value <= MAX_TIME_S or value * TICKS_PER_S != int(value * TICKS_PER_S):
-                raise InputError(
-                    f"overheads: {name} is {value!r}, expected seconds >= 0, a multiple of 2**-20"
-                )
+            check_seconds(f"overheads: {name}", value, zero=True)
         limits = [gpus for gpus, _ in self.restart_by_gpus]
         if limits != sorted(set(limits)):
             raise InputError(
@@ -84,7 +81,7 @@ class Instance:
     ----------
     cluster, workload, overheads
         What runs where, and what moving costs.
-    together : Throughputs, optional
+    pair_throughputs : Throughputs, optional
         Rates of two jobs that share their GPUs, by model, gang size and GPU type, in units of
         their work a second; those that were not measured cannot share. Nobody shares without it.
     graphs : JobGraphs, optional
@@ -109,7 +106,7 @@ class Instance:
     cluster: Cluster
     workload: Workload
     overheads: Overheads = field(default_factory=Overheads)
-    together: Throughputs | None = None
+    pair_throughputs: Throughputs | None = None
     graphs: JobGraphs | None = None
     conditions: Conditions | None = None
     copies: CopyRules | None = None
@@ -117,11 +114,11 @@ class Instance:
     def __post_init__(self) -> None:
         if self.graphs is not None:
             self.graphs.check(self.cluster, self.workload)
-            self._only(self.together is None, "job graphs", "rates of jobs that share GPUs")
+            self._only(self.pair_throughputs is None, "job graphs", "rates of jobs that share GPUs")
             self._only(self.conditions is None, "job graphs", "conditions of runs")
         if self.conditions is not None:
             self.conditions.check(self.cluster, self.workload)
-            alone = self.together is None or self.conditions.sensitivity is None
+            alone = self.pair_throughputs is None or self.conditions.sensitivity is None
             self._only(alone, "profiles by CPUs and memory", "rates of jobs that share GPUs")
         if self.copies is not None:
             self._check_copies()
@@ -152,7 +149,7 @@ class Instance:
     def _check_copies(self) -> None:
         for name, part in (
             ("job graphs", self.graphs),
-            ("rates of jobs that share GPUs", self.together),
+            ("rates of jobs that share GPUs", self.pair_throughputs),
             ("conditions of runs", self.conditions),
         ):
             self._only(part is None, "rules of copies", name)
@@ -189,7 +186,7 @@ class Instance:
         cluster: Cluster,
         workload: Workload,
         overheads: Overheads | None = None,
-        together: Throughputs | None = None,
+        pair_throughputs: Throughputs | None = None,
         graphs: JobGraphs | None = None,
         conditions: Conditions | None = None,
     ) -> tuple[Instance, NDArray[np.object_]]:
@@ -202,7 +199,7 @@ class Instance:
         else:
             names = workload.id[:0]
         charges = overheads or Overheads()
-        return cls(cluster, workload, charges, together, graphs, conditions), names
+        return cls(cluster, workload, charges, pair_throughputs, graphs, conditions), names
 
     @cached_property
     def pools(self) -> Pools:
@@ -281,7 +278,7 @@ class Instance:
     @cached_property
     def pair_rates(self) -> SharingRates:
         """Rates of kinds that share GPUs, on the cluster's types."""
-        return SharingRates.of(self.together, self.cluster.gpu_types)
+        return SharingRates.of(self.pair_throughputs, self.cluster.gpu_types)
 
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
@@ -338,5 +335,7 @@ def sharing_pairs(instance: Instance, jobs: NDArray[np.int64]) -> Pairs:
     """All pairs of these jobs that may share GPUs of some pool, by position among them; O(jobs^2)."""
     pools = len(instance.pools.names)
     return (
-        Pairs.none(pools) if instance.together is None else instance.shared_runs.pairs(jobs, pools)
+        Pairs.none(pools)
+        if instance.pair_throughputs is None
+        else instance.shared_runs.pairs(jobs, pools)
     )

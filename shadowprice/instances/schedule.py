@@ -149,7 +149,7 @@ class Schedule:
         return order, np.flatnonzero(new)
 
     @cached_property
-    def goes_on(self) -> NDArray[np.bool_]:
+    def continues(self) -> NDArray[np.bool_]:
         """True for each row of a run that carries on the one before, as when a partner changes.
 
         That is, it begins the moment the job's other run ends, on the same nodes and as many GPUs

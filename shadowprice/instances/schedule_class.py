@@ -62,7 +62,7 @@ class ScheduleClass:
         """
         instance.expect_gangs("bounds and classes of schedules")
         s, jobs = schedule, instance.workload
-        begun = s.runs[~s.goes_on[s.runs]]
+        begun = s.runs[~s.continues[s.runs]]
         again = bool((np.bincount(s.job[begun], minlength=len(jobs)) > 1).any())
         order = np.lexsort((s.start_s, s.job))
         job, start, first = s.job[order], s.start_s[order], np.ones(len(order), dtype=bool)

@@ -1,15 +1,18 @@
-"""Workloads to and from Parquet and CSV, without loss."""
+"""Workloads to and from Parquet and CSV, without loss; delimited text as columns of strings."""
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.delimited import read_table
-from shadowprice.instances.files import read_bytes
+from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.workload import Workload
 
 if TYPE_CHECKING:
@@ -68,3 +71,72 @@ def _read_parquet(data: bytes, path: Path) -> pd.DataFrame:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path}: is not a Parquet file: {error}") from error
     return frame
+
+
+# Delimited text with a header: comma, semicolon, tab or bar, as columns of strings.
+
+
+DELIMITERS = ",;\t|"
+Columns = dict[str, NDArray[np.object_]]
+"""Columns of one length by their names, in the order of the text."""
+
+_QUOTED = re.compile(r'"[^"]*"')
+
+
+def delimiter_of(line: str) -> str:
+    """The delimiter that is most frequent outside quotes, a comma if there is none."""
+    return max(DELIMITERS, key=_QUOTED.sub("", line).count)
+
+
+def split_header(line: str) -> list[str]:
+    """Names in a header line."""
+    line = line.rstrip("\r\n")
+    return [name.strip() for name in next(csv.reader([line], delimiter=delimiter_of(line)), [])]
+
+
+def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> Columns:
+    """Read delimited text as columns of strings by name, blank lines left out.
+
+    A short row is filled with empty strings, as spreadsheets write it; a row that is longer than
+    the header is refused, since its values may belong to other columns.
+
+    Parameters
+    ----------
+    strip : bool
+        Take white space from the ends of values and names.
+    empty : bool
+        Accept a header without rows.
+
+    Raises
+    ------
+    InputError
+        If the text has no header, no rows, a repeated column, an open quote, or too long a row.
+    """
+    text = read_text(path, keep_line_ends=True).lstrip("\r\n")
+    delimiter = delimiter_of(re.split(r"[\r\n]", text, maxsplit=1)[0])
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        lines = [line for line in reader if line]
+    except csv.Error as error:
+        raise InputError(f"{path}: line {reader.line_num}: is not a table: {error}") from error
+    names, rows = lines[0], lines[1:]
+    names = [name.strip() for name in names] if strip else names
+    repeated = [name for name in names if name and names.count(name) > 1]
+    if repeated:
+        raise InputError(f"{path}: column {repeated[0]!r} appears twice")
+    if not rows and not empty:
+        raise InputError(f"{path}: has a header but no rows")
+    width = len(names)
+    for number, row in enumerate(rows, 1):
+        if len(row) > width:
+            raise InputError(
+                f"{path}: row {number} has {len(row)} values, expected {width} as in the header: "
+                f"{delimiter.join(row)[:80]!r}"
+            )
+        row.extend([""] * (width - len(row)))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * width
+    return {
+        name: np.array([value.strip() for value in values] if strip else values, dtype=object)
+        for name, values in zip(names, columns, strict=True)
+        if name
+    }

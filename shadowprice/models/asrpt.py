@@ -8,18 +8,19 @@ Symbol       Here             Index set   Unit    Meaning
 ===========  ===============  ==========  ======  ================================================
 s, t         m.S                                  stages
 m            m.M                                  nodes
-k_s          given.replicas   S                   replicas
-F_m          given.free       M           GPUs    free GPUs
+k_s          m.k[s]           S                   replicas
+F_m          m.F[m]           M           GPUs    free GPUs
 x_s^m        m.x[s, m]        S, M                replicas of s on m
 y_s^m        m.y[s, m]        S, M                1 if m has a replica of s
 u_s^m        m.u[s, m]        S, M                1 if m has all replicas of s
 z_sn^m       m.z[s, m, n]     S, M, N             1 if m has at least n replicas of s
-c_s          given.compute_s  S           s       forward and backward pass
-w_st         given.sent       S, S        bytes   what a replica of s exchanges with all of t, one way
-W_st         given.weight     S, S        bytes   what a replica of s exchanges with one of t, W_ss
+c_s          m.c[s]           S           s       forward and backward pass
+w_st         m.sent[s, t]     S, S        bytes   what a replica of s exchanges with all of t, one way
+W_st         m.weight[s, t]   S, S        bytes   what a replica of s exchanges with one of t, W_ss
                                                   with one of its own stage
-a_s, a'_s    given.ring_s     S           s       AllReduce inside a node, and between nodes
-b, B         given.network                bytes/s bandwidth of a node's GPUs, of its NIC
+a_s, a'_s    m.near, m.far    S           s       AllReduce inside a node, and between nodes
+b, B         m.b, m.B                     bytes/s bandwidth of a node's GPUs, of its NIC
+V_s          m.V[s, m, n]     S, M, N     s       most less least time that the bytes of s can take
 e_n^m        m.e[m, n]        M, N                1 if n replicas of the job on m have remote bytes
 alpha        m.alpha                      s       time of an iteration
 ===========  ===============  ==========  ======  ================================================
@@ -55,10 +56,13 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from shadowprice.instances.graphs.iteration_time import Network, flush_factor, shortest_iteration_s
-from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
+from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
+from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.tracing import traced
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.graph_placement.exact"
+REFERENCE = "tests/solvers/graph_placement/test_graph_placement.py"
 
 
 def exchange(graph: JobGraph) -> NDArray[np.float64]:
@@ -128,13 +132,14 @@ def least_time(given: PlacementData, *, interchangeable: bool = True) -> pyo.Con
     interchangeable : bool
         Leave out placements that differ only in the order of neighbouring equal nodes.
     """
-    m: Any = pyo.ConcreteModel(name="asrpt_least_time")
-    _placements(m, given, interchangeable)
-    _iteration(m, given)
+    with traced():
+        m: Any = pyo.ConcreteModel(name="asrpt_least_time")
+        _placements(m, given, interchangeable)
+        _iteration(m, given)
 
-    @m.Objective(doc="time of an iteration")
-    def objective(m: Any) -> Any:
-        return m.alpha
+        @m.Objective(doc="time of an iteration")
+        def objective(m: Any) -> Any:
+            return m.alpha
 
     return m
 
@@ -151,142 +156,181 @@ def least_cut(given: PlacementData, *, interchangeable: bool = True) -> pyo.Conc
     (pairs) and (beside) make the relaxation strong: with n replicas of s on a node, at most F_m -
     n others are beside the n-th.
     """
-    m: Any = pyo.ConcreteModel(name="asrpt_least_cut")
-    _placements(m, given, interchangeable)
     weight = exchange(given.graph)
     weight = weight / (weight.max() or 1.0)
-    k, free = given.replicas, given.free
-    m.N = pyo.Set(
-        dimen=3,
-        initialize=[(s, i, n) for s in m.S for i in m.M for n in range(1, min(k[s], free[i]) + 1)],
-    )
-    m.z = pyo.Var(m.N, domain=pyo.Binary)
-    levels = {(s, i): range(1, min(k[s], free[i]) + 1) for s in m.S for i in m.M}
-    linked = [(s, t) for s in m.S for t in m.S if s < t and weight[s, t] > 0]
-    both = [
-        (s, t, i, n, o) for s, t in linked for i in m.M for n in levels[s, i] for o in levels[t, i]
-    ]
-    m.P = pyo.Set(dimen=5, initialize=both)
-    m.p = pyo.Var(m.P, bounds=(0, 1))
-    beside: dict[tuple[int, int, int], list[Any]] = {key: [] for key in m.N}
-    for s, t, i, n, o in both:
-        beside[s, i, n].append(m.p[s, t, i, n, o])
-        beside[t, i, o].append(m.p[s, t, i, n, o])
-    apart = sum(weight[s, t] * k[s] * k[t] for s, t in linked)
-    apart += sum(weight[s, s] * k[s] * (k[s] - 1) / 2 for s in m.S)
+    linked = np.triu(weight, 1) > 0
+    replicas = np.array(given.replicas)
+    between = np.triu(weight, 1) * np.outer(replicas, replicas)
+    inside = np.diag(weight) * replicas * (replicas - 1) / 2
+    with traced():
+        m: Any = pyo.ConcreteModel(name="asrpt_least_cut")
+        _placements(m, given, interchangeable)
+        _unary(m, given, linked)
+        m.weight = param(weight, m.S, m.S)
+        m.apart = param(between.sum() + inside.sum())
 
-    @m.Objective(doc="bytes of pairs that are not on one node")
-    def objective(m: Any) -> Any:
-        linked_here = sum(weight[s, t] * m.p[s, t, i, n, o] for s, t, i, n, o in m.P)
-        return apart - linked_here - sum(weight[s, s] * (n - 1) * m.z[s, i, n] for s, i, n in m.N)
+        @m.Objective(doc="bytes of pairs that are not on one node")
+        def objective(m: Any) -> Any:
+            linked_here = sum(m.weight[s, t] * m.p[s, t, i, n, o] for s, t, i, n, o in m.P)
+            own_here = sum(m.weight[s, s] * (n - 1) * m.z[s, i, n] for s, i, n in m.N)
+            return m.apart - linked_here - own_here
 
-    @m.Constraint(m.S, m.M, doc="x in unary")
-    def unary(m: Any, s: int, i: int) -> Any:
-        return m.x[s, i] == sum(m.z[s, i, n] for n in levels[s, i])
+        @m.Constraint(m.S, m.M, doc="x in unary")
+        def unary(m: Any, s: int, i: int) -> Any:
+            return m.x[s, i] == sum(m.z[s, i, n] for n in range(1, m.most[s, i] + 1))
 
-    @m.Constraint(m.N, doc="the n-th comes after the one before it")
-    def order(m: Any, s: int, i: int, n: int) -> Any:
-        return pyo.Constraint.Skip if n == 1 else m.z[s, i, n] <= m.z[s, i, n - 1]
+        @m.Constraint(m.N, doc="the n-th comes after the one before it")
+        def order(m: Any, s: int, i: int, n: int) -> Any:
+            return pyo.Constraint.Skip if n == 1 else m.z[s, i, n] <= m.z[s, i, n - 1]
 
-    @m.Constraint(m.P, [0, 1], doc="a pair is on a node if both are")
-    def pairs(m: Any, s: int, t: int, i: int, n: int, o: int, end: int) -> Any:
-        return m.p[s, t, i, n, o] <= (m.z[t, i, o] if end else m.z[s, i, n])
+        @m.Constraint(m.P, m.ends, doc="a pair is on a node if both are")
+        def pairs(m: Any, s: int, t: int, i: int, n: int, o: int, end: int) -> Any:
+            return m.p[s, t, i, n, o] <= (m.z[t, i, o] if end else m.z[s, i, n])
 
-    @m.Constraint(m.N, doc="no more beside a replica than the node has GPUs")
-    def beside_it(m: Any, s: int, i: int, n: int) -> Any:
-        if not beside[s, i, n]:
-            return pyo.Constraint.Skip
-        return sum(beside[s, i, n]) <= (free[i] - n) * m.z[s, i, n]
+        @m.Constraint(m.beside.nonempty, doc="no more beside a replica than the node has GPUs")
+        def beside_it(m: Any, s: int, i: int, n: int) -> Any:
+            others = sum(m.p[a, b, c, d, e] for a, b, c, d, e in m.beside[s, i, n])
+            return others <= (m.F[i] - n) * m.z[s, i, n]
 
     return m
 
 
+def _unary(m: Any, given: PlacementData, linked: NDArray[np.bool_]) -> None:
+    """Variables z, p: x in unary, and pairs of replicas of linked stages that are on one node."""
+    most = np.minimum.outer(given.replicas, given.free)
+    s, i = (each.ravel() for each in np.indices(most.shape))
+    entry, n = _up_to(most.ravel())
+    m.N = tuples(s[entry], i[entry], n + 1)
+    m.z = pyo.Var(m.N, domain=pyo.Binary, dense=False)
+    a, b = (np.repeat(each, most.shape[1]) for each in np.nonzero(linked))
+    node = np.tile(np.arange(most.shape[1]), int(linked.sum()))
+    pair, both = _up_to(most[a, node] * most[b, node])
+    a, b, node = a[pair], b[pair], node[pair]
+    first, second = np.divmod(both, np.maximum(most[b, node], 1))
+    m.P = tuples(a, b, node, first + 1, second + 1)
+    m.ends = pyo.RangeSet(0, 1)
+    m.p = pyo.Var(m.P, bounds=(0, 1), dense=False)
+    keys = [(a, node, first + 1), (b, node, second + 1)]
+    twice = [np.tile(column, 2) for column in m.P.columns]
+    m.beside = subsets(m.N, tuple(map(np.concatenate, zip(*keys, strict=True))), *twice)
+
+
+def _up_to(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers 0 to count - 1 of every entry with a count, and the entry of each."""
+    entry = np.repeat(np.arange(len(counts)), counts)
+    return entry, np.arange(len(entry)) - (np.cumsum(counts) - counts)[entry]
+
+
 def _placements(m: Any, given: PlacementData, interchangeable: bool) -> None:
     """Variables x, y and what makes them a placement."""
-    k, free = given.replicas, given.free
-    m.S = pyo.RangeSet(0, len(k) - 1)
+    free = np.array(given.free)
+    m.S = pyo.RangeSet(0, len(given.replicas) - 1)
     m.M = pyo.RangeSet(0, len(free) - 1)
+    m.k = param(given.replicas, m.S)
+    m.F = param(free, m.M)
+    m.most = param(np.minimum.outer(given.replicas, free), m.S, m.M, mutable=False)
+    m.side = pyo.RangeSet(0, 1)
     m.x = pyo.Var(
-        m.S, m.M, domain=pyo.NonNegativeIntegers, bounds=lambda m, s, i: (0, min(k[s], free[i]))
+        m.S,
+        m.M,
+        domain=pyo.NonNegativeIntegers,
+        bounds=lambda m, s, i: (0, m.most[s, i]),
+        dense=False,
     )
-    m.y = pyo.Var(m.S, m.M, domain=pyo.Binary)
+    m.y = pyo.Var(m.S, m.M, domain=pyo.Binary, dense=False)
 
     @m.Constraint(m.S, doc="every replica is somewhere")
     def once(m: Any, s: int) -> Any:
-        return sum(m.x[s, i] for i in m.M) == k[s]
+        return sum(m.x[s, i] for i in m.M) == m.k[s]
 
     @m.Constraint(m.M, doc="no more replicas than free GPUs")
     def room(m: Any, i: int) -> Any:
-        return sum(m.x[s, i] for s in m.S) <= free[i]
+        return sum(m.x[s, i] for s in m.S) <= m.F[i]
 
-    @m.Constraint(m.S, m.M, [0, 1], doc="y says whether there are any")
+    @m.Constraint(m.S, m.M, m.side, doc="y says whether there are any")
     def here(m: Any, s: int, i: int, most: int) -> Any:
-        return m.x[s, i] <= min(k[s], free[i]) * m.y[s, i] if most else m.y[s, i] <= m.x[s, i]
+        return m.x[s, i] <= m.most[s, i] * m.y[s, i] if most else m.y[s, i] <= m.x[s, i]
 
     if interchangeable:
-        equal = [i for i in range(1, len(free)) if free[i] == free[i - 1]]
+        m.equal = tuples(np.flatnonzero(np.diff(free) == 0) + 1)
 
-        @m.Constraint(equal, doc="of equal nodes the first has most of the first stage")
+        @m.Constraint(m.equal, doc="of equal nodes the first has most of the first stage")
         def alike(m: Any, i: int) -> Any:
             return m.x[0, i] <= m.x[0, i - 1]
 
 
 def _iteration(m: Any, given: PlacementData) -> None:
     """Variables u, e, alpha: the time of an iteration of the placement, in units of unit_s."""
-    k, sent = given.replicas, given.sent
     intra, nic = given.network.intra_bytes_per_s, given.network.nic_bytes_per_s
-    factor = flush_factor(given.graph) / given.unit_s
-    ring = given.graph.ring_bytes.tolist()
-    compute = [stage.forward_s + stage.backward_s for stage in given.graph.stages]
+    ring = np.array(given.graph.ring_bytes)
+    peers = [(s, t, amount) for s, row in enumerate(given.sent) for t, amount in row.items()]
+    s, t = (np.array([pair[end] for pair in peers], dtype=np.int64) for end in (0, 1))
     sharers = [(i, n, rate) for i in m.M for n, rate in given.sharers(i)]
-    least = min(1 / intra, *(1 / rate for _, _, rate in sharers))
-    m.u = pyo.Var(m.S, m.M, domain=pyo.Binary)
+    node, n = (np.array([each[k] for each in sharers], dtype=np.int64) for k in (0, 1))
+    rate = np.array([each[2] for each in sharers])
+    slowest_byte = np.maximum(1 / rate, 1 / intra)
+    least = min(1 / intra, *(1 / rate))
+    all_sent = np.array([sum(row.values()) for row in given.sent])
+    m.peers = tuples(s, t)
+    m.peers_of = subsets(m.S, s, t)
+    m.sharers = tuples(node, n)
+    m.several = tuples(node[n > 1], n[n > 1])
+    m.several_on = subsets(m.M, node[n > 1], n[n > 1])
+    m.phi = param(flush_factor(given.graph) / given.unit_s)
+    m.c = param([stage.forward_s + stage.backward_s for stage in given.graph.stages], m.S)
+    m.near, m.far = param(ring / intra, m.S), param(ring / nic, m.S)
+    m.sent = param(np.array([amount for _, _, amount in peers], dtype=np.float64), m.peers)
+    m.b, m.B = param(intra), param(rate, m.sharers)
+    m.V = param(np.outer(2.0 * all_sent, slowest_byte - least), m.S, m.sharers)
+    m.most_s = param(np.outer(2.0 * all_sent, slowest_byte), m.S, m.sharers)
+    m.u = pyo.Var(m.S, m.M, domain=pyo.Binary, dense=False)
     m.alpha = pyo.Var(bounds=(0, None))
-    m.e = pyo.Var([(i, n) for i, n, _ in sharers if n > 1], domain=pyo.Binary)
+    m.e = pyo.Var(m.several, domain=pyo.Binary, dense=False)
 
-    @m.Constraint(m.S, m.M, [0, 1], doc="u says whether a stage is on one node")
+    @m.Constraint(m.S, m.M, m.side, doc="u says whether a stage is on one node")
     def whole(m: Any, s: int, i: int, most: int) -> Any:
-        return m.x[s, i] <= k[s] - 1 + m.u[s, i] if most else k[s] * m.u[s, i] <= m.x[s, i]
+        return m.x[s, i] <= m.k[s] - 1 + m.u[s, i] if most else m.k[s] * m.u[s, i] <= m.x[s, i]
 
-    @m.Constraint(m.S, range(len(sharers)), doc="the slowest stage on the slowest node")
-    def slowest(m: Any, s: int, row: int) -> Any:
-        i, n, rate = sharers[row]
-        on_one = sum(m.u[s, o] for o in m.M)
-        time = compute[s] + ring[s] / nic + (ring[s] / intra - ring[s] / nic) * on_one
-        for t, amount in sent[s].items():
-            inside = m.x[t, i] / k[t]
-            time += 2.0 * amount * (inside / intra + (1 - inside) / rate)
-        spread = 2.0 * sum(sent[s].values()) * (max(1 / rate, 1 / intra) - least)
-        # With n > 1 switched off, even the least bytes can take may be more than they do take.
-        off = (
-            2.0 * sum(sent[s].values()) * max(1 / rate, 1 / intra) * (1 - m.e[i, n]) if n > 1 else 0
+    @m.Constraint(m.S, m.sharers, doc="the slowest stage on the slowest node")
+    def slowest(m: Any, s: int, i: int, n: int) -> Any:
+        ring = m.far[s] + (m.near[s] - m.far[s]) * sum(m.u[s, o] for o in m.M)
+        exchanged = sum(
+            2 * m.sent[s, t] * (m.x[t, i] / m.k[t] / m.b + (1 - m.x[t, i] / m.k[t]) / m.B[i, n])
+            for t in m.peers_of[s]
         )
-        return m.alpha >= factor * (time - spread * (1 - m.y[s, i]) - off)
+        time = m.c[s] + ring + exchanged - m.V[s, i, n] * (1 - m.y[s, i])
+        # With n > 1 switched off, even the least bytes can take may be more than they do take.
+        off = m.most_s[s, i, n] * (1 - m.e[i, n]) if n > 1 else 0
+        return m.alpha >= m.phi * (time - off)
 
     if given.network.sharing == "per-job":
-        _sharing(m, given)
+        _sharing(m)
 
 
-def _sharing(m: Any, given: PlacementData) -> None:
+def _sharing(m: Any) -> None:
     """Variables q, r: which replicas share a NIC, if only those with remote bytes do."""
-    k, free, sent = given.replicas, given.free, given.sent
-    m.q = pyo.Var(m.S, m.M, domain=pyo.Binary)
-    m.r = pyo.Var(m.S, m.M, bounds=(0, None))
-    peers = [(s, t) for s in m.S for t in sent[s]]
+    m.q = pyo.Var(m.S, m.M, domain=pyo.Binary, dense=False)
+    m.r = pyo.Var(m.S, m.M, bounds=(0, None), dense=False)
 
-    @m.Constraint(peers, m.M, doc="a stage has remote bytes unless all its peers are here")
+    @m.Constraint(m.peers, m.M, doc="a stage has remote bytes unless all its peers are here")
     def remote(m: Any, s: int, t: int, i: int) -> Any:
         return m.q[s, i] >= m.y[s, i] - m.u[t, i]
 
     @m.Constraint(m.S, m.M, doc="its replicas share the NIC then")
     def shares(m: Any, s: int, i: int) -> Any:
-        return m.r[s, i] >= m.x[s, i] - min(k[s], free[i]) * (1 - m.q[s, i])
+        return m.r[s, i] >= m.x[s, i] - m.most[s, i] * (1 - m.q[s, i])
 
     @m.Constraint(m.M, doc="as many as share it")
     def count(m: Any, i: int) -> Any:
-        levels = [m.e[i, n] for n, _ in given.sharers(i) if n > 1]
-        return sum(m.r[s, i] for s in m.S) <= 1 + sum(levels)
+        return sum(m.r[s, i] for s in m.S) <= 1 + sum(m.e[i, n] for n in m.several_on[i])
 
-    @m.Constraint(list(m.e), doc="the n-th comes after the one before it")
+    @m.Constraint(m.several, doc="the n-th comes after the one before it")
     def rising(m: Any, i: int, n: int) -> Any:
         return pyo.Constraint.Skip if n == 2 else m.e[i, n] <= m.e[i, n - 1]
+
+
+def example() -> pyo.ConcreteModel:
+    """Shortest iteration of two stages on nodes with 2 and 1 free GPUs."""
+    stages = (Stage("embed", 2, 0.02, 0.04, 8e8), Stage("head", 1, 0.01, 0.02))
+    graph = JobGraph("example", stages, (Link(0, 1, 4e8),))
+    return least_time(PlacementData(graph, (2, 1), Network(300e9, 12.5e9, 2)))

@@ -9,8 +9,9 @@ Symbol     Here             Index set   Unit     Meaning
 j          m.J                                   jobs
 T          m.T                          slots    slots 0 .. H-1
 n_j        jobs.iterations  J                    iterations
-r_j        jobs.release     J           slots    release
-G_m        jobs.nodes       M           GPUs     GPUs of a node
+delta      jobs.slot_s                  s        length of a slot; m.n[j] is n_j / delta in unit_s
+r_j        m.r[j]           J           slots    release
+G_m        m.G[m]           M           GPUs     GPUs of a node
 alpha_j    m.job[j].alpha   J           unit_s   time of an iteration of j where it is placed
 f_jt       m.f[j, t]        J, t >= r_j          1 if j runs in slot t
 v_jt       m.v[j, t]        J, t >= r_j          1 if a run of j begins with slot t
@@ -28,7 +29,7 @@ C_j        m.C[j]           J           slots    completion
     \sum_j o_{jt}^m \le G_m \;\forall m, t && (capacity) \\
     C_j \ge (t + 1) f_{jt} \;\forall j, t && (end)
 
-with :math:`\delta` the length of a slot, and every job's valid placement and alpha_j as blocks.
+with every job's valid placement and alpha_j as blocks.
 
 Kind: exact on the grid, for a few jobs on a few nodes.
 """
@@ -42,13 +43,16 @@ import numpy as np
 import pyomo.environ as pyo
 
 from shadowprice.instances.graphs.iteration_time import Network
-from shadowprice.instances.graphs.job_graph import JobGraph
+from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.models import preemptive
+from shadowprice.models.arrays import param, subsets, tuples
 from shadowprice.models.asrpt import PlacementData, timed_placement
 from shadowprice.models.slotted import Slotted
+from shadowprice.models.tracing import traced
 
 KIND = "exact"
-REFERENCE = "tests/solvers/graph_placement/test_graph_placement.py"
+RUNS_IN = "shadowprice.solvers.asrpt.joint"
+REFERENCE = "tests/solvers/asrpt/test_joint.py"
 
 
 @dataclass(frozen=True)
@@ -82,57 +86,59 @@ class Jobs:
 
 def build(jobs: Jobs) -> pyo.ConcreteModel:
     """Placement and time together: total completion time [slots]."""
-    m: Any = pyo.ConcreteModel(name="asrpt_joint")
-    m.J = pyo.RangeSet(0, len(jobs.graphs) - 1)
-    m.M = pyo.RangeSet(0, len(jobs.nodes) - 1)
-    m.T = pyo.RangeSet(0, jobs.horizon - 1)
-    m.job = pyo.Block(m.J)
+    count, release = len(jobs.graphs), np.array(jobs.release)
     given = [PlacementData(graph, jobs.nodes, jobs.network) for graph in jobs.graphs]
-    for j, one in enumerate(given):
-        timed_placement(m.job[j], one)
-    m.JT = pyo.Set(
-        dimen=2, initialize=[(j, t) for j in m.J for t in range(jobs.release[j], jobs.horizon)]
-    )
-    m.f = pyo.Var(m.JT, domain=pyo.Binary)
-    m.v = pyo.Var(m.JT, domain=pyo.Binary)
-    m.o = pyo.Var(m.JT, m.M, bounds=(0, None))
-    m.C = pyo.Var(m.J, bounds=(0, jobs.horizon))
+    unit_s = np.array([one.unit_s for one in given])
+    job = np.repeat(np.arange(count), jobs.horizon - release)
+    slot = np.concatenate([np.arange(first, jobs.horizon) for first in jobs.release])
+    with traced():
+        m: Any = pyo.ConcreteModel(name="asrpt_joint")
+        m.J = pyo.RangeSet(0, count - 1)
+        m.M = pyo.RangeSet(0, len(jobs.nodes) - 1)
+        m.T = pyo.RangeSet(0, jobs.horizon - 1)
+        m.JT = tuples(job, slot)
+        m.slots_of = subsets(m.J, job, slot)
+        m.arrived = subsets(m.T, slot, job)
+        m.r = param(release, m.J, mutable=False)
+        m.n = param(np.array(jobs.iterations) * unit_s / jobs.slot_s, m.J)
+        m.G = param(np.array(jobs.nodes), m.M)
+        m.job = pyo.Block(m.J)
+        for j, one in enumerate(given):
+            timed_placement(m.job[j], one)
+        m.f = pyo.Var(m.JT, domain=pyo.Binary, dense=False)
+        m.v = pyo.Var(m.JT, domain=pyo.Binary, dense=False)
+        m.o = pyo.Var(m.JT, m.M, bounds=(0, None), dense=False)
+        m.C = pyo.Var(m.J, bounds=(0, jobs.horizon), dense=False)
 
-    @m.Objective(doc="total completion time [slots]")
-    def total(m: Any) -> Any:
-        return sum(m.C[j] for j in m.J)
+        @m.Objective(doc="total completion time [slots]")
+        def total(m: Any) -> Any:
+            return sum(m.C[j] for j in m.J)
 
-    @m.Constraint(m.J, doc="every job gets its iterations")
-    def work(m: Any, j: int) -> Any:
-        slots = jobs.iterations[j] * given[j].unit_s / jobs.slot_s
-        return sum(m.f[j, t] for t in range(jobs.release[j], jobs.horizon)) >= (
-            slots * m.job[j].alpha
-        )
+        @m.Constraint(m.J, doc="every job gets its iterations")
+        def work(m: Any, j: int) -> Any:
+            return sum(m.f[j, t] for t in m.slots_of[j]) >= m.n[j] * m.job[j].alpha
 
-    @m.Constraint(m.JT, doc="where a run begins")
-    def begins(m: Any, j: int, t: int) -> Any:
-        before = m.f[j, t - 1] if t > jobs.release[j] else 0
-        return m.v[j, t] >= m.f[j, t] - before
+        @m.Constraint(m.JT, doc="where a run begins")
+        def begins(m: Any, j: int, t: int) -> Any:
+            before = m.f[j, t - 1] if t > m.r[j] else 0
+            return m.v[j, t] >= m.f[j, t] - before
 
-    @m.Constraint(m.J, doc="a job runs once")
-    def once(m: Any, j: int) -> Any:
-        return sum(m.v[j, t] for t in range(jobs.release[j], jobs.horizon)) == 1
+        @m.Constraint(m.J, doc="a job runs once")
+        def once(m: Any, j: int) -> Any:
+            return sum(m.v[j, t] for t in m.slots_of[j]) == 1
 
-    @m.Constraint(m.JT, m.M, doc="GPUs that are held while it runs")
-    def held(m: Any, j: int, t: int, i: int) -> Any:
-        here = sum(m.job[j].x[s, i] for s in m.job[j].S)
-        return m.o[j, t, i] >= here - jobs.nodes[i] * (1 - m.f[j, t])
+        @m.Constraint(m.JT, m.M, doc="GPUs that are held while it runs")
+        def held(m: Any, j: int, t: int, i: int) -> Any:
+            here = sum(m.job[j].x[s, i] for s in m.job[j].S)
+            return m.o[j, t, i] >= here - m.G[i] * (1 - m.f[j, t])
 
-    @m.Constraint(m.M, m.T, doc="no more GPUs than there are")
-    def capacity(m: Any, i: int, t: int) -> Any:
-        ready = [j for j in m.J if jobs.release[j] <= t]
-        if not ready:
-            return pyo.Constraint.Skip
-        return sum(m.o[j, t, i] for j in ready) <= jobs.nodes[i]
+        @m.Constraint(m.M, m.arrived.nonempty, doc="no more GPUs than there are")
+        def capacity(m: Any, i: int, t: int) -> Any:
+            return sum(m.o[j, t, i] for j in m.arrived[t]) <= m.G[i]
 
-    @m.Constraint(m.JT, doc="a job ends after the last slot it runs in")
-    def end(m: Any, j: int, t: int) -> Any:
-        return m.C[j] >= (t + 1) * m.f[j, t]
+        @m.Constraint(m.JT, doc="a job ends after the last slot it runs in")
+        def end(m: Any, j: int, t: int) -> Any:
+            return m.C[j] >= (t + 1) * m.f[j, t]
 
     return m
 
@@ -161,3 +167,10 @@ def one_machine(jobs: Slotted) -> pyo.ConcreteModel:
         capacity * jobs.release, work, ones, np.ones(jobs.jobs), 1, jobs.slot_ticks, jobs.exact
     )
     return preemptive.build(scaled, int(capacity * jobs.release.max(initial=0) + work.sum()))
+
+
+def example() -> pyo.ConcreteModel:
+    """Two jobs on one node of 2 GPUs, in 4 slots of a second."""
+    graph = JobGraph("example", (Stage("all", 2, 0.5, 0.5),))
+    network = Network(300e9, 12.5e9, 2)
+    return build(Jobs((graph, graph), (2, 1), (0, 1), (2,), network, 1.0, 4))

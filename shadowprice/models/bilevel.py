@@ -10,7 +10,9 @@ leader's interest too. So no optimality conditions of the offline problem are ne
 feasible schedules suffice, and what remains of the bilevel problem is that the policy has no choice.
 The ratio is maximised by Dinkelbach's method (Management Science 13, 1967): the programme below
 maximises :math:`b \, cost(policy) - a \, cost(S)` for a ratio a / b known to be attained; it is the
-largest iff the optimum is 0. Source: derived.
+largest iff the optimum is 0.
+
+Source: derived.
 
 Covered: policies without preemption that start waiting jobs in a fixed order, ``fifo`` (order of
 arrival), ``sjf`` (shorter first, ties by arrival), where the first that does not fit blocks
@@ -21,6 +23,8 @@ Symbol    Here                Index set     Unit    Meaning
 ========  ==================  ============  ======  ============================================
 J         m.J                                       jobs, in order of arrival
 T         m.T                               slots   slots 0 .. H-1
+M         m.M                               GPUs    GPUs of the cluster
+a / b     m.numerator, ..                           the ratio that is to be exceeded
 p, g      P, G                              slots   lengths 1..p_max and gangs 1..g_max
 x_jtpg    m.x[j, t, p, g]     J T P G               1 if the policy starts j at t with p, g
 y_jtpg    m.y[j, t, p, g]     J T P G               the same in the schedule compared with
@@ -62,8 +66,12 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from shadowprice.models.arrays import param
+from shadowprice.models.tracing import traced
+
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.offline.worst_case"
+REFERENCE = "tests/solvers/offline/test_bilevel.py"
 
 
 @dataclass(frozen=True)
@@ -116,37 +124,39 @@ def build(
     flow : bool
         Costs are total flow time instead of total completion time.
     """
-    m: Any = pyo.ConcreteModel(name="bilevel")
-    m.J = pyo.RangeSet(0, limits.jobs - 1)
-    m.T = pyo.RangeSet(0, limits.horizon - 1)
-    m.P = pyo.RangeSet(1, limits.max_work)
-    m.G = pyo.RangeSet(1, limits.widest)
-    m.R = pyo.RangeSet(0, limits.max_arrival)
-    m.x = pyo.Var(m.J, m.T, m.P, m.G, domain=pyo.Binary)
-    m.y = pyo.Var(m.J, m.T, m.P, m.G, domain=pyo.Binary)
-    m.a = pyo.Var(m.J, m.R, domain=pyo.Binary)
-    a, b = ratio
+    with traced():
+        m: Any = pyo.ConcreteModel(name="bilevel")
+        m.J = pyo.RangeSet(0, limits.jobs - 1)
+        m.T = pyo.RangeSet(0, limits.horizon - 1)
+        m.P = pyo.RangeSet(1, limits.max_work)
+        m.G = pyo.RangeSet(1, limits.widest)
+        m.R = pyo.RangeSet(0, limits.max_arrival)
+        m.M = param(limits.gpus)
+        m.numerator, m.denominator = param(ratio[0]), param(ratio[1])
+        m.x = pyo.Var(m.J, m.T, m.P, m.G, domain=pyo.Binary, dense=False)
+        m.y = pyo.Var(m.J, m.T, m.P, m.G, domain=pyo.Binary, dense=False)
+        m.a = pyo.Var(m.J, m.R, domain=pyo.Binary, dense=False)
 
-    @m.Objective(sense=pyo.maximize, doc="b cost(policy) - a cost(schedule) [slots]")
-    def lead(m: Any) -> Any:
-        cost = sum(
-            (t + p) * (b * m.x[j, t, p, g] - a * m.y[j, t, p, g])
-            for j in m.J
-            for t in m.T
-            for p in m.P
-            for g in m.G
-        )
-        arrivals = sum(t * m.a[j, t] for j in m.J for t in m.R)
-        return cost + (a - b) * arrivals if flow else cost
+        @m.Objective(sense=pyo.maximize, doc="b cost(policy) - a cost(schedule) [slots]")
+        def lead(m: Any) -> Any:
+            cost = sum(
+                (t + p) * (m.denominator * m.x[j, t, p, g] - m.numerator * m.y[j, t, p, g])
+                for j in m.J
+                for t in m.T
+                for p in m.P
+                for g in m.G
+            )
+            arrivals = sum(t * m.a[j, t] for j in m.J for t in m.R)
+            return cost + (m.numerator - m.denominator) * arrivals if flow else cost
 
-    _feasible(m, limits)
-    if rule.by_length:
-        _order(m, limits)
-    _policy(m, rule, limits)
+        _feasible(m)
+        if rule.by_length:
+            _order(m, limits)
+        _policy(m, rule)
     return m
 
 
-def _feasible(m: Any, limits: InstanceLimits) -> None:
+def _feasible(m: Any) -> None:
     """Arrivals in order, the first at 0; two feasible schedules of the same jobs."""
 
     @m.Constraint(m.J, doc="every job arrives once, the first at 0")
@@ -157,7 +167,7 @@ def _feasible(m: Any, limits: InstanceLimits) -> None:
     def in_order(m: Any, j: int, t: int) -> Any:
         if j == 0:
             return pyo.Constraint.Skip if t == 0 else m.a[j, t] == 0
-        return arrived(m, j, t, limits) <= arrived(m, j - 1, t, limits)
+        return arrived(m, j, t) <= arrived(m, j - 1, t)
 
     @m.Constraint(m.J, doc="every job starts once")
     def once(m: Any, j: int) -> Any:
@@ -170,10 +180,10 @@ def _feasible(m: Any, limits: InstanceLimits) -> None:
     for name, z in (("policy", m.x), ("schedule", m.y)):
 
         def after(m: Any, j: int, t: int, z: Any = z) -> Any:
-            return started(z, m, j, t) <= arrived(m, j, t, limits)
+            return started(z, m, j, t) <= arrived(m, j, t)
 
         def room(m: Any, t: int, z: Any = z) -> Any:
-            return usage(z, m, t) <= limits.gpus
+            return usage(z, m, t) <= m.M
 
         m.add_component(f"release_{name}", pyo.Constraint(m.J, m.T, rule=after))
         m.add_component(f"capacity_{name}", pyo.Constraint(m.T, rule=room))
@@ -181,7 +191,7 @@ def _feasible(m: Any, limits: InstanceLimits) -> None:
 
 def _order(m: Any, limits: InstanceLimits) -> None:
     """b_ij follows from the lengths: for i < j it is 1 iff p_i <= p_j, for i > j iff p_i < p_j."""
-    m.b = pyo.Var(m.J, m.J, domain=pyo.Binary)
+    m.b = pyo.Var(m.J, m.J, domain=pyo.Binary, dense=False)
 
     @m.Constraint(m.J, m.J, m.P, doc="i comes first if some q has p_i <= q <= p_j, or < at a tie")
     def comes_first(m: Any, i: int, j: int, q: int) -> Any:
@@ -201,16 +211,16 @@ def _order(m: Any, limits: InstanceLimits) -> None:
         return shorter(m, j + 1, q) - shorter(m, j, q) <= 2 - together
 
 
-def _policy(m: Any, rule: Rule, limits: InstanceLimits) -> None:
+def _policy(m: Any, rule: Rule) -> None:
     """Add the policy: a waiting job does not fit or, where the head blocks, one before it waits."""
-    m.h = pyo.Var(m.J, m.T, domain=pyo.Binary)
+    m.h = pyo.Var(m.J, m.T, domain=pyo.Binary, dense=False)
     if rule.blocks:
-        _blocking(m, rule, limits)
+        _blocking(m, rule)
 
     @m.Constraint(m.J, m.T, doc="who waits has a reason")
     def reason(m: Any, j: int, t: int) -> Any:
         others = sum(m.v[i, j, t] for i in m.J if i != j) if rule.blocks else 0
-        return waits(m, j, t, limits) <= m.h[j, t] + others
+        return waits(m, j, t) <= m.h[j, t] + others
 
     @m.Constraint(m.J, m.T, doc="who does not fit finds the GPUs taken")
     def full(m: Any, j: int, t: int) -> Any:
@@ -218,19 +228,21 @@ def _policy(m: Any, rule: Rule, limits: InstanceLimits) -> None:
         if not rule.blocks:
             seen -= sum(g * m.x[i, t, p, g] for i in m.J if i > j for p in m.P for g in m.G)
         gang = sum(g * m.x[j, s, p, g] for s in m.T for p in m.P for g in m.G)
-        return seen + gang >= (limits.gpus + 1) * m.h[j, t]
+        return seen + gang >= (m.M + 1) * m.h[j, t]
 
 
-def _blocking(m: Any, rule: Rule, limits: InstanceLimits) -> None:
+def _blocking(m: Any, rule: Rule) -> None:
     """Nobody starts behind a job that waits."""
-    m.v = pyo.Var(m.J, m.J, m.T, domain=pyo.UnitInterval)
+    m.v = pyo.Var(m.J, m.J, m.T, domain=pyo.UnitInterval, dense=False)
 
     def comes_first(i: int, j: int) -> Any:
-        return m.b[i, j] if rule.by_length else int(i < j)
+        if rule.by_length:
+            return m.b[i, j]
+        return 1 if i < j else 0
 
     @m.Constraint(m.J, m.J, m.T, doc="i waits ...")
     def ahead_waits(m: Any, i: int, j: int, t: int) -> Any:
-        return pyo.Constraint.Skip if i == j else m.v[i, j, t] <= waits(m, i, t, limits)
+        return pyo.Constraint.Skip if i == j else m.v[i, j, t] <= waits(m, i, t)
 
     @m.Constraint(m.J, m.J, m.T, doc="... and comes before j")
     def ahead_first(m: Any, i: int, j: int, t: int) -> Any:
@@ -241,7 +253,7 @@ def _blocking(m: Any, rule: Rule, limits: InstanceLimits) -> None:
         if i == j:
             return pyo.Constraint.Skip
         start = sum(m.x[j, t, p, g] for p in m.P for g in m.G)
-        return start <= 2 - comes_first(i, j) - waits(m, i, t, limits)
+        return start <= 2 - comes_first(i, j) - waits(m, i, t)
 
 
 def shorter(m: Any, j: int, q: int) -> Any:
@@ -249,9 +261,9 @@ def shorter(m: Any, j: int, q: int) -> Any:
     return sum(m.x[j, t, p, g] for t in m.T for p in m.P if p <= q for g in m.G)
 
 
-def arrived(m: Any, j: int, t: int, limits: InstanceLimits) -> Any:
+def arrived(m: Any, j: int, t: int) -> Any:
     """1 if job j has arrived by slot t."""
-    return sum(m.a[j, r] for r in range(min(t, limits.max_arrival) + 1))
+    return sum(m.a[j, r] for r in m.R if r <= t)
 
 
 def started(z: Any, m: Any, j: int, t: int) -> Any:
@@ -259,17 +271,23 @@ def started(z: Any, m: Any, j: int, t: int) -> Any:
     return sum(z[j, s, p, g] for s in range(t + 1) for p in m.P for g in m.G)
 
 
-def waits(m: Any, j: int, t: int, limits: InstanceLimits) -> Any:
+def waits(m: Any, j: int, t: int) -> Any:
     """1 if job j waits after the decision of slot t."""
-    return arrived(m, j, t, limits) - started(m.x, m, j, t)
+    return arrived(m, j, t) - started(m.x, m, j, t)
 
 
 def usage(z: Any, m: Any, t: int) -> Any:
-    """GPUs held in slot t."""
+    """GPUs held in slot t: of those who started in one of the last p slots."""
     return sum(
         g * z[j, s, p, g]
         for j in m.J
         for p in m.P
         for g in m.G
-        for s in range(max(t - p + 1, 0), t + 1)
+        for s in range(t - p + 1, t + 1)
+        if s >= 0
     )
+
+
+def example() -> pyo.ConcreteModel:
+    """First in, first out, with two jobs on one GPU, beside a ratio of 1."""
+    return build(RULES["fifo"], InstanceLimits(2, 1, 1, 2, 1), (1, 1), flow=False)

@@ -7,12 +7,12 @@ Symbol    Here            Index set    Unit   Meaning
 ========  ==============  ===========  =====  ===============================================
 j         m.J                                 jobs
 s         m.S                                 packings: sets of jobs that may share GPUs
-v_s       gain[s]         S                   what they make of the GPUs beyond time slicing
+v_s       m.v[s]          S                   what they make of the GPUs beyond time slicing
 x_s       m.x[s]          S                   1 if the packing is made
 n         m.N                                 servers
-c_n       size[n]         N            GPUs   GPUs of a server
-g_j       gang[j]         J            GPUs   gang
-o_j       node[j]         J                   server it runs on, -1 if it waits
+c_n       m.c[n]          N            GPUs   GPUs of a server
+g_j       m.g[j]          J            GPUs   gang
+o_j       m.home          J, N                (j, n) if j runs on server n; none if it waits
 y_jn      m.y[j, n]       J, N                1 if job j is on server n
 u_n       m.u[n]          N                   1 if a job is on server n
 beta      fragmented                          share of GPUs that may not be free on it
@@ -43,12 +43,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 
 from shadowprice.errors import InputError
+from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.tracing import traced
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.gandiva.exact"
+REFERENCE = "tests/solvers/gandiva/test_gandiva_models.py"
 
 
 @dataclass(frozen=True)
@@ -136,22 +140,24 @@ class Homes:
 
 def packing(packings: Packings, *, relaxed: bool = False) -> pyo.ConcreteModel:
     """Model of packing: the sets of jobs that share GPUs, for the largest total gain."""
-    m: Any = pyo.ConcreteModel(name="gandiva_packing")
-    m.J = pyo.RangeSet(0, packings.jobs - 1)
-    m.S = pyo.RangeSet(0, len(packings.members) - 1)
-    m.x = pyo.Var(m.S, domain=pyo.UnitInterval if relaxed else pyo.Binary)
-    sets_of: list[list[int]] = [[] for _ in range(packings.jobs)]
-    for s, members in enumerate(packings.members):
-        for job in members:
-            sets_of[job].append(s)
+    sizes = [len(members) for members in packings.members]
+    made = np.repeat(np.arange(len(sizes)), sizes)
+    job = np.array([each for members in packings.members for each in members], dtype=np.int64)
+    with traced():
+        m: Any = pyo.ConcreteModel(name="gandiva_packing")
+        m.J = pyo.RangeSet(0, packings.jobs - 1)
+        m.S = pyo.RangeSet(0, len(sizes) - 1)
+        m.packings_of = subsets(m.J, job, made)
+        m.v = param(np.array(packings.gain, dtype=np.float64), m.S)
+        m.x = pyo.Var(m.S, domain=pyo.UnitInterval if relaxed else pyo.Binary, dense=False)
 
-    @m.Objective(sense=pyo.maximize, doc="gain over time slicing [GPUs]")
-    def total(m: Any) -> Any:
-        return sum(packings.gain[s] * m.x[s] for s in m.S)
+        @m.Objective(sense=pyo.maximize, doc="gain over time slicing [GPUs]")
+        def total(m: Any) -> Any:
+            return sum(m.v[s] * m.x[s] for s in m.S)
 
-    @m.Constraint(m.J, doc="a job is in one packing")
-    def once(m: Any, j: int) -> Any:
-        return sum(m.x[s] for s in sets_of[j]) <= 1 if sets_of[j] else pyo.Constraint.Skip
+        @m.Constraint(m.packings_of.nonempty, doc="a job is in one packing")
+        def once(m: Any, j: int) -> Any:
+            return sum(m.x[s] for s in m.packings_of[j]) <= 1
 
     return m
 
@@ -166,35 +172,46 @@ def defragmentation(
     fragmented : Fraction, optional
         beta; servers may have any share of their GPUs free if not given.
     """
-    m: Any = pyo.ConcreteModel(name="gandiva_defragmentation")
+    size, node = np.array(homes.size, dtype=np.int64), np.array(homes.node, dtype=np.int64)
     domain = pyo.UnitInterval if relaxed else pyo.Binary
-    m.J = pyo.RangeSet(0, len(homes.gang) - 1)
-    m.N = pyo.RangeSet(0, len(homes.size) - 1)
-    m.y = pyo.Var(m.J, m.N, domain=domain)
-    settled = [j for j, node in enumerate(homes.node) if node >= 0]
+    with traced():
+        m: Any = pyo.ConcreteModel(name="gandiva_defragmentation")
+        m.J = pyo.RangeSet(0, len(homes.gang) - 1)
+        m.N = pyo.RangeSet(0, len(homes.size) - 1)
+        m.home = tuples(np.flatnonzero(node >= 0), node[node >= 0])
+        m.g = param(np.array(homes.gang, dtype=np.int64), m.J)
+        m.c = param(size, m.N)
+        m.y = pyo.Var(m.J, m.N, domain=domain, dense=False)
 
-    @m.Objective(doc="migrations")
-    def migrations(m: Any) -> Any:
-        return sum(1 - m.y[j, homes.node[j]] for j in settled)
+        @m.Objective(doc="migrations")
+        def migrations(m: Any) -> Any:
+            return sum(1 - m.y[j, n] for j, n in m.home)
 
-    @m.Constraint(m.J, doc="every job is on one server")
-    def placed(m: Any, j: int) -> Any:
-        return sum(m.y[j, n] for n in m.N) == 1
+        @m.Constraint(m.J, doc="every job is on one server")
+        def placed(m: Any, j: int) -> Any:
+            return sum(m.y[j, n] for n in m.N) == 1
 
-    @m.Constraint(m.N, doc="no more GPUs than there are")
-    def room(m: Any, n: int) -> Any:
-        return sum(homes.gang[j] * m.y[j, n] for j in m.J) <= homes.size[n]
+        @m.Constraint(m.N, doc="no more GPUs than there are")
+        def room(m: Any, n: int) -> Any:
+            return sum(m.g[j] * m.y[j, n] for j in m.J) <= m.c[n]
 
-    if fragmented is not None:
-        m.u = pyo.Var(m.N, domain=domain)
+        if fragmented is not None:
+            # In exact fractions: whole limits must not be lost to rounding.
+            least = [math.floor((1 - fragmented) * each) + 1 for each in homes.size]
+            m.least = param(np.array(least, dtype=np.int64), m.N)
+            m.u = pyo.Var(m.N, domain=domain, dense=False)
 
-        @m.Constraint(m.J, m.N, doc="a server with a job is used")
-        def used(m: Any, j: int, n: int) -> Any:
-            return m.y[j, n] <= m.u[n]
+            @m.Constraint(m.J, m.N, doc="a server with a job is used")
+            def used(m: Any, j: int, n: int) -> Any:
+                return m.y[j, n] <= m.u[n]
 
-        @m.Constraint(m.N, doc="less than the share beta of a used server is free")
-        def dense(m: Any, n: int) -> Any:
-            least = math.floor((1 - fragmented) * homes.size[n]) + 1
-            return sum(homes.gang[j] * m.y[j, n] for j in m.J) >= least * m.u[n]
+            @m.Constraint(m.N, doc="less than the share beta of a used server is free")
+            def dense(m: Any, n: int) -> Any:
+                return sum(m.g[j] * m.y[j, n] for j in m.J) >= m.least[n] * m.u[n]
 
     return m
+
+
+def example() -> pyo.ConcreteModel:
+    """Defragmentation: a gang of 2 waits while two servers have a free GPU each."""
+    return defragmentation(Homes((2, 2), (1, 1, 2), (0, 1, -1)))

@@ -1,4 +1,6 @@
-r"""Gavel's allocation programmes: Narayanan et al., OSDI 2020, sec. 3 and 4.
+r"""Gavel's allocation programmes: how much time each job spends on each GPU type.
+
+Source: Narayanan et al., OSDI 2020, sec. 3 and 4.
 
 An allocation says which fraction of wall-clock time each job spends on each GPU type. Every
 function below is one programme of the paper; they share the valid allocations of sec. 3.1.
@@ -47,12 +49,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+import numpy as np
 import pyomo.environ as pyo
 
+from shadowprice.instances.instance import Instance
+from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.gavel.workspace"
+REFERENCE = "tests/solvers/gavel/test_allocation_laws.py"
 
 
 class Users(Sequence[int]):
@@ -299,3 +305,22 @@ def _inverse(of: Sequence[int], size: int) -> dict[int, list[int]]:
     for position, number in enumerate(of):
         found[number].append(position)
     return found
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """Max-min fairness of the throughputs of all jobs, as if all were there; r is that of an equal share."""
+    seconds = gang_seconds(instance)
+    rate = np.where(np.isfinite(seconds), 1.0 / seconds, 0.0)
+    gpus, workers = instance.workload.gpus, instance.cluster.gpus_per_type
+    jobs, types = rate.shape
+    model: Any = max_min(Shape(jobs, types, tuple(range(types))))
+    equal = instance.workload.weight * (rate @ (workers / workers.sum())) / gpus
+    for parameter, values in (
+        (model.T, rate),
+        (model.s, gpus),
+        (model.W, workers),
+        (model.r, equal),
+    ):
+        keys = list(parameter.index_set())
+        parameter.store_values(dict(zip(keys, np.ravel(values).tolist(), strict=True)))
+    return model

@@ -1,18 +1,21 @@
-r"""Hadar's offline programme: Sultana, Xu, Wu, Yuan and Tzeng, IPDPS 2024 (spec sec. 2.2, recalled).
+r"""Hadar's offline programme: which jobs run in which rounds on GPUs of which types, for the most utility.
 
-Time-indexed form made linear by the speed of a gang (derived), schedule form and dual (recalled).
+Source: Sultana, Xu, Wu, Yuan and Tzeng, IPDPS 2024 (recalled): schedule form and dual; the time-indexed
+form is made linear by the speed of a gang (derived).
 
 =========  ==============  ===========  ============  =============================================
 Symbol     Here            Index set    Unit          Meaning
 =========  ==============  ===========  ============  =============================================
 J, T       m.J, m.T                                   jobs; rounds 0 .. H-1
 h          m.K                                        pools of GPUs: the types, or every node
-c_h        capacity[h]     K            GPUs          GPUs of a pool
-W_j        jobs.gang       J            GPUs          gang
-U_jt       U[j][t]         J, T                       utility if complete by the end of round t
+c_h        m.c[h]          K            GPUs          GPUs of a pool
+W_j        m.W[j]          J            GPUs          gang
+U_jt       jobs.utility    J, T                       utility if complete by the end of round t
+           m.u[j, t]       J, T                       U_jt - U_{j,t+1}
 l          m.L             J, levels                  speeds of a job, fastest first
-A_jl       pools_of(...)   L            pools         pools at least as fast as level l
-q_jl       share[j, l]     L                          share of the job that a round at l does
+A_jl       m.fast[j, h]    L            pools         pools at least as fast as level l: the levels
+                                                      with h in A_jl
+q_jl       m.q[j, l]       L                          share of the job that a round at l does
 y_jlt      m.y[j, l, t]    L, T                       1 if j runs in round t, no slower than l
 w_jht      m.w[j, h, t]    J, K, T      GPUs          GPUs that j holds in pool h
 z_jt       m.z[j, t]       J, T                       1 if j is complete by the end of round t
@@ -30,8 +33,9 @@ k_h(t)     m.k[h, t]       K, T         utility/GPU   price
                 \sum_h w_{jht} = W_j \sum_l y_{jlt}, \; \sum_l y_{jlt} \le 1  && (gang, once) \\
                 w_{jht} \le \min(W_j, c_h) \sum_{l: h \in A_{jl}} y_{jlt}     && (speed)
 
-with y_jlt = 0 before the arrival, y and z binary; w is integral at a vertex once y is (it is a
-transportation). Schedule form (P) and its dual (D), S all schedules or some:
+with y_jlt = 0 before the arrival, y and z binary, w whole (these rows alone make w a transportation,
+which is whole at a vertex once y is; with further rows it need not be). Schedule form (P) and its dual
+(D), S all schedules or some:
 
 .. math::
 
@@ -51,10 +55,21 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.errors import InputError
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.utility import effective_throughput
 from shadowprice.models.round_jobs import RoundJobs
+from shadowprice.models.tracing import traced
 
 KIND = "exact"
-REFERENCE = "tests/solvers/hadar/offline/test_hadar_offline.py"
+RUNS_IN = "shadowprice.solvers.hadar.offline.optimum"
+REFERENCE = "tests/solvers/hadar/offline/test_hadar_edits.py"
+
+ROUND_S = 360.0
+"""Round of Hadar's policies [s], for display."""
+
+MAX_CELLS = 3_000
+"""Jobs times rounds up to which the model of an instance is displayed."""
 
 
 @dataclass(frozen=True)
@@ -91,61 +106,75 @@ def time_indexed(
     relaxed : bool
         Drop integrality.
     """
-    of_type = np.arange(jobs.types) if type_of_pool is None else type_of_pool
-    c = (jobs.capacity if capacity is None else capacity).tolist()
-    utility, gang = jobs.utility.values, jobs.gang.tolist()
-    share = {
-        (j, l): jobs.utility.round_s / level.seconds
-        for j, levels in enumerate(jobs.levels)
-        for l, level in enumerate(levels)
-    }
+    of_type = (np.arange(jobs.types) if type_of_pool is None else type_of_pool).tolist()
+    pools = (jobs.capacity if capacity is None else capacity).tolist()
+    with traced():
+        m = _rounds_and_pools(jobs, of_type, pools)
+        share, whole = (
+            (pyo.UnitInterval, pyo.NonNegativeReals)
+            if relaxed
+            else (pyo.Binary, pyo.NonNegativeIntegers)
+        )
+        first = jobs.first.tolist()
+        m.y = pyo.Var(m.L, m.T, domain=share, bounds=lambda m, j, l, t: (0, int(t >= first[j])))
+        m.z = pyo.Var(m.J, m.T, domain=share)
+        m.w = pyo.Var(m.J, m.K, m.T, domain=whole)
+
+        @m.Objective(sense=pyo.maximize, doc="total utility")
+        def total(m: Any) -> Any:
+            return sum(m.u[j, t] * m.z[j, t] for j in m.J for t in m.T)
+
+        @m.Constraint(m.J, m.T, doc="complete only when the work is done")
+        def work(m: Any, j: int, t: int) -> Any:
+            done = sum(m.q[j, l] * m.y[j, l, u] for l in m.levels[j] for u in m.until[t])
+            return m.z[j, t] <= done
+
+        @m.Constraint(m.J, m.after_first, doc="what is complete stays so")
+        def stays(m: Any, j: int, t: int) -> Any:
+            return m.z[j, t - 1] <= m.z[j, t]
+
+        @m.Constraint(m.K, m.T, doc="no more GPUs than there are")
+        def room(m: Any, h: int, t: int) -> Any:
+            return sum(m.w[j, h, t] for j in m.J) <= m.c[h]
+
+        @m.Constraint(m.J, m.T, doc="all of the gang or nothing")
+        def gang(m: Any, j: int, t: int) -> Any:
+            running = sum(m.y[j, l, t] for l in m.levels[j])
+            return sum(m.w[j, h, t] for h in m.K) == m.W[j] * running
+
+        @m.Constraint(m.J, m.T, doc="one speed at a time")
+        def once(m: Any, j: int, t: int) -> Any:
+            return sum(m.y[j, l, t] for l in m.levels[j]) <= 1
+
+        @m.Constraint(m.J, m.K, m.T, doc="no type slower than the speed")
+        def speed(m: Any, j: int, h: int, t: int) -> Any:
+            return m.w[j, h, t] <= m.most[j, h] * sum(m.y[j, l, t] for l in m.fast[j, h])
+
+    return m
+
+
+def _rounds_and_pools(jobs: RoundJobs, of_type: list[int], pools: list[int]) -> Any:
+    """Sets and Params of the time-indexed form."""
     m: Any = pyo.ConcreteModel(name="hadar_time_indexed")
+    utility, gang = jobs.utility.values, jobs.gang.tolist()
     m.J = pyo.RangeSet(0, jobs.jobs - 1)
     m.T = pyo.RangeSet(0, jobs.rounds - 1)
-    m.K = pyo.RangeSet(0, len(c) - 1)
-    m.L = pyo.Set(dimen=2, initialize=sorted(share))
-    domain = pyo.UnitInterval if relaxed else pyo.Binary
-    m.y = pyo.Var(m.L, m.T, domain=domain)
-    m.z = pyo.Var(m.J, m.T, domain=domain)
-    m.w = pyo.Var(m.J, m.K, m.T, bounds=(0, None))
-    levels_of = {j: range(len(jobs.levels[j])) for j in range(jobs.jobs)}
-    for j, l, t in m.y:
-        if t < jobs.first[j]:
-            m.y[j, l, t].fix(0)
-
-    @m.Objective(sense=pyo.maximize, doc="total utility")
-    def total(m: Any) -> Any:
-        return sum((utility[j, t] - utility[j, t + 1]) * m.z[j, t] for j in m.J for t in m.T)
-
-    @m.Constraint(m.J, m.T, doc="complete only when the work is done")
-    def work(m: Any, j: int, t: int) -> Any:
-        done = sum(share[j, l] * m.y[j, l, u] for l in levels_of[j] for u in range(t + 1))
-        return m.z[j, t] <= done
-
-    @m.Constraint(m.J, m.T, doc="what is complete stays so")
-    def stays(m: Any, j: int, t: int) -> Any:
-        return m.z[j, t - 1] <= m.z[j, t] if t else pyo.Constraint.Skip
-
-    @m.Constraint(m.K, m.T, doc="no more GPUs than there are")
-    def room(m: Any, h: int, t: int) -> Any:
-        if not jobs.jobs:
-            return pyo.Constraint.Skip
-        return sum(m.w[j, h, t] for j in m.J) <= c[h]
-
-    @m.Constraint(m.J, m.T, doc="all of the gang or nothing")
-    def whole(m: Any, j: int, t: int) -> Any:
-        running = sum(m.y[j, l, t] for l in levels_of[j])
-        return sum(m.w[j, h, t] for h in m.K) == gang[j] * running
-
-    @m.Constraint(m.J, m.T, doc="one speed at a time")
-    def once(m: Any, j: int, t: int) -> Any:
-        return sum(m.y[j, l, t] for l in levels_of[j]) <= 1 if levels_of[j] else pyo.Constraint.Skip
-
-    @m.Constraint(m.J, m.K, m.T, doc="no type slower than the speed")
-    def speed(m: Any, j: int, h: int, t: int) -> Any:
-        fast = [l for l in levels_of[j] if int(of_type[h]) in jobs.levels[j][l].types]
-        return m.w[j, h, t] <= min(gang[j], c[h]) * sum(m.y[j, l, t] for l in fast)
-
+    m.after_first = pyo.RangeSet(1, jobs.rounds - 1)
+    m.until = pyo.Set(m.T, initialize=lambda m, t: range(t + 1))
+    m.K = pyo.RangeSet(0, len(pools) - 1)
+    levels = {(j, l): one for j, own in enumerate(jobs.levels) for l, one in enumerate(own)}
+    m.L = pyo.Set(dimen=2, initialize=sorted(levels))
+    m.levels = pyo.Set(m.J, initialize=lambda m, j: range(len(jobs.levels[j])))
+    m.fast = pyo.Set(
+        m.J,
+        m.K,
+        initialize=lambda m, j, h: [l for l in m.levels[j] if of_type[h] in levels[j, l].types],
+    )
+    m.q = pyo.Param(m.L, initialize=lambda m, j, l: jobs.utility.round_s / levels[j, l].seconds)
+    m.u = pyo.Param(m.J, m.T, initialize=lambda m, j, t: utility[j, t] - utility[j, t + 1])
+    m.W = pyo.Param(m.J, initialize=dict(enumerate(gang)))
+    m.c = pyo.Param(m.K, initialize=dict(enumerate(pools)))
+    m.most = pyo.Param(m.J, m.K, initialize=lambda m, j, h: min(gang[j], pools[h]))
     return m
 
 
@@ -217,3 +246,24 @@ def _asked(schedules: Sequence[GpuSchedule]) -> dict[tuple[int, int], list[tuple
         for t, h, gpus in one.gpus:
             asked.setdefault((h, t), []).append((s, gpus))
     return asked
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """The time-indexed form for iterations over time in the system, in :data:`ROUND_S`.
+
+    The rounds suffice for all jobs one after another.
+
+    Raises
+    ------
+    InputError
+        If there are more than :data:`MAX_CELLS` jobs times rounds.
+    """
+    work_s = float(instance.shortest_s.sum())
+    latest_s = float(instance.workload.arrival_s.max(initial=0.0))
+    rounds = int(np.ceil(latest_s / ROUND_S) + np.ceil(work_s / ROUND_S)) + len(instance.workload)
+    if len(instance.workload) * rounds > MAX_CELLS:
+        raise InputError(
+            f"model hadar: {len(instance.workload)} jobs and {rounds} rounds of {ROUND_S:g} s, expected "
+            f"at most {MAX_CELLS} jobs times rounds"
+        )
+    return time_indexed(RoundJobs.of(instance, effective_throughput(instance, ROUND_S, rounds)))

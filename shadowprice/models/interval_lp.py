@@ -8,10 +8,12 @@ Symbol    Here                  Index set   Unit    Meaning
 ========  ====================  ==========  ======  ==========================================
 J         m.J                                       jobs
 K         m.K                                       intervals [b_k, b_{k+1})
-r_j, p_j  data.release, .work   J           slots   release, duration
-g_j       data.gpus             J           GPUs    gang
-w_j       data.weight           J                   weight
-G         data.capacity                     GPUs    GPUs of the pool
+r_j, p_j  data.release, m.p[j]  J           slots   release, duration
+g_j       m.g[j]                J           GPUs    gang
+w_j       m.w[j]                J                   weight
+G         m.G                               GPUs    GPUs of the pool
+b_jk      m.b[j, k]             J, K        slots   when j may begin in interval k
+u_jk      m.u[j, k]             J, K        slots   the most that j can run in it
 y_jks     m.y[j, k, s]          J, K, 0..1  slots   time j runs in interval k, in two halves
 ========  ====================  ==========  ======  ==========================================
 
@@ -44,8 +46,17 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.instances.instance import Instance
+from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.slotted import Slotted
+from shadowprice.models.tracing import traced
+
 KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.offline.strongest"
+REFERENCE = "tests/solvers/offline/test_offline.py"
+
+INTERVALS = 12
+"""Intervals of a model that is displayed."""
 
 
 @dataclass(frozen=True)
@@ -74,42 +85,59 @@ class Intervals:
 
 def build(data: Intervals) -> pyo.ConcreteModel:
     """The interval LP."""
-    m: Any = pyo.ConcreteModel(name="interval_lp")
-    n, k = len(data.release), len(data.bounds) - 1
+    n, intervals = len(data.release), len(data.bounds) - 1
     begin = np.maximum(data.bounds[None, :-1], data.release[:, None])
     room = data.bounds[None, 1:] - begin
-    open_ = room > 0
-    m.J = pyo.RangeSet(0, n - 1)
-    m.K = pyo.RangeSet(0, k - 1)
-    most = np.minimum(room, data.work[:, None])
-    pairs = np.argwhere(open_).tolist()
-    m.JKS = pyo.Set(dimen=3, initialize=[(j, k, half) for j, k in pairs for half in (0, 1)])
-    m.y = pyo.Var(m.JKS, bounds=lambda m, j, k, half: (0.0, float(most[j, k]) / 2))
-    intervals_of = [np.flatnonzero(row).tolist() for row in open_]
-    jobs_of = [np.flatnonzero(column).tolist() for column in open_.T]
-    price = data.weight / data.work
-    g, length = data.gpus.tolist(), np.diff(data.bounds).tolist()
+    job, interval = np.nonzero(room > 0)
+    most = np.minimum(room, data.work[:, None])[job, interval]
+    with traced():
+        m: Any = pyo.ConcreteModel(name="interval_lp")
+        m.J = pyo.RangeSet(0, n - 1)
+        m.K = pyo.RangeSet(0, intervals - 1)
+        m.S = pyo.RangeSet(0, 1)
+        m.JK = tuples(job, interval)
+        m.intervals_of = subsets(m.J, job, interval)
+        m.jobs_in = subsets(m.K, interval, job)
+        m.p = param(data.work, m.J)
+        m.g = param(data.gpus, m.J)
+        m.w = param(data.weight, m.J)
+        m.G = param(data.capacity)
+        m.length = param(np.diff(data.bounds), m.K)
+        m.b = param(begin[job, interval], m.JK)
+        m.u = param(most, m.JK)
+        m.y = pyo.Var(m.JK, m.S, bounds=lambda m, j, k, s: (0, m.u[j, k] / 2), dense=False)
 
-    @m.Objective(doc="weighted mean busy times, without the constant")
-    def busy(m: Any) -> Any:
-        return sum(
-            float(price[j] * (begin[j, k] + half * most[j, k])) * m.y[j, k, half]
-            for j, k, half in m.JKS
-        )
+        @m.Objective(doc="weighted mean busy times, without the constant")
+        def busy(m: Any) -> Any:
+            return sum(
+                m.w[j] / m.p[j] * (m.b[j, k] + s * m.u[j, k]) * m.y[j, k, s]
+                for j, k in m.JK
+                for s in m.S
+            )
 
-    @m.Constraint(m.J, doc="every job gets its work")
-    def work(m: Any, j: int) -> Any:
-        return sum(m.y[j, k, half] for k in intervals_of[j] for half in (0, 1)) == float(
-            data.work[j]
-        )
+        @m.Constraint(m.J, doc="every job gets its work")
+        def work(m: Any, j: int) -> Any:
+            return sum(m.y[j, k, s] for k in m.intervals_of[j] for s in m.S) == m.p[j]
 
-    @m.Constraint(m.K, doc="no more GPU time than there is")
-    def capacity(m: Any, k: int) -> Any:
-        if not jobs_of[k]:
-            return pyo.Constraint.Skip
-        return (
-            sum(g[j] * (m.y[j, k, 0] + m.y[j, k, 1]) for j in jobs_of[k])
-            <= data.capacity * length[k]
-        )
+        @m.Constraint(m.jobs_in.nonempty, doc="no more GPU time than there is")
+        def capacity(m: Any, k: int) -> Any:
+            held = sum(m.g[j] * m.y[j, k, s] for j in m.jobs_in[k] for s in m.S)
+            return held <= m.G * m.length[k]
 
     return m
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """The interval LP of an instance in :data:`INTERVALS` equal intervals, in exact slots."""
+    jobs = Slotted.of(instance)
+    end = float(jobs.release.max(initial=0) + jobs.duration.sum())
+    return build(
+        Intervals(
+            jobs.release.astype(np.float64),
+            jobs.duration.astype(np.float64),
+            jobs.weight,
+            jobs.gpus,
+            float(jobs.capacity),
+            np.linspace(float(jobs.release.min(initial=0)), end, INTERVALS + 1),
+        )
+    )

@@ -74,6 +74,22 @@ class Slotted:
             common % slot == 0,
         )
 
+    def enough_slots(self, most: int) -> int:
+        """Slots that suffice for all jobs one after another.
+
+        Raises
+        ------
+        InputError
+            If there are more than ``most`` jobs times slots.
+        """
+        slots = int(self.release.max(initial=0) + self.duration.sum())
+        if self.jobs * slots > most:
+            raise InputError(
+                f"model in slots: {self.jobs} jobs and {slots} slots of {self.slot_s:g} s, expected at "
+                f"most {most} jobs times slots; take fewer jobs, or times that are multiples of more"
+            )
+        return slots
+
     @property
     def jobs(self) -> int:
         """Number of jobs n."""

@@ -1,20 +1,23 @@
-r"""Synergy-OPT: how many CPUs and how much memory for whom, and on which server. Synergy (OSDI'22).
+r"""Synergy-OPT: how many CPUs and how much memory for whom, and on which server.
+
+Source: Mohan, Phanishayee, Kulkarni and Chidambaram, Synergy, OSDI'22; formulas as in the published artifact.
 
 Stage 1 is an integer programme over one ideal server as large as all together; stage 2 a linear
-programme that places what stage 1 chose. Formulas as in the published artifact.
+programme that places what stage 1 chose.
 
 ===========  ============  =========  ========  ====================================================
 Symbol       Here          Index set  Unit      Meaning
 ===========  ============  =========  ========  ====================================================
 K            m.K                                kinds: jobs with the same profile and gang
-P_k          points[k]     K                    points (c, m) of the profile of kind k; m.P: of all
+P_k          m.points[k]   K                    points (c, m) of the profile of kind k; m.P: of all
 I            m.I                                servers
-n_k          n[k]          K          jobs      jobs of a kind; 1 for all is the published form
+n_k          m.n[k]        K          jobs      jobs of a kind; 1 for all is the published form
 g_k          m.g[k]        K          GPUs      gang
 c_p, m_p     data.cpus ..  P          CPUs, GB  CPUs and memory for each GPU at a point
-W_p          speed[p]      P                    speed at a point, 1 with the proportional share
-w_k          least[k]      K                    speed with the proportional share
-C, M         data.total               CPUs, GB  CPUs and memory of all servers
+c_p g_k      m.c, m.w      P          CPUs, GB  CPUs and memory for a job at a point
+W_p          m.W[p]        P                    speed at a point, 1 with the proportional share
+w_k          m.least[k]    K                    speed with the proportional share
+C, M         m.C, m.M                 CPUs, GB  CPUs and memory of all servers
 G_i,C_i,M_i  m.G[i] ..     I          GPUs, ..  GPUs, CPUs, memory of a server
 c_k, m_k     m.c, m.w      K          CPUs, GB  CPUs and memory of a job, as chosen
 y_p          m.y[p]        P          jobs      jobs that get point p
@@ -60,10 +63,12 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.models.arrays import param, subsets
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.synergy.opt"
+REFERENCE = "tests/solvers/synergy/test_synergy.py"
 
 
 @dataclass(frozen=True)
@@ -96,38 +101,45 @@ class Choices:
 
 def super_server(data: Choices) -> pyo.ConcreteModel:
     """Stage 1; points are numbered through all kinds."""
-    m: Any = pyo.ConcreteModel(name="synergy_stage_1")
-    n, least = data.jobs.tolist(), data.floor.tolist()
-    of, speed = data.kind.tolist(), data.speed.tolist()
-    of_gang = [(data.gpus[data.kind] * each).tolist() for each in (data.cpus, data.memory_gb)]
-    points = [np.flatnonzero(data.kind == k).tolist() for k in range(len(n))]
-    m.K = pyo.RangeSet(0, len(n) - 1)
-    m.P = pyo.RangeSet(0, len(of) - 1)
-    m.y = pyo.Var(
-        m.P,
-        domain=pyo.NonNegativeIntegers,
-        bounds=lambda m, p: (0, n[of[p]] if speed[p] >= least[of[p]] else 0),
-    )
+    fast_enough = data.speed >= data.floor[data.kind]
+    with traced():
+        m: Any = pyo.ConcreteModel(name="synergy_stage_1")
+        m.K = pyo.RangeSet(0, len(data.jobs) - 1)
+        m.P = pyo.RangeSet(0, len(data.kind) - 1)
+        m.points = subsets(m.K, data.kind, np.arange(len(data.kind)))
+        m.n = param(data.jobs, m.K)
+        m.least = param(data.floor, m.K)
+        m.c = param(data.cpus * data.gpus[data.kind], m.P)
+        m.w = param(data.memory_gb * data.gpus[data.kind], m.P)
+        m.W = param(data.speed, m.P)
+        m.C, m.M = param(data.total[0]), param(data.total[1])
+        m.most = param(np.where(fast_enough, data.jobs[data.kind], 0), m.P)
+        m.y = pyo.Var(
+            m.P,
+            domain=pyo.NonNegativeIntegers,
+            bounds=lambda m, p: (0, m.most[p]),
+            dense=False,
+        )
 
-    @m.Objective(sense=pyo.maximize, doc="sum of speeds")
-    def throughput(m: Any) -> Any:
-        return sum(speed[p] * m.y[p] for p in m.P)
+        @m.Objective(sense=pyo.maximize, doc="sum of speeds")
+        def throughput(m: Any) -> Any:
+            return sum(m.W[p] * m.y[p] for p in m.P)
 
-    @m.Constraint(doc="no more CPUs than there are")
-    def cpus(m: Any) -> Any:
-        return sum(of_gang[0][p] * m.y[p] for p in m.P) <= data.total[0]
+        @m.Constraint(doc="no more CPUs than there are")
+        def cpus(m: Any) -> Any:
+            return sum(m.c[p] * m.y[p] for p in m.P) <= m.C
 
-    @m.Constraint(doc="no more memory than there is")
-    def memory(m: Any) -> Any:
-        return sum(of_gang[1][p] * m.y[p] for p in m.P) <= data.total[1]
+        @m.Constraint(doc="no more memory than there is")
+        def memory(m: Any) -> Any:
+            return sum(m.w[p] * m.y[p] for p in m.P) <= m.M
 
-    @m.Constraint(m.K, doc="every job gets one point")
-    def once(m: Any, k: int) -> Any:
-        return sum(m.y[p] for p in points[k]) == n[k]
+        @m.Constraint(m.K, doc="every job gets one point")
+        def once(m: Any, k: int) -> Any:
+            return sum(m.y[p] for p in m.points[k]) == m.n[k]
 
-    @m.Constraint(m.K, doc="never below the proportional share")
-    def floor(m: Any, k: int) -> Any:
-        return sum(speed[p] * m.y[p] for p in points[k]) >= n[k] * least[k]
+        @m.Constraint(m.K, doc="never below the proportional share")
+        def floor(m: Any, k: int) -> Any:
+            return sum(m.W[p] * m.y[p] for p in m.points[k]) >= m.n[k] * m.least[k]
 
     return m
 
@@ -142,7 +154,7 @@ def placement(servers: int, kinds: int) -> pyo.ConcreteModel:
             m.add_component(name, pyo.Param(m.K, mutable=True))
         for name in ("G", "C", "M"):
             m.add_component(name, pyo.Param(m.I, mutable=True))
-        m.x = pyo.Var(m.I, m.K, bounds=(0, None))
+        m.x = pyo.Var(m.I, m.K, bounds=(0, None), dense=False)
 
         @m.Objective(doc="none: any vertex will do")
         def nothing(m: Any) -> Any:
@@ -165,3 +177,13 @@ def placement(servers: int, kinds: int) -> pyo.ConcreteModel:
             return sum(m.x[i, k] for i in m.I) == m.n[k]
 
     return m
+
+
+def example() -> pyo.ConcreteModel:
+    """Stage 1 for two kinds of jobs that run faster with more than their share of 6 CPUs."""
+    kind = np.array([0, 0, 1, 1])
+    cpus, memory_gb = np.array([1.0, 4.0, 1.0, 2.0]), np.full(4, 10.0)
+    speed = np.array([0.5, 1.0, 0.9, 1.0])
+    ones = np.array([1, 1])
+    floor = np.array([0.5, 0.9])
+    return super_server(Choices(ones, ones, floor, kind, cpus, memory_gb, speed, (6.0, 40.0)))

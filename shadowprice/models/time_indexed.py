@@ -9,11 +9,12 @@ Symbol    Here                   Index set   Unit    Meaning
 J         m.J                                        jobs
 T         m.T                                slots   slots 0 .. H-1
 r_j       jobs.release           J           slots   release
-p_j       jobs.duration          J           slots   duration
-g_j       jobs.gpus              J           GPUs    gang
-w_j       jobs.weight            J                   weight
-G         jobs.capacity                      GPUs    GPUs of the pool
-S_j       starts[j]              J           slots   slots in which j may start, all >= r_j
+p_j       m.p[j]                 J           slots   duration
+g_j       m.g[j]                 J           GPUs    gang
+w_j       m.w[j]                 J                   weight
+G         m.G                                GPUs    GPUs of the pool
+S_j       m.S[j]                 J           slots   slots in which j may start, all >= r_j
+R_t       m.running[t]           T           J, T    (j, s) with s <= t < s + p_j: who runs in t
 x_jt      m.x[j, t]              J, S_j              1 if j starts in slot t
 z         m.z                                slots   makespan (only for that objective)
 ========  =====================  ==========  ======  =========================================
@@ -23,7 +24,7 @@ z         m.z                                slots   makespan (only for that obj
     \min        \sum_{j}\sum_{t \in S_j} w_j (t + p_j) x_{jt}                    && (total)  \\
     \text{or}   \min z                                                           && (span)   \\
     \text{s.t.} \sum_{t \in S_j} x_{jt} = 1                       \forall j      && (once)   \\
-                \sum_j g_j \sum_{s=t-p_j+1}^{t} x_{js} \le G      \forall t      && (capacity) \\
+                \sum_{(j,s) \in R_t} g_j x_{js} \le G             \forall t      && (capacity) \\
                 \sum_{t \in S_j} (t + p_j) x_{jt} \le z           \forall j      && (last)
 
 Kind: exact for starts in S_j; its LP relaxation bounds from below.
@@ -38,10 +39,17 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.instances.instance import Instance
+from shadowprice.models.arrays import param, subsets, tuples
 from shadowprice.models.slotted import Slotted
+from shadowprice.models.tracing import traced
 
 KIND = "exact"
 RUNS_IN = "shadowprice.solvers.offline.non_preemptive"
+REFERENCE = "tests/solvers/offline/test_offline.py"
+
+MAX_CELLS = 20_000
+"""Jobs times slots up to which a model is displayed."""
 
 
 def build(
@@ -62,51 +70,65 @@ def build(
     relaxed : bool
         Drop integrality.
     """
-    m: Any = pyo.ConcreteModel(name="time_indexed")
-    allowed = [set(slots.tolist()) for slots in starts]
-    release, p = jobs.release.tolist(), jobs.duration.tolist()
-    g, w = jobs.gpus.tolist(), jobs.weight.tolist()
-    horizon = max((max(slots, default=0) + p[j] for j, slots in enumerate(allowed)), default=0)
-    m.J = pyo.RangeSet(0, jobs.jobs - 1)
-    m.T = pyo.RangeSet(0, horizon - 1)
-    m.JT = pyo.Set(
-        dimen=2, initialize=[(j, t) for j in range(jobs.jobs) for t in sorted(allowed[j])]
-    )
-    m.x = pyo.Var(m.JT, domain=pyo.UnitInterval if relaxed else pyo.Binary)
-    running: list[list[tuple[int, int]]] = [[] for _ in range(horizon)]
-    for j, t in m.JT:
-        for slot in range(t, t + p[j]):
-            running[slot].append((j, t))
+    job = np.repeat(np.arange(jobs.jobs), [len(slots) for slots in starts])
+    start = np.concatenate([*starts, np.zeros(0, dtype=np.int64)]).astype(np.int64)
+    ends = start + jobs.duration[job]
+    # Slots t in which a job runs that started in s: s, ..., s + p_j - 1.
+    run = np.repeat(np.arange(len(job)), jobs.duration[job])
+    slot = np.arange(len(run)) - np.repeat(np.cumsum(jobs.duration[job]) - ends, jobs.duration[job])
+    horizon = int(ends.max(initial=0))
+    with traced():
+        m: Any = pyo.ConcreteModel(name="time_indexed")
+        m.J = pyo.RangeSet(0, jobs.jobs - 1)
+        m.T = pyo.RangeSet(0, horizon - 1)
+        m.JT = tuples(job, start)
+        m.S = subsets(m.J, job, start)
+        m.running = subsets(m.T, slot, job[run], start[run])
+        m.p = param(jobs.duration, m.J)
+        m.g = param(jobs.gpus, m.J)
+        m.w = param(jobs.weight, m.J)
+        m.G = param(jobs.capacity)
+        m.x = pyo.Var(m.JT, domain=pyo.UnitInterval if relaxed else pyo.Binary, dense=False)
 
-    if not makespan:
+        @m.Constraint(m.J, doc="every job starts once")
+        def once(m: Any, j: int) -> Any:
+            return sum(m.x[j, t] for t in m.S[j]) == 1
 
-        @m.Objective(doc="total weighted completion time [slots]")
-        def total(m: Any) -> Any:
-            return sum(w[j] * (t + p[j]) * m.x[j, t] for j, t in m.JT)
+        @m.Constraint(m.running.nonempty, doc="no more GPUs than there are")
+        def capacity(m: Any, t: int) -> Any:
+            return sum(m.g[j] * m.x[j, s] for j, s in m.running[t]) <= m.G
 
-    @m.Constraint(m.J, doc="every job starts once")
-    def once(m: Any, j: int) -> Any:
-        return sum(m.x[j, t] for t in sorted(allowed[j])) == 1
+        if makespan:
+            # Whole by itself at whole starts; said, so that bounds may be rounded up to it.
+            first = int((jobs.release + jobs.duration).max(initial=0))
+            m.z = pyo.Var(domain=pyo.Reals if relaxed else pyo.Integers, bounds=(first, horizon))
 
-    @m.Constraint(m.T, doc="no more GPUs than there are")
-    def capacity(m: Any, t: int) -> Any:
-        if not running[t]:
-            return pyo.Constraint.Skip
-        return sum(g[j] * m.x[j, s] for j, s in running[t]) <= jobs.capacity
+            @m.Constraint(m.J, doc="no job ends after the makespan")
+            def last(m: Any, j: int) -> Any:
+                return sum((t + m.p[j]) * m.x[j, t] for t in m.S[j]) <= m.z
 
-    if makespan:
-        # Whole by itself at whole starts; said, so that bounds may be rounded up to it.
-        m.z = pyo.Var(
-            domain=pyo.Reals if relaxed else pyo.Integers,
-            bounds=(max((r + d for r, d in zip(release, p, strict=True)), default=0), horizon),
-        )
+            @m.Objective(doc="makespan [slots]")
+            def span(m: Any) -> Any:
+                return m.z
 
-        @m.Objective(doc="makespan [slots]")
-        def span(m: Any) -> Any:
-            return m.z
+        else:
 
-        @m.Constraint(m.J, doc="no job ends after the makespan")
-        def last(m: Any, j: int) -> Any:
-            return sum((t + p[j]) * m.x[j, t] for t in sorted(allowed[j])) <= m.z
+            @m.Objective(doc="total weighted completion time [slots]")
+            def total(m: Any) -> Any:
+                return sum(m.w[j] * (t + m.p[j]) * m.x[j, t] for j, t in m.JT)
 
     return m
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """The programme of rigid jobs on one pool of GPUs, in the largest slots that are exact.
+
+    Raises
+    ------
+    InputError
+        If it would have more than :data:`MAX_CELLS` jobs times slots.
+    """
+    jobs = Slotted.of(instance)
+    horizon = jobs.enough_slots(MAX_CELLS)
+    windows = zip(jobs.release.tolist(), jobs.duration.tolist(), strict=True)
+    return build(jobs, [np.arange(r, horizon - p + 1) for r, p in windows])

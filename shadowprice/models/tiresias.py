@@ -8,11 +8,11 @@ Symbol     Here          Index set   Unit    Meaning
 =========  ============  ==========  ======  =====================================================
 i          m.N                               nodes
 j          m.S                               parameter servers
-t_i        job.traffic   N           MB      traffic of other jobs through node i in an iteration
-g_i        job.free      N           GPUs    free GPUs of node i
-s_j        job.shards    S           MB      size of the tensors that server j holds
-W          job.workers               GPUs    workers of the job, one on each GPU
-M          sum of s_j                MB      size of the model
+t_i        m.t[i]        N           MB      traffic of other jobs through node i in an iteration
+g_i        m.g[i]        N           GPUs    free GPUs of node i
+s_j        m.s[j]        S           MB      size of the tensors that server j holds
+W          m.W                       GPUs    workers of the job, one on each GPU
+M          m.M                       MB      size of the model, the sum of all s_j
 w_i        m.w[i]        N           GPUs    workers on node i
 p_ji       m.p[j, i]     S, N                1 if server j is on node i
 y_ji       m.y[j, i]     S, N        GPUs    p_ji w_i
@@ -40,11 +40,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 
 from shadowprice.errors import InputError
+from shadowprice.models.arrays import param
+from shadowprice.models.tracing import traced
 
 KIND = "exact"
+RUNS_IN = "shadowprice.solvers.tiresias.server_placement"
 REFERENCE = "tests/solvers/tiresias/test_tiresias.py"
 
 
@@ -106,42 +110,52 @@ class ServerJob:
 
 def build(job: ServerJob) -> pyo.ConcreteModel:
     """Workers and parameter servers on nodes: least traffic of the busiest node [MB]."""
-    m: Any = pyo.ConcreteModel(name="tiresias")
-    m.N = pyo.RangeSet(0, len(job.free) - 1)
-    m.S = pyo.RangeSet(0, len(job.shards) - 1)
-    m.w = pyo.Var(m.N, domain=pyo.NonNegativeIntegers)
-    m.p = pyo.Var(m.S, m.N, domain=pyo.Binary)
-    m.y = pyo.Var(m.S, m.N, domain=pyo.NonNegativeReals)
-    m.T = pyo.Var(domain=pyo.NonNegativeReals)
-    size = sum(job.shards)
+    with traced():
+        m: Any = pyo.ConcreteModel(name="tiresias")
+        m.N = pyo.RangeSet(0, len(job.free) - 1)
+        m.S = pyo.RangeSet(0, len(job.shards) - 1)
+        m.t = param(np.array(job.traffic, dtype=np.float64), m.N)
+        m.g = param(np.array(job.free, dtype=np.int64), m.N)
+        m.s = param(np.array(job.shards, dtype=np.float64), m.S)
+        m.W = param(job.workers)
+        m.M = param(sum(job.shards))
+        m.w = pyo.Var(m.N, domain=pyo.NonNegativeIntegers, dense=False)
+        m.p = pyo.Var(m.S, m.N, domain=pyo.Binary, dense=False)
+        m.y = pyo.Var(m.S, m.N, domain=pyo.NonNegativeReals, dense=False)
+        m.T = pyo.Var(domain=pyo.NonNegativeReals)
 
-    @m.Objective(doc="traffic of the busiest node [MB]")
-    def busiest(m: Any) -> Any:
-        return m.T
+        @m.Objective(doc="traffic of the busiest node [MB]")
+        def busiest(m: Any) -> Any:
+            return m.T
 
-    @m.Constraint(m.N, doc="T is no less than any node's traffic")
-    def traffic(m: Any, i: int) -> Any:
-        servers = sum(job.shards[j] * (job.workers * m.p[j, i] - 2 * m.y[j, i]) for j in m.S)
-        return job.traffic[i] + size * m.w[i] + servers <= m.T
+        @m.Constraint(m.N, doc="T is no less than any node's traffic")
+        def traffic(m: Any, i: int) -> Any:
+            servers = sum(m.s[j] * (m.W * m.p[j, i] - 2 * m.y[j, i]) for j in m.S)
+            return m.t[i] + m.M * m.w[i] + servers <= m.T
 
-    @m.Constraint(m.N, doc="no more workers than free GPUs")
-    def room(m: Any, i: int) -> Any:
-        return m.w[i] <= job.free[i]
+        @m.Constraint(m.N, doc="no more workers than free GPUs")
+        def room(m: Any, i: int) -> Any:
+            return m.w[i] <= m.g[i]
 
-    @m.Constraint(doc="the whole gang")
-    def gang(m: Any) -> Any:
-        return sum(m.w[i] for i in m.N) == job.workers
+        @m.Constraint(doc="the whole gang")
+        def gang(m: Any) -> Any:
+            return sum(m.w[i] for i in m.N) == m.W
 
-    @m.Constraint(m.S, doc="every server on one node")
-    def server(m: Any, j: int) -> Any:
-        return sum(m.p[j, i] for i in m.N) == 1
+        @m.Constraint(m.S, doc="every server on one node")
+        def server(m: Any, j: int) -> Any:
+            return sum(m.p[j, i] for i in m.N) == 1
 
-    @m.Constraint(m.S, m.N, doc="workers beside a server: no more than there are")
-    def both_workers(m: Any, j: int, i: int) -> Any:
-        return m.y[j, i] <= m.w[i]
+        @m.Constraint(m.S, m.N, doc="workers beside a server: no more than there are")
+        def both_workers(m: Any, j: int, i: int) -> Any:
+            return m.y[j, i] <= m.w[i]
 
-    @m.Constraint(m.S, m.N, doc="and none where the server is not")
-    def both_server(m: Any, j: int, i: int) -> Any:
-        return m.y[j, i] <= job.free[i] * m.p[j, i]
+        @m.Constraint(m.S, m.N, doc="and none where the server is not")
+        def both_server(m: Any, j: int, i: int) -> Any:
+            return m.y[j, i] <= m.g[i] * m.p[j, i]
 
     return m
+
+
+def example() -> pyo.ConcreteModel:
+    """Two workers and two servers on two nodes, one of which is busy."""
+    return build(ServerJob(2, (80.0, 20.0), (2, 1), (90.0, 0.0)))

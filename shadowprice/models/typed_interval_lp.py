@@ -7,12 +7,13 @@ Goemans' (SODA 1997), with progress in the place of busy time.
 Symbol         Here                  Index set   Unit     Meaning
 =============  ====================  ==========  =======  ======================================
 J, K, R        m.J, m.K, m.R                              jobs, intervals [b_k, b_{k+1}), types
-r_j, w_j, g_j  data.weight, .gpus    J           slots    release; weight; gang [GPUs]
-p_jr           data.time             J, R        slots    run time on type r, infinite if none
-q_j            data.shortest         J           slots    min_r p_jr
-G_r            data.capacity         R           GPUs     GPUs of type r
+r_j, w_j, g_j  m.w[j], m.g[j]        J           slots    release; weight; gang [GPUs]
+p_jr           1 / m.rate[j, r]      J, R        slots    run time on type r, infinite if none
+q_j                                  J           slots    min_r p_jr
+G_r            m.G[r]                R           GPUs     GPUs of type r
+b_jk           m.b[j, k]             J, K        slots    when j may begin in interval k
 y_jkrl         m.y[j, k, r, l]       J, K, R, L  slots    time j runs on r in interval k, piece l
-d_jkl, c_jkl   data.size, .charge    J, K, L     slots    length and charge of a piece, below
+d_jkl, c_jkl   m.d[j, k, l], m.c     J, K, L     slots    length and charge of a piece, below
 =============  ====================  ==========  =======  ======================================
 
 .. math::
@@ -59,8 +60,17 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.instances.instance import Instance
+from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.round_jobs import gang_seconds
+from shadowprice.models.tracing import traced
+
 KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.offline.typed_bound"
+REFERENCE = "tests/solvers/offline/test_typed_bound.py"
+
+INTERVALS = 12
+"""Intervals of a model that is displayed."""
 PIECES = 3
 """Pieces of an interval, each with its own charge."""
 
@@ -99,46 +109,83 @@ class TypedIntervals:
 
 def build(data: TypedIntervals) -> pyo.ConcreteModel:
     """The typed interval LP; O(n intervals types)."""
-    m: Any = pyo.ConcreteModel(name="typed_interval_lp")
     n, intervals = data.begin.shape
-    types = len(data.capacity)
-    able = [np.flatnonzero(np.isfinite(row)).tolist() for row in data.time]
-    pieces = [tuple(jkl) for jkl in np.argwhere(data.size > 0).tolist()]
-    m.J, m.K = pyo.RangeSet(0, n - 1), pyo.RangeSet(0, intervals - 1)
-    m.R = pyo.RangeSet(0, types - 1)
-    m.JKL = pyo.Set(dimen=3, initialize=pieces)
-    columns = [(j, k, r, l) for j, k, l in pieces for r in able[j]]
-    m.JKRL = pyo.Set(dimen=4, initialize=columns)
-    size, rate = data.size.tolist(), (1.0 / data.time).tolist()
-    m.y = pyo.Var(m.JKRL, bounds=lambda m, j, k, r, l: (0.0, size[j][k][l]))
-    of_job: list[list[tuple[int, int, int, int]]] = [[] for _ in range(n)]
-    of_pool: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
-    for column in columns:
-        of_job[column[0]].append(column)
-        of_pool.setdefault(column[1:3], []).append(column)
-    when = (data.weight[:, None, None] * (data.begin[:, :, None] + data.charge)).tolist()
-    g, length = data.gpus.tolist(), np.diff(data.bounds).tolist()
-    room = data.capacity.tolist()
+    runs = np.isfinite(data.time)
+    j, k, l = np.nonzero(data.size > 0)
+    job, kind = np.nonzero(runs)
+    # Columns: every piece with every type that its job can run on.
+    types = runs.sum(axis=1)
+    piece = np.repeat(np.arange(len(j)), types[j])
+    first = np.cumsum(types) - types
+    r = kind[np.arange(len(piece)) - np.repeat(np.cumsum(types[j]) - types[j] - first[j], types[j])]
+    several = types[j] > 1
+    pool = k[piece] * len(data.capacity) + r
+    with traced():
+        m: Any = pyo.ConcreteModel(name="typed_interval_lp")
+        m.J, m.K = pyo.RangeSet(0, n - 1), pyo.RangeSet(0, intervals - 1)
+        m.R = pyo.RangeSet(0, len(data.capacity) - 1)
+        m.JKRL = tuples(j[piece], k[piece], r, l[piece])
+        m.JKL = tuples(j, k, l)
+        m.shared = tuples(j[several], k[several], l[several])
+        m.KR = tuples(*np.divmod(np.unique(pool), len(data.capacity)))
+        m.of_job = subsets(m.J, j[piece], k[piece], r, l[piece])
+        m.of_pool = subsets(m.KR, (k[piece], r), j[piece], l[piece])
+        m.types_of = subsets(m.J, job, kind)
+        m.rate = param(1 / data.time, m.J, m.R)
+        m.g = param(data.gpus, m.J)
+        m.w = param(data.weight, m.J)
+        m.G = param(data.capacity, m.R)
+        m.length = param(np.diff(data.bounds), m.K)
+        m.b = param(data.begin, m.J, m.K)
+        m.d = param(data.size[j, k, l], m.JKL)
+        m.c = param(data.charge[j, k, l], m.JKL)
+        m.y = pyo.Var(m.JKRL, bounds=lambda m, j, k, r, l: (0, m.d[j, k, l]), dense=False)
 
-    @m.Objective(doc="weighted mean progress times, without the constant")
-    def progress(m: Any) -> Any:
-        return sum(when[j][k][l] * rate[j][r] * m.y[j, k, r, l] for j, k, r, l in columns)
+        @m.Objective(doc="weighted mean progress times, without the constant")
+        def progress(m: Any) -> Any:
+            return sum(
+                m.w[j] * (m.b[j, k] + m.c[j, k, l]) * m.rate[j, r] * m.y[j, k, r, l]
+                for j, k, r, l in m.JKRL
+            )
 
-    @m.Constraint(m.J, doc="every job does all its work")
-    def work(m: Any, j: int) -> Any:
-        return sum(rate[j][column[2]] * m.y[column] for column in of_job[j]) == 1.0
+        @m.Constraint(m.J, doc="every job does all its work")
+        def work(m: Any, j: int) -> Any:
+            return sum(m.rate[j, r] * m.y[j, k, r, l] for k, r, l in m.of_job[j]) == 1
 
-    @m.Constraint(m.K, m.R, doc="no more time of a type than there is")
-    def capacity(m: Any, k: int, r: int) -> Any:
-        mine = of_pool.get((k, r))
-        if not mine:
-            return pyo.Constraint.Skip
-        return sum(g[column[0]] * m.y[column] for column in mine) <= room[r] * length[k]
+        @m.Constraint(m.KR, doc="no more time of a type than there is")
+        def capacity(m: Any, k: int, r: int) -> Any:
+            held = sum(m.g[j] * m.y[j, k, r, l] for j, l in m.of_pool[k, r])
+            return held <= m.G[r] * m.length[k]
 
-    @m.Constraint(m.JKL, doc="a job runs on one type at a time, or in shares of several")
-    def alone(m: Any, j: int, k: int, l: int) -> Any:
-        if len(able[j]) == 1:
-            return pyo.Constraint.Skip  # The bound of its only variable.
-        return sum(m.y[j, k, r, l] for r in able[j]) <= size[j][k][l]
+        # Of a job that can run on one type alone it is the bound of the only variable.
+        @m.Constraint(m.shared, doc="a job runs on one type at a time, or in shares of several")
+        def alone(m: Any, j: int, k: int, l: int) -> Any:
+            return sum(m.y[j, k, r, l] for r in m.types_of[j]) <= m.d[j, k, l]
 
     return m
+
+
+def of_instance(instance: Instance) -> pyo.ConcreteModel:
+    """The typed interval LP of an instance in :data:`INTERVALS` equal intervals, in seconds."""
+    time = gang_seconds(instance)
+    release, slowest = (
+        instance.workload.arrival_s,
+        np.where(np.isfinite(time), time, 0.0).max(axis=1),
+    )
+    end = float(release.max(initial=0.0) + slowest.sum())
+    bounds = np.linspace(float(release.min(initial=0.0)), end, INTERVALS + 1)
+    begin = np.maximum(bounds[None, :-1], release[:, None])
+    room = np.maximum(bounds[None, 1:] - begin, 0.0)
+    u, v = (np.minimum(room, each[:, None]) for each in (time.min(axis=1), slowest))
+    return build(
+        TypedIntervals(
+            instance.workload.weight,
+            instance.workload.gpus,
+            time,
+            instance.cluster.gpus_per_type.astype(np.float64),
+            bounds,
+            begin,
+            np.stack((u / 2, v / 2, (v - u) / 2), axis=2),
+            np.stack((np.zeros_like(u), u, v), axis=2),
+        )
+    )

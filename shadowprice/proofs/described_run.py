@@ -16,7 +16,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.protocol import JobPlacement, Placement
+from shadowprice.solvers.placement.protocol import JobAllocator, Placement
 from shadowprice.solvers.policy import Policy
 
 
@@ -47,12 +47,14 @@ class DescribedRun:
     @property
     def anywhere(self) -> bool:
         """True if a gang fits as soon as there are as many free GPUs, wherever they are."""
-        instance, placement = self.instance, self.placement
-        if isinstance(placement, JobPlacement):
-            placement = placement.for_workload(instance.workload)
+        instance = self.instance
         types = instance.cluster.type_of_node
         pools = [0] * len(types) if instance.workload.throughput is None else types.tolist()
-        return placement.allocator(instance.cluster, pools).anywhere
+        allocator = self.placement.allocator(instance.cluster, pools)
+        if isinstance(allocator, JobAllocator):
+            for model in instance.workload.model.tolist():
+                allocator.arrive(model)
+        return allocator.anywhere
 
 
 def not_at_events(run: DescribedRun) -> Iterator[str]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.graphs.job_graph import JobGraph
     from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.instance import Instance
-    from shadowprice.instances.speeds.elasticity import Elasticity
+    from shadowprice.instances.speeds.conditions import Elasticity
     from shadowprice.instances.speeds.sensitivity import Sensitivity
 
 Ticks = NDArray[np.int64]
@@ -88,7 +88,7 @@ def beside_ticks(
     second), or else of the entry (second, first).
     """
     jobs = instance.workload
-    pairs = {} if instance.together is None else instance.together.together
+    pairs = {} if instance.pair_throughputs is None else instance.pair_throughputs.pairs
     names, _ = gpu_types(instance.cluster)
     kinds = list(zip(jobs.model.tolist(), jobs.gpus.tolist(), strict=True))
 

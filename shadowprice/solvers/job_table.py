@@ -19,7 +19,7 @@ from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.workload_graphs import IterationTimes
 from shadowprice.instances.instance import Instance, Overheads, Pools, pool_throughput
-from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 
 TEXTS = ("id", "tenant", "model", "group", "name")
@@ -75,7 +75,7 @@ class Environment:
             typed=instance.workload.throughput is not None,
             network=None if graphs is None else graphs.network,
             times=None if graphs is None else graphs.times,
-            pair_rates=None if instance.together is None else instance.pair_rates,
+            pair_rates=None if instance.pair_throughputs is None else instance.pair_rates,
             profiled=conditions is not None and conditions.sensitivity is not None,
             elastic=conditions is not None and conditions.elasticity is not None,
         )
@@ -102,7 +102,7 @@ PROGRESS = (
     "left_s",
     "attained_s",
     "owed_s",
-    "rate",
+    "relative_speed",
     "progress_from_s",
     "first_start_s",
     "waiting_since_s",
@@ -129,7 +129,7 @@ class JobTable:
         A structured array; more rows than there are jobs.
     raw : memoryview
         The bytes of ``numbers``.
-    left_s, attained_s, owed_s, rate, progress_from_s, first_start_s, waiting_since_s : memoryview
+    left_s, attained_s, owed_s, relative_speed, progress_from_s, first_start_s, waiting_since_s : memoryview
         Columns of ``numbers`` that change during a run, for single entries: NumPy takes three times
         as long for one.
     """
@@ -148,8 +148,8 @@ class JobTable:
         "pools",
         "profiles",
         "progress_from_s",
-        "rate",
         "raw",
+        "relative_speed",
         "texts",
         "waiting_since_s",
     )
@@ -249,7 +249,7 @@ class JobTable:
     left_s: memoryview[float]
     attained_s: memoryview[float]
     owed_s: memoryview[float]
-    rate: memoryview[float]
+    relative_speed: memoryview[float]
     progress_from_s: memoryview[float]
     first_start_s: memoryview[float]
     waiting_since_s: memoryview[float]
@@ -274,7 +274,7 @@ def _given(instance: Instance) -> dict[str, NDArray[np.float64] | NDArray[np.int
         columns["widest"] = conditions.elasticity.widest
     if jobs.throughput is not None:
         columns["throughput"] = pool_throughput(instance, np.arange(len(jobs)))
-    if instance.together is not None:
+    if instance.pair_throughputs is not None:
         columns["kind"] = instance.shared_runs.kind
         columns["alone_s"] = instance.processing_s
     return columns

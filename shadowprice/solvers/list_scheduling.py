@@ -97,7 +97,6 @@ def choose_by_pool(state: State, jobs: list[int]) -> NDArray[np.bool_]:
 
 def _fill(decision: Decision, jobs: NDArray[np.int64], stopped: set[int], state: State) -> None:
     """Use what fragmentation left over: preempted jobs stay where they were, others start if they fit."""
-    started = {job for job, _ in decision.starts}
     gang, sharing, free = state.gang, bool(state.partner_of), decision.free_gpus
     for job in jobs.tolist():
         if not sharing and gang[job] > free:
@@ -106,7 +105,7 @@ def _fill(decision: Decision, jobs: NDArray[np.int64], stopped: set[int], state:
             continue
         if job in stopped:
             decision.resume_in_place(job)
-        elif job not in started:
+        elif job not in decision.starts:
             decision.start(job)
         free = decision.free_gpus
 

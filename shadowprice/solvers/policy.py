@@ -6,7 +6,6 @@ A policy is one method, ``decide``, which is given a :class:`State` and returns 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Protocol, runtime_checkable
 
@@ -57,15 +56,15 @@ class Decision:
 
     Attributes
     ----------
-    starts : list of (int, pieces)
-        Jobs to start and the nodes they were given.
+    starts : dict of int to pieces
+        Jobs to start, in this order, and the nodes they were given.
     stops : list of int
         Running jobs to preempt.
     partners : dict of int to int, or None
         Jobs whose sharing was touched and their partners from now on, -1 for nobody; None if
         none was.
     mappings : dict of int to mapping, or None
-        Where the replicas of jobs to start are, for those that were given with one; None if none
+        Nodes of the replicas of jobs to start, for those that were given with one; None if none
         was.
     amounts, adjusted : dict of int to amounts, or None
         CPUs and memory [GB] on each of their nodes of jobs to start, and of jobs that go on with
@@ -76,7 +75,6 @@ class Decision:
 
     __slots__ = (
         "_allocator",
-        "_placed",
         "_state",
         "adjusted",
         "amounts",
@@ -90,13 +88,13 @@ class Decision:
     def __init__(self, state: State) -> None:
         self._state = state
         self._allocator = state.allocator
-        self.starts: list[tuple[int, Pieces]] = []
+        self.starts: dict[int, Pieces] = {}
         self.stops: list[int] = []
+        # Most decisions need none of these and are spared dictionaries of their own.
         self.partners: dict[int, int] | None = None
         self.mappings: dict[int, StageMapping] | None = None
         self.amounts: dict[int, Amounts] | None = None
         self.adjusted: dict[int, Amounts] | None = None
-        self._placed: dict[int, Pieces] | None = None
         self.wake_s = math.inf
 
     @property
@@ -106,24 +104,14 @@ class Decision:
 
     def start(self, job: int) -> bool:
         """Reserve GPUs for a waiting job; False, and no change, if its gang does not fit now."""
-        pieces = self._take(job, self._pools_of(job))
-        if pieces is None:
-            return False
-        self.starts.append((job, pieces))
-        return True
+        return self._start(job)
 
     def start_on(self, job: int, pool: int) -> bool:
         """Reserve GPUs of one pool (GPU type) for a waiting job.
 
         False, and no change, if its gang does not fit there now or can never run there.
         """
-        if pool not in self._pools_of(job):
-            return False
-        pieces = self._take(job, (pool,))
-        if pieces is None:
-            return False
-        self.starts.append((job, pieces))
-        return True
+        return self._start(job, pool)
 
     def start_at(self, job: int, pieces: Pieces, amounts: Amounts | None = None) -> bool:
         """Reserve exactly these GPUs for a waiting job, of several types or more than its gang if need be.
@@ -143,10 +131,9 @@ class Decision:
         """
         if not self._allocator.take_exact(pieces):
             return False
-        self.starts.append((job, pieces))
+        self._begin(job, pieces)
         if amounts is not None:
-            if self.amounts is None:
-                self.amounts = {}
+            self.amounts = self.amounts or {}
             self.amounts[job] = amounts
         return True
 
@@ -161,8 +148,7 @@ class Decision:
         pieces = None if job in self.stops else self._state.running.get(job)
         if pieces is None or len(pieces) != len(amounts) or not self._state.profiled:
             raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
-        if self.adjusted is None:
-            self.adjusted = {}
+        self.adjusted = self.adjusted or {}
         self.adjusted[job] = amounts
 
     def start_mapped(self, job: int, mapping: StageMapping) -> bool:
@@ -184,9 +170,8 @@ class Decision:
         mapping, pieces = self._checked(job, mapping)
         if not self._allocator.take_exact(pieces):
             return False
-        self.starts.append((job, pieces))
-        if self.mappings is None:
-            self.mappings = {}
+        self._begin(job, pieces)
+        self.mappings = self.mappings or {}
         self.mappings[job] = mapping
         return True
 
@@ -212,8 +197,8 @@ class Decision:
             raise PolicyError(f"job {job} joins job {partner}, which holds no GPUs")
         if self.partner_of(partner) is not None or not state.can_share(job, partner, pieces):
             return False
-        self.starts.append((job, pieces))
-        self._touch({job: partner, partner: job})
+        self._share({job: partner, partner: job})
+        self._begin(job, pieces)
         return True
 
     def partner_of(self, job: int) -> int | None:
@@ -232,7 +217,7 @@ class Decision:
         if partner is None:
             self._allocator.give_back(pieces)
         else:
-            self._touch({job: ALONE, partner: ALONE})
+            self._share({job: ALONE, partner: ALONE})
         self.stops.append(job)
 
     def resume_in_place(self, job: int) -> bool:
@@ -242,7 +227,7 @@ class Decision:
         if partner is not None and partner not in self.stops:
             if self.partner_of(partner) is not None:
                 return False
-            self._touch({job: partner, partner: job})
+            self._share({job: partner, partner: job})
         elif not self._allocator.take_exact(state.running[job]):
             return False
         self.stops.remove(job)
@@ -258,18 +243,41 @@ class Decision:
         """Ask to decide again at this time, at the latest."""
         self.wake_s = min(self.wake_s, time_s)
 
-    def _pools_of(self, job: int) -> Sequence[int]:
-        try:
-            return self._state.pools[job]
-        except IndexError:
-            self._state.require_arrived(job)
-            raise
-
-    def _take(self, job: int, pools: Sequence[int]) -> Pieces | None:
+    def _start(self, job: int, pool: int | None = None) -> bool:
+        """Start a job in the first of its pools with a place for it, or in one of them."""
         state = self._state
+        try:
+            pools = state.pools[job]
+        except IndexError:
+            state.require_arrived(job)
+            raise
+        if pool is not None:
+            if pool not in pools:
+                return False
+            pools = (pool,)
         if state.job_allocator is None:
-            return self._allocator.take(state.gang[job], pools)
-        return state.job_allocator.take_for(job, state.gang[job], pools)
+            pieces = self._allocator.take(state.gang[job], pools)
+        else:
+            pieces = state.job_allocator.take_for(job, state.gang[job], pools)
+        if pieces is None:
+            return False
+        # As in _begin, whose call would be a hundredth of a run's time.
+        if job in self.starts:
+            raise self._twice(job)
+        self.starts[job] = pieces
+        return True
+
+    def _begin(self, job: int, pieces: Pieces) -> None:
+        if job in self.starts:
+            raise self._twice(job)
+        self.starts[job] = pieces
+
+    def _twice(self, job: int) -> PolicyError:
+        return PolicyError(f"job {job} is started twice at {self._state.now_s} s")
+
+    def _share(self, partners: dict[int, int]) -> None:
+        self.partners = self.partners or {}
+        self.partners |= partners
 
     def _checked(self, job: int, mapping: StageMapping) -> tuple[StageMapping, Pieces]:
         """A mapping of a job's replicas, and its GPUs."""
@@ -288,18 +296,8 @@ class Decision:
             )
         return mapping, pieces
 
-    def _touch(self, partners: Mapping[int, int]) -> None:
-        # Most decisions touch nothing and are spared a dictionary of their own.
-        if self.partners is None:
-            self.partners = {}
-        self.partners.update(partners)
-
     def _pieces_of(self, job: int) -> Pieces | None:
         """GPUs that a job holds after the decision so far; O(1) on average."""
-        if self._placed is None:
-            self._placed = {}
-        for started, pieces in self.starts[len(self._placed) :]:
-            self._placed[started] = pieces
-        if job in self._placed:
-            return self._placed[job]
+        if job in self.starts:
+            return self.starts[job]
         return None if job in self.stops else self._state.running.get(job)

@@ -102,15 +102,14 @@ def _check_stops(policy: Policy, state: State, decision: Decision) -> None:
 
 def _check_starts(policy: Policy, state: State, decision: Decision, free: int) -> None:
     """Check that jobs wait, and that the GPUs of starts and stops are those taken and given back."""
-    begun: set[int] = set()
     waiting, nodes = state.waiting, state.nodes
-    for job, pieces in decision.starts:
-        if job in begun or (job not in waiting and job not in decision.stops):
-            problem = "twice in one decision" if job in begun else f"which {_why(state, job)}"
+    for job, pieces in decision.starts.items():
+        if job not in waiting and job not in decision.stops:
             raise _mistake(
-                policy, state, f"starts job {_job(state, job)}, {problem}; expected one that waits"
+                policy,
+                state,
+                f"starts job {_job(state, job)}, which {_why(state, job)}; expected one that waits",
             )
-        begun.add(job)
         for node, gpus in pieces:
             if not 0 <= node < nodes or not gpus > 0:
                 raise _mistake(

@@ -17,8 +17,7 @@ from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.grid import TICK_S
 from shadowprice.instances.instance import Pools
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Amounts, proportional_share
+from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
 
@@ -147,7 +146,7 @@ class JobColumns:
     @property
     def running(self) -> NDArray[np.bool_]:
         """Running now, one flag a job."""
-        return self._table.column("rate")[self.jobs] > 0
+        return self._table.column("relative_speed")[self.jobs] > 0
 
     @property
     def rate(self) -> NDArray[np.float64]:
@@ -157,7 +156,7 @@ class JobColumns:
         """
         table, jobs = self._table, self.jobs
         fastest = table.column("work")[jobs] / table.column("shortest_s")[jobs]
-        return np.asarray(table.column("rate")[jobs] * fastest)
+        return np.asarray(table.column("relative_speed")[jobs] * fastest)
 
     @property
     def attained_s(self) -> NDArray[np.float64]:
@@ -184,7 +183,7 @@ class JobColumns:
         self._state.require(Knowledge.DURATION)
         left: NDArray[np.float64] = (
             self._table.column("left_s")[self.jobs]
-            - self._table.column("rate")[self.jobs] * self._ran_s()
+            - self._table.column("relative_speed")[self.jobs] * self._ran_s()
         )
         return left
 
@@ -498,6 +497,9 @@ class State:
             live[job] = waiting[job] = None
             self.waiting_gpus += gang[job]
             arrived.append(job)
+        if self.job_allocator is not None:
+            for model in self._jobs.text("model", range(first, end)).tolist():
+                self.job_allocator.arrive(model)
 
     def readmit(self, job: int, left_s: float) -> None:
         """Engine: a job that had to leave before its end arrives again with so much work left."""
@@ -519,18 +521,20 @@ class State:
         jobs = self._jobs
         del self._live[job]
         jobs.attained_s[job] += max(end_s - jobs.progress_from_s[job], 0.0)
-        jobs.rate[job] = 0.0
+        jobs.relative_speed[job] = 0.0
         if self.amounts:
             self.amounts.pop(job, None)
 
-    def started(self, job: int, pieces: Pieces, progress_from_s: float, rate: float) -> None:
+    def started(
+        self, job: int, pieces: Pieces, progress_from_s: float, relative_speed: float
+    ) -> None:
         """Engine: a waiting job runs on these nodes and makes progress from then on."""
         jobs = self._jobs
         del self.waiting[job]
         self.waiting_gpus -= self.gang[job]
         self.running[job] = pieces
         jobs.progress_from_s[job] = progress_from_s
-        jobs.rate[job] = rate
+        jobs.relative_speed[job] = relative_speed
         if jobs.first_start_s[job] == np.inf:
             jobs.first_start_s[job] = self.now_s
 
@@ -542,21 +546,21 @@ class State:
             self.amounts.pop(job, None)
         self.waiting[job] = None
         self.waiting_gpus += self.gang[job]
-        jobs.rate[job] = 0.0
+        jobs.relative_speed[job] = 0.0
         jobs.attained_s[job] += ran_s
         jobs.left_s[job] = left_s
         jobs.owed_s[job] = owed_s
         jobs.waiting_since_s[job] = self.now_s
 
     def continued(
-        self, job: int, ran_s: float, left_s: float, progress_from_s: float, rate: float
+        self, job: int, ran_s: float, left_s: float, progress_from_s: float, relative_speed: float
     ) -> None:
         """Engine: a running job got other conditions after making progress for ``ran_s``."""
         jobs = self._jobs
         jobs.attained_s[job] += ran_s
         jobs.left_s[job] = left_s
         jobs.progress_from_s[job] = progress_from_s
-        jobs.rate[job] = rate
+        jobs.relative_speed[job] = relative_speed
 
 
 def _no_graphs() -> PolicyError:

@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 from shadowprice.analysis.study import ratios as ratio_study
-from shadowprice.analysis.study.families import FAMILIES
-from shadowprice.analysis.study.ratios import Cell, Study, run_study
+from shadowprice.analysis.study.ratios import FAMILIES, Cell, Study, run_study
 from shadowprice.analysis.study.report import interval, plot_study, summary
 from shadowprice.errors import InputError
 from shadowprice.instances.objective import Objective

@@ -22,7 +22,7 @@ from shadowprice.analysis.utility import compare as utility_comparing
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import OwnLoop, schedulers
 from shadowprice.instances.graphs.network import Network
-from shadowprice.instances.speeds.elasticity import Growth
+from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles
@@ -70,7 +70,7 @@ def jobs_for(given: Mapping[str, Any]) -> sp.Workload:
 def test_every_switch_has_its_place_in_the_rule() -> None:
     listed = {*OF_THE_ENGINE, *OF_THE_POLICY, *DATA} - {"graph_placement"}
     assert listed == {each for each in Semantics.__dataclass_fields__ if each != "preset"}
-    assert {*GIVEN} == {*listed, "graph_placement"} - {"together", "training"}
+    assert {*GIVEN} == {*listed, "graph_placement"} - {"pair_throughputs", "training"}
 
 
 @pytest.mark.parametrize("name", sorted({*policies(), *schedulers()}))

@@ -14,11 +14,11 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
 from shadowprice.cli import app
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.elasticity import Growth
+from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 
 def call(capsys, *words):
@@ -100,7 +100,7 @@ def test_a_file_of_utilisations(capsys, trace, tmp_path):
     words = ("simulate", trace(["GNMT"]), "--cluster", "3x2", "--policy", "gandiva", "--json")
     assert json.loads(call(capsys, *words, "--interference", file).out)["verified"]
     file.write_text('{"gnmt": "much"}')
-    with pytest.raises(InputError, match="GPU utilisations"):
+    with pytest.raises(InputError, match=r"busy.json\['gnmt'\] is 'much', expected a number"):
         call(capsys, *words, "--interference", file)
 
 
@@ -117,7 +117,10 @@ def test_rates_for_sharing_are_given_once():
     table = sp.Throughputs(("gpu",), {}, {}, "a table")
     with pytest.raises(InputError, match="given twice, by a table"):
         sp.simulate(
-            jobs("VAE"), "2x4", "fifo", Semantics(interference=Interference(), together=table)
+            jobs("VAE"),
+            "2x4",
+            "fifo",
+            Semantics(interference=Interference(), pair_throughputs=table),
         )
 
 

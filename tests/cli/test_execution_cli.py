@@ -20,8 +20,7 @@ from typer.testing import CliRunner, Result
 
 from shadowprice.analysis.real_runs.run import RunReader
 from shadowprice.cli import app, show
-from shadowprice.cli.real.live import Following
-from shadowprice.cli.real.view import view
+from shadowprice.cli.real.view import Following, view
 from shadowprice.errors import InputError
 from shadowprice.execution.real.ledger import RunLedger
 from support.execution_ledgers import GPUS, NAMES, Script, written

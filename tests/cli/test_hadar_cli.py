@@ -432,6 +432,78 @@ def test_compare_utilities_from_the_command_line(run: Run, trace: Path, tmp_path
     assert "% of the largest possible utility (certified by" in out.replace("\n", " ")
 
 
+MINE = """
+import pyomo.environ as pyo
+from shadowprice.models.hadar import time_indexed
+
+def one_job(jobs):
+    m = time_indexed(jobs)
+    m.one = pyo.Constraint(m.T, rule=lambda m, t: sum(m.y[j, l, t] for j, l in m.L) <= 1)
+    return m
+
+def busy(jobs):
+    m = time_indexed(jobs)
+    m.busy = pyo.Constraint(expr=sum(m.w[j, h, 0] for j in m.J for h in m.K) >= 1)
+    return m
+
+def wrong(jobs):
+    return jobs.nothing
+
+def late(jobs):
+    m = time_indexed(jobs)
+    m.late = pyo.Constraint(expr=m.z[0, 0] + m.z[1, 0] >= 3)
+    return m
+"""
+
+
+@pytest.fixture
+def two_jobs(tmp_path: Path) -> tuple[object, ...]:
+    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
+    path = tmp_path / "two.csv"
+    path.write_text("id,submit,gpus,duration\na,0,1,360\nb,0,1,360\n", encoding="utf-8")
+    return ("compare", path, "--cluster", "1x2", "--policies", "fifo")
+
+
+def test_an_edited_model_of_the_offline_optimum_takes_effect(
+    run: Run, two_jobs: tuple[object, ...], tmp_path: Path
+) -> None:
+    words = (*two_jobs, "--objective", "utility", "--utility", "completion_time", "--budget", 2)
+    told = json.loads(run(*words, "--json")[1])["plan"]
+    assert told["proven"]
+    assert told["edits"] == ""
+    code, out, err = run(*words, "--json", "--model", f"{tmp_path}/mine.py:one_job")
+    assert (code, err.strip()) == (0, "")
+    alone = json.loads(out)["plan"]
+    assert alone["proven"]
+    # Both complete in one round, which is all the rounds that the compared run takes; now one does.
+    assert alone["utility"] == pytest.approx(0.5 * told["utility"])
+    assert "it has more constraints one[0]" in alone["edits"]
+    code, out, err = run(*words, "--model", f"{tmp_path}/mine.py:busy")
+    assert code == 0
+    assert "column generation stands down and the compiled rows are solved" in err
+    assert "of a model that is not the published one: it has more constraints busy" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mine.py:nothing", "has no 'nothing'; it defines"),
+        ("mine.py:wrong", "mine.py, line 16: AttributeError: 'RoundJobs' object has no"),
+        ("mine.py:late", "the model is infeasible; these constraints cannot hold together: "),
+        ("none.py:wrong", "No such file or directory"),
+    ],
+)
+def test_a_model_that_cannot_be_solved_is_one_sentence(
+    run: Run, two_jobs: tuple[object, ...], tmp_path: Path, name: str, message: str
+) -> None:
+    model = ("--model", f"{tmp_path}/{name}")
+    code, _, err = run(*two_jobs, "--objective", "utility", "--budget", 2, *model)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert "goes with --objective utility" in run(*two_jobs, *model)[2]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -542,7 +614,7 @@ def test_runs_without_rounds_beat_all_schedules_of_whole_rounds() -> None:
     assert rounds.earned(found[16.0]) == Fraction(1, 16) + Fraction(1, 32)
     prices = np.array([[1 / 32], [0.0]])
     by_rounds = hadar_certificate.certify(
-        rounds.tasks(), np.array([1]), np.array([0]), prices, Fraction(0)
+        rounds.committable_jobs(), np.array([1]), np.array([0]), prices, Fraction(0)
     )
     assert by_rounds.dual == Fraction(3, 32) < one_round.earned(found[0.0])
     mixed = sp.compare_utility(jobs, "1x1", ["fifo", "srtf"], "completion_time", budget_s=0.2)

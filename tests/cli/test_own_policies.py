@@ -333,7 +333,7 @@ def test_laws(here: Path) -> None:
 
 OPTIONS = {
     "simulate": ("--policy", "--placement", "--predictor"),
-    "compare": ("--policies", "--placement", "--predictor"),
+    "compare": ("--policies", "--placement", "--predictor", "--model"),
     "adversary": ("--policy",),
     "execute": ("--policy", "--placement"),
     "allocate": ("policy", "--model"),

@@ -435,7 +435,7 @@ def with_graphs(**given: Any) -> Callable[[Instance], Instance]:
     [
         (rated, "has throughputs and job graphs"),
         (
-            lambda instance: replace(instance, together=Throughputs((), {})),
+            lambda instance: replace(instance, pair_throughputs=Throughputs((), {})),
             "rates of jobs that share",
         ),
         (with_graphs(of=np.array([1])), "has graph 1, expected 0 to 0"),

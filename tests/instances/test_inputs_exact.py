@@ -22,7 +22,6 @@ import shadowprice as sp
 from shadowprice.analysis.run_directory import conditions as conditions_file
 from shadowprice.analysis.run_directory import directory as run_directory
 from shadowprice.analysis.run_directory import graphs as graphs_file
-from shadowprice.cli.conditions import read_conditions
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.instances.allocation_file import load_allocation_problem
@@ -34,6 +33,7 @@ from shadowprice.instances.graphs.graph_file import load_job_graph
 from shadowprice.instances.hard_instances import read_hard
 from shadowprice.instances.samples import load_samples
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import ModelSkews
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.throughputs import load_throughputs
@@ -226,9 +226,7 @@ KINDS = (
         ("models",),
         write=toml_file,
     ),
-    Kind(
-        "busy.json", lambda path: read_conditions(None, None, None, str(path)), {"VAE": 0.5}, ("",)
-    ),
+    Kind("busy.json", Interference.load, {"VAE": 0.5}, ("",)),
     Kind(
         "hard.json",
         read_hard,

@@ -17,14 +17,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.instances.delimited import read_table
 from shadowprice.instances.files import read_text
 from shadowprice.instances.samples import load_samples
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
-from shadowprice.instances.traces import importers, load_trace
-from shadowprice.instances.traces.imported import Imported
+from shadowprice.instances.traces import Imported, importers, load_trace
 from shadowprice.instances.workload import Workload
-from shadowprice.instances.workload_files import read_workload, write_workload
+from shadowprice.instances.workload_files import read_table, read_workload, write_workload
 
 HEADER = "id,gpus,submit,duration\n"
 GOOD = HEADER + "a,1,0,10\nb,2,5,20\n"

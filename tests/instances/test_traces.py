@@ -257,7 +257,7 @@ def test_importers_are_found_by_name() -> None:
 
 def test_an_importer_is_one_more_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = """
-from shadowprice.instances.traces.imported import Imported
+from shadowprice.instances.traces import Imported
 from shadowprice.instances.workload import Workload
 NAME = "secret"
 def sniff(first_line, path):
@@ -352,7 +352,7 @@ def test_gavels_throughputs(gavel_table: Throughputs) -> None:
     assert rates is not None
     assert [round(rates[k], 3) for k in columns] == [1.807, 11.675, 17.995]
     main = {
-        key: pair for key, pair in gavel_table.together.items() if key[0] in ("k80", "p100", "v100")
+        key: pair for key, pair in gavel_table.pairs.items() if key[0] in ("k80", "p100", "v100")
     }
     assert len({(kind, frozenset((a, b))) for kind, a, b in main}) <= len(main)
     for (kind, first, second), (mine, other) in main.items():

@@ -32,8 +32,7 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
@@ -66,8 +65,13 @@ from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
-from shadowprice.solvers.synergy.demands import Demands
-from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, ServerGrant, Servers
+from shadowprice.solvers.synergy.servers import (
+    ROUNDING,
+    Demands,
+    ResourceRequest,
+    ServerGrant,
+    Servers,
+)
 
 TICK = Fraction(1, TICKS_PER_S)
 LEAST = Fraction(1, 10**40)
@@ -361,7 +365,7 @@ def beside(
     )
     rates = {}
     for (instance, _), names in ((one, models[:2]), (other, models[2:])):
-        (value,) = instance.together.together.values()
+        (value,) = instance.pair_throughputs.pairs.values()
         rates["gpu", (names[0], 1), (names[1], 1)] = value
     alone = {("gpu", (name, 1)): 2.0 + 2.0 * (k % 2) for k, name in enumerate(models)}
     together = Throughputs(("gpu",), alone, rates, "by hand")
@@ -377,7 +381,9 @@ def beside(
             ("partner", 2),
         )
     }
-    return Instance(Cluster.parse("2x1:gpu"), workload, together=together), Schedule(**columns)
+    return Instance(Cluster.parse("2x1:gpu"), workload, pair_throughputs=together), Schedule(
+        **columns
+    )
 
 
 def sharing(gain: float, length_s: float, slower: float | None = None) -> tuple[Instance, Schedule]:
@@ -404,7 +410,7 @@ def sharing(gain: float, length_s: float, slower: float | None = None) -> tuple[
     zero, one = np.zeros(len(job)), np.ones(len(job), dtype=np.int64)
     schedule = Schedule(job, node, one, zero + 1, zero + 1 + length_s, zero, partner=1 - job)
     cluster = Cluster.parse(",".join(f"1x{len(types)}:{name}" for name in types))
-    return Instance(cluster, workload, together=together), schedule
+    return Instance(cluster, workload, pair_throughputs=together), schedule
 
 
 def of_gavel_rounds() -> Iterator[Case]:

@@ -32,11 +32,14 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds import conditions
 from shadowprice.instances.speeds import sharing as sharing_module
-from shadowprice.instances.speeds.conditions import Conditions, RunSpeeds
-from shadowprice.instances.speeds.elasticity import Elasticity
-from shadowprice.instances.speeds.locality import Locality, fewest_nodes
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.conditions import (
+    Conditions,
+    Elasticity,
+    Locality,
+    RunSpeeds,
+    fewest_nodes,
+)
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import job_graphs as any_graph
 from shadowprice.instances.strategies import mappings, networks
@@ -107,7 +110,9 @@ def typed_instance():
     )
     kinds = [("m", 1), ("n", 1)]
     rates = {(kind, one, other): (0.7, 0.6) for kind in "ab" for one in kinds for other in kinds}
-    return Instance(Cluster.parse("1x2:a,1x2:b"), jobs, together=Throughputs(("a", "b"), {}, rates))
+    return Instance(
+        Cluster.parse("1x2:a,1x2:b"), jobs, pair_throughputs=Throughputs(("a", "b"), {}, rates)
+    )
 
 
 def times(factor, function):
@@ -420,7 +425,7 @@ def test_no_speed_of_the_package_runs_while_a_schedule_is_verified():
         conditions_instance(**PROFILES, **SPREAD, **GROW),
     ]
     runs = [(made, run(made, acting(made, 1)).schedule) for made in instances]
-    runs.append(in_copies(replace(typed_instance(), together=None)))
+    runs.append(in_copies(replace(typed_instance(), pair_throughputs=None)))
     for made, schedule in runs:
         fresh = replace(made, overheads=Overheads())  # Nothing is remembered from the run.
         called = set()

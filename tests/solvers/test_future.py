@@ -21,21 +21,18 @@ from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing import checks
-from shadowprice.proofs.testing.case import Case
 from shadowprice.proofs.testing.cases import plain
-from shadowprice.proofs.testing.subject import PolicyUnderTest, Scaling
+from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling
 from shadowprice.solvers.job_table import JobTable
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.registry import policies
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 from support.conditioned_jobs import CLUSTER, PROFILE
 from support.job_graph_runs import graph_instances
 from support.states import state_of
@@ -55,7 +52,10 @@ def test_no_policy_foresees_jobs_with_graphs(name: str, instance: Instance) -> N
 
 
 OWN_TABLE = "synergy/SRTF+fair"
-"""Ranks by a table of its own: the iterations of its workload's jobs, before the peer's rounding."""
+"""Ranks by a table of its own: the iterations of its workload's jobs, before the peer's rounding.
+
+``tests/execution/test_own_loop.py`` holds it to the same law, with all presets' changes of workloads.
+"""
 
 
 def preset_policies() -> dict[str, Policy]:
@@ -100,7 +100,7 @@ def plain_world() -> Instance:
 def typed_world() -> Instance:
     together = Throughputs(("a", "b"), {}, {("a", ("early", 1), ("early", 1)): (0.5, 0.5)})
     jobs = columns(throughput=[[2.0, 1.0], [WORK, WORK / 2]], gpu_types=("a", "b"))
-    return Instance(Cluster.parse("1x2:a,1x2:b"), jobs, together=together)
+    return Instance(Cluster.parse("1x2:a,1x2:b"), jobs, pair_throughputs=together)
 
 
 def graph_world() -> Instance:
@@ -211,6 +211,14 @@ def test_a_policy_cannot_start_a_job_before_it_arrives() -> None:
         run(plain_world(), Impatient(), placement=Count())
 
 
+@pytest.mark.parametrize("again", [Decision.start, lambda decision, job: decision.start_on(job, 0)])
+def test_a_policy_cannot_start_a_job_twice(again: Callable[[Decision, int], bool]) -> None:
+    decision = Decision(state_of(plain_world(), arrived=1))
+    assert decision.start(0)
+    with pytest.raises(PolicyError, match=r"job 0 is started twice at 0.0 s"):
+        again(decision, 0)
+
+
 def test_jobs_that_arrive_one_by_one_are_the_jobs_of_the_workload() -> None:
     """Whatever the table of a state has room for at first."""
     n = 300
@@ -251,4 +259,4 @@ def test_jobs_may_share_where_there_are_rates() -> None:
     plainly = Instance(Cluster.parse("1x1:a"), jobs)
     rates = Throughputs(("a",), {}, {("a", ("m", 1), ("m", 1)): (0.9, 0.9)})
     assert not state_of(plainly).sharing
-    assert state_of(replace(plainly, together=rates)).sharing
+    assert state_of(replace(plainly, pair_throughputs=rates)).sharing

@@ -12,7 +12,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 from support.peers import (
     ends,
     in_file_order,

@@ -16,7 +16,7 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.placement.consolidated import Consolidate, Pack
 from shadowprice.solvers.policy import Decision, Policy, State
 from shadowprice.solvers.registry import placement, policies, policy
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 
 def completions(

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
 CLUSTER = Cluster((Node(4, cpus=12.0, memory_gb=40.0),) * 3)

@@ -12,9 +12,7 @@ from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
-from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
@@ -51,7 +49,7 @@ def instance_of(
     jobs: list[tuple[float, int, float]],
     *,
     overheads: Overheads | None = None,
-    together: Throughputs | None = None,
+    pair_throughputs: Throughputs | None = None,
     conditions: Conditions | None = None,
     **columns: Any,
 ) -> Instance:
@@ -59,7 +57,12 @@ def instance_of(
     arrival, gpus, work = zip(*jobs, strict=True)
     workload = Workload.from_columns(arrival_s=arrival, gpus=gpus, work=work, **columns)
     return Instance(
-        Cluster.parse(cluster), workload, overheads or Overheads(), together, None, conditions
+        Cluster.parse(cluster),
+        workload,
+        overheads or Overheads(),
+        pair_throughputs,
+        None,
+        conditions,
     )
 
 
@@ -131,7 +134,7 @@ def introspective(draw: st.DrawFn) -> Instance:
             for pair in (("a", "a"), ("a", "b"), ("b", "b"), ("", "a"), ("", ""))
             if draw(st.integers(0, 4))
         }
-        together |= pair_table(pairs, SPEED if typed else None, (kind,)).together
+        together |= pair_table(pairs, SPEED if typed else None, (kind,)).pairs
     charges = draw(st.sampled_from([Overheads(), Overheads(0.5, 2.0, 4.0)]))
     parts = draw(st.sampled_from(["", "l", "e", "le"]))
     rows = np.arange(n)

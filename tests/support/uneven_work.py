@@ -39,7 +39,7 @@ class Fickle:
         for job in waiting:
             pools = list(state.pools[job])
             draw.shuffle(pools)
-            hosts = [job for job, _ in decision.starts]
+            hosts = list(decision.starts)
             hosts += [job for job in state.running if job not in decision.stops]
             joins = state.sharing and draw.random() < 0.5
             if not (joins and any(decision.join(job, other) for other in hosts if other != job)):

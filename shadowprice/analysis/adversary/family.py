@@ -8,9 +8,10 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.grid import check_seconds
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.predictors.given import specification
+from shadowprice.solvers.predictors.oracle import specification
 
 MAX_JOBS = 200
 
@@ -66,10 +67,7 @@ class InstanceFamily:
             value = getattr(self, name)
             if not least <= value <= most:
                 raise InputError(f"adversary: {name} is {value!r}, expected {least} to {most}")
-        if not 0 < self.unit_s <= 10**6 or self.unit_s * 2**20 % 1:
-            raise InputError(
-                f"adversary: unit_s is {self.unit_s!r}, expected seconds > 0, a multiple of 2**-20"
-            )
+        check_seconds("adversary: unit_s", self.unit_s, most_s=10**6)
 
     @property
     def widest(self) -> int:

@@ -24,11 +24,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from shadowprice.analysis.adversary import bilevel as adversary_bilevel
-from shadowprice.analysis.adversary import evolution as adversary_evolution
-from shadowprice.analysis.adversary import hypothesis as adversary_hypothesis
 from shadowprice.analysis.adversary.family import InstanceFamily
 from shadowprice.analysis.adversary.judge import Judge, JudgeEffort, Trail
+from shadowprice.analysis.adversary.methods import by_enumeration, by_evolution, by_hypothesis
 from shadowprice.analysis.guarantees.lookup import KnownBound, described, known_bound
 from shadowprice.analysis.metrics import end_s
 from shadowprice.analysis.optimum import slotted_preemptive_optimum
@@ -54,9 +52,9 @@ from shadowprice.solvers.policy import Policy
 from shadowprice.user_code import runs_a_file
 
 METHODS: dict[str, Callable[[Trail], None]] = {
-    "hypothesis": adversary_hypothesis.search,
-    "evolution": adversary_evolution.search,
-    "bilevel": adversary_bilevel.search,
+    "hypothesis": by_hypothesis,
+    "evolution": by_evolution,
+    "bilevel": by_enumeration,
 }
 
 FEASIBLE = "feasible"

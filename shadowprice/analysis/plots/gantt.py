@@ -69,7 +69,7 @@ def gantt(
     gpus = instance.cluster.total_gpus
     height_in = min(max(2.4, 0.12 * gpus + 1.2), 9.0)
     axes = new_axes(9.0, height_in) if axes is None else styled(axes)
-    by_start = np.lexsort((schedule.node, ~schedule.goes_on, schedule.start_s))
+    by_start = np.lexsort((schedule.node, ~schedule.continues, schedule.start_s))
     order = by_start[:MAX_ROWS]
     until_s = _until_s(schedule, by_start) if until_s is None else until_s
     unit, name = time_unit(until_s)
@@ -129,7 +129,7 @@ def _lanes(
         start = float(schedule.start_s[row])
         lanes = shared.pop((job, node, start), None)
         if lanes is None:
-            before = held[job, node] if schedule.goes_on[row] else None
+            before = held[job, node] if schedule.continues[row] else None
             if before is not None and np.all(busy_until[before] <= start):
                 lanes = before
             else:

@@ -10,18 +10,21 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from shadowprice.analysis.plots.style import COLOURS, GREY, colour_of, readable_on, time_unit
-from shadowprice.analysis.real_runs.pieces import (
+from shadowprice.analysis.real_runs.run import RunReader
+from shadowprice.analysis.real_runs.timeline import (
     RUNNING,
     STARTING,
     UNCONFIRMED,
     Curve,
+    Hold,
+    Incident,
     Piece,
+    Row,
     devices_held,
     jobs_waiting,
+    outages,
     pieces,
 )
-from shadowprice.analysis.real_runs.run import RunReader
-from shadowprice.analysis.real_runs.timeline import Hold, Incident, Row, outages
 
 MAX_BARS = 5_000
 """Bars drawn; of a longer run the latest."""

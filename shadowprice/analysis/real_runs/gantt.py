@@ -15,9 +15,15 @@ from shadowprice.analysis.plots.style import (
     styled,
     time_unit,
 )
-from shadowprice.analysis.real_runs.pieces import RUNNING, STARTING, UNCONFIRMED, Piece, pieces
 from shadowprice.analysis.real_runs.run import RunReader
-from shadowprice.analysis.real_runs.timeline import outages
+from shadowprice.analysis.real_runs.timeline import (
+    RUNNING,
+    STARTING,
+    UNCONFIRMED,
+    Piece,
+    outages,
+    pieces,
+)
 
 _GAP = 0.1
 _HATCHES = {RUNNING: "", STARTING: "////", UNCONFIRMED: "xxxx"}

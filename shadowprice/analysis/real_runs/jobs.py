@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shadowprice.analysis.real_runs.pieces import waiting_spans
 from shadowprice.analysis.real_runs.run import RunReader
-from shadowprice.analysis.real_runs.timeline import Hold
+from shadowprice.analysis.real_runs.timeline import Hold, waiting_spans
 
 
 @dataclass(frozen=True)

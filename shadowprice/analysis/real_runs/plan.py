@@ -121,7 +121,9 @@ def plan(settings: Settings) -> ExecutionPlan:
     copied, semantics = simulated_as(settings.policy_name, settings.round_s), None
     if copied is None:
         semantics = Semantics(
-            placement=settings.placement, round_s=settings.round_s, together=instance.together
+            placement=settings.placement,
+            round_s=settings.round_s,
+            pair_throughputs=instance.pair_throughputs,
         )
     outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, semantics)
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)

@@ -2,19 +2,218 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
-from shadowprice.analysis.real_runs.drift import Drift, replay
+import pandas as pd
+
+from shadowprice.analysis.metrics import mean
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
+from shadowprice.execution.real.copies.policy import simulated_as
 from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.real.measured_run import measured_run, write_measured
+from shadowprice.execution.real.measured_run import (
+    MeasuredRun,
+    RealJob,
+    measured_run,
+    write_measured,
+)
 from shadowprice.execution.real.state_directory import LEDGER
+from shadowprice.instances.speeds.model_skew import ModelSkews
+from shadowprice.instances.speeds.throughput_files import spread_speeds
 from shadowprice.proofs.execution_log import LogRejected, verify_ledger
 from shadowprice.solvers.policy import Policy
 from shadowprice.user_code import runs_a_file
+
+# Simulated against real: how far a simulation of what was measured is from what happened.
+
+
+COLUMNS = ("job", "arrival_s", "real_jct_s", "simulated_jct_s", "difference_s", "relative_error")
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """Job completion times, simulated and real.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row a job that finished: its name, ``arrival_s``, ``real_jct_s``, ``simulated_jct_s``,
+        ``difference_s`` (simulated minus real) and ``relative_error`` (that over real).
+    policy : str
+        Policy of both.
+    assumed : mapping
+        What the simulation was told beside rates: the charges [s], the length of rounds [s].
+    left_out : tuple of str
+        Jobs that did not finish, or were not simulated.
+    notes : tuple of str
+        What had to be assumed.
+    """
+
+    frame: pd.DataFrame
+    policy: str
+    assumed: Mapping[str, float] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def real_mean_s(self) -> float | None:
+        """Mean JCT of the real run [s]; None if no job finished."""
+        return mean(self.frame["real_jct_s"].to_numpy())
+
+    @property
+    def simulated_mean_s(self) -> float | None:
+        """Mean JCT of the simulation, of the same jobs [s]."""
+        return mean(self.frame["simulated_jct_s"].to_numpy())
+
+    @property
+    def relative_error(self) -> float | None:
+        """Error of the simulated mean JCT: 0.1 if it is 10 % too long; None without jobs."""
+        real_s, simulated_s = self.real_mean_s, self.simulated_mean_s
+        if not real_s or simulated_s is None:
+            return None
+        return simulated_s / real_s - 1.0
+
+    @property
+    def largest_error(self) -> float | None:
+        """Largest relative error of one job, by size; None without jobs."""
+        errors = self.frame["relative_error"].abs()
+        return float(errors.max()) if len(errors) else None
+
+    def sentence(self) -> str:
+        """The result in words."""
+        if self.real_mean_s is None or self.relative_error is None:
+            return f"{self.policy}: no job finished, there is nothing to compare"
+        return (
+            f"{self.policy}: mean JCT of {len(self.frame)} jobs was {self.real_mean_s:.1f} s, simulated "
+            f"{self.simulated_mean_s:.1f} s ({100 * self.relative_error:+.1f} %)"
+        )
+
+    def table(self) -> str:
+        """One line a job, and the means, as text."""
+        rows = [["job", "real JCT [s]", "simulated [s]", "difference [s]", "error"]]
+        rows += [
+            [name, *(f"{value:.1f}" for value in values[:3]), f"{100 * values[3]:+.1f} %"]
+            for name, *values in self.frame[["job", *COLUMNS[2:]]].itertuples(index=False)
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+            for row in rows
+        ]
+        return "\n".join([*lines, self.sentence()])
+
+    def summary(self) -> dict[str, object]:
+        """The numbers, for JSON."""
+        return {
+            "policy": self.policy,
+            "jobs": len(self.frame),
+            "real_mean_jct_s": self.real_mean_s,
+            "simulated_mean_jct_s": self.simulated_mean_s,
+            "relative_error": self.relative_error,
+            "largest_error": self.largest_error,
+            **self.assumed,
+            "left_out": list(self.left_out),
+        }
+
+    def __repr__(self) -> str:
+        return f"Drift({self.sentence()})"
+
+    def _repr_html_(self) -> str:
+        """Show the jobs as a table in a notebook."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.frame.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row) + "</tr>"
+            for row in self.frame.itertuples(index=False)
+        )
+        return f"<p>{escape(self.sentence())}</p><table><tr>{head}</tr>{body}</table>"
+
+
+def drift(
+    jobs: Iterable[RealJob],
+    outcome: Outcome,
+    *,
+    assumed: Mapping[str, float] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Drift:
+    """Compare jobs of a real run with the same ones of a simulation.
+
+    Jobs that did not finish, and those that were not simulated, are left out of both means.
+
+    Raises
+    ------
+    InputError
+        If a job finished no later than it arrived.
+    """
+    row_of, simulated = outcome.instance.workload.row_of, outcome.jct_s
+    rows, left_out = [], []
+    for job in jobs:
+        if not math.isfinite(job.finish_s) or job.name not in row_of:
+            left_out.append(job.name)
+            continue
+        real_s, simulated_s = job.finish_s - job.arrival_s, float(simulated[row_of[job.name]])
+        if real_s <= 0:
+            raise InputError(
+                f"job {job.name!r}: finished at {job.finish_s} s, expected later than its arrival "
+                f"at {job.arrival_s} s"
+            )
+        difference_s = simulated_s - real_s
+        rows.append(
+            (job.name, job.arrival_s, real_s, simulated_s, difference_s, difference_s / real_s)
+        )
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return Drift(frame, outcome.policy, dict(assumed or {}), tuple(left_out), notes)
+
+
+def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
+    """Simulate a real run with what was measured in it, and compare.
+
+    Same policy, placement, cluster, jobs and rounds; rates alone, beside others and when spread, and charges, as
+    they were measured. Copies of a job are charged for a restart in each round with several,
+    and for nothing when alone; all may have several in their first round, which real ones may not.
+
+    Parameters
+    ----------
+    policy : str or Policy, optional
+        The policy, where its name in the log does not tell.
+
+    Raises
+    ------
+    InputError, PolicyError
+        As of ``simulate``.
+    """
+    copies = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
+    if copies is not None:
+        charges = {"aggregation_s": run.overheads.restart_s, "round_s": run.round_s}
+        outcome = simulate(run.workload, run.cluster, copies)
+        return drift(run.jobs, outcome, assumed=charges, notes=run.notes)
+    speeds: ModelSkews = spread_speeds(run.observations)
+    semantics = Semantics(
+        placement=run.placement,
+        round_s=run.round_s,
+        first_round_s=0.0,
+        overheads=run.overheads,
+        pair_throughputs=run.table if run.table.pairs else None,
+        skews=speeds if speeds.models else None,
+    )
+    outcome = simulate(run.workload, run.cluster, policy or run.policy, semantics)
+    assumed = {
+        "start_s": run.overheads.start_s,
+        "restart_s": run.overheads.restart_s,
+        "round_s": run.round_s,
+    }
+    return drift(run.jobs, outcome, assumed=assumed, notes=run.notes)
+
+
+def _shown(value: object) -> str:
+    return f"{value:,.3f}" if isinstance(value, float) else str(value)
+
 
 MEASURED = "measured"
 """Folder of the state directory for what was measured."""

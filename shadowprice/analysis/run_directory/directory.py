@@ -107,7 +107,7 @@ def save(outcome: Outcome, directory: str | Path) -> None:
         If the path is a file, is a directory that holds something else than an earlier run, or
         cannot be written; or if a setting cannot be written as JSON.
     """
-    instance, together = outcome.instance, outcome.instance.together
+    instance, together = outcome.instance, outcome.instance.pair_throughputs
     graphs, conditions = instance.graphs, instance.conditions
     schedule = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
     writers: dict[str, Callable[[Path], object]] = {
@@ -197,7 +197,7 @@ def _verified(found: FoundRun, described: Description, directory: Path) -> Outco
 
 def _describe(outcome: Outcome) -> Description:
     """Content of ``run.json`` but the digests."""
-    instance, together = outcome.instance, outcome.instance.together
+    instance, together = outcome.instance, outcome.instance.pair_throughputs
     described: Description = {
         "format": FORMAT,
         "kind": SCHEDULE_KIND,

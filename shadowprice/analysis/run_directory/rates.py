@@ -28,7 +28,7 @@ def to_table(throughputs: Throughputs) -> pa.Table:
     ]
     together = [
         (gpu_type, *first, *second, *rates)
-        for (gpu_type, first, second), rates in throughputs.together.items()
+        for (gpu_type, first, second), rates in throughputs.pairs.items()
     ]
     schema = pa.schema(list(_COLUMNS.items()))
     columns = [list(column) for column in zip(*alone, *together, strict=True)]

@@ -17,9 +17,12 @@ from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
 from shadowprice.analysis.utility.instance import UtilityInstance
+from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.hadar.offline.branch_and_price import OfflineOptimum, optimum
+from shadowprice.models.hadar import time_indexed
+from shadowprice.solvers.hadar.offline.optimum import OfflineOptimum, optimum
+from shadowprice.solvers.hadar.offline.programme import ModelBuilder
 from shadowprice.solvers.policy import Policy
 
 if TYPE_CHECKING:
@@ -79,19 +82,25 @@ class UtilityPlan:
     ----------
     utility, bound : float
         What it earns, and the most that a schedule of whole rounds earns of jobs that complete
-        before the compared runs are over (float arithmetic, not certified).
+        before the compared runs are over (float arithmetic, not certified); the bound of the
+        model's objective where the model was edited.
     proven : bool
-        Whether the two agree.
+        Whether no plan of the model is better.
+    edits : str
+        How ``models/hadar.py`` differs from the published programme; empty if it does not.
     """
 
     utility: float
     bound: float
     proven: bool
+    edits: str = ""
 
     def sentence(self, certified: CertifiedBound) -> str:
         """Comparison of the plan with the bound, in words."""
         share = 100.0 * self.utility / float(certified.value) if certified.value else 100.0
         proof = "proven optimal, in floats" if self.proven else "not proven optimal"
+        if self.edits:
+            proof += f", of a model that is not the published one: {self.edits}"
         return (
             f"the best plan of whole rounds that knows all jobs from the start earns {self.utility:.6g}, "
             f"{share:.1f} % of the bound ({proof})"
@@ -159,6 +168,7 @@ def compare_utility(
     utility: str = "effective_throughput",
     semantics: Semantics | None = None,
     *,
+    model: ModelBuilder | str | None = None,
     budget_s: float = 20.0,
     drop_infeasible: bool = False,
     progress: Callable[[str], None] = lambda step: None,
@@ -171,6 +181,9 @@ def compare_utility(
         One of ``effective_throughput``, ``completion_time``, ``fairness``, ``deadline``.
     semantics : Semantics, optional
         Its ``round_s``, if positive, is the round of utilities as well, else that is 360 s.
+    model : callable or str, optional
+        Of the offline optimum, as in :func:`shadowprice.solvers.hadar.offline.optimum.optimum`; Hadar's by
+        default.
     budget_s : float
         CPU time for better prices, and as much for the offline optimum of small instances [s].
     progress : callable
@@ -179,8 +192,9 @@ def compare_utility(
     Raises
     ------
     InputError
-        If a name is unknown or given twice, or a run is outside of what the bounds are about: job
-        graphs, shared GPUs, several copies of a job, presets that change the workload.
+        If there is a model and the instance is too large for its optimum, a name is unknown or
+        given twice, or a run is outside of what the bounds are about: job graphs, shared GPUs,
+        several copies of a job, presets that change the workload.
     """
     chosen = semantics or Semantics()
     outcomes: dict[str, Outcome] = {}
@@ -193,20 +207,33 @@ def compare_utility(
     round_s = chosen.round_s or ROUND_S
     given = UtilityInstance.of(list(outcomes.values()), utility, round_s)
     progress("looking for the offline optimum")
-    found = _optimum(given, budget_s)
+    found = _optimum(given, budget_s, model)
     progress("bounding the utility")
     offered = {} if found is None else {"the offline optimum's prices": found.prices}
     bound = certified_bound(given, outcomes, budget_s, offered)
-    plan = None if found is None else UtilityPlan(found.value, found.bound, found.proven)
+    plan = (
+        None
+        if found is None
+        else UtilityPlan(found.utility, found.bound, found.proven, found.edits)
+    )
     rows = _rows(given, outcomes, bound)
     return UtilityComparison(utility, round_s, rows, bound, plan, outcomes)
 
 
-def _optimum(given: UtilityInstance, budget_s: float) -> OfflineOptimum | None:
-    """Branch and price, for instances small enough to try."""
-    if not 0 < len(given.instance.workload) * given.rounds <= _OFFLINE_CELLS:
+def _optimum(
+    given: UtilityInstance, budget_s: float, model: ModelBuilder | str | None
+) -> OfflineOptimum | None:
+    """The best plan of a model, for instances small enough to try."""
+    jobs = len(given.instance.workload)
+    if not 0 < jobs * given.rounds <= _OFFLINE_CELLS:
+        if model is not None:
+            raise InputError(
+                f"model {model!r}: {jobs} jobs in {given.rounds} rounds, expected 1 to {_OFFLINE_CELLS} "
+                "jobs times rounds"
+            )
         return None
-    return optimum(given.instance, given.table(), time_limit_s=budget_s)
+    chosen = time_indexed if model is None else model
+    return optimum(given.instance, given.table(), model=chosen, time_limit_s=budget_s)
 
 
 def _rows(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
-from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.grid import TICKS_PER_S, check_seconds
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import (
     UtilityTable,
@@ -72,10 +72,7 @@ class UtilityInstance:
             _refuse(outcome, outcomes[0].instance)
         if utility not in UTILITIES:
             raise InputError(f"utility {utility!r}: expected one of {', '.join(UTILITIES)}")
-        if not (round_s > 0 and round_s * TICKS_PER_S == int(round_s * TICKS_PER_S)):
-            raise InputError(
-                f"round of utilities is {round_s!r}, expected seconds > 0, a multiple of 2**-20"
-            )
+        check_seconds("round of utilities", round_s)
         instance = outcomes[0].instance
         last = max((float(o.end_s.max(initial=0.0)) for o in outcomes), default=0.0)
         rounds = max(math.ceil(last / round_s), 1)
@@ -116,15 +113,15 @@ class UtilityInstance:
             )
         ]
 
-    def tasks(self) -> list[CommittableJob]:
+    def committable_jobs(self) -> list[CommittableJob]:
         """Jobs for the bound of schedules of whole rounds."""
         first = np.ceil(self.instance.workload.arrival_s / self.round_s).astype(np.int64).tolist()
-        tasks = []
+        committable = []
         for job, ticks in enumerate(self._ticks()):
             work = math.lcm(*(time for time in ticks if time))
             units = tuple(self.round_ticks * work // time if time else 0 for time in ticks)
             values = self.values[job].tolist()
-            tasks.append(
+            committable.append(
                 CommittableJob(
                     int(self.instance.workload.gpus[job]),
                     first[job],
@@ -134,7 +131,7 @@ class UtilityInstance:
                     self.rounds - 1,
                 )
             )
-        return tasks
+        return committable
 
     def beyond(self) -> list[Fraction]:
         """Utility of each job of completion in the first round after all runs are over."""

@@ -119,7 +119,7 @@ class HadarE:
             frozenset({"round_s", "seed", "local_sgd"}),
             self._refusal,
             told,
-            ignores=frozenset({"together", "samples"}),
+            ignores=frozenset({"pair_throughputs", "samples"}),
             copies=chosen.rules,
         )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.placement.protocol import Placement
     from shadowprice.solvers.policy import Policy
-    from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Preset:
             return None
         return OwnLoop(
             lambda instance: loop(instance, seed),
-            frozenset({"preset", "seed", "together"}),
+            frozenset({"preset", "seed", "pair_throughputs"}),
             lambda switch, value: (
                 f"preset {self.name}: runs in its own loop, with its own rounds, placement and charges"
             ),

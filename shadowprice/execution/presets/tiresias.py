@@ -27,7 +27,7 @@ from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
-from shadowprice.solvers.tiresias.gittins2d import ServiceDistribution
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 THRESHOLDS = (3250.0, 7200.0)
 """Upper limits of the first two queues, in seconds (dlas) or GPU-seconds (dlas-gpu)."""
@@ -120,7 +120,7 @@ class Dlas:
                 queue.sort(key=lambda job: (-self._rank_of(executed[job] * state.gang[job]), job))
         order = [job for queue in queues for job in queue]
         decision = run_exactly(state, state.columns(order), np.arange(len(order)))
-        runs = (set(state.running) - set(decision.stops)) | {job for job, _ in decision.starts}
+        runs = (set(state.running) - set(decision.stops)) | set(decision.starts)
         for queue in queues:
             queue.sort(key=lambda job: job not in runs)
         for limit, queue in zip(THRESHOLDS, queues, strict=False):

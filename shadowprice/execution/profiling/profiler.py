@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Profile
 
 SAME = 0.10
 """An epoch time that changed by less than this share counts as the same."""

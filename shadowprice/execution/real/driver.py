@@ -112,10 +112,10 @@ def instance_of(
     table = None if settings.throughputs is None else load_throughputs(settings.throughputs)
     cluster = cluster_of(nodes)
     jobs, notes = workload(job_file, cluster, table)
-    together = None if table is None or not table.together else table
+    together = None if table is None or not table.pairs else table
     if settings.share is not None:
         together = _any_pairs(jobs, cluster.gpu_types, settings.share, together)
-    return Instance(cluster, jobs, together=together), notes
+    return Instance(cluster, jobs, pair_throughputs=together), notes
 
 
 def _any_pairs(
@@ -135,7 +135,7 @@ def _any_pairs(
         if one[1] == other[1] and rates[column] > 0 and others[column] > 0
     }
     if known is not None:
-        together |= dict(known.together)
+        together |= dict(known.pairs)
     return Throughputs(gpu_types, kinds, together, source="shares that are assumed")
 
 

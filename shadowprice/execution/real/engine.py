@@ -76,7 +76,8 @@ class RealEngine(Engine):
         cpu_s = time.process_time() - began_s
         stays = renewed(state, decision)
         decision.stops = [job for job in decision.stops if job not in stays]
-        decision.starts = [start for start in decision.starts if start[0] not in stays]
+        for job in stays:
+            del decision.starts[job]
         self.real.decided(state, decision, cpu_s)
         self.real.prepare(decision.stops)
         return decision
@@ -112,8 +113,7 @@ def renewed(state: State, decision: Decision) -> Collection[int]:
     Those that share GPUs before or after are left as they are, since which GPUs of a node a pair
     holds may differ.
     """
-    starts = dict(decision.starts)
-    partners = decision.partners or {}
+    starts, partners = decision.starts, decision.partners or {}
     return {
         job
         for job in decision.stops

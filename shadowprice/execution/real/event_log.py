@@ -24,14 +24,13 @@ def describe_decision(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A decision as data of an event, and why each job waits, as far as can be seen from outside."""
     names = [one.job.name for one in tracked]
-    starting = {job for job, _ in decision.starts}
     why = {
         names[job]: _reason(state.gang[job], decision.free_gpus)
         for job in (*state.waiting, *decision.stops)
-        if job not in starting
+        if job not in decision.starts
     }
     data = {
-        "starts": {names[job]: list(map(list, pieces)) for job, pieces in decision.starts},
+        "starts": {names[job]: list(map(list, pieces)) for job, pieces in decision.starts.items()},
         "stops": [names[job] for job in decision.stops],
         "cpu_s": cpu_s,
     }

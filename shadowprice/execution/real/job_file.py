@@ -42,7 +42,7 @@ from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
 from shadowprice.instances.documents.schema import SECRET, Line, Name, decode
 from shadowprice.instances.entries import LARGEST, known_keys, shown
 from shadowprice.instances.grid import MAX_TIME_S
-from shadowprice.instances.speeds.observations import JOB_PREFIX, kind_name
+from shadowprice.instances.speeds.throughput_files import JOB_PREFIX, kind_name
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import MAX_GANG, Workload
 

@@ -32,9 +32,11 @@ from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
 from shadowprice.instances.instance import Overheads
-from shadowprice.instances.speeds.observations import Observation, kind_name, observations_of
 from shadowprice.instances.speeds.throughput_files import (
+    Observation,
+    kind_name,
     measured_throughputs,
+    observations_of,
     spread_speeds,
     write_spread,
     write_throughputs,

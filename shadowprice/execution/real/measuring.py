@@ -180,17 +180,17 @@ class Measuring:
         together, more = self._together(pairs)
         if changed or more:
             fresh = replace(workload, throughput=table)
-            self.instance = replace(self.instance, workload=fresh, together=together)
+            self.instance = replace(self.instance, workload=fresh, pair_throughputs=together)
         return changed or more
 
     def _together(
         self, pairs: Mapping[tuple[int, Kind, Kind], float]
     ) -> tuple[Throughputs | None, bool]:
         """Rates of pairs with those measured, and whether any changed."""
-        known = self.instance.together
+        known = self.instance.pair_throughputs
         if known is None or not pairs:
             return known, False
-        table, changed = dict(known.together), False
+        table, changed = dict(known.pairs), False
         for (gpu_type, kind, other), rate in pairs.items():
             name = self.instance.cluster.gpu_types[gpu_type]
             for key, place in (((name, kind, other), 0), ((name, other, kind), 1)):
@@ -198,7 +198,7 @@ class Measuring:
                 if rates is not None and abs(rate - rates[place]) > _CHANGE * rates[place]:
                     table[key] = (rate, rates[1]) if place == 0 else (rates[0], rate)
                     changed = True
-        return (replace(known, together=table) if changed else known), changed
+        return (replace(known, pairs=table) if changed else known), changed
 
     def _rates(
         self,

@@ -32,7 +32,7 @@ from shadowprice.instances.generators.arrivals import (
     random_generator,
 )
 from shadowprice.instances.grid import MAX_TIME_S
-from shadowprice.instances.speeds.profile_families import ModelFamily, models_of
+from shadowprice.instances.speeds.profiles import ModelFamily, models_of
 from shadowprice.instances.workload import Workload
 
 NAME = "synergy"

@@ -8,7 +8,7 @@ tensor-parallel layer is a group of stages that exchange activations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, product
@@ -19,10 +19,56 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
-from shadowprice.instances.graphs.link_ends import LinkEnds
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+# Links of a job graph seen from their ends, as columns.
+
+
+@dataclass(frozen=True)
+class LinkEnds:
+    """Both ends of every link, sorted by stage.
+
+    Parameters
+    ----------
+    stage, peer : ndarray of int, shape (2 links,)
+        A stage and the one it exchanges with.
+    bytes : ndarray of float, shape (2 links,)
+        What one replica of the stage sends (or receives) per iteration [bytes].
+    stages, starts : ndarray of int, shape (stages with links,)
+        Different values of ``stage`` and where each begins.
+    """
+
+    stage: NDArray[np.int64]
+    peer: NDArray[np.int64]
+    bytes: NDArray[np.float64]
+    stages: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, links: Sequence[tuple[int, int, float]], replicas: NDArray[np.int64]) -> LinkEnds:
+        """The ends of links (source, target, bytes a replica of the source sends); O(L log L)."""
+        source = np.array([link[0] for link in links], dtype=np.int64)
+        target = np.array([link[1] for link in links], dtype=np.int64)
+        sent = np.array([link[2] for link in links], dtype=np.float64)
+        # A replica of the target receives its part of what all replicas of the source send.
+        received = sent * (replicas[source] / replicas[target])
+        stage = np.concatenate([source, target])
+        order = np.argsort(stage, kind="stable")
+        stages, starts = np.unique(stage[order], return_index=True)
+        return cls(
+            stage[order],
+            np.concatenate([target, source])[order],
+            np.concatenate([sent, received])[order],
+            stages,
+            starts.astype(np.int64),
+        )
+
+    def rows(self) -> Iterator[tuple[int, int, float]]:
+        """Triples (stage, peer, bytes)."""
+        return zip(self.stage.tolist(), self.peer.tolist(), self.bytes.tolist(), strict=True)
 
 
 StageMapping = tuple[tuple[int, tuple[int, ...]], ...]
@@ -220,12 +266,6 @@ class JobGraph:
         """Links from the side of each stage: the other stage, and the bytes exchanged."""
         links = [(link.source, link.target, link.bytes_per_replica) for link in self.links]
         return LinkEnds.of(links, self.replicas)
-
-    @cached_property
-    def stage_bytes(self) -> NDArray[np.float64]:
-        """Bytes a replica of each stage sends and receives in the forward pass, shape (stages,)."""
-        ends = self.link_ends
-        return _frozen(np.bincount(ends.stage, ends.bytes, minlength=len(self.stages)))
 
     @cached_property
     def ring_bytes(self) -> NDArray[np.float64]:

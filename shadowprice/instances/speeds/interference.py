@@ -26,12 +26,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.documents.schema import Number, decode
+from shadowprice.instances.files import read_json
+from shadowprice.instances.speeds.conditions import Locality
 from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 from shadowprice.instances.workload import Workload
@@ -121,6 +124,21 @@ class Interference:
     memory_gb: Mapping[str, float] = field(default_factory=dict)
     gpu_memory_gb: float = math.inf
 
+    @classmethod
+    def load(cls, path: str | Path) -> Interference:
+        """Read a JSON object of models and their GPU utilisations.
+
+        Raises
+        ------
+        InputError
+            Naming the file and what is wrong with it.
+        """
+        utilisation = decode(dict[str, Number], read_json(path), str(path))
+        try:
+            return cls(utilisation)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
     def __post_init__(self) -> None:
         for model, u in self.utilisation.items():
             if not 0 < u <= 1:
@@ -136,7 +154,7 @@ class Interference:
                 )
 
     def of(self, workload: Workload, cluster: Cluster) -> Throughputs:
-        """Rates for ``Instance.together``: all pairs of models of equal gang that fit in memory.
+        """Rates for ``Instance.pair_throughputs``: all pairs of models of equal gang that fit in memory.
 
         O(kinds^2 x types).
 

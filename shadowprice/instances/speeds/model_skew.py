@@ -21,14 +21,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.instances.entries import is_number, known_keys, shown
-from shadowprice.instances.files import parse_json, parse_toml
-from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.documents.schema import decode
+from shadowprice.instances.files import parse_json, parse_toml, read_text
+from shadowprice.instances.speeds.conditions import Locality
 from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.workload import Workload
 
@@ -72,6 +72,13 @@ class ModelSkew:
             raise InputError(f"spread_speed is {self.spread_speed!r}, expected 0 < s <= 1")
 
 
+class _Table(msgspec.Struct, frozen=True):
+    """A file of them."""
+
+    models: dict[str, ModelSkew]
+    default: ModelSkew | None = None
+
+
 @dataclass(frozen=True)
 class ModelSkews:
     """Models by name.
@@ -111,25 +118,14 @@ class ModelSkews:
         file = Path(path)
         if file.suffix not in (".json", ".toml"):
             raise InputError(f"{file}: ends in {file.suffix!r}, expected .json or .toml")
-        try:
-            text = file.read_text(encoding="utf-8")
-            json_or_toml = parse_json if file.suffix == ".json" else parse_toml
-            given = json_or_toml(text, str(file))
-        except OSError as error:
-            raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise InputError(f"{file}: is not text: {error}") from error
-        return cls.of_mapping(given, str(file))
+        parse = parse_json if file.suffix == ".json" else parse_toml
+        return cls.of_mapping(parse(read_text(file), str(file)), str(file))
 
     @classmethod
-    def of_mapping(cls, given: Any, source: str) -> ModelSkews:
+    def of_mapping(cls, given: object, source: str) -> ModelSkews:
         """The same from what such a file holds."""
-        known_keys(given, source, ("models", "default"), ("models",))
-        if not isinstance(given["models"], dict):
-            raise InputError(f"{source}: expected a table 'models' of models by name")
-        models = {name: _read(row, source, name) for name, row in given["models"].items()}
-        default = given.get("default")
-        return cls(models, None if default is None else _read(default, source, "default"), source)
+        table = decode(_Table, given, source)
+        return cls(table.models, table.default, source)
 
     def of(self, model: str) -> ModelSkew | None:
         """Skew and spread speed of a model, None if it is not listed and there is no default."""
@@ -179,15 +175,3 @@ def locality_of(workload: Workload, skews: ModelSkews | None = None) -> Locality
             )
         speeds[row] = found.spread_speed
     return Locality(speeds)
-
-
-def _read(row: Any, source: str, name: str) -> ModelSkew:
-    where = f"{source}: model {name!r}"
-    known_keys(row, where, ("skew", "spread_speed"), ("skew", "spread_speed"))
-    for key, value in row.items():
-        if not is_number(value):
-            raise InputError(f"{where}: {key} is {shown(value)}, expected a number")
-    try:
-        return ModelSkew(float(row["skew"]), float(row["spread_speed"]))
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error

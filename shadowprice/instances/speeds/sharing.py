@@ -33,9 +33,9 @@ class SharingRates:
     row_of: dict[Kind, int]
 
     @classmethod
-    def of(cls, together: Throughputs | None, gpu_types: Sequence[str]) -> SharingRates:
+    def of(cls, pair_throughputs: Throughputs | None, gpu_types: Sequence[str]) -> SharingRates:
         """Rates on some GPU types; O(kinds^2 + pairs)."""
-        pairs = {} if together is None else together.together
+        pairs = {} if pair_throughputs is None else pair_throughputs.pairs
         type_row = {name: row for row, name in enumerate(gpu_types)}
         kinds = sorted({kind for _, *both in pairs for kind in both})
         row_of = {kind: row for row, kind in enumerate(kinds, start=1)}

@@ -19,7 +19,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,86 @@ from shadowprice.errors import InputError
 from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
 from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.speeds.model_skew import LARGEST_GAIN, MOST_SKEWED, ModelSkew, ModelSkews
-from shadowprice.instances.speeds.observations import Observation
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+
+# Measurements of jobs that ran: timed steps, by placement and co-runner.
+
+
+JOB_PREFIX = "job:"
+"""How the kind of a job without a model begins; no model may begin like this."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Steps of one job under conditions that did not change.
+
+    Parameters
+    ----------
+    job, model : str
+        Name of the job, and of its model if it has one.
+    gpus : int
+        Gang size.
+    gpu_type : str
+        Type of all its GPUs.
+    nodes : int
+        Nodes over which the gang was spread.
+    co_runner, co_model : str
+        Name and model of the job with which it shared its GPUs, empty if alone.
+    steps : int
+        Iterations that were timed; the first after a start is warm-up, and not among them.
+    seconds : float
+        Time they took [s].
+    """
+
+    job: str
+    model: str
+    gpus: int
+    gpu_type: str
+    nodes: int
+    co_runner: str
+    co_model: str
+    steps: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        where = f"observation of job {self.job!r}"
+        for name, value in (("gpus", self.gpus), ("nodes", self.nodes)):
+            if type(value) is not int or value < 1:
+                raise InputError(f"{where}: {name} is {value!r}, expected an integer >= 1")
+        if type(self.steps) is not int or self.steps < 0:
+            raise InputError(f"{where}: steps is {self.steps!r}, expected an integer >= 0")
+        if not 0 <= self.seconds < math.inf:
+            raise InputError(f"{where}: seconds is {self.seconds!r}, expected a finite time >= 0")
+        for name in ("job", "gpu_type"):
+            if not getattr(self, name):
+                raise InputError(f"{where}: {name} is empty, expected a name")
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of job whose rate this is."""
+        return kind_name(self.job, self.model), self.gpus
+
+    @property
+    def co_kind(self) -> Kind | None:
+        """The kind it shared its GPUs with, None if alone; jobs that share have equal gangs."""
+        alone = not self.co_runner and not self.co_model
+        return None if alone else (kind_name(self.co_runner, self.co_model), self.gpus)
+
+
+def kind_name(job: str, model: str) -> str:
+    """Name under which the rates of a job are kept: its model, or the job's own name.
+
+    >>> kind_name("a", "resnet-50"), kind_name("a", "")
+    ('resnet-50', 'job:a')
+    """
+    return model or JOB_PREFIX + job
+
+
+def observations_of(rows: Iterable[Mapping[str, Any]]) -> list[Observation]:
+    """Observations from mappings that have their fields, such as rows of a ledger."""
+    names = [field.name for field in fields(Observation)]
+    return [Observation(**{name: row[name] for name in names}) for row in rows]
+
 
 MAX_GANG = 10**9 - 1
 RESERVED = "profiles"
@@ -150,7 +228,7 @@ def write_throughputs(table: Throughputs, path: str | Path) -> None:
         gpu_type: {_key(kind): {"null": float(row[k])} for kind, row in table.alone.items()}
         for k, gpu_type in enumerate(table.gpu_types)
     }
-    for (gpu_type, kind, other), pair in table.together.items():
+    for (gpu_type, kind, other), pair in table.pairs.items():
         rates[gpu_type][_key(kind)][_key(other)] = [float(rate) for rate in pair]
     write_json(rates, path)
 
@@ -227,14 +305,14 @@ def _check(table: Throughputs) -> None:
             raise InputError(
                 f"{table.source}: {kind!r} has {len(row)} rates for {len(types)} types"
             )
-    for gpu_type, kind, other in table.together:
+    for gpu_type, kind, other in table.pairs:
         if gpu_type not in types or kind not in table.alone or not 0 <= other[1] <= MAX_GANG:
             raise InputError(
                 f"{table.source}: {kind!r} beside {other!r} on {gpu_type!r}, expected a type and a "
                 "kind of the table"
             )
     for rate in [
-        rate for rates in (table.alone, table.together) for row in rates.values() for rate in row
+        rate for rates in (table.alone, table.pairs) for row in rates.values() for rate in row
     ]:
         if isinstance(rate, bool) or not 0 <= rate < math.inf:
             raise InputError(f"{table.source}: a rate is {rate!r}, expected a finite number >= 0")

@@ -50,13 +50,13 @@ class Throughputs:
         GPU types of the table.
     alone : mapping of (model, gpus) to tuple of float
         Iterations per second on each type, 0 where the kind cannot run.
-    together : mapping of (type, kind, kind) to (float, float)
+    pairs : mapping of (type, kind, kind) to (float, float)
         Rates of two kinds sharing GPUs, first kind first.
     """
 
     gpu_types: tuple[str, ...]
     alone: Mapping[Kind, tuple[float, ...]]
-    together: Mapping[tuple[str, Kind, Kind], tuple[float, float]] = field(default_factory=dict)
+    pairs: Mapping[tuple[str, Kind, Kind], tuple[float, float]] = field(default_factory=dict)
     source: str = "throughputs"
 
     def rates(self, model: str, gpus: int) -> tuple[float, ...] | None:
@@ -65,7 +65,7 @@ class Throughputs:
 
     def pair(self, gpu_type: str, first: Kind, second: Kind) -> tuple[float, float] | None:
         """Rates of two kinds that share GPUs of a type, or None if they were not measured."""
-        return self.together.get((gpu_type, first, second))
+        return self.pairs.get((gpu_type, first, second))
 
 
 def load_throughputs(path: str | Path) -> Throughputs:
@@ -94,7 +94,7 @@ def load_throughputs(path: str | Path) -> Throughputs:
 def _gavel(data: dict[str, Any], source: str) -> Throughputs:
     types = tuple(data)
     alone: dict[Kind, list[float]] = {}
-    together: dict[tuple[str, Kind, Kind], tuple[float, float]] = {}
+    pairs: dict[tuple[str, Kind, Kind], tuple[float, float]] = {}
     for column, (gpu_type, kinds) in enumerate(data.items()):
         _on_one_line(gpu_type, source)
         for name, rates in kinds.items():
@@ -108,10 +108,8 @@ def _gavel(data: dict[str, Any], source: str) -> Throughputs:
                     if not isinstance(pair, list) or len(pair) != 2:
                         raise InputError(f"{where} with {other}: got {pair!r}, expected two rates")
                     first, second = (_rate(rate, f"{where} with {other}") for rate in pair)
-                    together[gpu_type, kind, _kind(other, where)] = (first, second)
-    return Throughputs(
-        types, {kind: tuple(rates) for kind, rates in alone.items()}, together, source
-    )
+                    pairs[gpu_type, kind, _kind(other, where)] = (first, second)
+    return Throughputs(types, {kind: tuple(rates) for kind, rates in alone.items()}, pairs, source)
 
 
 def _synergy(data: dict[str, Any], source: str) -> Throughputs:

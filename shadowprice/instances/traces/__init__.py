@@ -12,20 +12,58 @@ import importlib
 import pkgutil
 import re
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 from shadowprice.entry_points import TRACES, Offer, offered, offers
 from shadowprice.errors import InputError
+from shadowprice.instances.entries import on_one_line
 from shadowprice.instances.files import read_bytes
-from shadowprice.instances.traces.imported import Finding, Imported
 from shadowprice.user_code import sentence
 
 if TYPE_CHECKING:
     from shadowprice.instances.speeds.throughputs import Throughputs
+    from shadowprice.instances.workload import Workload
 
-__all__ = ["Finding", "Imported", "importers", "load_trace"]
+
+@dataclass(frozen=True)
+class Finding:
+    """Rows an importer did not take as they were.
+
+    Parameters
+    ----------
+    action : str
+        ``dropped`` or ``repaired``.
+    count : int
+        How many rows.
+    why : str
+        What was wrong with them, or what was done.
+    example : str
+        The first of them.
+    """
+
+    action: str
+    count: int
+    why: str
+    example: str
+
+    def __str__(self) -> str:
+        # The example is of the file, and may hold line ends within quotes.
+        first = self.example if on_one_line(self.example) else repr(self.example)
+        return f"{self.action} {self.count} rows: {self.why} (first: {first})"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A workload and the report of its import."""
+
+    workload: Workload
+    report: tuple[Finding, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([f"{len(self.workload)} jobs", *map(str, self.report)])
 
 
 class BrokenImporter(UserWarning):

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import ANY_TYPE
 from shadowprice.instances.columns import ColumnChecks
-from shadowprice.instances.delimited import read_table, split_header
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.traces.imported import Finding, Imported
+from shadowprice.instances.traces import Finding, Imported
 from shadowprice.instances.traces.table import read_dates, report_order, seconds, since
 from shadowprice.instances.workload import MAX_GANG, MAX_ITERATIONS, Workload
-from shadowprice.instances.workload_files import read_workload
+from shadowprice.instances.workload_files import read_table, read_workload, split_header
 
 if TYPE_CHECKING:
     import pandas as pd

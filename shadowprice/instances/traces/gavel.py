@@ -22,7 +22,7 @@ from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.files import read_text
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.traces.imported import Finding, Imported
+from shadowprice.instances.traces import Finding, Imported
 from shadowprice.instances.traces.table import drop, in_range, report_order
 from shadowprice.instances.workload import MAX_GANG, MAX_ITERATIONS, Workload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.traces.imported import Imported
+from shadowprice.instances.traces import Imported
 from shadowprice.instances.workload_files import read_workload
 
 NAME = "parquet"

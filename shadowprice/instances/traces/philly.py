@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from shadowprice.errors import InputError
-from shadowprice.instances.delimited import read_table
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.traces.imported import Finding, Imported
+from shadowprice.instances.traces import Finding, Imported
 from shadowprice.instances.traces.table import drop, in_range, report_order, since
 from shadowprice.instances.workload import MAX_GANG, Workload
+from shadowprice.instances.workload_files import read_table
 
 NAME = "philly"
 

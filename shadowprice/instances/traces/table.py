@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
-from shadowprice.instances.traces.imported import Finding
+from shadowprice.instances.traces import Finding
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -105,8 +105,8 @@ def spells(instance: Instance, schedule: Schedule) -> Iterator[Spell]:
             runs.setdefault((int(schedule.job[row]), float(schedule.start_s[row])), []).append(row)
     for (job, start_s), rows in sorted(runs.items()):
         partner, nodes = int(schedule.partner[rows[0]]), schedule.node[rows].tolist()
-        kinds = {int(instance.cluster.type_of_node[node]) for node in nodes}
-        gain = _share(instance, job, partner, kinds) + _share(instance, partner, job, kinds)
+        gpu_types = {int(instance.cluster.type_of_node[node]) for node in nodes}
+        gain = _share(instance, job, partner, gpu_types) + _share(instance, partner, job, gpu_types)
         yield Spell((job, partner), start_s, float(schedule.end_s[rows[0]]), gain)
 
 
@@ -118,8 +118,10 @@ def check_introspection(instance: Instance, schedule: Schedule, quantum_s: float
     )
 
 
-def _share(instance: Instance, job: int, partner: int, kinds: set[int]) -> float:
+def _share(instance: Instance, job: int, partner: int, gpu_types: set[int]) -> float:
     """Part of its own rate that a job keeps beside another on GPUs of these types."""
-    alone_s = max(float(instance.plain_processing_s[job, kind]) for kind in kinds)
-    beside_s = max(float(instance.shared_processing_s(job, partner, kind)) for kind in kinds)
+    alone_s = max(float(instance.plain_processing_s[job, gpu_type]) for gpu_type in gpu_types)
+    beside_s = max(
+        float(instance.shared_processing_s(job, partner, gpu_type)) for gpu_type in gpu_types
+    )
     return alone_s / beside_s

@@ -179,11 +179,11 @@ def _by_gpu(total: IntArray, capacity: IntArray, rounds: int) -> tuple[IntArray,
     types = np.repeat(np.arange(len(capacity)), capacity)
     first = np.concatenate(([0], np.cumsum(capacity)))
     table = np.zeros((len(total), len(types)), dtype=np.int64)
-    for kind in range(len(capacity)):
+    for gpu_type in range(len(capacity)):
         filled = 0
-        for job, count in enumerate(total[:, kind].tolist()):
+        for job, count in enumerate(total[:, gpu_type].tolist()):
             while count:
-                gpu = int(first[kind]) + filled // rounds
+                gpu = int(first[gpu_type]) + filled // rounds
                 part = min(count, rounds - filled % rounds)
                 table[job, gpu] += part
                 filled, count = filled + part, count - part

@@ -196,12 +196,12 @@ def least_costs(
     demand: BoundedJob, capacity: NDArray[np.int64], prices: NDArray[np.int64], round_ticks: int
 ) -> Iterator[Fraction | None]:
     """C_j(f) in units for f from the round of the arrival on; None where the work cannot be done."""
-    menu = WorkPieces.of(demand, capacity, prices, round_ticks)
-    need = int(demand.share * menu.work)
+    work_pieces = WorkPieces.of(demand, capacity, prices, round_ticks)
+    need = int(demand.share * work_pieces.work)
     heap: list[tuple[int, int]] = []
     width = paid = 0
-    for number in range(menu.first, len(prices)):
-        for slope, piece, _ in menu.pieces(number):
+    for number in range(work_pieces.first, len(prices)):
+        for slope, piece, _ in work_pieces.pieces(number):
             heapq.heappush(heap, (-slope, piece))
             width, paid = width + piece, paid + slope * piece
         while heap and width - heap[0][1] >= need:
@@ -211,7 +211,7 @@ def least_costs(
             yield None
         else:
             spare = (width - need) * -heap[0][0] if heap else 0
-            yield Fraction(paid - spare, menu.scale)
+            yield Fraction(paid - spare, work_pieces.scale)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Committed:
     Parameters
     ----------
     commitments
-        One a task, None where it was refused.
+        One a job, None where it was refused.
     prices : ndarray, shape (rounds, nodes)
         Prices at the end.
     earned, initial : Fraction
@@ -149,7 +149,7 @@ def factor(prices: ExponentialPrices, capacity: NDArray[np.int64], largest_gang:
 
 
 def commit_once(
-    tasks: Sequence[CommittableJob],
+    jobs: Sequence[CommittableJob],
     capacity: NDArray[np.int64],
     type_of_node: NDArray[np.int64],
     rounds: int,
@@ -161,15 +161,15 @@ def commit_once(
     Raises
     ------
     InputError
-        If no task has a positive utility when it is alone.
+        If no job has a positive utility when it is alone.
     """
-    prices = _posted(tasks, CommittedLoad(capacity, type_of_node), rounds, reserved)
+    prices = _posted(jobs, CommittedLoad(capacity, type_of_node), rounds, reserved)
     committed = CommittedLoad(capacity, type_of_node)
     made: list[Commitment | None] = []
     conflicts: list[float] = []
-    for task in tasks:
-        admitted = best_schedule(task, committed, prices, labels=_EXACT, fits=False)
-        commitment = best_schedule(task, committed, prices, labels=_EXACT)
+    for job in jobs:
+        admitted = best_schedule(job, committed, prices, labels=_EXACT, fits=False)
+        commitment = best_schedule(job, committed, prices, labels=_EXACT)
         if commitment is not None:
             committed.add(commitment)
         made.append(commitment)
@@ -187,23 +187,23 @@ def commit_once(
         prices.at(committed.load(0, rounds)),
         earned,
         initial,
-        factor(prices, capacity, max(task.gpus for task in tasks)),
+        factor(prices, capacity, max(job.gpus for job in jobs)),
         tuple(conflicts),
     )
 
 
 def _posted(
-    tasks: Sequence[CommittableJob], empty: CommittedLoad, rounds: int, reserved: bool
+    jobs: Sequence[CommittableJob], empty: CommittedLoad, rounds: int, reserved: bool
 ) -> ExponentialPrices:
-    """Prices by the utilities that the tasks have when each is alone."""
+    """Prices by the utilities that the jobs have when each is alone."""
     capacity = empty.capacity
     next_to_nothing = np.full(len(capacity), 1e-200)
     free = ExponentialPrices(next_to_nothing, next_to_nothing, capacity)
-    alone = [best_schedule(task, empty, free, labels=_EXACT) for task in tasks]
+    alone = [best_schedule(job, empty, free, labels=_EXACT) for job in jobs]
     best = np.array([0.0 if each is None else each.utility for each in alone])
     types = int(empty.type_of_node.max()) + 1
     bounds = guaranteed_bounds(best, rounds, int(capacity.sum()), types)
-    gang = max(task.gpus for task in tasks)
+    gang = max(job.gpus for job in jobs)
     full_at = reserved_full_at(capacity, gang) if reserved else capacity
     return ExponentialPrices.of(bounds, empty.type_of_node, full_at)
 

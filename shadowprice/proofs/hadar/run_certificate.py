@@ -78,7 +78,7 @@ class Certificate:
 
 
 def certify(
-    tasks: Sequence[CommittableJob],
+    jobs: Sequence[CommittableJob],
     capacity: NDArray[np.int64],
     type_of_node: NDArray[np.int64],
     prices: NDArray[np.float64],
@@ -89,7 +89,7 @@ def certify(
 
     Parameters
     ----------
-    tasks
+    jobs
     capacity, type_of_node : ndarray of int, shape (nodes,)
     prices : ndarray, shape (rounds, nodes)
         Prices of a GPU by round and node, of any origin.
@@ -99,15 +99,15 @@ def certify(
     Raises
     ------
     VerificationError
-        If a price is negative or not finite, a task ends beyond the prices, or D < P.
+        If a price is negative or not finite, a job ends beyond the prices, or D < P.
     """
-    _check(tasks, prices)
+    _check(jobs, prices)
     whole, exponent = whole_prices(prices, _BITS)
     unit = Fraction(2) ** exponent
     total = int((whole * capacity).sum())
-    costs = [_costs(task, capacity, type_of_node, whole) for task in tasks]
+    costs = [_costs(job, capacity, type_of_node, whole) for job in jobs]
     best = min(
-        (_at_scale(tasks, costs, whole, total, unit * scale, primal) for scale in scales),
+        (_at_scale(jobs, costs, whole, total, unit * scale, primal) for scale in scales),
         key=lambda certificate: certificate.dual,
     )
     if best.primal > best.dual:
@@ -119,7 +119,7 @@ def certify(
 
 
 def _at_scale(
-    tasks: Sequence[CommittableJob],
+    jobs: Sequence[CommittableJob],
     costs: Sequence[tuple[list[int], list[list[int | None]]]],
     prices: NDArray[np.int64],
     total: int,
@@ -127,7 +127,7 @@ def _at_scale(
     primal: Fraction,
 ) -> Certificate:
     """Certificate of prices in some unit; ``total`` is what all GPUs cost in all rounds."""
-    payoffs = tuple(_payoff(task, *cost, unit) for task, cost in zip(tasks, costs, strict=True))
+    payoffs = tuple(_payoff(job, *cost, unit) for job, cost in zip(jobs, costs, strict=True))
     return Certificate(unit, prices, payoffs, primal, sum(payoffs, Fraction(0)) + total * unit)
 
 
@@ -141,53 +141,53 @@ def check(certificate: Certificate, optimum: Fraction) -> bool:
     return certificate.primal <= optimum <= certificate.dual
 
 
-def _check(tasks: Sequence[CommittableJob], prices: NDArray[np.float64]) -> None:
+def _check(jobs: Sequence[CommittableJob], prices: NDArray[np.float64]) -> None:
     if not np.all(np.isfinite(prices) & (prices >= 0)):
         raise VerificationError("hadar: a price is negative or not finite, expected numbers >= 0")
-    beyond = [row for row, task in enumerate(tasks) if task.last_round >= len(prices)]
+    beyond = [row for row, job in enumerate(jobs) if job.last_round >= len(prices)]
     if beyond:
         raise VerificationError(
-            f"hadar: job {beyond[0]} may run until round {tasks[beyond[0]].last_round}, "
+            f"hadar: job {beyond[0]} may run until round {jobs[beyond[0]].last_round}, "
             f"but there are prices for {len(prices)} rounds only"
         )
 
 
 def _costs(
-    task: CommittableJob,
+    job: CommittableJob,
     capacity: NDArray[np.int64],
     type_of_node: NDArray[np.int64],
     prices: NDArray[np.int64],
 ) -> tuple[list[int], list[list[int | None]]]:
     """Units of work by level, and the cost of the cheapest gang by round and level; None if none."""
-    levels = task.levels()
+    levels = job.levels()
     columns: list[list[int | None]] = []
     for level in levels:
-        fast = np.array([units >= task.units[level] for units in task.units])[type_of_node]
-        size, row = capacity[fast], prices[task.first_round : task.last_round + 1, fast]
-        if size.sum() < task.gpus:
+        fast = np.array([units >= job.units[level] for units in job.units])[type_of_node]
+        size, row = capacity[fast], prices[job.first_round : job.last_round + 1, fast]
+        if size.sum() < job.gpus:
             columns.append([None] * len(row))
             continue
         order = np.argsort(row, axis=1, kind="stable")
         free = size[order]
-        taken = np.clip(task.gpus - (free.cumsum(axis=1) - free), 0, free)
+        taken = np.clip(job.gpus - (free.cumsum(axis=1) - free), 0, free)
         columns.append((taken * np.take_along_axis(row, order, axis=1)).sum(axis=1).tolist())
-    return [task.units[level] for level in levels], [
+    return [job.units[level] for level in levels], [
         list(costs) for costs in zip(*columns, strict=True)
     ]
 
 
 def _payoff(
-    task: CommittableJob, units: list[int], costs: list[list[int | None]], unit: Fraction
+    job: CommittableJob, units: list[int], costs: list[list[int | None]], unit: Fraction
 ) -> Fraction:
-    """max(0, largest payoff) of a task, or an upper bound of it."""
+    """max(0, largest payoff) of a job, or an upper bound of it."""
     best, rounds = Fraction(0), len(costs)
     labels: list[tuple[int, int]] = [(0, 0)]
     for number in range(rounds):
-        utility = Fraction(task.value(task.first_round + number))
+        utility = Fraction(job.value(job.first_round + number))
         if utility <= best:
             break
         if len(labels) > _LABELS:
-            return _relaxed(task, units, costs, unit)
+            return _relaxed(job, units, costs, unit)
         budget = math.floor((utility - best) / unit) if unit else 0
         grown = list(labels)
         for level, cost in enumerate(costs[number]):
@@ -196,7 +196,7 @@ def _payoff(
             for done, paid in labels:
                 if paid + cost > budget:
                     continue
-                if done + units[level] >= task.work:
+                if done + units[level] >= job.work:
                     best = max(best, utility - (paid + cost) * unit)
                 else:
                     grown.append((done + units[level], paid + cost))
@@ -214,13 +214,13 @@ def _pareto(labels: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _relaxed(
-    task: CommittableJob, units: list[int], costs: list[list[int | None]], unit: Fraction
+    job: CommittableJob, units: list[int], costs: list[list[int | None]], unit: Fraction
 ) -> Fraction:
     """Upper bound of the payoff: every round does the fastest's work at the least cost per unit."""
     best, most = Fraction(0), max(units)
     least: list[Fraction] = []
     for number, row in enumerate(costs):
-        utility = Fraction(task.value(task.first_round + number))
+        utility = Fraction(job.value(job.first_round + number))
         if utility <= best:
             break
         prices = [
@@ -229,17 +229,17 @@ def _relaxed(
         if prices:
             least.append(min(prices))
             least.sort()
-        whole, rest = divmod(task.work, most)
-        if len(least) * most >= task.work:
+        whole, rest = divmod(job.work, most)
+        if len(least) * most >= job.work:
             cost = sum(least[:whole], Fraction(0)) * most
             cost += least[whole] * rest if rest else 0
             best = max(best, utility - cost * unit)
     return best
 
 
-def earned(tasks: Sequence[CommittableJob], last_rounds: Sequence[int | None]) -> Fraction:
+def earned(jobs: Sequence[CommittableJob], last_rounds: Sequence[int | None]) -> Fraction:
     """Total utility of jobs that complete in these rounds, None for never."""
-    values: list[Callable[[int], float]] = [task.value for task in tasks]
+    values: list[Callable[[int], float]] = [job.value for job in jobs]
     return sum(
         (
             Fraction(value(last))

@@ -62,8 +62,7 @@ import numpy as np
 from shadowprice.errors import PolicyError
 from shadowprice.execution.presets.synergy.packing import PublishedPacking
 from shadowprice.execution.presets.synergy.rounds import PublishedJob
-from shadowprice.solvers.synergy.demands import Demands
-from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, Servers
+from shadowprice.solvers.synergy.servers import ROUNDING, Demands, ResourceRequest, Servers
 
 STATUS = "the paper's claim with the hypotheses its code needs; the vertex count is ours"
 

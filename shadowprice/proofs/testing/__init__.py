@@ -20,7 +20,6 @@ except ImportError as error:
     ) from error
 
 from shadowprice.proofs.testing.battery import laws
-from shadowprice.proofs.testing.case import Case, LawBroken
-from shadowprice.proofs.testing.subject import Scaling
+from shadowprice.proofs.testing.subject import Case, LawBroken, Scaling
 
 __all__ = ["Case", "LawBroken", "Scaling", "laws"]

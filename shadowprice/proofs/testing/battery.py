@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.proofs.testing import cases, checks
-from shadowprice.proofs.testing.case import Case
-from shadowprice.proofs.testing.subject import PolicyUnderTest, Scaling
+from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import policy as policy_by_name
 

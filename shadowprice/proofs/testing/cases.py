@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
-from shadowprice.instances.speeds.locality import Locality
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
-from shadowprice.proofs.testing.case import Case
+from shadowprice.proofs.testing.subject import Case
 from shadowprice.solvers.registry import placements
 
 T = TypeVar("T")

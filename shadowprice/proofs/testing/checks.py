@@ -13,9 +13,8 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.testing.case import Case, broken
 from shadowprice.proofs.testing.future import other_future
-from shadowprice.proofs.testing.subject import PolicyUnderTest, Scaling
+from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling, broken
 from shadowprice.solvers.offline.bounds import simple_bounds
 
 _TOLERANCE_S = 1e-4

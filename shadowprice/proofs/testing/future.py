@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
-from shadowprice.instances.speeds.locality import Locality
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.workload import COLUMNS, TEXT_COLUMNS, Workload
 
 _LATER_S = 64.0

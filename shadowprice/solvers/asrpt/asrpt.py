@@ -40,8 +40,7 @@ from typing import ClassVar
 
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S, ceil_time
-from shadowprice.solvers.asrpt.graph_starts import GraphStarts
-from shadowprice.solvers.asrpt.predicted_jobs import PredictedJobs, knowledge
+from shadowprice.solvers.asrpt.predicted_jobs import GraphStarts, PredictedJobs, knowledge
 from shadowprice.solvers.asrpt.srpt_machine import VirtualMachine
 from shadowprice.solvers.list_scheduling import Backlog
 from shadowprice.solvers.policy import Decision, Knowledge, State

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.asrpt.graph_starts import GraphStarts
-from shadowprice.solvers.asrpt.predicted_jobs import PredictedJobs, knowledge
+from shadowprice.solvers.asrpt.predicted_jobs import GraphStarts, PredictedJobs, knowledge
 from shadowprice.solvers.list_scheduling import Backlog
 from shadowprice.solvers.policy import Decision, Knowledge, State
 

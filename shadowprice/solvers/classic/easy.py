@@ -52,7 +52,7 @@ class Easy:
 
     def _reservation(self, state: State, decision: Decision, head: int) -> tuple[float, int]:
         """Reservation of the head: its earliest start [s], and the GPUs it will leave free then."""
-        holding = [*state.running, *(job for job, _ in decision.starts)]
+        holding = [*state.running, *decision.starts]
         columns = state.columns(holding)
         ends, gpus = state.now_s + columns.remaining_s, columns.gpus
         order = np.argsort(ends, kind="stable")

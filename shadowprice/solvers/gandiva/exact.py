@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import SolverError
 from shadowprice.models import gandiva
 from shadowprice.models.gandiva import Homes, Packings
-from shadowprice.solvers.programs.compile import CompiledModel, SolverOptions, Status, compile_model
+from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
 
 Gains = Mapping[tuple[int, int], float]
 """Gain over time slicing of two jobs that share GPUs, by pair of jobs."""
@@ -75,9 +75,8 @@ def best_packing(
     if not packings.members:
         return []
     built = model(packings)
-    compiled = compile_model(built)
-    picked = _best(compiled, options, "packing")[compiled.place(built.x)] > 0.5
-    return [members for members, chosen in zip(packings.members, picked, strict=True) if chosen]
+    chosen = _best(built, built.x, options, "packing") > 0.5
+    return [members for members, one in zip(packings.members, chosen.tolist(), strict=True) if one]
 
 
 def fewest_migrations(
@@ -102,18 +101,16 @@ def fewest_migrations(
     """
     if not homes.gang:
         return ()
-    compiled = compile_model(model(homes, fragmented=fragmented))
-    primal = _best(compiled, options, "placement")
-    node = list(homes.node)
-    for column, variable in enumerate(compiled.columns):
-        if primal[column] > 0.5 and variable.parent_component().local_name == "y":
-            job, where = variable.index()
-            node[job] = where
-    return tuple(node)
+    built = model(homes, fragmented=fragmented)
+    return tuple(_best(built, built.y, options, "placement").argmax(axis=1).tolist())
 
 
-def _best(compiled: CompiledModel, options: SolverOptions | None, what: str) -> NDArray[np.float64]:
+def _best(
+    model: Any, variable: Any, options: SolverOptions | None, what: str
+) -> NDArray[np.float64]:
+    """Values of a variable where the programme has its optimum."""
+    compiled = compile_model(model)
     solution = compiled.solve(options or SolverOptions())
     if solution.status is not Status.OPTIMAL:
         raise SolverError(f"Gandiva's exact {what}: none is shown to be best; allow more time")
-    return solution.primal
+    return compiled.value(solution, variable)

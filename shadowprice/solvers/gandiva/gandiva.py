@@ -27,8 +27,7 @@ from shadowprice.solvers.gandiva import migration as moves
 from shadowprice.solvers.gandiva import packing
 from shadowprice.solvers.gandiva.measured_rates import MeasuredRates
 from shadowprice.solvers.gandiva.time_slicing import fill, rotate, settle_waiting
-from shadowprice.solvers.gandiva.unit_decision import UnitDecision
-from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit
+from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit, UnitDecision
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
 

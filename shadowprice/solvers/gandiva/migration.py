@@ -12,8 +12,7 @@ from enum import IntEnum
 
 from shadowprice.solvers.gandiva.measured_rates import MeasuredRates
 from shadowprice.solvers.gandiva.time_slicing import fill
-from shadowprice.solvers.gandiva.unit_decision import UnitDecision
-from shadowprice.solvers.gandiva.units import Trial, Unit, fits
+from shadowprice.solvers.gandiva.units import Trial, Unit, UnitDecision, fits
 from shadowprice.solvers.placement.protocol import Pieces
 
 

@@ -14,8 +14,7 @@ from collections.abc import Container
 
 from shadowprice.solvers.gandiva.measured_rates import Kind, MeasuredRates, Place, gains, place_of
 from shadowprice.solvers.gandiva.time_slicing import free_home, spread_home
-from shadowprice.solvers.gandiva.unit_decision import UnitDecision
-from shadowprice.solvers.gandiva.units import Unit
+from shadowprice.solvers.gandiva.units import Unit, UnitDecision
 
 Class = tuple[Place, float, Kind]
 """Units that are alike for packing: place, priority and kind."""

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shadowprice.solvers.gandiva.unit_decision import UnitDecision
-from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit, fits
+from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit, UnitDecision, fits
 from shadowprice.solvers.placement.protocol import Pieces
 
 # getNodes: the server for a job by affinity.

@@ -202,9 +202,8 @@ def _choose(state: State, decision: Decision, notes: _GavelNotes) -> None:
     for job in sorted(starts, key=lambda job: -state.gang[job]):
         _start(state, decision, job, *wanted[job])
     if decision.free_gpus and (len(decision.starts) < len(starts) or state.waiting):
-        started = {job for job, _ in decision.starts}
         for job in [*decision.stops, *state.waiting]:
-            if job not in started:
+            if job not in decision.starts:
                 decision.start(job)
 
 
@@ -243,9 +242,8 @@ def _wanted(
 def _start(state: State, decision: Decision, job: int, kind: int, partner: int | None) -> None:
     """Start a job on a type, beside its partner if that holds GPUs already."""
     if partner is not None:
-        started = {each for each, _ in decision.starts}
-        holds = partner in started or (partner in state.running and partner not in decision.stops)
-        if holds and decision.join(job, partner):
+        runs_on = partner in state.running and partner not in decision.stops
+        if (partner in decision.starts or runs_on) and decision.join(job, partner):
             return
     decision.start_on(job, kind)
 

@@ -24,8 +24,8 @@ from shadowprice.solvers.programs.compile import (
     Status,
     compile_model,
 )
-from shadowprice.solvers.programs.model_data import stored
 from shadowprice.solvers.programs.reads import values_read
+from shadowprice.solvers.programs.translation.model_data import stored
 
 Build: TypeAlias = Callable[[Shape], pyo.ConcreteModel]
 """A model of :mod:`shadowprice.models.gavel`, or one of your own: from sizes and index sets."""

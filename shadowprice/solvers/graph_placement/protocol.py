@@ -1,16 +1,18 @@
-"""The protocol of a placement of job graphs, and the nodes that all of them fill."""
+"""The protocol of a placement of job graphs, all of them by name, and the nodes that they fill."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+import shadowprice.solvers.graph_placement
 from shadowprice.errors import InputError
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
+from shadowprice.instances.offers import Offers
 
 FreeGpus = Sequence[int] | NDArray[np.int64]
 """Free GPUs of every node, shape (nodes,)."""
@@ -87,3 +89,19 @@ def fewest_nodes(free: NDArray[np.int64], gpus: int) -> list[tuple[int, int]] | 
     last = int(order[used + np.searchsorted(-rest, -smallest)])
     nodes = list(zip(full.tolist(), free[full].tolist(), strict=True))
     return [*nodes, (last, left)]
+
+
+# Placements of job graphs by name: the ``GRAPH_PLACEMENTS`` of every module of this package.
+
+
+def graph_placements() -> Mapping[str, GraphPlacement]:
+    """All of them by name."""
+    return Offers(shadowprice.solvers.graph_placement, "GRAPH_PLACEMENTS")
+
+
+def graph_placement(name: str) -> GraphPlacement:
+    """One of them; raises InputError listing what there is."""
+    known = graph_placements()
+    if name not in known:
+        raise InputError(f"placement {name!r}: expected one of {', '.join(sorted(known))}")
+    return known[name]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
+from shadowprice.instances.grid import check_seconds
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, JobColumns, State
 
@@ -222,10 +222,7 @@ def check_settings(name: str, utility: str, round_s: float, u_min: float, u_max:
     """Raise InputError unless the settings that both policies have make sense."""
     if utility not in SCALES:
         raise InputError(f"{name}: utility is {utility!r}, expected one of {', '.join(SCALES)}")
-    if not 0 < round_s <= MAX_TIME_S or round_s * TICKS_PER_S != int(round_s * TICKS_PER_S):
-        raise InputError(
-            f"{name}: round_s is {round_s!r}, expected seconds > 0, a multiple of 2**-20"
-        )
+    check_seconds(f"{name}: round_s", round_s)
     if not (u_min == u_max == 0.0 or 0 < u_min <= u_max < math.inf):
         raise InputError(
             f"{name}: u_min is {u_min!r} and u_max {u_max!r}, expected 0 < u_min <= u_max, or 0 and 0 "

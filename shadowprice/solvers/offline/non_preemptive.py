@@ -402,12 +402,12 @@ def _branch(
         return _Branched(upper, Standing.PROVEN, None)
     own = best.tolist()
     allowed = [np.union1d(slots, [start]) for slots, start in zip(allowed, own, strict=True)]
-    compiled = compile_model(time_indexed.build(jobs, allowed, makespan=span))
-    at = {(j, int(t)): 1.0 for j, t in enumerate(best)}
-    start = {
-        k: at.get(column.index(), 0.0) if column.index() is not None else float(upper)
-        for k, column in enumerate(compiled.columns)
-    }
+    compiled = compile_model(model := time_indexed.build(jobs, allowed, makespan=span))
+    job, slot = model.JT.columns
+    known = (best[job] == slot).astype(np.float64)
+    start = dict(zip(compiled.place(model.x).tolist(), known.tolist(), strict=True))
+    if span:
+        start[int(compiled.place(model.z)[0])] = float(upper)
     step = Fraction(1) if span else jobs.step
     # Whether the model's costs, w (t + p) in floats, are exact, and steps apart that a solver can see.
     size = max((float(upper), *(float(w) * list_schedule.safe_horizon(jobs) for w in jobs.weight)))
@@ -428,9 +428,8 @@ def _branch(
     starts = None
     if len(solution.primal):
         starts = best.copy()
-        for key, chosen in compiled.values(solution).items():
-            if key is not None and chosen > 0.5:
-                starts[key[0]] = key[1]
+        chosen = compiled.value(solution, model.x) > 0.5
+        starts[job[chosen]] = slot[chosen]
     if not math.isfinite(solution.bound):
         return None if starts is None else _Branched(Fraction(0), Standing.FOUND, starts)
     standing = solution.standing if solution.status is Status.OPTIMAL else Standing.FOUND
@@ -465,8 +464,9 @@ def _fixed(
         try:
             solution = compiled.solve(options)
             if len(solution.duals):
-                for slot, dual in compiled.duals_of(solution, model.capacity).items():
-                    prices[slot] = min(-dual, _DEAREST)
+                (slots,) = model.capacity.index_set().columns
+                duals = compiled.dual(solution, model.capacity)
+                prices[slots] = np.minimum(-duals, _DEAREST)
             stopped = solution.status is Status.TIME_LIMIT
         except SolverError:  # Without prices there still is a bound.
             stopped = True

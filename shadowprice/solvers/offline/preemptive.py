@@ -196,11 +196,9 @@ def _milp(
     # Weights are the model's costs, so these are exact; a solver cannot see very small steps.
     gap = max(0.99 * float(step), 1e-6)
     left = max(until - time.monotonic(), 0.1)
-    at = {
-        column: float(known[variable.index()])
-        for column, variable in enumerate(compiled.columns)
-        if variable.parent_component() is model.y
-    }
+    job, slot = model.JT.columns
+    columns, there = compiled.place(model.y), known[job, slot].astype(np.float64)
+    at = dict(zip(columns.tolist(), there.tolist(), strict=True))
 
     def second(value: Fraction, left_s: float) -> bool:
         if agreed is not None and value >= agreed:
@@ -217,8 +215,7 @@ def _milp(
     runs = known
     if len(solution.primal):
         other = np.zeros_like(known)
-        for column in at:
-            other[compiled.columns[column].index()] = solution.primal[column] > 0.5
+        other[job, slot] = compiled.value(solution, model.y) > 0.5
         runs = other if _cost(jobs, other, span) <= _cost(jobs, known, span) else known
     cost = _cost(jobs, runs, span)
     if solution.standing.optimal:

@@ -105,7 +105,7 @@ def _fluid_is_tight(instance: Instance, goal: Objective) -> bool:
     It saves effort, and nobody is told of an optimum for it.
     """
     weights = instance.workload.weight
-    plain = instance.overheads.free and instance.equal_speeds and instance.together is None
+    plain = instance.overheads.free and instance.equal_speeds and instance.pair_throughputs is None
     alike = bool(np.all(weights == weights[0]))
     return plain and alike and instance.cluster.total_gpus == 1 and goal is not Objective.MAKESPAN
 
@@ -269,8 +269,9 @@ def interval_prices(
     if not len(solution.duals):
         return None
     prices = np.zeros(len(bounds) - 1)
-    for interval, dual in compiled.duals_of(solution, model.capacity).items():
-        prices[interval] = -dual
+    prices[np.array(list(model.capacity.index_set()), dtype=np.int64)] = -compiled.dual(
+        solution, model.capacity
+    )
     return IntervalPrices(tuple(bounds), lagrangian.exact_prices(prices * scale))
 
 

@@ -288,8 +288,8 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
     if not len(solution.duals):
         return None
     prices = np.zeros((len(bounds) - 1, len(jobs.capacity)))
-    for place, dual in compiled.duals_of(solution, model.capacity).items():
-        prices[place] = -dual
+    places = np.array(list(model.capacity.index_set()), dtype=np.int64).reshape(-1, 2)
+    prices[*places.T] = -compiled.dual(solution, model.capacity).ravel()
     return TypedPrices(bounds, exact_prices(prices * scale))
 
 

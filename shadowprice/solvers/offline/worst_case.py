@@ -9,11 +9,21 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.models import bilevel
 from shadowprice.models.bilevel import RULES, InstanceLimits
-from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
+from shadowprice.solvers.programs.compile import (
+    CompiledModel,
+    Solution,
+    SolverOptions,
+    Status,
+    compile_model,
+)
 
 MAX_STARTS = 6_000
 """Most variables (jobs x slots x lengths x gangs) of each schedule."""
@@ -74,9 +84,12 @@ def worst_list(
             "fewer jobs, shorter ones, or earlier arrivals"
         )
     until = time.monotonic() + budget_s
+    # The ratio is what changes from step to step: a Param of the model, compiled once.
+    model: Any = bilevel.build(RULES[policy], limits, (1, 1), flow=flow)
+    compiled = compile_model(model)
     best = WorstList((), (), (), Fraction(1), False, 0)
     while True:
-        found = _step(policy, limits, best, flow=flow, left_s=until - time.monotonic())
+        found = _step(model, compiled, best, flow=flow, left_s=until - time.monotonic())
         if found is None or found.proven or not found.arrival:
             break
         best = found
@@ -87,14 +100,13 @@ def worst_list(
 
 
 def _step(
-    policy: str, limits: InstanceLimits, best: WorstList, *, flow: bool, left_s: float
+    model: Any, compiled: CompiledModel, best: WorstList, *, flow: bool, left_s: float
 ) -> WorstList | None:
     """A worse instance; the same again, proven, if there is none; None if time is up."""
     if left_s <= 0:
         return None
     a, b = best.ratio.numerator, best.ratio.denominator
-    model = bilevel.build(RULES[policy], limits, (a, b), flow=flow)
-    compiled = compile_model(model)
+    compiled.set(numerator=a, denominator=b)
     # The value is a whole number, so a gap below 1 is none.
     began = time.monotonic()
     options = SolverOptions(time_limit_s=left_s, absolute_gap=0.5, confirm=False)
@@ -105,27 +117,25 @@ def _step(
         solution = compiled.confirm(solution, replace(options, time_limit_s=left_s))
     if not len(solution.primal):
         return None
-    on = {
-        (column.parent_component().local_name, column.index())
-        for column, value in zip(compiled.columns, solution.primal.tolist(), strict=True)
-        if value > 0.5
-    }
-    arrival = {index[0]: index[1] for name, index in on if name == "a"}
-    acted = {index[0]: index[1:] for name, index in on if name == "x"}
-    compared = {index[0]: index[1:] for name, index in on if name == "y"}
-    jobs = range(limits.jobs)
-    shift = sum(arrival.values()) if flow else 0
-    cost = sum(t + p for t, p, _ in acted.values()) - shift
-    least = sum(t + p for t, p, _ in compared.values()) - shift
+    arrival = _chosen(compiled, solution, model.a)[:, 1]
+    acted, compared = (_chosen(compiled, solution, each) for each in (model.x, model.y))
+    shift = int(arrival.sum()) if flow else 0
+    # Lengths and gangs are numbered from 0 here and are from 1 on: a job ends p slots after t.
+    cost, least = (int((each[:, 1] + each[:, 2] + 1).sum()) - shift for each in (acted, compared))
     proven = solution.status is Status.OPTIMAL and b * cost - a * least <= 0
     ratio = Fraction(cost, least)
     if ratio < best.ratio or (ratio == best.ratio and not proven):
         return None
     return WorstList(
-        tuple(arrival[j] for j in jobs),
-        tuple(acted[j][1] for j in jobs),
-        tuple(acted[j][2] for j in jobs),
+        tuple(arrival.tolist()),
+        tuple((acted[:, 2] + 1).tolist()),
+        tuple((acted[:, 3] + 1).tolist()),
         ratio,
         proven,
         best.steps + 1,
     )
+
+
+def _chosen(compiled: CompiledModel, solution: Solution, variable: Any) -> NDArray[np.int64]:
+    """Positions of the members that are 1, one row for each job in their order."""
+    return np.argwhere(compiled.value(solution, variable) > 0.5)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.workload import Workload
 
 Pieces = tuple[tuple[int, int], ...]
 """A gang on its nodes: pairs (node, gpus)."""
@@ -59,15 +58,10 @@ class Placement(Protocol):
 
 @runtime_checkable
 class JobAllocator(Allocator, Protocol):
-    """An allocator that treats jobs of equal gang differently."""
+    """An allocator that treats jobs of equal gang differently, by their models."""
+
+    def arrive(self, model: str) -> None:
+        """Take note of a job that arrives; jobs are numbered in order of arrival from 0."""
 
     def take_for(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
-        """As :meth:`take`, for this row of the workload."""
-
-
-@runtime_checkable
-class JobPlacement(Placement, Protocol):
-    """A placement that looks at what the workload says of each job, its model for instance."""
-
-    def for_workload(self, workload: Workload) -> Placement:
-        """The rule for these jobs; its allocators may be :class:`JobAllocator`."""
+        """As :meth:`take`, for a job that has arrived."""

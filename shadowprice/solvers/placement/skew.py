@@ -17,45 +17,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
-from shadowprice.instances.workload import Workload
-from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator, Pack
-from shadowprice.solvers.placement.protocol import Pieces, Placement
+from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
+from shadowprice.solvers.placement.protocol import Pieces
 
 
 class SkewAllocator(ConsolidatedAllocator):
-    """Consolidates the jobs of a mask and fills gaps with the others.
+    """Consolidates jobs of skewed models and fills gaps with the others.
 
     A gang in gaps costs O(nodes), or O(GPUs of a node + log nodes) if it fits one of them.
 
     Parameters
     ----------
-    together : ndarray of bool, shape (n,)
-        Whether to consolidate each job of the workload.
-    waits : bool
-        Whether these wait for a place rather than be spread.
+    rule : Skew
+        Tells the models that are consolidated, and whether their jobs wait for a place.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        pool_of_node: Sequence[int],
-        together: NDArray[np.bool_],
-        *,
-        waits: bool,
-    ) -> None:
-        super().__init__(cluster, pool_of_node, strict=waits)
-        self._together: list[bool] = together.tolist()
-        self.anywhere = self.anywhere or (max(pool_of_node) == 0 and not together.any())
+    def __init__(self, cluster: Cluster, pool_of_node: Sequence[int], rule: Skew) -> None:
+        super().__init__(cluster, pool_of_node, strict=rule.waits)
+        self.anywhere = max(pool_of_node) == 0
+        self._rule = rule
+        self._consolidated: list[bool] = []
+
+    def arrive(self, model: str) -> None:
+        """Take note of the next job."""
+        consolidated = self._rule.consolidates(model)
+        self._consolidated.append(consolidated)
+        self.anywhere = self.anywhere and not (consolidated and self._rule.waits)
 
     def take_for(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
         """Take a gang from the first pool with a place for this job."""
-        if self._together[job]:
+        if self._consolidated[job]:
             return self.take(gpus, pools)
         for pool in pools:
             if self._free_in[pool] >= gpus:
@@ -79,19 +73,6 @@ class SkewAllocator(ConsolidatedAllocator):
             if not gpus:
                 break
         return tuple(pieces)
-
-
-@dataclass(frozen=True)
-class SkewOfJobs:
-    """The rule for one workload: which of its jobs to consolidate."""
-
-    name: str
-    together: NDArray[np.bool_] = field(compare=False, repr=False)
-    waits: bool
-
-    def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> SkewAllocator:
-        """All GPUs of a cluster, free."""
-        return SkewAllocator(cluster, pool_of_node, self.together, waits=self.waits)
 
 
 @dataclass(frozen=True)
@@ -119,17 +100,14 @@ class Skew:
                 f"{self.name}: pack_limit is {self.pack_limit!r}, expected a share from 0 to 1"
             )
 
-    def for_workload(self, workload: Workload) -> Placement:
-        """Placement that consolidates jobs by their models."""
-        skew = [self.skews.skew_of(model) for model in workload.model.tolist()]
-        together = np.array([s is None or s > self.pack_limit for s in skew], dtype=bool)
-        return SkewOfJobs(self.name, together, self.waits)
+    def consolidates(self, model: str) -> bool:
+        """True if jobs of this model are put on as few nodes as their size allows."""
+        skew = self.skews.skew_of(model)
+        return skew is None or skew > self.pack_limit
 
-    def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> ConsolidatedAllocator:
-        """All GPUs of a cluster, free; for jobs of which no model is known."""
-        if self.waits:
-            return ConsolidatedAllocator(cluster, pool_of_node, strict=True)
-        return Pack().allocator(cluster, pool_of_node)
+    def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> SkewAllocator:
+        """All GPUs of a cluster, free, before the first arrival."""
+        return SkewAllocator(cluster, pool_of_node, self)
 
 
 PLACEMENTS = (Skew(), Skew("skew-wait", waits=True))

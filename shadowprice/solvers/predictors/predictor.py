@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import shadowprice.solvers.predictors
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import modules
 from shadowprice.solvers.state import JobColumns
@@ -209,3 +209,19 @@ def predict_online(
         truth = iterations[asked] if predictor.clairvoyant else None
         predicted[asked] = predictor.predict(features.select(asked), truth)
     return predicted
+
+
+# Access of predictors to the true iterations: required, or refused.
+
+
+def refuse_truth(name: str, iterations: NDArray[np.float64] | None) -> None:
+    """Raise if a predictor that sees only the past is given the true iterations."""
+    if iterations is not None:
+        raise PolicyError(f"predictor {name!r}: given true iterations, but is not clairvoyant")
+
+
+def require_truth(name: str, iterations: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """The true iterations, which a clairvoyant predictor cannot do without."""
+    if iterations is None:
+        raise PolicyError(f"predictor {name!r}: is clairvoyant, expected the true iterations")
+    return np.asarray(iterations, dtype=np.float64)

@@ -2,8 +2,8 @@
 
 :func:`compile_model` translates a ConcreteModel. Rules traced while it was built (see
 :mod:`shadowprice.models.tracing`) are expanded with NumPy, and new data are filled into the same
-arrays; a model with any other rule goes through Pyomo's standard-form compiler, with the same
-result, and a warning says once which rule it was.
+arrays. Rows of any other rule are read one by one, with the same result, and a warning says once which
+rule it was; a model that cannot be read in this way goes through Pyomo's standard-form compiler.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.models.tracing import why_not_traced
+from shadowprice.models.tracing import (
+    TracedConstraint,
+    TracedObjective,
+    TracedScalarConstraint,
+    why_not_traced,
+)
 from shadowprice.solvers.programs.gate import Gate, Second, confirm
-from shadowprice.solvers.programs.index_sets import NotTraceable
 from shadowprice.solvers.programs.linear_program import LinearProgram
 from shadowprice.solvers.programs.solution import (
     Infeasible,
@@ -29,8 +33,9 @@ from shadowprice.solvers.programs.solution import (
     Status,
     Unbounded,
 )
-from shadowprice.solvers.programs.standard_form import StandardFormModel
-from shadowprice.solvers.programs.templates import TracedModel
+from shadowprice.solvers.programs.translation.index_sets import NotTraceable
+from shadowprice.solvers.programs.translation.standard_form import StandardFormModel
+from shadowprice.solvers.programs.translation.traced_model import CHANGED, OUTSIDE, TracedModel
 
 __all__ = [
     "CompiledModel",
@@ -41,6 +46,10 @@ __all__ = [
     "Status",
     "compile_model",
 ]
+
+
+MANY_ROWS = 1000
+"""Rows outside ``traced()`` from which it is worth a word that they are read one by one."""
 
 
 class SolverWarning(UserWarning):
@@ -59,7 +68,7 @@ class CompiledModel:
     def __init__(self, translation: TracedModel | StandardFormModel) -> None:
         self._translation = translation
         self._gate = Gate()
-        self.traced = isinstance(translation, TracedModel)
+        self.traced = isinstance(translation, TracedModel) and not translation.untraced
 
     @property
     def program(self) -> LinearProgram:
@@ -69,12 +78,12 @@ class CompiledModel:
     @property
     def columns(self) -> list[Any]:
         """The Pyomo variable of every column; made on demand, for small models."""
-        return [self._translation.column(k) for k in range(self.program.columns)]
+        return self._translation.columns
 
     @property
     def rows(self) -> list[Any]:
         """The Pyomo constraint of every row; made on demand, for small models."""
-        return [self._translation.row(k) for k in range(self.program.rows)]
+        return self._translation.rows
 
     def column(self, number: int) -> Any:
         """The Pyomo variable of a column."""
@@ -87,8 +96,7 @@ class CompiledModel:
     def place(self, component: Any) -> NDArray[np.int64]:
         """Columns of a Var or rows of a Constraint, in the order of its index set."""
         if isinstance(self._translation, TracedModel):
-            where, _ = self._translation.place(component)
-            return np.arange(where.start, where.stop)
+            return self._translation.place(component)
         of_var = component.ctype is pyo.Var
         count = self.program.columns if of_var else self.program.rows
         item = self._translation.column if of_var else self._translation.row
@@ -172,29 +180,23 @@ class CompiledModel:
         """Duals of a Constraint, in the shape of its index set; signs as in :class:`Solution`."""
         return self._part(solution.duals, constraint)
 
+    def column_of(self, variable: Any) -> NDArray[np.int64]:
+        """Column of every entry of a Var, in the shape of its index set; -1 where it has none."""
+        numbers = np.arange(1.0, self.program.columns + 1.0)
+        return self._part(numbers, variable).astype(np.int64) - 1
+
+    def column_name(self, number: int) -> str:
+        """Name of the Pyomo variable of a column."""
+        return str(self._translation.column(number).name)
+
+    def row_name(self, number: int) -> str:
+        """Name of the Pyomo constraint of a row."""
+        return str(self._translation.row(number).name)
+
     def _part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
-        rowless = component.ctype is pyo.Constraint and len(component) == 0
-        if len(array) == 0 and not rowless:
+        if len(array) == 0 and not (component.ctype is pyo.Constraint and len(component) == 0):
             raise SolverError(f"the solution has no values for {component.name}")
-        if isinstance(self._translation, TracedModel):
-            place, shape = self._translation.place(component)
-            return array[place].reshape(shape)
         return self._translation.part(array, component)
-
-    def values(self, solution: Solution) -> dict[Any, float]:
-        """Value of every column by its Pyomo variable's index, for models with one indexed variable."""
-        return {
-            column.index(): value
-            for column, value in zip(self.columns, solution.primal.tolist(), strict=True)
-        }
-
-    def duals_of(self, solution: Solution, constraint: Any) -> dict[Any, float]:
-        """Dual of every row of an indexed constraint, by index."""
-        return {
-            row.index(): dual
-            for row, dual in zip(self.rows, solution.duals.tolist(), strict=True)
-            if row.parent_component() is constraint
-        }
 
 
 def compile_model(
@@ -215,20 +217,31 @@ def compile_model(
     InputError
         If a Param has no values, or an array has the wrong shape.
     """
+    translation: TracedModel | StandardFormModel
     try:
-        return CompiledModel(TracedModel(model, data or {}))
+        translation = TracedModel(model, data or {})
+        causes = translation.untraced
     except NotTraceable as error:
-        if why_not_traced(model) or _some_traced(model):
-            warnings.warn(
-                f"model {model.name!r} is compiled row by row, which is slower: {error}",
-                SolverWarning,
-                stacklevel=2,
-            )
-    return CompiledModel(StandardFormModel(model, data or {}))
+        translation = StandardFormModel(model, data or {})
+        causes = {"": (str(error), translation.program.rows)}
+    # Of rules that were to be traced the author wants to know; of others if they are many.
+    meant = "" not in causes or bool(why_not_traced(model)) or _some_traced(model)
+    wanted = meant and any(why not in (OUTSIDE, CHANGED) for why, _ in causes.values())
+    if causes and (wanted or sum(rows for _, rows in causes.values()) >= MANY_ROWS):
+        warnings.warn(_slow(model, causes), SolverWarning, stacklevel=2)
+    return CompiledModel(translation)
+
+
+def _slow(model: pyo.ConcreteModel, causes: Mapping[str, tuple[str, int]]) -> str:
+    """One sentence on what is compiled row by row, and why."""
+    name, (why, _) = max(causes.items(), key=lambda cause: cause[1][1])
+    where = f"constraint {name}: " if name else ""
+    others = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+    return f"model {model.name!r} is compiled row by row, which is slower: {where}{why}{others}"
 
 
 def _some_traced(model: pyo.ConcreteModel) -> bool:
     """True if a rule was traced: then the author of the model expects it to be expanded."""
+    kinds = (TracedConstraint, TracedScalarConstraint, TracedObjective)
     components = model.component_objects((pyo.Constraint, pyo.Objective), active=True)
-    rows = (next(iter(component.values()), None) for component in components)
-    return any(hasattr(row, "template_expr") for row in rows)
+    return any(isinstance(component, kinds) for component in components)

@@ -93,10 +93,18 @@ class LinearGate:
         if folded is not None:
             small, row = folded.program, rows_of_entries(folded.program)
             left_out = None if left_out is None else folded.of_columns(left_out)
-        found = _by_block_arrow(small, row, options, folded, stood_down)
+        near: list[StoodDown] = []
+        found = _by_block_arrow(small, row, options, near)
+        large = small.rows >= 2 * options.structured_jobs
+        if found is None and folded is not None and large:
+            # What folding has joined may be what the method tells apart.
+            near.clear()
+            found = _by_block_arrow(program, self._row, options, near)
+            folded = folded if found is None else None
         if found is not None:
             method, close, primal, duals = "block-arrow", EXACT, *found
         else:
+            stood_down += near
             found = self._smaller(small, row, options, folded, left_out)
             if found is None:
                 return None
@@ -254,7 +262,6 @@ def _by_block_arrow(
     small: LinearProgram,
     row: NDArray[np.int64],
     options: SolverOptions,
-    folded: Folded | None,
     stood_down: list[StoodDown],
 ) -> tuple[FloatArray, FloatArray] | None:
     if small.rows < 2 * options.structured_jobs:
@@ -263,10 +270,7 @@ def _by_block_arrow(
         return recognise(small, row).solve(small)
     except NotMaxMin as why:
         if why.near:
-            known = (
-                None if why.row is None else why.row if folded is None else folded.sample(why.row)
-            )
-            stood_down.append(StoodDown("block-arrow", str(why), known))
+            stood_down.append(StoodDown("block-arrow", str(why), why.row))
     return None
 
 

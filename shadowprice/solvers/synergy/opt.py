@@ -28,14 +28,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.instances.speeds.profile import Profile
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.models import synergy
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.programs.published import stand_down
 from shadowprice.solvers.programs.solution import SolverOptions
-from shadowprice.solvers.synergy.demands import Demands, share_speed
-from shadowprice.solvers.synergy.servers import ROUNDING, ResourceRequest, ServerGrant, Servers
+from shadowprice.solvers.synergy.servers import (
+    ROUNDING,
+    Demands,
+    ResourceRequest,
+    ServerGrant,
+    Servers,
+    share_speed,
+)
 from shadowprice.solvers.synergy.tune import Tune
 
 INTEGRAL = 1e-6

@@ -27,23 +27,143 @@ Knows: what its order needs. Preempts between rounds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import InputError
-from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
+from shadowprice.errors import InputError, PolicyError
+from shadowprice.instances.grid import check_seconds
 from shadowprice.solvers.list_scheduling import choose_by_count, run_exactly
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
-from shadowprice.solvers.synergy.mechanisms import Greedy, Mechanism, ProportionalMechanism
 from shadowprice.solvers.synergy.moves import carry_out, grants_of, kept_in_place
-from shadowprice.solvers.synergy.notes import SynergyNotes
 from shadowprice.solvers.synergy.opt import Opt
-from shadowprice.solvers.synergy.orders import ORDERS, Columns, JobOrder
-from shadowprice.solvers.synergy.servers import ResourceRequest, Servers
+from shadowprice.solvers.synergy.orders import ORDERS, STARVED_S, Columns, JobOrder
+from shadowprice.solvers.synergy.servers import (
+    Demands,
+    ResourceRequest,
+    Servers,
+    place_best_fit,
+    place_first_fit,
+)
 from shadowprice.solvers.synergy.tune import Tune
+
+# Mechanisms of Synergy that divide servers among a round's jobs: common parts, and two of them.
+#
+# PROPORTIONAL and GREEDY are Synergy's (OSDI'22) baselines; TUNE and OPT are in files of their own.
+
+
+class Mechanism(Protocol):
+    """Places jobs with CPUs and memory."""
+
+    @property
+    def fair(self) -> bool:
+        """True if asks are GPU-proportional shares, not best-case demands."""
+
+    @property
+    def skips(self) -> bool:
+        """True if it may skip a job although there are enough GPUs; it is then given all jobs."""
+
+    def place(self, asks: Sequence[ResourceRequest], servers: Servers, demands: Demands) -> None:
+        """Place jobs, in order of priority, beside those that hold servers already."""
+
+
+@dataclass(frozen=True)
+class ProportionalMechanism:
+    """CPUs and memory in proportion to GPUs; packed by fewest free GPUs. Places every job; O(n s)."""
+
+    fair: bool = field(default=True, init=False)
+    skips: bool = field(default=False, init=False)
+
+    def place(self, asks: Sequence[ResourceRequest], servers: Servers, demands: Demands) -> None:
+        """Place all jobs.
+
+        Raises
+        ------
+        PolicyError
+            If they need more GPUs than are free.
+        """
+        for ask in asks:
+            if not place_best_fit(servers, ask):
+                raise PolicyError(
+                    f"job {ask.job} needs {ask.gpus} GPUs, but only {int(servers.gpus.sum())} are free"
+                )
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """First fit with the whole best-case demand; who fits nowhere is skipped in this round. O(n s).
+
+    GPUs may idle beside jobs that wait for CPUs, and a job may starve while others keep coming. It
+    does not for ever: on empty servers every demand fits (see :class:`Demands`).
+    """
+
+    fair: bool = field(default=False, init=False)
+    skips: bool = field(default=True, init=False)
+
+    def place(self, asks: Sequence[ResourceRequest], servers: Servers, demands: Demands) -> None:
+        """Place whom it can."""
+        for ask in asks:
+            place_first_fit(servers, ask)
+
+
+# State that Synergy keeps from one decision to the next.
+
+
+@dataclass
+class SynergyNotes:
+    """Notes of one run.
+
+    Attributes
+    ----------
+    demands : Demands or None
+        None if jobs have no profiles.
+    round_ends_s : float
+        End of the current round [s].
+    stale : bool
+        Whether jobs came or went since the last plan.
+    """
+
+    demands: Demands | None
+    round_ends_s: float = 0.0
+    stale: bool = True
+    _starved: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, state: State, policy: str) -> SynergyNotes:
+        """The notes of a run, made at its first decision.
+
+        Raises
+        ------
+        PolicyError
+            If jobs have profiles and GPUs are of several types.
+        """
+        return state.notes(cls, lambda: cls(_demands(state, policy)))
+
+    def starved(self, state: State, live: JobColumns) -> NDArray[np.bool_]:
+        """Mask of the live jobs that have ever waited for longer than :data:`STARVED_S`."""
+        self._starved.difference_update(state.finished)
+        self._starved.update(live.jobs[live.waited_s > STARVED_S].tolist())
+        if not self._starved:
+            return np.zeros(len(live), dtype=bool)
+        return np.isin(live.jobs, list(self._starved))
+
+
+def _demands(state: State, policy: str) -> Demands | None:
+    if not state.profiled:
+        return None
+    names = state.pools_of_gpus.names
+    if len(names) > 1:
+        raise PolicyError(
+            f"{policy}: jobs have profiles by CPUs and memory and GPUs are of types "
+            f"{', '.join(names)}, expected one type"
+        )
+    # At the first decision nothing runs: all GPUs of a node are free.
+    size = np.array(state.free_gpus_by_node(), dtype=np.int64)
+    return Demands(state, size, state.share_per_gpu)
+
 
 MECHANISMS: dict[str, Mechanism] = {
     "proportional": ProportionalMechanism(),
@@ -75,7 +195,7 @@ class Synergy:
 
     def __post_init__(self) -> None:
         _check(self.name, "order", self.order, list(ORDERS))
-        _check_round(self.name, self.round_s)
+        check_seconds(f"{self.name}: round_s", self.round_s)
 
     @property
     def knows(self) -> frozenset[Knowledge]:
@@ -111,7 +231,7 @@ class ByDemand:
     def __post_init__(self) -> None:
         _check("by demand", "name", self.name, ["drf", "tetris"])
         _check(self.name, "mechanism", self.mechanism, list(MECHANISMS))
-        _check_round(self.name, self.round_s)
+        check_seconds(f"{self.name}: round_s", self.round_s)
 
     @property
     def knows(self) -> frozenset[Knowledge]:
@@ -226,13 +346,6 @@ def _ranked(
 def _check(name: str, what: str, value: str, known: list[str]) -> None:
     if value not in known:
         raise InputError(f"{name}: {what} is {value!r}, expected one of {', '.join(known)}")
-
-
-def _check_round(name: str, round_s: float) -> None:
-    if not 0 < round_s <= MAX_TIME_S or round_s * TICKS_PER_S != int(round_s * TICKS_PER_S):
-        raise InputError(
-            f"{name}: round_s is {round_s!r}, expected seconds > 0, a multiple of 2**-20"
-        )
 
 
 POLICIES = (

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shadowprice.errors import PolicyError
-from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.servers import (
     ROUNDING,
+    Demands,
     ResourceRequest,
     Servers,
     fewest_free_first,

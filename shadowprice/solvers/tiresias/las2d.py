@@ -143,7 +143,7 @@ class Las2d:
     ) -> None:
         runs = live.running  # A copy; the columns are in order of the jobs.
         runs[np.searchsorted(live.jobs, decision.stops)] = False
-        runs[np.searchsorted(live.jobs, [job for job, _ in decision.starts])] = True
+        runs[np.searchsorted(live.jobs, list(decision.starts))] = True
         if runs.all():
             return
         below = runs & (queue < len(self._limits))

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.real_runs.drift import Drift, drift, replay
+from shadowprice.analysis.real_runs.results import Drift, drift, replay
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate
 from shadowprice.cli import app
@@ -30,7 +30,7 @@ from shadowprice.execution.real.measured_run import (
 )
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Overheads
-from shadowprice.instances.speeds.observations import kind_name
+from shadowprice.instances.speeds.throughput_files import kind_name
 from shadowprice.instances.workload import Workload
 
 CLUSTER = Cluster((Node(2, "NVIDIA H200", cpus=8.0), Node(2, 'K"80\\')))

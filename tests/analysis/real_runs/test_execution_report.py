@@ -20,21 +20,20 @@ from hypothesis import strategies as st
 from shadowprice.analysis.real_runs.figures import gantt_figure, throughput_figure
 from shadowprice.analysis.real_runs.gantt import execution_gantt
 from shadowprice.analysis.real_runs.jobs import job_rows
-from shadowprice.analysis.real_runs.page import figure_html
-from shadowprice.analysis.real_runs.pieces import (
+from shadowprice.analysis.real_runs.report import figure_html, report
+from shadowprice.analysis.real_runs.run import RunReader
+from shadowprice.analysis.real_runs.status import event_words, printable, status_record
+from shadowprice.analysis.real_runs.timeline import (
     RUNNING,
     STARTING,
     UNCONFIRMED,
     Piece,
+    Timeline,
     devices_held,
     jobs_waiting,
     pieces,
     union,
 )
-from shadowprice.analysis.real_runs.report import report
-from shadowprice.analysis.real_runs.run import RunReader
-from shadowprice.analysis.real_runs.status import event_words, printable, status_record
-from shadowprice.analysis.real_runs.timeline import Timeline
 from shadowprice.errors import InputError
 from support.execution_ledgers import GPUS, NAMES, Script, written
 

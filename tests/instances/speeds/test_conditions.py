@@ -17,11 +17,15 @@ from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds.conditions import Conditions, RunSpeeds
-from shadowprice.instances.speeds.elasticity import Elasticity, Growth
-from shadowprice.instances.speeds.locality import Locality, fewest_nodes
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.conditions import (
+    Conditions,
+    Elasticity,
+    Growth,
+    Locality,
+    RunSpeeds,
+    fewest_nodes,
+)
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
@@ -189,7 +193,7 @@ def test_conditions_that_do_not_belong_are_refused():
         Instance(
             CLUSTER,
             workload,
-            together=Throughputs(("gpu",), {}, {}, "t"),
+            pair_throughputs=Throughputs(("gpu",), {}, {}, "t"),
             conditions=Conditions(profiles),
         )
     with pytest.raises(InputError, match="none is given"):

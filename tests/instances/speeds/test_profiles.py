@@ -19,10 +19,15 @@ from shadowprice.instances.generators import generate
 from shadowprice.instances.generators.synergy import LONGEST_S, SHORTEST_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.profile_families import DEMANDS, ModelFamily, models_of
-from shadowprice.instances.speeds.profile_files import ANY_GANG, table_entry
-from shadowprice.instances.speeds.profiles import Profiles
+from shadowprice.instances.speeds.profiles import (
+    ANY_GANG,
+    DEMANDS,
+    ModelFamily,
+    Profiles,
+    models_of,
+    table_entry,
+)
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.registry import policy

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
 from shadowprice.instances.speeds.model_skew import ModelSkews
-from shadowprice.instances.speeds.observations import Observation, observations_of
 from shadowprice.instances.speeds.throughput_files import (
+    Observation,
     measured_rates,
     measured_throughputs,
+    observations_of,
     spread_speeds,
     write_spread,
     write_throughputs,
@@ -96,9 +97,9 @@ GOOD = Throughputs(("v100",), {KIND: (1.0,)})
         (replace(GOOD, alone={KIND: (1.0, 2.0)}), "2 rates for 1 types"),
         (replace(GOOD, alone={KIND: (math.nan,)}), "nan"),
         (replace(GOOD, alone={KIND: (math.inf,)}), "inf"),
-        (replace(GOOD, together={("v100", KIND, KIND): (1.0, -1.0)}), "-1"),
-        (replace(GOOD, together={("k80", KIND, KIND): (1.0, 1.0)}), "k80"),
-        (replace(GOOD, together={("v100", ("b", 1), KIND): (1.0, 1.0)}), "'b'"),
+        (replace(GOOD, pairs={("v100", KIND, KIND): (1.0, -1.0)}), "-1"),
+        (replace(GOOD, pairs={("k80", KIND, KIND): (1.0, 1.0)}), "k80"),
+        (replace(GOOD, pairs={("v100", ("b", 1), KIND): (1.0, 1.0)}), "'b'"),
     ],
 )
 def test_a_table_that_could_not_be_read_back_is_refused(
@@ -155,7 +156,7 @@ def test_rates_are_sums_of_steps_over_sums_of_seconds() -> None:
     )
     assert table.gpu_types == ("k80", "v100")
     assert table.alone == {("m", 1): (3.0, 6.0), ("job:lone", 1): (0.0, 3.5)}
-    assert table.together == {}
+    assert table.pairs == {}
 
 
 def test_a_pair_needs_both_of_its_rates() -> None:
@@ -165,7 +166,7 @@ def test_a_pair_needs_both_of_its_rates() -> None:
         seen("c", 5, 10.0, co=("a", "A")),
     ]
     table = measured_throughputs(both)
-    assert table.together == {
+    assert table.pairs == {
         ("v100", ("A", 1), ("B", 1)): (1.0, 4.0),
         ("v100", ("B", 1), ("A", 1)): (4.0, 1.0),
     }
@@ -174,7 +175,7 @@ def test_a_pair_needs_both_of_its_rates() -> None:
         seen("a", 10, 10.0, model="A", co=("b", "A")),
         seen("b", 30, 10.0, model="A", co=("a", "A")),
     ]
-    assert measured_throughputs(twins).together == {("v100", ("A", 1), ("A", 1)): (2.0, 2.0)}
+    assert measured_throughputs(twins).pairs == {("v100", ("A", 1), ("A", 1)): (2.0, 2.0)}
 
 
 def test_spread_runs_are_told_apart(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.rounds import Combinations, fractions, priorities, select
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
-from shadowprice.solvers.graph_placement.registry import graph_placement
+from shadowprice.solvers.graph_placement.protocol import graph_placement
 from shadowprice.solvers.registry import allocation
 
 few = settings(max_examples=25)

@@ -70,7 +70,7 @@ def test_interference_becomes_rates_of_pairs() -> None:
     assert table.pair("p40", ("RHN", 1), ("VAE", 1)) == pytest.approx((1 * s, 3 * s))
     assert table.pair("p40", ("VAE", 2), ("VAE", 1)) is None
     full = Interference(memory_gb={"VAE": 9.0, "RHN": 9.0}, gpu_memory_gb=16.0)
-    assert not full.of(workload, cluster).together
+    assert not full.of(workload, cluster).pairs
 
 
 def test_what_interference_cannot_know_is_reported() -> None:

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.errors import InputError
-from shadowprice.execution.fluid import run_fluid
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.traces import load_trace
 from shadowprice.solvers.gavel.explain import explain
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.registry import allocations
+from support.ideal_execution import run_fluid
 from support.paths import SHARED
 
 needs_shared = pytest.mark.skipif(
@@ -83,7 +83,7 @@ jobs = st.lists(
 def test_every_allocation_policy_makes_verified_schedules(name: str, rows: list[Any]) -> None:
     nodes = (sp.Node(2, "fast", price_per_hour=4.0), sp.Node(2, "slow", price_per_hour=1.0))
     outcome = sp.simulate(
-        workload(rows), sp.Cluster(nodes), f"gavel:{name}", sp.Semantics(together=RATES)
+        workload(rows), sp.Cluster(nodes), f"gavel:{name}", sp.Semantics(pair_throughputs=RATES)
     )
     assert np.isfinite(outcome.jct_s).all()
 
@@ -125,7 +125,7 @@ def test_types_go_to_those_whom_they_suit() -> None:
 
 def test_sharing_pays_where_two_together_are_faster() -> None:
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
-    semantics = sp.Semantics(together=RATES)
+    semantics = sp.Semantics(pair_throughputs=RATES)
     alone = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness_perf", semantics)
     shared = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness_packed", semantics)
     # 1,000 s each alone; together 1,000 / 0.6.
@@ -144,7 +144,7 @@ def test_policies_without_rates_of_pairs_do_not_share() -> None:
 def test_bounds_know_that_jobs_may_share() -> None:
     """Both jobs at 0.6 of their rate: GPUs do 1.2 times the work of one job alone."""
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
-    semantics = sp.Semantics(together=RATES)
+    semantics = sp.Semantics(pair_throughputs=RATES)
     names = ["gavel:max_min_fairness_packed", "srtf"]
     packed, srtf = sp.compare(two, "1x1:fast", names, semantics=semantics).rows
     assert packed.holds_for.sharing
@@ -261,7 +261,7 @@ def test_the_preset_with_programmes_is_within_the_spread_of_solvers(
     instance = sp.Instance(
         sp.Cluster.parse(",".join(nodes)),
         load_trace(trace, throughputs=rates).workload,
-        together=rates,
+        pair_throughputs=rates,
     )
     found = simulate_gavel(instance, policy, seed=run["seed"])
     arrival = dict(zip(instance.workload.id, instance.workload.arrival_s, strict=True))

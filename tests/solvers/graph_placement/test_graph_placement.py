@@ -33,8 +33,12 @@ from shadowprice.models.asrpt import cut_bytes, exchange
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.graph_placement.exact import Exact, as_mapping
 from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
-from shadowprice.solvers.graph_placement.protocol import as_free, fewest_nodes
-from shadowprice.solvers.graph_placement.registry import graph_placement, graph_placements
+from shadowprice.solvers.graph_placement.protocol import (
+    as_free,
+    fewest_nodes,
+    graph_placement,
+    graph_placements,
+)
 from shadowprice.solvers.offline.bounds import fluid_ticks
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 

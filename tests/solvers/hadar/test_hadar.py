@@ -34,7 +34,7 @@ from shadowprice.solvers.hadar.commit_schedule import (
 from shadowprice.solvers.hadar.committed import HadarCommitted, Ledger
 from shadowprice.solvers.hadar.hadar import Hadar
 from shadowprice.solvers.hadar.node_classes import NodeClasses
-from shadowprice.solvers.hadar.offline.branch_and_price import optimum
+from shadowprice.solvers.hadar.offline.optimum import optimum
 from shadowprice.solvers.hadar.prices import (
     ExponentialPrices,
     Hardware,

@@ -34,8 +34,7 @@ from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.locality import Locality
+from shadowprice.instances.speeds.conditions import Conditions, Locality
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
@@ -423,7 +422,7 @@ def test_instances_it_cannot_run_are_refused() -> None:
         in_copies(Instance(cluster, slow, conditions=conditions))
     pairs = Throughputs(("v100",), {}, {})
     with pytest.raises(InputError, match="rules of copies and rates of jobs that share GPUs"):
-        in_copies(Instance(cluster, slow, together=pairs))
+        in_copies(Instance(cluster, slow, pair_throughputs=pairs))
     with pytest.raises(InputError, match="has no rules of copies"):
         run_copies(Instance(cluster, slow), Payoff(), max)
 

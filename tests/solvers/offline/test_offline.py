@@ -19,8 +19,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
@@ -183,7 +182,7 @@ def test_on_one_gpu_more_is_tried_where_jobs_share_it() -> None:
     """
     jobs = Workload.from_columns(arrival_s=[4, 6], gpus=[1, 1], work=[6, 18], model=["a", "a"])
     pair = Throughputs(("gpu",), {}, {("gpu", ("a", 1), ("a", 1)): (0.6, 0.6)})
-    shared = Instance(Cluster.parse("1x1"), jobs, together=pair)
+    shared = Instance(Cluster.parse("1x1"), jobs, pair_throughputs=pair)
     goal = Objective.COMPLETION
     simple = max(bound.ticks for bound in simple_bounds(shared, goal))
     best = repeatable_bounds(shared, [goal], columns=2_000)[goal]
@@ -450,13 +449,16 @@ def test_jobs_that_can_share_have_no_exact_optimum() -> None:
     kind, cluster = ("vae", 2), Cluster.parse("1x2")
     rates = Throughputs(("gpu",), {kind: (1.0,)}, {("gpu", kind, kind): (1.0, 1.0)})
     with pytest.raises(InputError, match="share their GPUs"):
-        optimum(Instance(cluster, jobs, together=rates))
+        optimum(Instance(cluster, jobs, pair_throughputs=rates))
     bounds = lower_bounds(
-        Instance(cluster, jobs, together=rates), "completion", preemptive=False, budget_s=1.0
+        Instance(cluster, jobs, pair_throughputs=rates),
+        "completion",
+        preemptive=False,
+        budget_s=1.0,
     )
     assert {"optimum", "milp", "cp-sat"}.isdisjoint(bound.kind for bound in bounds)
     strangers = Workload.from_columns(arrival_s=[0, 0], gpus=[2, 2], work=[100, 100])
-    assert optimum(Instance(cluster, strangers, together=rates)).upper_s == 300
+    assert optimum(Instance(cluster, strangers, pair_throughputs=rates)).upper_s == 300
 
 
 def test_conditions_have_no_exact_optimum() -> None:

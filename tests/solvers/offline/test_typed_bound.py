@@ -15,8 +15,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.elasticity import Elasticity
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds

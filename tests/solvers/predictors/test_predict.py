@@ -20,10 +20,8 @@ from shadowprice.analysis.calibration import ERROR_EDGES, Calibration, plot_cali
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.predictors.encoding import COLUMNS, Encoding
-from shadowprice.solvers.predictors.flat_forest import FlatForest
-from shadowprice.solvers.predictors.forest import Forest
-from shadowprice.solvers.predictors.history import UNKNOWN_ITERATIONS, RunningMedian
+from shadowprice.solvers.predictors.forest import COLUMNS, Encoding, FlatForest, Forest
+from shadowprice.solvers.predictors.grouped import UNKNOWN_ITERATIONS, RunningMedian
 from shadowprice.solvers.predictors.oracle import MAX_FACTOR
 from shadowprice.solvers.predictors.predictor import (
     Features,

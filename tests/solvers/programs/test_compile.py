@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.models.tracing import traced
+from shadowprice.solvers.programs import compile as compile_module
 from shadowprice.solvers.programs.compile import (
     CompiledModel,
     Solution,
@@ -26,11 +27,16 @@ from shadowprice.solvers.programs.compile import (
     compile_model,
 )
 from shadowprice.solvers.programs.solution import Infeasible, Unbounded
-from shadowprice.solvers.programs.standard_form import StandardFormModel
+from shadowprice.solvers.programs.translation.standard_form import StandardFormModel
+from support.compiled_rows import assert_same_rows, rows_of, turned
 
 Node = tuple[Any, ...]
 LETTERS = "abcd"
 LOOPS = {"I": "i", "S": "s", "IS": "is", "I,S": "is", "E": "is", "R": "s"}
+# Sums that depend on the index of the row: members before it, by a condition or a range, and all
+# but it, with a second condition on what is left.
+LOOPS |= {"before": "i", "range": "i", "others": "is"}
+OF_THE_ROW = {"R", "before", "range", "others"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Row:
     relation: str
     body: Node
     other: Node
+    skips: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,11 +83,12 @@ def numbers(known: str, depth: int) -> st.SearchStrategy[Node]:
         st.tuples(st.just("over"), smaller, divisor),
         st.tuples(st.just("times"), smaller, smaller),
         sums(known, lambda more: numbers(more, depth - 1)),
+        *([st.tuples(st.just("later"), smaller, smaller)] if "i" in known else []),
     )
 
 
 def sums(known: str, inside: Callable[[str], st.SearchStrategy[Node]]) -> st.SearchStrategy[Node]:
-    loops = [loop for loop in LOOPS if loop != "R" or "i" in known]
+    loops = [loop for loop in LOOPS if loop not in OF_THE_ROW or "i" in known]
     return st.one_of(
         *(
             st.tuples(
@@ -117,6 +125,7 @@ def linear(known: str, depth: int) -> st.SearchStrategy[Node]:
             sums(known, lambda more: linear(more, depth - 1)),
         ),
         sums(known, lambda more: linear(more, depth - 1)),
+        *([st.tuples(st.just("later"), smaller, smaller)] if "i" in known else []),
     )
 
 
@@ -134,7 +143,8 @@ def recipes(draw: st.DrawFn, integer: bool | None = None) -> Recipe:
         known = LOOPS.get(over, "")
         relation = draw(st.sampled_from(["<=", ">=", "==", "range", "both", "left"]))
         other = linear(known, 1) if relation == "both" else numbers(known, 1)
-        rows.append(Row(over, relation, draw(linear(known, 2)), draw(other)))
+        skips = "i" in known and draw(st.booleans())
+        rows.append(Row(over, relation, draw(linear(known, 2)), draw(other), skips))
     whole = draw(st.booleans()) if integer is None else integer
     return Recipe(
         low,
@@ -162,6 +172,9 @@ def evaluate(node: Node, m: Any, at: Mapping[str, Any]) -> Any:
             return _sum(loop, inside, m, at)
         case ("negative", part):
             return -evaluate(part, m, at)
+        case ("later", left, right):
+            # Half of the indices have one expression, half another; none where the other is taken.
+            return evaluate(left if 2 * i > m.mirror else right, m, at)
         case (str() as operation, left, right):
             a, b = evaluate(left, m, at), evaluate(right, m, at)
             return {
@@ -194,6 +207,18 @@ def _sum(loop: str, inside: Node, m: Any, at: Mapping[str, Any]) -> Any:
             return sum(evaluate(inside, m, {**at, "i": i}) for i in m.I)
         case "S":
             return sum(evaluate(inside, m, {**at, "s": s}) for s in m.S)
+        case "before":
+            return sum(evaluate(inside, m, {**at, "i": k}) for k in m.I if k < at["i"])
+        case "range":
+            low = m.low
+            return sum(evaluate(inside, m, {**at, "i": k}) for k in range(low, at["i"] + 1))
+        case "others":
+            return sum(
+                evaluate(inside, m, {**at, "i": k, "s": s}) * (2 if k > at["i"] else -1)
+                for k in m.I
+                if k != at["i"]
+                for s in m.R[k]
+            )
         case "R":
             return sum(evaluate(inside, m, {**at, "s": s}) for s in m.R[at["i"]])
         case "I,S":
@@ -206,7 +231,8 @@ def model_of(recipe: Recipe, *, trace: bool) -> Any:
     """Build the model; every row has a bounded slack of its own, so that most are feasible."""
     m: Any = pyo.ConcreteModel(name="random")
     with traced() if trace else nullcontext():
-        m.mirror, m.letter = recipe.low + recipe.high, recipe.letters[0]
+        m.low, m.mirror = recipe.low, recipe.low + recipe.high
+        m.letter = recipe.letters[0]
         m.I = pyo.RangeSet(recipe.low, recipe.high)
         m.S = pyo.Set(initialize=list(recipe.letters))
         m.IS = m.I * m.S
@@ -257,6 +283,8 @@ def _add_row(m: Any, k: int, row: Row) -> None:
     def rule(m: Any, *index: Any) -> Any:
         index = index if row.over else ()  # Pyomo gives a scalar rule with *index a None.
         at = dict(zip(LOOPS.get(row.over, ""), index, strict=True))
+        if row.skips and at["i"] == m.low:
+            return pyo.Constraint.Skip
         own = getattr(m, f"slack{k}")
         body = evaluate(row.body, m, at) + 0.3721 * (own[index] if index else own)
         other = evaluate(row.other, m, at)
@@ -288,47 +316,6 @@ def data_of(recipe: Recipe, seed: int) -> dict[str, Any]:
         "d": float(some()),
         "q": float(draw.uniform(0.5, 2)),
     }
-
-
-Rows = dict[str, tuple[dict[str, float], float, float]]
-
-
-def rows_of(compiled: CompiledModel) -> Rows:
-    """Rows by name as (coefficients by name, lower, upper); two rows of a range become one."""
-    p, names = compiled.program, [column.name for column in compiled.columns]
-    found: Rows = {}
-    for k, row in enumerate(compiled.rows):
-        entries: dict[str, float] = {}
-        for e in range(p.start[k], p.start[k + 1]):
-            assert names[p.index[e]] not in entries, "a column twice in a row"
-            entries[names[p.index[e]]] = float(p.value[e])
-        entries = {name: value for name, value in entries.items() if abs(value) > 1e-12}
-        low, high = float(p.row_lower[k]), float(p.row_upper[k])
-        if row.name in found:
-            had = found[row.name]
-            low, high = max(low, had[1]), min(high, had[2])
-        found[row.name] = (entries, low, high)
-    return found
-
-
-def turned(mine: Rows, others: Rows) -> set[str]:
-    """Rows that the two sides write with opposite signs."""
-    return {
-        name
-        for name, (entries, _, _) in mine.items()
-        if others[name][0] and all(entries.get(k, 0.0) * v <= 0 for k, v in others[name][0].items())
-    }
-
-
-def assert_same_rows(mine: Rows, others: Rows) -> None:
-    """Equal rows; where variables stand on both sides, either may come first."""
-    assert mine.keys() == others.keys()
-    for name in turned(mine, others):
-        entries, low, high = mine[name]
-        mine = mine | {name: ({k: -v for k, v in entries.items()}, -high, -low)}
-    for name, (entries, low, high) in mine.items():
-        assert entries == pytest.approx(others[name][0], rel=1e-9, abs=1e-9), name
-        assert (low, high) == pytest.approx(others[name][1:], rel=1e-9, abs=1e-9), name
 
 
 def columns_of(compiled: CompiledModel) -> dict[str, tuple[float, ...]]:
@@ -374,8 +361,9 @@ def ordinals(model: Any) -> dict[str, str]:
     """Name of each row by constraint and position, the key of :func:`duals_by_name`."""
     found = {}
     for constraint in model.component_objects(pyo.Constraint):
-        for k, row in enumerate(constraint.values()):
-            found[f"{constraint.name}[{k}]"] = row.name
+        for k, key in enumerate(constraint.index_set()):
+            if key in constraint:
+                found[f"{constraint.name}[{k}]"] = constraint[key].name
     return found
 
 
@@ -406,7 +394,9 @@ def test_the_template_and_the_fallback_compiler_agree(recipe: Recipe, seed: int)
             (quick, slow, one, quick_model),
             (slow, quick, two, slow_model),
         ):
-            duals = {named[k]: v for k, v in duals_by_name(here, solution, model).items()}
+            found = duals_by_name(here, solution, model)
+            assert all(found[k] == 0.0 for k in found.keys() - named)  # Rows that a rule skips.
+            duals = {named[k]: found[k] for k in named}
             crossed = {name: -v if name in other_sign else v for name, v in duals.items()}
             for compiled, prices in ((here, duals), (there, crossed)):
                 assert bound_of(compiled, prices) == pytest.approx(
@@ -605,19 +595,32 @@ FALLING = {
     "a Python set": {
         "supply": lambda m, i: sum(m.x[i, j] for j in m.J) <= (m.have[i] if i in {0, 1, 2} else 0)
     },
-    "a branch": {
-        "supply": lambda m, i: (
-            sum(m.x[i, j] for j in m.J) <= m.have[i] if i < 9 else m.x[i, "far"] <= 0
-        )
+    "a sum over a list that branches": {
+        "supply": lambda m, i: sum(m.x[i, j] for j in ["near", "far"] if i < 9) <= m.have[i]
     },
-    "a truth value": {
-        "supply": lambda m, i: sum(m.x[i, j] for j in m.J) <= (m.have[i] if i + 1 else 0)
-    },
-    "skipping": {
-        "supply": lambda m, i: (
-            pyo.Constraint.Skip if i > 2 else sum(m.x[i, j] for j in m.J) <= m.have[i]
-        )
-    },
+}
+BRANCHING = {
+    "a branch": lambda m, i: (
+        sum(m.x[i, j] for j in m.J) <= m.have[i] if i < 9 else m.x[i, "far"] <= 0
+    ),
+    "two branches": lambda m, i: (
+        sum(m.x[i, j] for j in m.J) <= m.have[i]
+        if 0 <= i <= 1
+        else sum(m.x[i, j] for j in m.J) - m.have[i] <= 0
+    ),
+    "a truth value": lambda m, i: sum(m.x[i, j] for j in m.J) <= (m.have[i] if i + 1 else 0),
+    "skipping": lambda m, i: (
+        pyo.Constraint.Skip if i > 2 else sum(m.x[i, j] for j in m.J) <= m.have[i]
+    ),
+    "a member of a list": lambda m, i: (
+        sum(m.x[i, j] for j in m.J) <= m.have[i] if i in [0, 1, 2] else m.x[i, "far"] <= 0
+    ),
+    "a sum with conditions": lambda m, i: (
+        sum(m.x[k, j] for k in m.I if k == i for j in m.J) <= m.have[i]
+    ),
+    "a range": lambda m, i: (
+        sum(m.x[k, j] for k in range(i, i + 1) for j in m.J) <= sum(m.have[i] for k in range(1))
+    ),
 }
 
 
@@ -642,14 +645,40 @@ def test_a_rule_that_cannot_be_traced_is_called_row_by_row(rule: str, capfd: Any
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_rule_outside_is_called_row_by_row() -> None:
+@pytest.mark.parametrize("rule", BRANCHING)
+def test_a_rule_that_branches_on_its_index_is_traced(rule: str, capfd: Any) -> None:
+    model = transport(supply=BRANCHING[rule])
+    compiled = compile_model(model, transport_data())
+    plain = compiled_transport(True)[1]
+    assert compiled.traced
+    assert_same_rows(rows_of(compiled), rows_of(plain))
+    assert compiled.solve().objective == pytest.approx(plain.solve().objective)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_rule_outside_is_called_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     model = transport()
     model.late = pyo.Constraint(model.J, rule=lambda m, j: m.x[2, j] <= 1)
-    with pytest.warns(SolverWarning, match="constraint late: it was built outside") as caught:
-        compiled = compile_model(model, transport_data())
-    assert len(caught) == 1
-    assert len(compiled.rows) == len({row.name for row in compiled.rows}) + 2  # two ranges
+    compiled = compile_model(model, transport_data())  # Few rows cost little: nothing is said.
+    assert not compiled.traced
+    assert len(compiled.rows) == len({row.name for row in compiled.rows})
     assert compiled.value(compiled.solve(), model.x)[2].max() <= 1 + 1e-9
+    monkeypatch.setattr(compile_module, "MANY_ROWS", 2)
+    with pytest.warns(SolverWarning, match="constraint late: it was built outside") as caught:
+        compile_model(model, transport_data())
+    assert len(caught) == 1
+
+
+def test_a_large_model_outside_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = sum(len(each) for each in transport(trace=False).component_objects(pyo.Constraint))
+    monkeypatch.setattr(compile_module, "MANY_ROWS", rows)
+    with pytest.warns(
+        SolverWarning, match=r"constraint \w+: it was built outside .*more"
+    ) as caught:
+        compile_model(transport(trace=False), transport_data())
+    assert len(caught) == 1
+    monkeypatch.setattr(compile_module, "MANY_ROWS", rows + 1)
+    compile_model(transport(trace=False), transport_data())
 
 
 def test_what_cannot_be_affine_in_arrays_warns_and_agrees() -> None:

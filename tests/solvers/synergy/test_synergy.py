@@ -22,18 +22,16 @@ from shadowprice.execution.presets.synergy.tuned import published_jobs
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.synergy import floor as synergy_floor
 from shadowprice.solvers.programs.solution import SolverOptions
 from shadowprice.solvers.registry import policy
-from shadowprice.solvers.synergy.demands import Demands
 from shadowprice.solvers.synergy.moves import kept_in_place
 from shadowprice.solvers.synergy.opt import choose, place_chosen, undominated
 from shadowprice.solvers.synergy.orders import ORDERS, STARVED_S, Columns
-from shadowprice.solvers.synergy.servers import ResourceRequest, ServerGrant, Servers
+from shadowprice.solvers.synergy.servers import Demands, ResourceRequest, ServerGrant, Servers
 from shadowprice.solvers.synergy.synergy import MECHANISMS
 from shadowprice.solvers.synergy.tune import Tune, make_room
 from support.paths import ROOT

@@ -60,7 +60,7 @@ def simulate_gavel(
     instance : Instance
         Jobs with throughputs, in steps/s by GPU type, and a cluster of types v100, p100 and k80;
         the overheads must be free. Nodes are the original's servers. Policies that let jobs share GPUs
-        need the rates of pairs, ``together``.
+        need the rates of pairs, ``pair_throughputs``.
     policy : str or PublishedPolicy
         One of :data:`.policies.ALL_POLICIES` by the original's name, or a policy of your own for this run alone.
     seed : int
@@ -81,7 +81,7 @@ def simulate_gavel(
             known = ", ".join(sorted(ALL_POLICIES))
             raise InputError(f"preset {NAME}: policy {policy!r}, expected one of {known}")
         policy = ALL_POLICIES[policy](seed)
-    if policy.pairs and instance.together is None:
+    if policy.pairs and instance.pair_throughputs is None:
         raise InputError(
             f"preset {NAME}: policy {policy.name!r} lets jobs share GPUs, expected a table of "
             "throughputs with the rates of pairs"
@@ -102,7 +102,9 @@ class _Simulator:
         self.capacity = self.workers.capacity
         types = self.workers.types
         self.rates = rates_by_type(instance, types, TYPE_ORDER)
-        self.pair_rates = PairRates(workload, instance.together if policy.pairs else None, types)
+        self.pair_rates = PairRates(
+            workload, instance.pair_throughputs if policy.pairs else None, types
+        )
         self.inputs = Inputs(workload, policy, self.rates)
         self.ledger = TimeReceived.empty(len(types), round_s / 2.0)
         # The original seeds every use of random numbers apart, the order of types with seed + 5.

@@ -30,13 +30,11 @@ from shadowprice.execution.presets.synergy.rounds import (
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import to_grid
 from shadowprice.instances.speeds.conditions import Conditions
-from shadowprice.instances.speeds.profile import Profile
-from shadowprice.instances.speeds.sensitivity import Sensitivity, proportional_share
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity, proportional_share
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Decision, Knowledge, State
-from shadowprice.solvers.synergy.demands import share_speed
 from shadowprice.solvers.synergy.moves import carry_out
-from shadowprice.solvers.synergy.servers import ResourceRequest
+from shadowprice.solvers.synergy.servers import ResourceRequest, share_speed
 
 STATIC_START_S = 1.0
 EARLY_S = 2.0**-12

@@ -13,14 +13,16 @@ the most profitable schedules of each job. For any prices
 .. math:: \sum_j \max(0, \max_s \text{payoff}_j(s)) + \sum_t \sum_S c(S) \pi_S(t)
 
 bounds the optimum (weak duality), so a node is given up as soon as that is no more than the best
-plan known.
+plan known. Rows that an edited model has beside the published programme, and that can be priced, are
+rows of the master too (:class:`.LinkingRows`), so the bound is one of the model; others it does not
+know, and its bound is then one of more than the model has.
 
 *Branching* (:func:`branch`) is on completions first, as only they have a value. Where completions are
 whole but schedules are not, :class:`.Conflicts` decides whether they can be kept, which gives a plan or
 a cut; before that was added most nodes were splits on rounds, which are alike. Only if that takes too
 long are rounds split.
 
-*Search* (:func:`optimum`): at the root the relaxation is made tighter by what fits into one round
+*Search* (:class:`Search`): at the root the relaxation is made tighter by what fits into one round
 (:class:`.PackingCuts`), which was measured to close more than half of its gap and to save nine nodes of
 ten, and the best plan better by planning a few jobs afresh at a time (:mod:`.heuristics`), as completions
 are ruled out by the difference.
@@ -36,19 +38,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from math import floor, gcd
+from math import floor, gcd, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.instances.instance import Instance
-from shadowprice.instances.utility import RoundPlan, UtilityTable
 from shadowprice.models.round_jobs import RoundJobs
+from shadowprice.solvers.hadar.offline.acceptance import Acceptance
 from shadowprice.solvers.hadar.offline.cuts import Conflicts, CutEffort, PackingCuts
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, round_plan
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines
 from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
+from shadowprice.solvers.hadar.offline.linking import Allowed
 from shadowprice.solvers.hadar.offline.master import Master, Relaxed
-from shadowprice.solvers.hadar.offline.pricing import Paths, States, states_of
+from shadowprice.solvers.hadar.offline.pricing import Levels, Paths, States, states_of
 
 _WHOLE = 1e-6
 """Shares this close to 0 or 1 count as 0 or 1."""
@@ -70,6 +72,9 @@ _NEIGHBOURS = 0.1
 
 _IN_VAIN = 100
 """Tries in a row for such a plan without success after which to go on, at the root."""
+
+_OF_COLUMNS = 0.05
+"""Share of the time that is left for a plan of the schedules found so far, at most."""
 
 _PACKING_ROUNDS = 30
 """Rounds of cuts from what fits into a round, at the root."""
@@ -103,15 +108,9 @@ class SearchNode:
     narrowed: bool = False
 
     @classmethod
-    def root(cls, jobs: RoundJobs) -> SearchNode:
+    def root(cls, allowed: Allowed) -> SearchNode:
         """All choices."""
-        widest = max((len(levels) for levels in jobs.levels), default=0)
-        allowed = np.zeros((jobs.jobs, jobs.rounds, widest + 1), dtype=bool)
-        for job, levels in enumerate(jobs.levels):
-            allowed[job, int(jobs.first[job]) :, : len(levels)] = True
-        allowed[:, :, -1] = True
-        ends = np.ones((jobs.jobs, jobs.rounds + 1), dtype=bool)
-        return cls(float("inf"), ends, allowed)
+        return cls(float("inf"), allowed.ends, allowed.levels, allowed.narrowed)
 
     def columns(self, master: Master) -> NDArray[np.bool_]:
         """Mask of the schedules of a master that this part allows."""
@@ -171,6 +170,10 @@ class Pricing:
         value = float((relaxed.price @ capacity).sum() + relaxed.cuts @ master.limits)
         utility = jobs.utility.values - np.tensordot(relaxed.cuts, master.end_weights, axes=1)
         price = np.tensordot(relaxed.price, self.demands, axes=(1, 2))
+        if len(master.linking):
+            runs, ends = master.linking.charges(relaxed.linking)
+            value += master.linking.bound(relaxed.linking)
+            price, utility = price + runs, utility - ends
         binding = np.flatnonzero(relaxed.cuts)
         charges = relaxed.cuts[binding, None, None] * master.run_weights[binding, :, :-1]
         np.add.at(price, master.cut_round[binding], charges)
@@ -306,64 +309,48 @@ def _with(
 
 
 @dataclass(frozen=True)
-class OfflineOptimum:
+class Searched:
     """The best plan found and a proof of how good it is.
 
     Parameters
     ----------
     value : float
-        Utility of the plan.
+        Utility of the plan; -inf if none was found.
     bound : float
-        No plan is worth more (float arithmetic, relative error 1e-7).
+        No plan is worth more (float arithmetic, relative error 1e-7); -inf if there is none.
     proven : bool
         Whether the two agree, to 1e-7 relative. The bound evaluates a solver's prices in floats;
         where completions that cannot be kept were cut off, it rests on CP-SAT's word that they
         cannot. So this is no certificate.
-    plan : RoundPlan
+    schedules : dict of int to Levels
+        The plan; jobs that are not in it never run.
     relaxation : float
         Bound of the root: that of the schedule form's relaxation or better.
     nodes : int
         Nodes solved.
-    cpu_s : float
-        Time taken [s].
     prices : ndarray, shape (rounds, types)
         Prices of GPUs near those of the root's relaxation [utility per GPU and round]; 0 if the
-        time did not suffice. Any prices >= 0 bound the optimum (weak duality), so a certificate
-        may start from these: it needs the best payoff of each job under them, nothing else.
+        time did not suffice.
     """
 
     value: float
     bound: float
     proven: bool
-    plan: RoundPlan = field(repr=False)
+    schedules: dict[int, Levels] = field(repr=False)
     relaxation: float
     nodes: int
-    cpu_s: float
     prices: NDArray[np.float64] = field(repr=False)
 
 
-def optimum(
-    instance: Instance, utility: UtilityTable, *, time_limit_s: float = 60.0
-) -> OfflineOptimum:
-    """Largest total utility of any plan, known from the start.
+class Search:
+    """Branch and price over the schedules of jobs.
 
     Parameters
     ----------
-    utility : UtilityTable
-        Its rounds are the horizon.
+    acceptance : Acceptance
+        The model, and the rows of it that are priced.
     time_limit_s : float
         CPU time after which the best plan and bound so far are returned [s].
-
-    Raises
-    ------
-    InputError
-        If the instance has job graphs or the utilities are of other jobs.
-    """
-    return _Search(RoundJobs.of(instance, utility), time_limit_s).run(instance)
-
-
-class _Search:
-    """State of a search.
 
     Attributes
     ----------
@@ -377,14 +364,18 @@ class _Search:
         Largest bound of the nodes that were given up undecided.
     """
 
-    def __init__(self, jobs: RoundJobs, time_limit_s: float) -> None:
+    def __init__(self, acceptance: Acceptance, time_limit_s: float) -> None:
         self.start = time.process_time()
         self.end = self.start + time_limit_s
+        jobs = acceptance.given.known.jobs
         self.jobs = jobs
-        self.master = Master(jobs)
+        self.allowed = acceptance.linking.allowed
+        self.master = Master(jobs, acceptance.linking)
         states = [states_of(jobs, job) for job in range(jobs.jobs)]
         self.pricing = Pricing(self.master, states)
-        self.plans = Plans(jobs, self.master.capacity_rows, states)
+        # Plans of the published programme hold; one that is given is checked, once, at the end.
+        check = acceptance if acceptance.given.edits else None
+        self.plans = Plans(jobs, self.master.capacity_rows, states, acceptance=check)
         deadlines = Deadlines(jobs, self.master.capacity_rows, states)
         self.conflicts = Conflicts(deadlines, self.plans)
         self.neighbours = Neighbours(deadlines, self.plans)
@@ -392,27 +383,30 @@ class _Search:
         self.unit = _unit(jobs.utility.values)
         self.nodes = 0
         self.relaxation = float("inf")
-        self.unsettled = 0.0
+        self.unsettled = -float("inf")
         self.prices = np.zeros((jobs.rounds, jobs.types))
         self.latest = np.full(jobs.jobs, jobs.rounds)
-        self.ends = np.ones((jobs.jobs, jobs.rounds + 1), dtype=bool)
+        self.ends = self.allowed.ends
 
     @property
     def best(self) -> float:
         """Utility of the best plan."""
         return self.plans.value
 
-    def run(self, instance: Instance) -> OfflineOptimum:
+    def run(self) -> Searched:
         """Best bound first, but down to the end of each branch before the next."""
         heap: list[tuple[float, int, SearchNode]] = []
-        current: SearchNode | None = SearchNode.root(self.jobs)
-        while current is not None and time.process_time() < self.end:
+        current: SearchNode | None = SearchNode.root(self.allowed)
+        # The root gives a bound, whatever the time.
+        while current is not None and (not self.nodes or time.process_time() < self.end):
             node, relaxed = self._solve(current)
             self.nodes += 1
             if self.nodes == 1:
                 node, relaxed = self._root(node, relaxed)
             else:
                 node, relaxed = self._cut_completions(node, relaxed, _NODE_CUTS)
+            if self.nodes & (self.nodes - 1) == 0:
+                self._best_of_columns()
             if self.neighbours.cpu_s < _NEIGHBOURS * (time.process_time() - self.start):
                 self.neighbours.improve(self.ends)
             current, later = self._parts(node, relaxed)
@@ -420,27 +414,22 @@ class _Search:
                 heapq.heappush(heap, (-later.bound, -self.nodes, later))
             if current is None:
                 current = self._next(heap)
-        return self._result(instance, heap, current)
+        return self._result(heap, current)
 
     def _result(
-        self,
-        instance: Instance,
-        heap: list[tuple[float, int, SearchNode]],
-        current: SearchNode | None,
-    ) -> OfflineOptimum:
+        self, heap: list[tuple[float, int, SearchNode]], current: SearchNode | None
+    ) -> Searched:
         """The best plan, and the bound of all nodes that are left."""
         left = [-entry[0] for entry in heap] + ([] if current is None else [current.bound])
         bound = max([self.best, self.unsettled, *left])
         proven = not self._open(bound)
-        plan = round_plan(instance, self.jobs, self.plans.schedules)
-        return OfflineOptimum(
+        return Searched(
             self.best,
             self.best if proven else bound,
             proven,
-            plan,
+            self.plans.schedules,
             self.relaxation,
             self.nodes,
-            time.process_time() - self.start,
             self.prices,
         )
 
@@ -473,6 +462,7 @@ class _Search:
         """A first plan, and cuts at the root."""
         self.relaxation = node.bound
         self.prices = relaxed.price @ self.master.capacity_rows.share
+        self._best_of_columns()
         self._first_plan(relaxed)
         node, relaxed = self._cut_rounds(node, relaxed)
         now = time.process_time()
@@ -541,8 +531,10 @@ class _Search:
 
     def _open(self, bound: float) -> bool:
         """True if a plan within a bound may be better than the best."""
+        if self.best == -float("inf"):
+            return bound >= -_TOLERANCE  # No plan is worth less than 0.
         slack = _TOLERANCE * max(1.0, abs(self.best))
-        if self.unit:
+        if self.unit and isfinite(bound):
             bound = floor((bound + slack) / self.unit) * self.unit
         return bound > self.best + slack
 
@@ -554,15 +546,15 @@ class _Search:
         now = time.process_time()
         self.plans.search(relaxed.price, target, now + _FIRST_PLAN * max(0.0, self.end - now))
 
+    def _best_of_columns(self) -> None:
+        """A plan of the schedules found so far, where further rows refuse what heuristics find."""
+        left_s = self.end - time.process_time()
+        if len(self.master.linking) and left_s > 0:
+            self.plans.offer(self.master.best_of_columns(self.allowed.ends, _OF_COLUMNS * left_s))
+
     def _accept(self, relaxed: Relaxed) -> None:
         """Take an integral solution as a plan."""
-        used = np.flatnonzero(relaxed.share > 0.5)
-        used = used[self.master.end[used] < self.jobs.rounds]
-        levels = {
-            int(self.master.job[k]): self.master.levels[k, : self.master.end[k] + 1].tolist()
-            for k in used
-        }
-        self.plans.offer({job: tuple(by_round) for job, by_round in levels.items()})
+        self.plans.offer(self.master.plan(np.flatnonzero(relaxed.share > 0.5)))
 
 
 def _latest(node: SearchNode) -> NDArray[np.int64]:

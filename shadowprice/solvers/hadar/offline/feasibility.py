@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -202,17 +203,61 @@ def round_plan(instance: Instance, jobs: RoundJobs, schedules: Mapping[int, Leve
     SolverError
         If the GPUs of a round do not suffice.
     """
-    runs: list[list[tuple[int, GpusByNode]]] = [[] for _ in range(jobs.jobs)]
+    return plan_on_nodes(instance, gpus_of(jobs, schedules))
+
+
+def plan_on_nodes(instance: Instance, gpus: NDArray[np.int64]) -> RoundPlan:
+    """The plan that gives jobs GPUs of each type, from the first node of the type on.
+
+    Parameters
+    ----------
+    gpus : ndarray of int, shape (jobs, types, rounds)
+        No more of a type in a round than there are.
+    """
+    runs: list[list[tuple[int, GpusByNode]]] = [[] for _ in gpus]
+    for t in range(gpus.shape[2]):
+        free = _FreeGpus(instance.cluster)
+        for job in np.flatnonzero(gpus[:, :, t].any(axis=1)).tolist():
+            runs[job].append((t, free.take(gpus[job, :, t].tolist())))
+    return RoundPlan(tuple(map(tuple, runs)))
+
+
+def utility_of(jobs: RoundJobs, gpus: NDArray[np.int64]) -> float:
+    """Utility of jobs that hold GPUs of each type, shape (jobs, types, rounds), decided in fractions.
+
+    A round counts for a job that holds its gang, at the speed of the slowest type in it.
+    """
+    total = 0.0
+    for job, held in enumerate(gpus):
+        done = Fraction(0)
+        for t in np.flatnonzero(held.sum(axis=0) == jobs.gang[job]).tolist():
+            slowest = float(jobs.seconds[job][held[:, t] > 0].max())
+            if t >= jobs.first[job] and np.isfinite(slowest):
+                done += Fraction(jobs.utility.round_s) / Fraction(slowest)
+            if done >= 1:
+                total += float(jobs.utility.values[job, t])
+                break
+    return total
+
+
+def gpus_of(jobs: RoundJobs, schedules: Mapping[int, Levels]) -> NDArray[np.int64]:
+    """GPUs of each type, shape (jobs, types, rounds), for jobs that run at given levels.
+
+    Raises
+    ------
+    SolverError
+        If the GPUs of a round do not suffice.
+    """
+    gpus = np.zeros((jobs.jobs, jobs.types, jobs.rounds), dtype=np.int64)
     for t in range(jobs.rounds):
         running = {
             job: jobs.levels[job][levels[t]].types
             for job, levels in sorted(schedules.items())
             if t < len(levels) and levels[t] != IDLE
         }
-        free = _FreeGpus(instance.cluster)
-        for job, gpus in _gpus_by_type(jobs, running, t).items():
-            runs[job].append((t, free.take(gpus)))
-    return RoundPlan(tuple(map(tuple, runs)))
+        for job, held in _gpus_by_type(jobs, running, t).items():
+            gpus[job, :, t] = held
+    return gpus
 
 
 def _gpus_by_type(

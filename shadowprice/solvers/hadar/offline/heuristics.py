@@ -10,6 +10,7 @@ jobs, exponential in k, cut off by time.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.models.round_jobs import RoundJobs
+from shadowprice.solvers.hadar.offline.acceptance import Acceptance
 from shadowprice.solvers.hadar.offline.feasibility import CLOCK_FACTOR, Deadlines
+from shadowprice.solvers.hadar.offline.linking import Allowed
 from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels, Paths, States
 from shadowprice.solvers.programs.gate import ask_whole
@@ -64,36 +67,55 @@ class Plans:
     states : sequence of States
         By job.
     seed : int
+    acceptance : Acceptance, optional
+        What a plan has to hold beside capacity; nothing if None.
 
     Attributes
     ----------
     value : float
-        Utility of the best plan.
+        Utility of the best plan; -inf if there is none, which not even the empty one may be.
     schedules : dict of int to Levels
         The best plan; jobs that are not in it never run.
     """
 
     def __init__(
-        self, jobs: RoundJobs, capacity_rows: CapacityRows, states: Sequence[States], seed: int = 0
+        self,
+        jobs: RoundJobs,
+        capacity_rows: CapacityRows,
+        states: Sequence[States],
+        seed: int = 0,
+        acceptance: Acceptance | None = None,
     ) -> None:
         self.jobs = jobs
         self.capacity_rows = capacity_rows
-        self.value = 0.0
         self.schedules: dict[int, Levels] = {}
+        self._acceptance = acceptance
+        self._allowed = Allowed.everything(jobs)
+        self.value = 0.0
+        if acceptance is not None:
+            self._allowed = acceptance.linking.allowed
+            self.value = 0.0 if acceptance.accepts({}) else -math.inf
+        self._missed = 1.0 + float(jobs.utility.values.max(initial=0.0))
         self._paths = [Paths([one], jobs.rounds) for one in states]
         self._idle = np.zeros((jobs.rounds, 1))
         self._random = np.random.default_rng(seed)
-        # Infinite cost of the rounds before a job's arrival.
-        self._not_arrived = [
-            np.where(np.arange(jobs.rounds) < jobs.first[job], np.inf, 0.0)[:, None]
-            for job in range(jobs.jobs)
-        ]
+        # Infinite cost of the rounds before a job's arrival, and of levels that it may not have.
+        self._forbidden = np.where(self._allowed.levels[:, :, :-1], 0.0, np.inf)
 
-    def offer(self, schedules: dict[int, Levels]) -> None:
-        """Keep a plan if it is better."""
+    def offer(self, schedules: dict[int, Levels]) -> bool:
+        """Keep a plan if it is better and accepted; True if it was kept."""
         value = self.worth(schedules)
-        if value > self.value:
-            self.value, self.schedules = value, dict(schedules)
+        if value <= self.value:
+            return False
+        if self._acceptance is not None and not self._acceptance.accepts(schedules):
+            return False
+        self.value, self.schedules = value, dict(schedules)
+        return True
+
+    def _score(self, schedules: dict[int, Levels]) -> float:
+        """Utility of a plan, less what rows are missed by."""
+        missed = 0.0 if self._acceptance is None else self._acceptance.shortfall(schedules)
+        return self.worth(schedules) - self._missed * missed
 
     def filled(self, schedules: dict[int, Levels]) -> dict[int, Levels]:
         """A plan with the jobs that are not in it, each as early as there is room."""
@@ -128,20 +150,19 @@ class Plans:
         self.offer(current)
         if self.schedules:
             current = dict(self.schedules)
-        value = self.worth(current)
-        temperature = _COOLING * self.value / max(1, self.jobs.jobs)
+        value = self._score(current)
+        temperature = _COOLING * self.worth(current) / max(1, self.jobs.jobs)
         tries = _PATIENCE * self.jobs.jobs
         patience = tries
         while (now := time.process_time()) < until_s and patience:
             patience -= 1
             left = (until_s - now) / (until_s - began)
             other = self._moved(price, current)
-            worth = self.worth(other)
-            if worth >= value + temperature * left * np.log(self._random.random()):
-                current, value = other, worth
-                if worth > self.value:
+            score = self._score(other)
+            if score >= value + temperature * left * np.log(self._random.random()):
+                current, value = other, score
+                if self.offer(current):
                     patience = tries
-                self.offer(current)
 
     def _fresh(self, price: NDArray[np.float64], order: list[int]) -> dict[int, Levels]:
         """A plan into which jobs are put in an order."""
@@ -183,10 +204,11 @@ class Plans:
             return
         room = self.capacity_rows.capacity - used
         fits = np.all(demand[None, :, :] <= room[:, None, :], axis=2)
-        cost = np.where(fits, price @ demand.T, np.inf) + self._not_arrived[job]
+        cost = np.where(fits, price @ demand.T, np.inf) + self._forbidden[job, :, : len(demand)]
         paths = self._paths[job]
         before, complete = paths.forward(cost[:, :, None], self._idle)
         payoff = self.jobs.utility.values[job, :-1] - complete[0]
+        payoff = np.where(self._allowed.ends[job, :-1], payoff, -np.inf)
         end = int(np.argmax(payoff))
         if payoff[end] == -np.inf or self.jobs.utility.values[job, end] <= 0:
             return

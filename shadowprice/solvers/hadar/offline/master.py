@@ -1,17 +1,17 @@
 r"""Rows and columns of Hadar's schedule form: the master programme of its offline optimum.
 
 Source: Hadar's offline problem in the schedule form (IPDPS'24, recalled); its rows are derived. Rows are
-those of capacity (:class:`CapacityRows`), one a job, and the cuts of :mod:`.cuts` on completions and on
-a round. A job that is left out has the schedule that never runs, so every job has exactly one. Columns,
-the schedules found so far, are only ever added, and allowed or forbidden by their upper bounds, so
-every solve starts from the last basis. ``models/hadar.py`` has the same programme in Pyomo; tests hold
-the two equal.
+those of capacity (:class:`CapacityRows`), one a job, those that a model has beside the published
+programme (:class:`.LinkingRows`), and the cuts of :mod:`.cuts` on completions and on a round. A job that is
+left out has the schedule that never runs, so every job has exactly one. Columns, the schedules found so
+far, are only ever added, and allowed or forbidden by their upper bounds, so every solve starts from
+the last basis. ``models/hadar.py`` has the same programme in Pyomo; :mod:`.programme` compares the two.
 
 Nothing rests on the solver's word: its prices are evaluated by the pricing (weak duality holds for
 any prices), and its shares only propose plans, which are checked.
 
 Complexity: a solve is a warm linear programme with J + H (2^R - 1) rows for J jobs, H rounds and R
-types, the rounded ones and the cuts.
+types, the rounded ones, the linking rows and the cuts.
 """
 
 from __future__ import annotations
@@ -22,11 +22,16 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from shadowprice.errors import SolverError
 from shadowprice.models.round_jobs import RoundJobs
+from shadowprice.solvers.hadar.offline.linking import LinkingRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels
+from shadowprice.solvers.programs.gate import solve
 from shadowprice.solvers.programs.highs import HighsEnding, Series, Vertex
+from shadowprice.solvers.programs.linear_program import LinearProgram
+from shadowprice.solvers.programs.solution import SolverOptions
 
 _INFINITE = float("inf")
 
@@ -142,11 +147,13 @@ class Relaxed:
     share : ndarray, shape (columns,)
         How much of each schedule is taken.
     unserved : float
-        Jobs that have no schedule, summed over parts of jobs.
+        Jobs that have no schedule, summed over parts of jobs, and what linking rows are missed by.
     payoff : ndarray, shape (jobs,)
         Duals mu_j.
     price : ndarray, shape (rounds, rows of capacity)
         Duals of capacity [utility per GPU and round].
+    linking : ndarray, shape (linking rows,)
+        Duals of the linking rows.
     cuts : ndarray, shape (cuts,)
         Duals of the cuts.
     """
@@ -156,6 +163,7 @@ class Relaxed:
     unserved: float
     payoff: NDArray[np.float64] = field(repr=False)
     price: NDArray[np.float64] = field(repr=False)
+    linking: NDArray[np.float64] = field(repr=False)
     cuts: NDArray[np.float64] = field(repr=False)
 
 
@@ -165,6 +173,7 @@ class Master:
     Parameters
     ----------
     jobs : RoundJobs
+    linking : LinkingRows
 
     Attributes
     ----------
@@ -182,8 +191,9 @@ class Master:
         Right-hand sides of the cuts.
     """
 
-    def __init__(self, jobs: RoundJobs) -> None:
+    def __init__(self, jobs: RoundJobs, linking: LinkingRows) -> None:
         self.jobs = jobs
+        self.linking = linking
         self.capacity_rows = CapacityRows.of(jobs)
         self.job = np.zeros(0, dtype=np.int64)
         self.end = np.zeros(0, dtype=np.int64)
@@ -193,20 +203,40 @@ class Master:
         widest = max((len(levels) for levels in jobs.levels), default=0)
         self.run_weights = np.zeros((0, jobs.jobs, widest + 1))
         self.cut_round = np.zeros(0, dtype=np.int64)
+        self._entries_of: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         self._known: set[tuple[int, Levels]] = set()
         self._penalty = np.zeros(0)
         self._upper = np.zeros(0)
         self._grown = False
         self._series = Series(maximise=True)
         room = np.tile(self.capacity_rows.capacity, jobs.rounds)
-        lower = np.concatenate((np.ones(jobs.jobs), np.full(len(room), -_INFINITE)))
-        upper = np.concatenate((np.ones(jobs.jobs), room))
-        self._series.rows(lower, upper)
-        # First a column for every job that has no schedule: forbidden, so at a penalty.
-        self._columns(
-            -np.ones(jobs.jobs), [np.array([j]) for j in range(jobs.jobs)], [np.ones(1)] * jobs.jobs
+        no_side, one = np.full(len(room), -_INFINITE), np.ones(jobs.jobs)
+        self._series.rows(
+            np.concatenate((one, no_side, linking.rows.lower)),
+            np.concatenate((one, room, linking.rows.upper)),
         )
+        self._linking = jobs.jobs + len(room)
+        self._cuts = self._linking + len(linking)
+        self._add_fixed_columns()
         self.add([(job, jobs.rounds, ()) for job in range(jobs.jobs)])
+
+    def _add_fixed_columns(self) -> None:
+        """Add what is forbidden, so at a penalty: no schedule of a job, missing a row; and columns w."""
+        n, added = self.jobs.jobs, self.linking.added
+        rows = [*range(n), *np.repeat(self._linking + np.arange(added), 2).tolist()]
+        entries = [1.0] * n + [1.0, -1.0] * added
+        self._penalties = len(rows)
+        unlimited = np.full(len(rows), _INFINITE)
+        self._columns(
+            -np.ones(len(rows)),
+            [np.array([row]) for row in rows],
+            [np.array([entry]) for entry in entries],
+            unlimited,
+        )
+        where, values = self.linking.free_entries()
+        shifted = [self._linking + own for own in where]
+        self._columns(np.zeros(len(self.linking.free)), shifted, values, self.linking.most)
+        self._schedules = len(rows) + len(self.linking.free)
 
     def add(self, schedules: list[tuple[int, int, Levels]]) -> int:
         """Add schedules (job, last round or the number of rounds if left out, levels).
@@ -229,7 +259,10 @@ class Master:
             self.jobs.utility.values[jobs, ends],
             [rows for rows, _ in entries],
             [values for _, values in entries],
+            np.full(len(new), _INFINITE),
         )
+        if len(self.linking):
+            self._entries_of += [self._without_cuts(each) for each in entries]
         self.job = np.concatenate((self.job, jobs))
         self.end = np.concatenate((self.end, ends))
         padded = np.array([self._padded(levels) for _, _, levels in new])
@@ -251,8 +284,16 @@ class Master:
         cuts = np.arange(len(self.cut_round))
         weights = self.end_weights[:, job, end] + self.run_weights[cuts, job, level_in_round]
         cut = np.flatnonzero(weights)
-        rows = ([job], n + busy[which] * width + sets, n + self.jobs.rounds * width + cut)
-        return np.concatenate(rows), np.concatenate(([1.0], demand[which, sets], weights[cut]))
+        linked, values = self.linking.entries(job, end, levels)
+        rows = ([job], n + busy[which] * width + sets, self._linking + linked, self._cuts + cut)
+        entries = ([1.0], demand[which, sets], values, weights[cut])
+        return np.concatenate(rows), np.concatenate(entries)
+
+    def _without_cuts(
+        self, entries: tuple[NDArray[np.int64], NDArray[np.float64]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        rows, values = entries
+        return rows[rows < self._cuts], values[rows < self._cuts]
 
     def _padded(self, levels: Levels) -> NDArray[np.int64]:
         """Levels by round, idle from the end of the schedule on."""
@@ -304,7 +345,7 @@ class Master:
         """Add cuts whose coefficients in the present columns are given."""
         for own, limit in zip(entries, limits.tolist(), strict=True):
             index = np.flatnonzero(own)
-            columns = (self.jobs.jobs + index).astype(np.int32)
+            columns = (self._schedules + index).astype(np.int32)
             self._series.row(-_INFINITE, limit, columns, own[index])
         self.end_weights = np.concatenate((self.end_weights, end_weights))
         self.run_weights = np.concatenate((self.run_weights, run_weights))
@@ -328,32 +369,89 @@ class Master:
         n = self.jobs.jobs
         if not n:
             nothing = np.zeros((self.jobs.rounds, len(self.capacity_rows.capacity)))
-            return Relaxed(0.0, np.zeros(0), 0.0, np.zeros(0), nothing, np.zeros(0))
+            none = np.zeros(0)
+            return Relaxed(0.0, none, 0.0, none, nothing, np.zeros(len(self.linking)), none)
         upper = np.where(allowed, _INFINITE, 0.0)
         changed = np.flatnonzero(upper != self._upper)
         if len(changed):
-            index = (n + changed).astype(np.int32)
+            index = (self._schedules + changed).astype(np.int32)
             self._series.bounds(index, np.zeros(len(index)), upper[changed])
             self._upper = upper
-        costs = np.full(n, -penalty)
+        costs = np.full(self._penalties, -penalty)
         if not np.array_equal(costs, self._penalty):
-            self._series.costs(np.arange(n, dtype=np.int32), costs)
+            self._series.costs(np.arange(self._penalties, dtype=np.int32), costs)
             self._penalty = costs
         # After new columns the basis is primal feasible, after new bounds dual feasible.
         primal_first = self._grown and not len(changed)
         self._grown = False
         vertex = self._run(primal=primal_first)
         primal, duals = vertex.primal, vertex.duals
-        last = n + self.jobs.rounds * len(self.capacity_rows.capacity)
-        price = np.maximum(duals[n:last], 0.0).reshape(self.jobs.rounds, -1)
+        price = np.maximum(duals[n : self._linking], 0.0).reshape(self.jobs.rounds, -1)
         return Relaxed(
             vertex.value,
-            primal[n:],
-            float(primal[:n].sum()),
+            primal[self._schedules :],
+            float(primal[: self._penalties].sum()),
             duals[:n],
             price,
-            np.maximum(duals[last:], 0.0),
+            self.linking.valid(duals[self._linking : self._cuts]),
+            np.maximum(duals[self._cuts :], 0.0),
         )
+
+    def best_of_columns(self, ends: NDArray[np.bool_], time_limit_s: float) -> dict[int, Levels]:
+        """Plan of the schedules found so far, by HiGHS as a mixed-integer programme; a proposal.
+
+        Parameters
+        ----------
+        ends : ndarray of bool, shape (jobs, rounds + 1)
+            Completions to consider.
+        time_limit_s : float
+            Wall time [s].
+
+        Returns
+        -------
+        dict of int to Levels
+            Of jobs that complete; none if no plan was found.
+        """
+        chosen = np.flatnonzero(ends[self.job, self.end])
+        if not len(chosen):
+            return {}
+        where, values = self.linking.free_entries()
+        where = [self._linking + rows for rows in where]
+        where += [self._entries_of[k][0] for k in chosen]
+        values += [self._entries_of[k][1] for k in chosen]
+        free = len(self.linking.free)
+        start = np.cumsum([0, *(len(rows) for rows in where)])
+        by_column = (np.concatenate(values), np.concatenate(where), start)
+        matrix = csc_array(by_column, shape=(self._cuts, len(where))).tocsr()
+        ones, room = np.ones(self.jobs.jobs), np.tile(self.capacity_rows.capacity, self.jobs.rounds)
+        linking, utility = self.linking.rows, self.jobs.utility.values
+        program = LinearProgram(
+            np.concatenate((np.zeros(free), utility[self.job[chosen], self.end[chosen]])),
+            0.0,
+            True,
+            np.zeros(len(where)),
+            np.concatenate((self.linking.most, np.ones(len(chosen)))),
+            np.concatenate((ones, np.full(len(room), -_INFINITE), linking.lower)),
+            np.concatenate((ones, room, linking.upper)),
+            matrix.indptr.astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+            np.ones(len(where), dtype=bool),
+        )
+        options = SolverOptions(time_limit_s=time_limit_s, relative_gap=1e-6, confirm=False)
+        try:
+            primal = solve(program, options).primal
+        except SolverError:  # These schedules do not go together, or no answer.
+            return {}
+        taken = chosen[np.flatnonzero(primal[free:] > 0.5)] if len(primal) else chosen[:0]
+        return self.plan(taken)
+
+    def plan(self, columns: NDArray[np.int64]) -> dict[int, Levels]:
+        """Schedules of some columns by job, without those that are left out."""
+        complete = columns[self.end[columns] < self.jobs.rounds]
+        return {
+            int(self.job[k]): tuple(self.levels[k, : self.end[k] + 1].tolist()) for k in complete
+        }
 
     def _run(self, *, primal: bool) -> Vertex:
         """Solve from the last basis or, should that fail, from scratch."""
@@ -367,5 +465,6 @@ class Master:
         costs: NDArray[np.float64],
         rows: list[NDArray[np.int64]],
         entries: list[NDArray[np.float64]],
+        upper: NDArray[np.float64],
     ) -> None:
-        self._series.columns(costs, np.full(len(costs), _INFINITE), rows, entries)
+        self._series.columns(costs, upper, rows, entries)

@@ -52,10 +52,6 @@ class Folded:
     row: NDArray[np.int64]
     column: NDArray[np.int64]
 
-    def sample(self, row: int) -> int:
-        """A row of the whole programme that has the colour of a row of the folded one."""
-        return int(np.flatnonzero(self.row == row)[-1])
-
     def of_columns(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """A mask of columns, equal on colours, for the folded programme."""
         small = np.zeros(self.program.columns, dtype=bool)

@@ -24,7 +24,7 @@ from shadowprice.solvers.programs.structure import block_arrow
 _MOST_RESOURCES = 32
 """The method's work grows with their square."""
 
-_SAME = 1e-15
+_SAME = 1e-14
 """Relative difference of numbers that are one number."""
 
 IntArray = NDArray[np.int64]

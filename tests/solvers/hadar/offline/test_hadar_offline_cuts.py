@@ -13,8 +13,10 @@ from shadowprice.solvers.hadar.offline.branch_and_price import Pricing, SearchNo
 from shadowprice.solvers.hadar.offline.cuts import PackingCuts
 from shadowprice.solvers.hadar.offline.feasibility import Deadlines, round_plan
 from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
+from shadowprice.solvers.hadar.offline.linking import LinkingRows
 from shadowprice.solvers.hadar.offline.master import CapacityRows, Master
 from shadowprice.solvers.hadar.offline.pricing import states_of
+from shadowprice.solvers.hadar.offline.programme import TimeIndexed
 from support.hadar_plans import ROUND_S, brute_force, check, make
 
 CLUSTERS = ("1x3:a,1x2:b", "1x3:a,1x1:b,1x2:c", "1x4:a")
@@ -106,7 +108,9 @@ def test_a_gang_beside_single_jobs_is_cut_off():
 @pytest.mark.parametrize("seed", range(6))
 def test_packing_cuts_tighten_the_relaxation_and_keep_every_plan(seed):
     instance, table, jobs = jobs_of(seed, 4, 3, "1x2:a,1x1:b")
-    master, node = Master(jobs), SearchNode.root(jobs)
+    known = TimeIndexed.of(jobs)
+    linking = LinkingRows(known, known.no_rows())
+    master, node = Master(jobs, linking), SearchNode.root(linking.allowed)
     pricing = Pricing(master, [states_of(jobs, job) for job in range(jobs.jobs)])
     packing, bounds = PackingCuts(jobs), []
     while True:

@@ -1,0 +1,112 @@
+"""``shadowprice servers``: workers and parameter servers of a job, by Tiresias' rule and at best."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from shadowprice.cli.options import JsonOption
+from shadowprice.cli.show import console
+from shadowprice.errors import InputError
+
+if TYPE_CHECKING:
+    from shadowprice.models.tiresias import ServerJob
+    from shadowprice.solvers.tiresias.server_placement import ServerPlacement
+
+
+def servers_command(
+    shards: Annotated[
+        str, typer.Option("--shards", help="MB on each parameter server, such as 300,120,120.")
+    ],
+    workers: Annotated[int, typer.Option("--workers", help="Workers, one on each GPU.")],
+    free: Annotated[str, typer.Option("--free", help="Free GPUs of each node, such as 4,2,1.")],
+    traffic: Annotated[
+        str | None, typer.Option("--traffic", help="MB of other jobs through each node; default 0.")
+    ] = None,
+    pack_limit: Annotated[
+        float, typer.Option("--pack-limit", help="Largest share of a tensor that is not skewed.")
+    ] = 0.4,
+    time_limit_s: Annotated[
+        float, typer.Option("--time-limit", min=0.1, help="Seconds for each programme.")
+    ] = 60.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare Tiresias' placement by skew with the best placement of the job: traffic of the busiest node."""
+    sizes = _numbers("--shards", shards)
+    nodes = [_whole("--free", number) for number in _numbers("--free", free)]
+    others = [0.0] * len(nodes) if traffic is None else _numbers("--traffic", traffic)
+    from shadowprice.models.tiresias import ServerJob
+    from shadowprice.solvers.tiresias.server_placement import best_placement, placement_by_rule
+
+    job = ServerJob(workers, tuple(sizes), tuple(nodes), tuple(others))
+    skew = max(sizes) / (sum(sizes) or 1.0)
+    rule = placement_by_rule(job, together=skew > pack_limit, time_limit_s=time_limit_s)
+    best = best_placement(job, time_limit_s=time_limit_s)
+    if as_json:
+        print(json.dumps(_report(skew, rule, best)))
+        return
+    table = Table("node", "free GPUs", "workers: rule", "best", "servers: rule", "best")
+    for node, room in enumerate(nodes):
+        counts = (str(placed.workers[node]) for placed in (rule, best))
+        at = (_servers(placed, node) for placed in (rule, best))
+        table.add_row(str(node), str(room), *counts, *at)
+    console.print(table)
+    console.print(sentence(job, rule, best), markup=False, highlight=False, soft_wrap=True)
+
+
+def sentence(job: ServerJob, rule: ServerPlacement, best: ServerPlacement) -> str:
+    """Comparison of the two placements, in words."""
+    claim = (
+        "no placement has less"
+        if best.proven
+        else f"no placement has less than {best.bound_mb:g} MB"
+    )
+    if best.edited:
+        claim += ", of the model as it was edited"
+    told = (
+        f"busiest node: {rule.busiest_mb:g} MB an iteration by placement skew, {best.busiest_mb:g} MB "
+        f"at best ({claim})"
+    )
+    if best.proven and best.busiest_mb > 0:
+        factor = math.ceil(1000 * rule.busiest_mb / best.busiest_mb - 1e-6) / 1000
+        told += f"; the rule is within {factor:.3f}x of the best placement of these {job.workers} workers"
+    return told
+
+
+def _report(skew: float, rule: ServerPlacement, best: ServerPlacement) -> dict[str, Any]:
+    """Data that ``--json`` prints."""
+    placed = {
+        name: {
+            "workers": list(one.workers),
+            "servers": list(one.servers),
+            "busiest": one.busiest_mb,
+            "bound": one.bound_mb,
+            "proven": one.proven,
+        }
+        for name, one in (("rule", rule), ("best", best))
+    }
+    return {"skew": skew, **placed, "units": {"busiest": "MB", "bound": "MB"}}
+
+
+def _servers(placed: ServerPlacement, node: int) -> str:
+    return ", ".join(str(k) for k, at in enumerate(placed.servers) if at == node)
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        numbers = [float(word) for word in text.split(",")]
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise InputError(f"{option} {text!r}: expected numbers, comma-separated")
+    return numbers
+
+
+def _whole(option: str, number: float) -> int:
+    if number != round(number):
+        raise InputError(f"{option}: {number!r} GPUs, expected whole numbers")
+    return int(number)
