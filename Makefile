@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures theorems notebooks dist clean
+.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures theorems policy-state notebooks dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -71,6 +71,9 @@ figures: $(VENV)/.installed  ## every figure of paper_figs/, at its fast size
 
 theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and stored hard instances
 	$(BIN)/python docs/build_theorems.py docs/theorems.md
+
+policy-state: $(VENV)/.installed  ## docs/policy_state.md, from the docstrings of what a policy is given
+	$(BIN)/python docs/build_policy_state.py docs/policy_state.md
 
 notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
 	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q --nbmake docs/notebooks

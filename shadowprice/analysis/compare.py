@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
 from pathlib import Path
@@ -15,10 +15,11 @@ import numpy as np
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import Run, settle
+from shadowprice.analysis.settle import Run, policy_name, settle
 from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
+from shadowprice.execution.own_loop import RunsItself
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -29,6 +30,9 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs
 from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds
 from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.policy_checks import expect_policy
+from shadowprice.solvers.registry import name_with_parameters, policies_named
+from shadowprice.user_code import names_a_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,20 +42,35 @@ if TYPE_CHECKING:
 # What comparisons ask of the policies they compare, whatever the objective.
 
 
-def distinct_names(policies: Sequence[str | Policy]) -> list[str]:
-    """Names of the policies.
+def by_name(policies: Sequence[str | Policy]) -> dict[str, str | Policy]:
+    """Policies by the names under which they are compared.
+
+    Of objects that have the same name the parameters tell which is which. A list that a file has under one
+    name is all of its policies.
 
     Raises
     ------
     InputError
         If there are none, or two are the same.
     """
-    names = [policy if isinstance(policy, str) else policy.name for policy in policies]
+    listed = [each for policy in policies for each in _listed(policy)]
+    given = [policy_name(each) for each in listed]
+    names = [
+        name if isinstance(each, str) or given.count(name) == 1 else name_with_parameters(each)
+        for name, each in zip(given, listed, strict=True)
+    ]
     if len(set(names)) < len(names) or not names:
         raise InputError(
             f"policies {', '.join(names) or '(none)'}: expected one or more different names"
         )
-    return names
+    return dict(zip(names, listed, strict=True))
+
+
+def _listed(policy: str | Policy) -> Sequence[str | Policy]:
+    if not isinstance(policy, str):
+        return (policy if isinstance(policy, RunsItself) else expect_policy(policy),)
+    found = policies_named(policy) if names_a_file(policy) else ()
+    return found if len(found) > 1 else (policy,)
 
 
 def rounded_up(ratio: Fraction | None) -> float:
@@ -245,6 +264,8 @@ def compare(
 
     Parameters
     ----------
+    policies : sequence of str or Policy
+        Names, with parameters after a colon, or policies of your own.
     budget_s : float
         Time for the bound [s]; the strongest that fits is used and named.
     progress : callable
@@ -263,12 +284,13 @@ def compare(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}; "
             "for total utility there is compare_utility, or --objective utility"
         ) from None
-    names = distinct_names(policies)
+    given = by_name(policies)
     runs: dict[str, Run] = {}
     outcomes: dict[str, Outcome] = {}
-    for name, policy in zip(names, policies, strict=True):
+    for name, policy in given.items():
         progress(f"simulating {name}")
-        runs[name] = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+        run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+        runs[name] = replace(run, name=name)
         outcomes[name] = carry_out_gangs(runs[name])
     progress("bounding the optimum")
     rows: dict[str, ComparisonRow] = {}
@@ -276,7 +298,7 @@ def compare(
     preemptive = any(map(_preempts, outcomes.values()))
     for group in groups:
         rows |= _rows(group, goal, preemptive, budget_s / len(groups))
-    return Comparison(goal, tuple(rows[name] for name in names), outcomes, runs)
+    return Comparison(goal, tuple(rows[name] for name in given), outcomes, runs)
 
 
 def _preempts(outcome: Outcome) -> bool:

@@ -33,6 +33,7 @@ from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
 from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.policy_checks import expect_policy
 from shadowprice.solvers.price_log import KeepsPrices, PriceLog
 from shadowprice.solvers.registry import switched, taken
 
@@ -109,9 +110,12 @@ def settle(
     Raises
     ------
     InputError
-        If a name is unknown, a job can never fit, or the policy does not take a switch.
+        If a name is unknown, what is given is no policy, a job can never fit, or the policy does not
+        take a switch.
     """
     chosen = semantics or Semantics()
+    if isinstance(policy, type) or not isinstance(policy, str | RunsItself):
+        policy = expect_policy(policy)
     name, own_loop = policy_name(policy), _own_loop(policy, chosen)
     where, kept, dropped = kept_jobs(workload, cluster, drop_infeasible)
     if own_loop is not None:

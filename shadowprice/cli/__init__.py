@@ -1,24 +1,26 @@
-"""The command line; ``shadowprice --help`` lists the commands."""
+"""The command line; ``shadowprice --help`` lists the commands.
+
+With SHADOWPRICE_DEBUG=1 in the environment an error comes with its traceback, that of your own code too.
+"""
 
 from __future__ import annotations
 
-import json
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from shadowprice.analysis.semantics import OF_THE_ENGINE, OF_THE_POLICY
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.joint import joint_command
+from shadowprice.cli.laws import laws_command
+from shadowprice.cli.listed import policies_command, traces_command
 from shadowprice.cli.models import models_command
-from shadowprice.cli.options import OPTION_OF, JsonOption, PresetOption, SeedOption
+from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
 from shadowprice.cli.real.commands import cancel_command, report_command, status_command
@@ -35,11 +37,10 @@ from shadowprice.cli.show import (
 )
 from shadowprice.errors import ShadowpriceError
 from shadowprice.instances.fetch import DATASETS, fetch
-from shadowprice.solvers.about import about, first_clause
+from shadowprice.user_code import in_user_code
 
-if TYPE_CHECKING:
-    from shadowprice.execution.own_loop import RunsItself
-    from shadowprice.solvers.policy import Policy
+DEBUG = "SHADOWPRICE_DEBUG"
+"""Environment variable: not empty, it shows the tracebacks of errors."""
 
 # Commands import what they need when they need it, and read their input before that: help and the
 # message about a missing file are there at once.
@@ -65,6 +66,9 @@ app.command("execute")(execute_command)
 app.command("status")(status_command)
 app.command("cancel")(cancel_command)
 app.command("report")(report_command)
+app.command("laws")(laws_command)
+app.command("policies")(policies_command)
+app.command("traces")(traces_command)
 
 
 @app.command()
@@ -129,87 +133,6 @@ def generate(
     console.print(f"{len(workload)} jobs to {output}")
 
 
-@app.command()
-def policies(preset: PresetOption = None, as_json: JsonOption = False) -> None:
-    """List policies: what they know, whether they preempt, what is proven of them, and where they are from."""
-    from shadowprice.execution.presets.registry import preset as find_preset
-    from shadowprice.execution.presets.registry import presets
-    from shadowprice.instances.generators import generators
-    from shadowprice.solvers.registry import allocations as all_allocations
-
-    if preset is not None:
-        found = find_preset(preset)
-        console.print(f"{found.name}: {found.source}")
-        console.print("policies: " + ", ".join(found.policies))
-        console.print("placements: " + ", ".join(found.placements))
-        return
-    listed = _listed()
-    if as_json:
-        print(json.dumps(listed))
-        return
-    table = Table("policy", "knows", "preempts", "what it does; guarantee; source", show_lines=True)
-    table.columns[0].no_wrap = True
-    for row in listed:
-        preempts = "yes" if row["preempts"] else "no"
-        told = (row["does"], row["guarantee"], row["source"])
-        clauses = [*map(_clause, told), *_switch_lines(row)]
-        table.add_row(str(row["policy"]), str(row["knows"]), preempts, "\n".join(clauses))
-    console.print(table)
-    console.print(
-        f"The engine's switches go with every policy that does not refuse them here: "
-        f"{', '.join(_named(OF_THE_ENGINE))}. Others only with those that take them here: "
-        f"{', '.join(_named(OF_THE_POLICY))}.",
-        highlight=False,
-    )
-    console.print("allocation policies: " + ", ".join(sorted(all_allocations())))
-    console.print(
-        "generators: "
-        + ", ".join(sorted(generators()))
-        + "; presets: "
-        + ", ".join(sorted(presets()))
-    )
-
-
-def _listed() -> list[dict[str, object]]:
-    """One record a policy, by name."""
-    from shadowprice.analysis.settle import switches_of
-    from shadowprice.execution.own_loop import schedulers
-    from shadowprice.solvers.registry import policies as all_policies
-
-    known: dict[str, Policy | RunsItself] = {**all_policies(), **schedulers()}
-    return [
-        {
-            "policy": name,
-            "knows": ", ".join(sorted(thing.knows)) or "nothing",
-            "preempts": thing.preemptive,
-            "does": (type(thing).__doc__ or "").strip().splitlines()[0],
-            "guarantee": about(thing).guarantee,
-            "source": about(thing).source,
-            **asdict(switches_of(thing)),
-        }
-        for name, thing in sorted(known.items())
-    ]
-
-
-def _clause(text: object) -> str:
-    return first_clause(str(text))
-
-
-def _switch_lines(row: Mapping[str, Any]) -> Iterator[str]:
-    """Differences of a policy from the others in the switches of a run that it takes."""
-    more = [name for name in row["takes"] if name not in OF_THE_ENGINE]
-    less = [name for name in row["refuses"] if name in OF_THE_ENGINE]
-    if more:
-        yield f"takes {', '.join(_named(more))}"
-    if less:
-        yield f"refuses {', '.join(_named(less))}"
-
-
-def _named(switches: Iterable[str]) -> list[str]:
-    """Options that set some switches; some only a program can set."""
-    return [OPTION_OF[name] for name in switches if name in OPTION_OF]
-
-
 data = typer.Typer(no_args_is_help=True, help="Public traces and tables.")
 app.add_typer(data, name="data")
 
@@ -227,7 +150,12 @@ def main() -> None:
     try:
         app()
     except ShadowpriceError as error:
-        stderr.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        shown = bool(os.environ.get(DEBUG))
+        if shown:
+            traceback.print_exception(error)
+        more = f" ({DEBUG}=1 shows the traceback)" if in_user_code(error) and not shown else ""
+        told = f"error: {error}{more}"
+        stderr.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

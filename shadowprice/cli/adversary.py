@@ -10,17 +10,21 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.cli.options import JsonOption, SeedOption
+from shadowprice.cli.options import POLICY_HELP, JsonOption, SeedOption
 from shadowprice.cli.show import console, progress_line, write
 
 if TYPE_CHECKING:
     from shadowprice.analysis.adversary.search import WorstInstance
 
 
+POLICY = "srtf"
+"""Policy whose worst instance is looked for if none is named."""
+
+
 def adversary_command(
     policy: Annotated[
-        str, typer.Option("--policy", help="Name[:parameter=value,...]; see `policies`.")
-    ] = "srtf",
+        str | None, typer.Option("--policy", help=f"{POLICY_HELP} By default {POLICY}.")
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Most jobs of an instance.")] = 5,
     gpus: Annotated[int, typer.Option("--gpus", help="GPUs of the cluster.")] = 4,
     objective: Annotated[
@@ -49,7 +53,11 @@ def adversary_command(
     ] = 0,
     unit_s: Annotated[float, typer.Option("--unit", help="Seconds in a unit.")] = 1.0,
     recheck_file: Annotated[
-        Path | None, typer.Option("--recheck", help="Check a stored instance instead of searching.")
+        Path | None,
+        typer.Option(
+            "--recheck",
+            help="Check a stored instance instead of searching; with --policy where its policy is a file's.",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -68,13 +76,14 @@ def adversary_command(
     from shadowprice.instances.hard_instances import read_hard
 
     if recheck_file is not None:
-        found = recheck(read_hard(recheck_file), str(recheck_file))
+        found = recheck(read_hard(recheck_file), str(recheck_file), policy)
     else:
         family = InstanceFamily(jobs, gpus, max_arrival, max_work, largest_gang, max_error, unit_s)
+        chosen = policy or POLICY
         with progress_line() as say:
-            say(f"looking for the worst instance of {policy}")
+            say(f"looking for the worst instance of {chosen}")
             found = adversary(
-                policy,
+                chosen,
                 family,
                 objective,
                 method=method,

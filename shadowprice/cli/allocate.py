@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from shadowprice.cli.options import JsonOption
+from shadowprice.cli.options import RUNS_IT, JsonOption
 from shadowprice.cli.show import console, stderr
 from shadowprice.errors import VerificationError
 
@@ -24,7 +24,9 @@ SHOWN = 1e-9
 
 
 def allocate_command(
-    policy: Annotated[str, typer.Argument(help="Allocation policy; `policies` lists them.")],
+    policy: Annotated[
+        str, typer.Argument(help=f"Allocation policy; `policies` lists them; {RUNS_IT}.")
+    ],
     problem: Annotated[Path, typer.Argument(help="Cluster and jobs (JSON, may be gzip or xz).")],
     throughputs: Annotated[
         Path | None, typer.Option("--throughputs", help="Table with rates of pairs (JSON).")
@@ -41,8 +43,9 @@ def allocate_command(
         str | None,
         typer.Option(
             "--model",
-            metavar="FILE.py:NAME",
-            help="The programme instead of the policy's own; runs the file, with your rights.",
+            metavar="MODEL",
+            help="The programme instead of the policy's own: a name that an installed package offers, "
+            f"{RUNS_IT}.",
         ),
     ] = None,
     reasons: Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from shadowprice.analysis.wording import at_most
 from shadowprice.cli.options import DropOption, FormatOption, JsonOption, ThroughputsOption
-from shadowprice.cli.show import console, write
+from shadowprice.cli.show import console, warnings_told, write
 from shadowprice.errors import InputError, VerificationError
 
 
@@ -87,9 +87,10 @@ def _digest(
     from shadowprice.analysis.settle import kept_jobs
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.speeds.throughputs import load_throughputs
-    from shadowprice.instances.traces import load_trace
+    from shadowprice.instances.traces import BrokenImporter, load_trace
 
     table = None if throughputs is None else load_throughputs(throughputs)
-    jobs = load_trace(trace, format=trace_format, throughputs=table).workload
+    with warnings_told(BrokenImporter):
+        jobs = load_trace(trace, format=trace_format, throughputs=table).workload
     where, jobs, _ = kept_jobs(jobs, cluster, drop_infeasible)
     return instance_digest(Instance(where, jobs))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shadowprice.cli.options import RunOptions
-from shadowprice.cli.show import stderr
+from shadowprice.cli.show import stderr, warnings_told
 from shadowprice.errors import InputError
 from shadowprice.solvers.registry import require_policy
 
@@ -40,7 +40,7 @@ class RunInputs:
 
 
 def require_policies(names: Sequence[str], preset: str | None) -> None:
-    """Refuse names that no policy has, before a file is read; a preset has names of its own.
+    """Refuse names that no policy has, before the trace is read; a preset has names of its own.
 
     Raises
     ------
@@ -66,14 +66,15 @@ def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) 
         If a file or an option is not as expected.
     """
     # The trace first: a message about a missing file loads little.
-    from shadowprice.instances.traces import load_trace
+    from shadowprice.instances.traces import BrokenImporter, load_trace
 
     table = samples = None
     if options.throughputs is not None:
         from shadowprice.instances.speeds.throughputs import load_throughputs
 
         table = load_throughputs(options.throughputs)
-    imported = load_trace(trace, format=options.trace_format, throughputs=table)
+    with warnings_told(BrokenImporter):
+        imported = load_trace(trace, format=options.trace_format, throughputs=table)
     for finding in imported.report:
         stderr.print(str(finding), style="yellow", markup=False, highlight=False)
     from shadowprice.analysis.semantics import Semantics
@@ -142,10 +143,12 @@ def split_names(text: str) -> list[str]:
 
     >>> split_names("fifo, las2d:base=2,levels=3,srtf")
     ['fifo', 'las2d:base=2,levels=3', 'srtf']
+    >>> split_names("mine.py:Own:window_s=6,levels=2,gavel:round_s=60,model=mine.py:build")
+    ['mine.py:Own:window_s=6,levels=2', 'gavel:round_s=60,model=mine.py:build']
     """
     names: list[str] = []
     for word in (word.strip() for word in text.split(",")):
-        if names and "=" in word and ":" not in word:
+        if names and "=" in word.partition(":")[0]:
             names[-1] += f",{word}"
         elif word:
             names.append(word)

@@ -11,6 +11,10 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+RUNS_IT = "or FILE.py:NAME, which runs that file with all your rights"
+"""Part of the help of every option that runs code of the user's own."""
+POLICY_HELP = f"Name[:parameter=value,...], see `policies`; {RUNS_IT}."
+
 TraceArgument = Annotated[
     Path, typer.Argument(help="Trace: CSV, Parquet, Philly or Gavel; may be gzip or xz.")
 ]
@@ -19,7 +23,8 @@ ClusterOption = Annotated[
     typer.Option("--cluster", help="NODESxGPUS[:TYPE][+CPUScpu][+MEMORYgb],... or a .toml file."),
 ]
 FormatOption = Annotated[
-    str | None, typer.Option("--format", help="Importer by name; sniffed if not given.")
+    str | None,
+    typer.Option("--format", help="Importer by name, see `traces`; sniffed if not given."),
 ]
 ThroughputsOption = Annotated[
     Path | None, typer.Option("--throughputs", help="Throughput table (JSON, may be xz).")
@@ -68,7 +73,8 @@ class RunOptions:
         str | None,
         typer.Option(
             "--placement",
-            help="count, consolidate, pack, skew; heavy-edge, first-fit, exact, ... with --network.",
+            help="count, consolidate, pack, skew; heavy-edge, first-fit, exact, ... with --network; "
+            f"{RUNS_IT}.",
         ),
     ] = None
     round_s: Annotated[
@@ -95,7 +101,7 @@ class RunOptions:
         str | None,
         typer.Option(
             "--predictor",
-            help="forest, median, last, oracle, noisy:MU, ... for policies that predict.",
+            help=f"forest, median, last, oracle, noisy:MU, ... for policies that predict; {RUNS_IT}.",
         ),
     ] = None
     network: Annotated[

@@ -17,6 +17,8 @@ from shadowprice.cli.given import (
     split_names,
 )
 from shadowprice.cli.options import (
+    POLICY_HELP,
+    RUNS_IT,
     ClusterOption,
     JsonOption,
     RunOptions,
@@ -51,9 +53,7 @@ def simulate_command(
     trace: TraceArgument,
     cluster: ClusterOption,
     *,
-    policy: Annotated[
-        str, typer.Option("--policy", help="Name[:parameter=value,...]; see `policies`.")
-    ],
+    policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
     options: RunOptions,
     local_sgd: Annotated[
         bool,
@@ -123,7 +123,11 @@ def compare_command(
     *,
     policies: Annotated[
         str,
-        typer.Option("--policies", help="Names, comma-separated, parameters after a colon."),
+        typer.Option(
+            "--policies",
+            help="Names, comma-separated, parameters after a colon; "
+            f"{RUNS_IT}, and may be a list of policies.",
+        ),
     ] = "fifo,srtf,las2d,gittins2d",
     objective: Annotated[
         str, typer.Option("--objective", help="completion, flow, makespan or utility.")
@@ -140,9 +144,9 @@ def compare_command(
         str | None,
         typer.Option(
             "--model",
-            metavar="FILE.py:NAME",
-            help="Hadar's offline programme edited, with --objective utility; runs the file, with "
-            "your rights.",
+            metavar="MODEL",
+            help="Hadar's offline programme edited, with --objective utility: a name that an installed "
+            f"package offers, {RUNS_IT}.",
         ),
     ] = None,
     budget_s: Annotated[

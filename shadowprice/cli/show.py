@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -124,6 +125,21 @@ def print_utilities(result: UtilityComparison, as_json: bool) -> None:
     console.print(table)
     for sentence in result.sentences():
         console.print(sentence, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def warnings_told(category: type[Warning]) -> Iterator[None]:
+    """Print warnings of a category on stderr, a line each, as notes are."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", category)
+        yield
+    for each in caught:
+        if issubclass(each.category, category):
+            stderr.print(
+                str(each.message), style="yellow", markup=False, highlight=False, soft_wrap=True
+            )
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
+from shadowprice.solvers.policy_checks import decide
 
 _IDLE_WAKES = 100_000
 """Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""
@@ -152,7 +153,7 @@ class Engine:
 
     def loop(self) -> None:
         """Go from decision to decision."""
-        state, decide = self.state, self._decide
+        state, ask = self.state, self._decide
         wake_s = math.inf
         while True:
             event_s = self._await(wake_s)
@@ -160,7 +161,7 @@ class Engine:
                 break
             state.now_s = now_s = self._due_s(event_s)
             self._sense(now_s)
-            decision = decide()
+            decision = ask()
             self.decisions += 1
             wake_s = decision.wake_s
             if wake_s < MAX_TIME_S:
@@ -170,7 +171,7 @@ class Engine:
                 self._apply(decision, now_s)
                 self.idle_wakes = 0
             elif wake_s != math.inf:
-                self._check_wake(wake_s, now_s)
+                self._count_idle()
             if state.arrived:
                 state.arrived.clear()
             if state.finished:
@@ -197,8 +198,8 @@ class Engine:
             self._admit(now_s)
 
     def _decide(self) -> Decision:
-        """Decision of the policy about what it sees now."""
-        return self.policy.decide(self.state)
+        """Decision of the policy about what it sees now, checked."""
+        return decide(self.policy, self.state)
 
     def _depart(self, job: int, end_s: float, pieces: Pieces) -> None:
         """A running job leaves its GPUs and the cluster."""
@@ -230,10 +231,6 @@ class Engine:
     def _apply(self, decision: Decision, now_s: float) -> None:
         state, hosts = self.state, self.hosts
         for job in decision.stops:
-            if job not in state.running:
-                raise PolicyError(
-                    f"{self.policy.name}: job {self.ids[job]!r} is stopped twice at {now_s} s"
-                )
             state.stopped(job, *hosts.stop(job, now_s))
         partners = decision.partners
         if partners:
@@ -243,11 +240,6 @@ class Engine:
         if self.conditioned is not None:
             self._adjust(self.conditioned, decision, now_s)
         for job, pieces in decision.starts.items():
-            if job not in state.waiting:
-                raise PolicyError(
-                    f"{self.policy.name}: job {self.ids[job]!r} is started at {now_s} s, "
-                    "but does not wait"
-                )
             partner = partners.get(job, ALONE) if partners else ALONE
             progress_from_s, rate = hosts.start(job, pieces, now_s, partner)
             state.started(job, pieces, progress_from_s, rate)
@@ -273,12 +265,8 @@ class Engine:
             for job, pieces in decision.starts.items():
                 state.amounts[job] = given.get(job) or hosts.proportional(pieces)
 
-    def _check_wake(self, wake_s: float, now_s: float) -> None:
-        if not wake_s > now_s:
-            raise PolicyError(
-                f"{self.policy.name}: asks at {now_s} s to be woken at {wake_s} s, "
-                "expected a later time"
-            )
+    def _count_idle(self) -> None:
+        """Give up a policy that asks again and again to be woken where nothing can happen."""
         nothing_else = not self.state.running and self.next_arrival_s == math.inf
         self.idle_wakes = self.idle_wakes + 1 if nothing_else else 0
         if self.idle_wakes > _IDLE_WAKES:
@@ -288,9 +276,7 @@ class Engine:
         state = self.state
         job = next(iter(state.waiting))
         raise PolicyError(
-            f"{self.policy.name}: leaves {len(state.waiting)} jobs waiting for ever "
-            f"at {state.now_s} s with "
-            f"{state.allocator.free_gpus} of {state.total_gpus} GPUs free, "
-            f"the first is {self.ids[job]!r} "
-            f"({state.gang[job]} GPUs)"
+            f"{self.policy.name} at {state.now_s} s: leaves {len(state.waiting)} jobs waiting for ever "
+            f"with {state.allocator.free_gpus} of {state.total_gpus} GPUs free, the first is "
+            f"{self.ids[job]!r} ({state.gang[job]} GPUs); expected a start, or a time to be woken at"
         )

@@ -23,9 +23,9 @@ __all__ = ["Decision", "JobColumns", "Knowledge", "Policy", "State"]
 class Policy(Protocol):
     """An online scheduling policy.
 
-    A policy is usually a small frozen dataclass of parameters in one file of
-    ``shadowprice.solvers`` whose module lists ready-made ones in ``POLICIES``; nothing else has
-    to be edited for it to be found by name, tested by the common battery and compared.
+    A policy is usually a small frozen dataclass of parameters in one file. In a file of your own it is
+    named by its path, ``mine.py:Widest``; in one of ``shadowprice.solvers`` that lists it in ``POLICIES``
+    it is found by its name, tested by the common battery and compared, with nothing else to edit.
     """
 
     @property

@@ -1,25 +1,33 @@
-"""Policies, placements and allocation policies by name, with parameters."""
+"""Policies, placements and allocation policies by name, with parameters.
+
+A name is that of one of ours, ``FILE.py:NAME`` for what a file of the user's own defines, or, of a policy,
+one that an installed package offers. The first runs nothing but our code, the others run theirs.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import shadowprice.solvers
 import shadowprice.solvers.gavel.policies
 import shadowprice.solvers.placement
+from shadowprice import entry_points
 from shadowprice.errors import InputError
 from shadowprice.instances.offers import Offers
+from shadowprice.user_code import file_of, load, names_a_file, sentence, split_parameters
 
 if TYPE_CHECKING:
     from shadowprice.solvers.gavel.allocation import AllocationPolicy
     from shadowprice.solvers.placement.protocol import Placement
     from shadowprice.solvers.policy import Policy
 
+
+T = TypeVar("T")
 
 COPIES = "hadare"
 """Name of the scheduler that runs a job as several copies; policies run it as one gang."""
@@ -53,10 +61,11 @@ def allocation(name: str) -> AllocationPolicy:
     Raises
     ------
     InputError
-        If the name, a parameter or its value is unknown; the message lists what there is.
+        If the name, a parameter or its value is unknown; the message lists what there is. Also if a
+        file that is named cannot be run, or has no allocation policy.
     """
     found: AllocationPolicy = resolve("allocation policy", name, allocations())
-    return found
+    return _with(found, "allocation policy", name, "name", "needs_steps", "packed", "allocate")
 
 
 def policy(name: str) -> Policy:
@@ -68,22 +77,80 @@ def policy(name: str) -> Policy:
     Raises
     ------
     InputError
-        If the name, a parameter or its value is unknown; the message lists what there is.
+        If the name, a parameter or its value is unknown; the message lists what there is. Also if a
+        file that is named cannot be run, or does not have one policy.
     """
-    found: Policy = resolve("policy", name, policies())
+    found: Policy = _one("policy", name, policies_named(name))
     return found
 
 
+def policies_named(name: str) -> tuple[Policy, ...]:
+    """Policies that a name stands for: one, unless a file or a package has a list under it.
+
+    Raises
+    ------
+    InputError
+        As of :func:`policy`.
+    """
+    found: tuple[Policy, ...] = _several(
+        "policy", name, policies(), _expect_policy, entry_points.POLICIES
+    )
+    return found
+
+
+def name_with_parameters(policy: Policy | str) -> str:
+    """A policy's name with the parameters that are not as usual, in the form that :func:`policy` takes.
+
+    Of a policy of one's own it tells two apart, and cannot be looked up. A parameter that is an object
+    is told by its name.
+
+    >>> from shadowprice.solvers.classic.las import Las
+    >>> name_with_parameters(Las()), name_with_parameters(Las(quantum_s=900.0))
+    ('las', 'las:quantum_s=900.0')
+    """
+    if isinstance(policy, str):
+        return policy
+    if not is_dataclass(policy) or isinstance(policy, type):
+        return policy.name
+    usual: Any = policies().get(policy.name)
+    usual = usual if type(usual) is type(policy) else None
+    told = [
+        f"{each.name}={_text(getattr(policy, each.name))}"
+        for each in fields(policy)
+        if each.init
+        and each.name != "name"
+        and getattr(policy, each.name) != (getattr(usual, each.name) if usual else _default(each))
+    ]
+    return f"{policy.name}:{','.join(told)}" if told else policy.name
+
+
+def registered_name(policy: Policy) -> str | None:
+    """Name with parameters under which :func:`policy` finds an equal policy of ours; None if there is none."""
+    name = name_with_parameters(policy)
+    base, _, settings = name.partition(":")
+    known = policies()
+    if base not in known:
+        return None
+    try:
+        found = _configured(known[base], settings, base)
+    except InputError:
+        return None
+    return name if found == policy else None
+
+
 def require_policy(name: str) -> None:
-    """Refuse the name of no policy, whatever parameters it is given with; reads texts and imports nothing.
+    """Refuse the name of no policy, whatever parameters it is given with.
+
+    For a name of ours texts are read and nothing is imported; what else has it is looked up.
 
     Raises
     ------
     InputError
         Listing what there is.
     """
-    if name.partition(":")[0] != COPIES:
-        _require_known("policy", name, policies())
+    base = name.partition(":")[0]
+    if base != COPIES and base not in policies():
+        policies_named(name)
 
 
 def resolve(
@@ -103,17 +170,13 @@ def resolve(
     Raises
     ------
     InputError
-        If the name, a parameter or its value is unknown; the message lists what there is.
+        If the name, a parameter or its value is unknown; the message lists what there is. Also if a
+        file that is named cannot be run, or has a list of several there.
     """
-    _require_known(what, name, known)
     base, _, settings = name.partition(":")
-    return _configured(known[base], settings, what, fixed) if settings else known[base]
-
-
-def _require_known(what: str, name: str, known: Mapping[str, Any]) -> None:
-    base = name.partition(":")[0]
-    if base not in known:
-        raise InputError(f"{what} {base!r}: expected one of {', '.join(sorted(known))}")
+    if base in known:
+        return _configured(known[base], settings, f"{what} {base!r}", fixed)
+    return _one(what, name, _several(what, name, known, lambda found, where: found))
 
 
 def placement(name: str) -> Placement:
@@ -122,16 +185,93 @@ def placement(name: str) -> Placement:
     Raises
     ------
     InputError
-        If the name, a parameter or its value is unknown; the message lists what there is.
+        If the name, a parameter or its value is unknown; the message lists what there is. Also if a
+        file that is named cannot be run, or has no placement.
     """
     found: Placement = resolve("placement", name, placements())
+    return _with(found, "placement", name, "name", "allocator")
+
+
+# What a name stands for.
+
+
+def _several(
+    what: str,
+    name: str,
+    known: Mapping[str, Any],
+    expect: Callable[[Any, str], Any],
+    group: str | None = None,
+) -> tuple[Any, ...]:
+    """Objects that a name stands for; classes are called without arguments.
+
+    Parameters
+    ----------
+    expect : callable
+        Refuses an object of others' code that is none of these, given with how messages call it.
+    group : str, optional
+        Entry points among which it is looked up as well.
+    """
+    base, _, settings = name.partition(":")
+    if base in known:
+        return (_configured(known[base], settings, f"{what} {base!r}"),)
+    where = f"{what} {name!r}"
+    if names_a_file(name):
+        target, settings = split_parameters(name)
+        found = load(target, what)
+    else:
+        offer = None if group is None else entry_points.offered(group, base)
+        if offer is None:
+            raise InputError(f"{what} {base!r}: expected {_expected(known, group)}")
+        where, found = str(offer), offer.load()
+    listed = found if isinstance(found, list | tuple) else (found,)
+    return tuple(expect(_made(each, settings, where), where) for each in listed)
+
+
+def _one(what: str, name: str, found: tuple[Any, ...]) -> Any:
+    if len(found) != 1:
+        raise InputError(f"{what} {name!r}: is a list of {len(found)}, expected one")
+    return found[0]
+
+
+def _expect_policy(found: Any, where: str) -> Policy:
+    # Who asks for a name that nobody has does not wait for the protocol.
+    from shadowprice.solvers.policy_checks import expect_policy
+
+    return expect_policy(found, where)
+
+
+def _expected(known: Mapping[str, Any], group: str | None) -> str:
+    installed = [] if group is None else [offer.name for offer in entry_points.offers(group)]
+    return f"one of {', '.join(sorted({*known, *installed}))}, or FILE.py:NAME"
+
+
+def _made(thing: Any, settings: str, where: str) -> Any:
+    """An object of others' code with its parameters; an error of theirs is one of the input."""
+    try:
+        return _configured(thing() if isinstance(thing, type) else thing, settings, where)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{where}: {sentence(error, file_of(thing))}") from error
+
+
+def _with(found: T, what: str, name: str, *attributes: str) -> T:
+    """The same object, if it has some attributes."""
+    missing = [each for each in attributes if not hasattr(found, each)]
+    if missing:
+        raise InputError(
+            f"{what} {name!r}: {type(found).__name__} has no {', '.join(missing)}, expected an object with "
+            f"{', '.join(attributes)}"
+        )
     return found
 
 
-def _configured(item: Any, settings: str, what: str, fixed: frozenset[str]) -> Any:
-    name = item.name
+def _configured(item: Any, settings: str, where: str, fixed: frozenset[str] = frozenset()) -> Any:
+    """The same object with the parameters that a text sets; fixed ones cannot be set."""
+    if not settings:
+        return item
     if not is_dataclass(item) or isinstance(item, type):
-        raise InputError(f"{what} {name!r} takes no parameters")
+        raise InputError(f"{where} takes no parameters: it is no dataclass")
     written = (str, bool, int, float, tuple)
     parameters = [
         f.name
@@ -146,10 +286,27 @@ def _configured(item: Any, settings: str, what: str, fixed: frozenset[str]) -> A
         if not equals or key not in parameters:
             listed = ", ".join(sorted(parameters)) or "none"
             raise InputError(
-                f"{what} {name!r}: parameter {setting!r}, expected NAME=VALUE with one of {listed}"
+                f"{where}: parameter {setting!r}, expected NAME=VALUE with one of {listed}"
             )
-        values[key] = _value(getattr(item, key), text, f"{what} {name!r}: parameter {key}")
+        values[key] = _value(getattr(item, key), text, f"{where}: parameter {key}")
     return replace(item, **values)
+
+
+def _default(parameter: Field[Any]) -> object:
+    if parameter.default_factory is not MISSING:
+        return parameter.default_factory()
+    return parameter.default
+
+
+def _text(value: object) -> str:
+    """A parameter's value as it is written."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "/".join(map(_text, value))
+    if isinstance(value, str | int | float):
+        return str(value)
+    return str(getattr(value, "name", type(value).__name__))
 
 
 def _value(default: object, text: str, where: str) -> object:
@@ -172,9 +329,6 @@ def _value(default: object, text: str, where: str) -> object:
 # The engine follows the switches about when decisions are due, what runs are charged and on what
 # their speeds depend, whatever the policy. The others go to the policy, by one rule: it takes a switch
 # if it has a parameter of that name, or says so itself, as :class:`Configurable`.
-
-
-T = TypeVar("T")
 
 
 @runtime_checkable

@@ -238,6 +238,8 @@ class State:
         Pools of GPUs each of them may use, fastest first.
     waiting : OrderedDict of int
         Jobs that have arrived and do not run, in the order they began to wait.
+    waiting_gpus : int
+        GPUs that they need together.
     running : dict of int to pieces
         Running jobs and the nodes they hold.
     partner_of : dict of int to int

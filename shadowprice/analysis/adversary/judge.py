@@ -23,6 +23,7 @@ from shadowprice.solvers import registry
 from shadowprice.solvers.offline import active_schedules
 from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.policy_checks import expect_policy
 
 ENUMERATED = 7
 """Most jobs whose best non-preemptive schedule is found by enumeration while searching."""
@@ -62,35 +63,41 @@ class Judge:
 
     Parameters
     ----------
-    policy : str
-        As on the command line.
+    policy : str or Policy
+        A name, as on the command line, or a policy of your own.
     """
 
-    policy: str
+    policy: str | Policy
     objective: Objective
     family: InstanceFamily
-    _acting: Policy = field(init=False, repr=False, compare=False)
+    acting: Policy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        acting = registry.policy(self.policy)
+        given = self.policy
+        acting = registry.policy(given) if isinstance(given, str) else expect_policy(given)
         if self.family.max_error and not hasattr(acting, "predictor"):
             raise InputError(
-                f"policy {self.policy!r}: predicts nothing, expected max_error 0, "
+                f"policy {self.name!r}: predicts nothing, expected max_error 0, "
                 f"got {self.family.max_error}"
             )
-        object.__setattr__(self, "_acting", acting)
+        object.__setattr__(self, "acting", acting)
+
+    @property
+    def name(self) -> str:
+        """The policy's name with its parameters."""
+        return registry.name_with_parameters(self.policy)
 
     @property
     def preemptive(self) -> bool:
         """True if the policy preempts; its optimum then may."""
-        return self._acting.preemptive
+        return self.acting.preemptive
 
     def told(self, case: FamilyInstance) -> Policy:
         """The policy, with the predictions of a case."""
         predictor = self.family.predictor(case)
         if predictor is None:
-            return self._acting
-        return cast(Policy, replace(cast(Any, self._acting), predictor=predictor))
+            return self.acting
+        return cast(Policy, replace(cast(Any, self.acting), predictor=predictor))
 
     def ratio(self, case: FamilyInstance) -> Fraction:
         """Cost of the policy over that of the best schedule found quickly: without preemption.

@@ -17,8 +17,9 @@ from shadowprice.analysis.adversary.family import FamilyInstance, FamilyJob, Ins
 from shadowprice.analysis.adversary.judge import Trail, simpler
 from shadowprice.errors import InputError
 from shadowprice.instances.objective import Objective
-from shadowprice.models.bilevel import InstanceLimits
+from shadowprice.models.bilevel import RULES, InstanceLimits
 from shadowprice.solvers.offline.worst_case import worst_list
+from shadowprice.solvers.registry import registered_name
 
 # Adversary by property testing: Hypothesis looks for a high ratio, then for the simplest such case.
 #
@@ -258,8 +259,13 @@ def by_enumeration(trail: Trail) -> None:
     limits = InstanceLimits(
         family.jobs, family.gpus, family.max_arrival, family.max_work, family.widest
     )
+    covered = registered_name(judge.acting)
+    if covered is None:
+        raise InputError(
+            f"method bilevel: policy {judge.name!r} is none of ours, expected one of {', '.join(RULES)}"
+        )
     found = worst_list(
-        judge.policy,
+        covered,
         limits,
         flow=judge.objective is Objective.FLOW,
         budget_s=trail.effort.budget_s,

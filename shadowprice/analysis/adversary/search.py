@@ -48,6 +48,8 @@ from shadowprice.solvers.classic.srtf import Srsf, Srtf
 from shadowprice.solvers.offline import active_schedules
 from shadowprice.solvers.offline.active_schedules import MAX_JOBS
 from shadowprice.solvers.offline.on_nodes import on_nodes
+from shadowprice.solvers.policy import Policy
+from shadowprice.user_code import runs_a_file
 
 METHODS: dict[str, Callable[[Trail], None]] = {
     "hypothesis": by_hypothesis,
@@ -116,7 +118,7 @@ class WorstInstance:
 
 
 def adversary(
-    policy: str,
+    policy: str | Policy,
     family: InstanceFamily | None = None,
     objective: Objective | str = Objective.COMPLETION,
     *,
@@ -128,8 +130,8 @@ def adversary(
 
     Parameters
     ----------
-    policy : str
-        Name, with parameters after a colon.
+    policy : str or Policy
+        Name, with parameters after a colon, or a policy of your own.
     family : InstanceFamily, optional
         Instances to choose from; five jobs on four GPUs by default.
     method : {"evolution", "hypothesis", "bilevel"}
@@ -165,7 +167,9 @@ def adversary(
     return _settled(trail, method)
 
 
-def recheck(hard: HardInstance, name: str | None = None) -> WorstInstance:
+def recheck(
+    hard: HardInstance, name: str | None = None, policy: str | Policy | None = None
+) -> WorstInstance:
     """Run the policy, verify both schedules and compute all that is claimed again, exactly.
 
     A witness that is called optimal is compared with the optimum of these schedules, found anew. Where
@@ -175,15 +179,25 @@ def recheck(hard: HardInstance, name: str | None = None) -> WorstInstance:
     ----------
     name : str, optional
         What to call the instance in messages; as stored if not given.
+    policy : str or Policy, optional
+        The policy that is meant, where its name alone does not tell. One whose name runs a file has to be
+        given: no code is run because a document names it.
 
     Raises
     ------
+    InputError
+        If the policy that is stored would run a file, and none is given.
     VerificationError
         If the witness breaks a rule, a cost or the ratio is not as stored, or the witness is not
         optimal as it is said to be.
     """
     workload, where = hard.instance.workload, hard.instance.cluster
-    settled = settle(workload, where, hard.policy, Semantics(predictor=hard.predictor))
+    if policy is None and any(map(runs_a_file, (hard.policy, hard.predictor or ""))):
+        raise InputError(
+            f"{name or hard.name}: policy is {hard.policy!r}, which runs a file; expected it to be given "
+            "beside the instance, such as with --policy"
+        )
+    settled = settle(workload, where, policy or hard.policy, Semantics(predictor=hard.predictor))
     outcome = carry_out_gangs(settled)
     witness = Outcome.verified(hard.instance, hard.witness, policy="witness")
     cost_s, least_s = (hard.objective.cost_s(workload, o.end_s) for o in (outcome, witness))
@@ -262,10 +276,12 @@ def _settled(trail: Trail, method: str) -> WorstInstance:
     outcome = carry_out_gangs(settle(instance.workload, instance.cluster, judge.policy, switches))
     witness, least_s, witness_is = _witness(judge, instance)
     cost_s = judge.objective.cost_s(instance.workload, outcome.end_s)
-    name = f"{judge.policy.partition(':')[0]}-{judge.objective}-{judge.family.gpus}gpu-{len(trail.best.jobs)}jobs"
+    name = (
+        f"{judge.acting.name}-{judge.objective}-{judge.family.gpus}gpu-{len(trail.best.jobs)}jobs"
+    )
     hard = HardInstance(
         name,
-        judge.policy,
+        judge.name,
         predictor,
         judge.objective,
         instance,
@@ -276,7 +292,7 @@ def _settled(trail: Trail, method: str) -> WorstInstance:
         witness_is,
         _provenance(trail, method),
     )
-    return recheck(hard)
+    return recheck(hard, policy=judge.policy)
 
 
 def _witness(judge: Judge, instance: Instance) -> tuple[Schedule, float, str]:

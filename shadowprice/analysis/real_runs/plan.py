@@ -23,7 +23,6 @@ from shadowprice.execution.real.copies.policy import (
 from shadowprice.execution.real.driver import instance_of
 from shadowprice.execution.real.job_file import Job, JobFile, load_job_file
 from shadowprice.execution.real.settings import Settings
-from shadowprice.solvers.registry import policy as find_policy
 
 _HELD_AT_ONCE_S = 1e-6
 
@@ -80,7 +79,7 @@ class ExecutionPlan:
         frame = self.outcome.jobs
         predicted = dict(zip(frame["id"], frame["jct_s"].tolist(), strict=True))
         return {
-            "policy": self.settings.policy,
+            "policy": self.settings.policy_name,
             "hosts": self.settings.hosts,
             "nodes": [_node_record(node) for node in self.nodes],
             "jobs": [
@@ -114,20 +113,19 @@ def plan(settings: Settings) -> ExecutionPlan:
     """
     job_file = load_job_file(settings.jobs)
     if copies_policy(settings) is None:
-        find_policy(settings.policy)
+        settings.acting_policy()
     else:
         expect_averageable(job_file.jobs)
     nodes, left_out = discovered(settings.hosts)
     instance, assumed = instance_of(settings, job_file, nodes)
-    policy, semantics = simulated_as(settings.policy, settings.round_s), None
-    if policy is None:
-        policy = settings.policy
+    copied, semantics = simulated_as(settings.policy_name, settings.round_s), None
+    if copied is None:
         semantics = Semantics(
             placement=settings.placement,
             round_s=settings.round_s,
             pair_throughputs=instance.pair_throughputs,
         )
-    outcome = simulate(instance.workload, instance.cluster, policy, semantics)
+    outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, semantics)
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)
 
 

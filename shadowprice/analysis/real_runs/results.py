@@ -28,6 +28,8 @@ from shadowprice.execution.real.state_directory import LEDGER
 from shadowprice.instances.speeds.model_skew import ModelSkews
 from shadowprice.instances.speeds.throughput_files import spread_speeds
 from shadowprice.proofs.execution_log import LogRejected, verify_ledger
+from shadowprice.solvers.policy import Policy
+from shadowprice.user_code import runs_a_file
 
 # Simulated against real: how far a simulation of what was measured is from what happened.
 
@@ -169,12 +171,17 @@ def drift(
     return Drift(frame, outcome.policy, dict(assumed or {}), tuple(left_out), notes)
 
 
-def replay(run: MeasuredRun) -> Drift:
+def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
     """Simulate a real run with what was measured in it, and compare.
 
     Same policy, placement, cluster, jobs and rounds; rates alone, beside others and when spread, and charges, as
     they were measured. Copies of a job are charged for a restart in each round with several,
     and for nothing when alone; all may have several in their first round, which real ones may not.
+
+    Parameters
+    ----------
+    policy : str or Policy, optional
+        The policy, where its name in the log does not tell.
 
     Raises
     ------
@@ -195,7 +202,7 @@ def replay(run: MeasuredRun) -> Drift:
         pair_throughputs=run.table if run.table.pairs else None,
         skews=speeds if speeds.models else None,
     )
-    outcome = simulate(run.workload, run.cluster, run.policy, semantics)
+    outcome = simulate(run.workload, run.cluster, policy or run.policy, semantics)
     assumed = {
         "start_s": run.overheads.start_s,
         "restart_s": run.overheads.restart_s,
@@ -259,8 +266,14 @@ def verify_run(state: Path) -> dict[str, int]:
         raise InputError(f"{path}: cannot be read as the log of a run: {error!r}") from error
 
 
-def results(state: Path) -> Results:
+def results(state: Path, policy: str | Policy | None = None) -> Results:
     """Verify a run, write what was measured in it to ``STATE/measured``, and simulate that.
+
+    Parameters
+    ----------
+    policy : str or Policy, optional
+        The run's policy, where its name does not tell. One whose name runs a file is simulated only if it
+        is given: no code is run because a log names it.
 
     Raises
     ------
@@ -276,8 +289,11 @@ def results(state: Path) -> Results:
     finally:
         ledger.close()
     command = write_measured(run, state / MEASURED)
+    if policy is None and runs_a_file(run.policy):
+        why = f"its policy {run.policy!r} runs a file, which is not done because a log names it"
+        return Results(checked, None, command, why)
     try:
-        drift = replay(run)
+        drift = replay(run, policy)
     except ShadowpriceError as error:
         return Results(checked, None, command, str(error))
     drift.frame.to_csv(state / MEASURED / "drift.csv", index=False)

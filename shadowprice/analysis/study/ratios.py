@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from shadowprice.analysis.compare import rounded_up
+from shadowprice.analysis.compare import by_name, rounded_up
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError
@@ -31,8 +31,10 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.strongest import repeatable_bounds
-from shadowprice.solvers.registry import policies
+from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.registry import name_with_parameters, policies
 from shadowprice.solvers.registry import policy as policy_by_name
+from shadowprice.user_code import MODULE_PREFIX
 
 # Families of instances for the ratio study: a law of jobs on a cluster, by number of jobs and seed.
 
@@ -173,8 +175,8 @@ class Study:
         Numbers of jobs.
     draws : int
         Instances of each family and size.
-    policies : tuple of str
-        As on the command line; all there are if empty.
+    policies : tuple of str or Policy
+        Names, as on the command line, or policies of your own; all there are if empty.
     seed : int
     columns : int
         Size of the interval LPs behind the bounds.
@@ -188,18 +190,19 @@ class Study:
     families: tuple[str, ...] = tuple(FAMILIES)
     sizes: tuple[int, ...] = (30, 100)
     draws: int = 10
-    policies: tuple[str, ...] = ()
+    policies: tuple[str | Policy, ...] = ()
     seed: int = 0
     columns: int = 20_000
 
     def __post_init__(self) -> None:
         for name in self.families:
             family(name)
-        for name in self.policies:
-            policy_by_name(name)
         if not self.policies:
             object.__setattr__(self, "policies", tuple(policies()))
-        for what in ("families", "sizes", "policies"):
+        for policy in self.by_name.values():
+            if isinstance(policy, str):
+                policy_by_name(policy)
+        for what in ("families", "sizes"):
             given = getattr(self, what)
             if not given or len(set(given)) < len(given):
                 raise InputError(f"study: {what} are {given!r}, expected some, each once")
@@ -209,6 +212,11 @@ class Study:
                 raise InputError(f"study: {what} has {value!r}, expected at least 1")
         if not 0 <= self.seed < 2**32:
             raise InputError(f"study: seed is {self.seed!r}, expected 0 to 2^32 - 1")
+
+    @property
+    def by_name(self) -> Mapping[str, str | Policy]:
+        """The policies by the names that they have in the table."""
+        return by_name(self.policies)
 
     def cells(self) -> Iterator[Cell]:
         """All cells, in the order of the table."""
@@ -262,7 +270,7 @@ def run_cell(cell: Cell, study: Study, chosen: tuple[str, ...]) -> list[StudyRow
     bounds = repeatable_bounds(instance, OBJECTIVES, columns=study.columns)
     rows = []
     for name in chosen:
-        outcome = simulate(instance.workload, instance.cluster, name)
+        outcome = simulate(instance.workload, instance.cluster, study.by_name[name])
         for goal, bound in bounds.items():
             cost_s = goal.cost_s(instance.workload, outcome.end_s)
             ratio = exact_cost(instance, goal, outcome.end_s) / bound.ticks
@@ -294,13 +302,16 @@ def run_study(
     Raises
     ------
     InputError
-        If the file is not of such a study, or of one with another seed or effort.
+        If the file is not of such a study, or of one with another seed or effort; or if a policy cannot
+        be sent to other processes.
     """
+    if processes != 1:
+        _expect_portable(study)
     done = _recover(study, path)
     tasks = []
     for cell in study.cells():
         known = done.get(cell, set())
-        missing = tuple(name for name in study.policies if name not in known)
+        missing = tuple(name for name in study.by_name if name not in known)
         if missing:
             tasks.append((cell, missing))
     # Rows come back in the order of the tasks, whoever is done first.
@@ -313,6 +324,16 @@ def run_study(
             file.flush()
             progress(f"{cell.family}, {cell.jobs} jobs, draw {cell.draw}")
     return pd.read_csv(path)
+
+
+def _expect_portable(study: Study) -> None:
+    """Refuse objects of classes that another process cannot import."""
+    for policy in study.policies:
+        if type(policy).__module__.startswith(MODULE_PREFIX):
+            raise InputError(
+                f"study: policy {name_with_parameters(policy)!r} is an object of a file that was run by its "
+                "path, expected FILE.py:NAME, by which every process finds it"
+            )
 
 
 def _text(rows: Sequence[StudyRow]) -> str:

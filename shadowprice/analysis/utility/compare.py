@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.compare import distinct_names, rounded_up
+from shadowprice.analysis.compare import by_name, rounded_up
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
@@ -197,14 +197,13 @@ def compare_utility(
         several copies of a job, presets that change the workload.
     """
     chosen = semantics or Semantics()
-    names = distinct_names(policies)
     outcomes: dict[str, Outcome] = {}
-    for name, policy in zip(names, policies, strict=True):
+    for name, policy in by_name(policies).items():
         progress(f"simulating {name}")
         # Prices are kept of the policies that set some, and not asked of the others.
         unpriced = replace(chosen, prices=False)
         run = settle(workload, cluster, policy, unpriced, drop_infeasible=drop_infeasible)
-        outcomes[name] = carry_out_gangs(run.keeping_prices())
+        outcomes[name] = carry_out_gangs(replace(run, name=name).keeping_prices())
     round_s = chosen.round_s or ROUND_S
     given = UtilityInstance.of(list(outcomes.values()), utility, round_s)
     progress("looking for the offline optimum")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,14 +13,17 @@ from shadowprice.cli.options import JsonOption
 from shadowprice.cli.show import console, write
 from shadowprice.errors import InputError
 
+if TYPE_CHECKING:
+    from shadowprice.solvers.policy import Policy
+
 # Output of the results of a real run.
 
 
-def print_results(state: Path) -> None:
+def print_results(state: Path, policy: str | Policy | None = None) -> None:
     """Print the verifier's counts, simulated against real, and how to simulate it again."""
     from shadowprice.analysis.real_runs.results import results
 
-    found = results(state)
+    found = results(state, policy)
     lines = [checked_line(found.checked)]
     if found.drift is not None:
         lines.append(found.drift.table())

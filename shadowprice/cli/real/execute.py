@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shadowprice.analysis.real_runs.status import printable
-from shadowprice.cli.options import JsonOption, ThroughputsOption
+from shadowprice.cli.options import POLICY_HELP, RUNS_IT, JsonOption, ThroughputsOption
 from shadowprice.cli.show import console, stderr
 from shadowprice.execution.real.limits import Limits
 
@@ -84,7 +84,7 @@ def _predicted(plan: ExecutionPlan) -> Table:
     jobs, runs = plan.outcome.jobs, plan.runs()
     until_s = max((end_s for end_s in jobs["end_s"].tolist()), default=0.0)
     table = Table(
-        "job", "arrival [s]", "start [s]", "end [s]", "JCT [s]", title=plan.settings.policy
+        "job", "arrival [s]", "start [s]", "end [s]", "JCT [s]", title=plan.settings.policy_name
     )
     for column in table.columns[1:]:
         column.justify = "right"
@@ -108,9 +108,7 @@ _LIMITS = Limits()
 
 def execute_command(
     jobs: Annotated[Path, typer.Argument(help="Jobs to run (YAML).", metavar="JOBS")],
-    policy: Annotated[
-        str, typer.Option("--policy", help="Name[:parameter=value,...]; see `policies`.")
-    ],
+    policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
     hosts: Annotated[
         str,
         typer.Option(
@@ -128,7 +126,7 @@ def execute_command(
         ),
     ] = None,
     placement: Annotated[
-        str, typer.Option("--placement", help="count, consolidate, pack or skew.")
+        str, typer.Option("--placement", help=f"count, consolidate, pack or skew; {RUNS_IT}.")
     ] = "count",
     throughputs: ThroughputsOption = None,
     share: Annotated[
@@ -222,7 +220,7 @@ def _say_how_it_ended(settings: Settings, summary: Summary, as_json: bool) -> No
             soft_wrap=True,
         )
         if not summary.interrupted:
-            print_results(settings.state)
+            print_results(settings.state, settings.policy)
     if summary.interrupted:
         stderr.print(
             f"stopped: everything is kept in {settings.state}, the same command goes on with it",

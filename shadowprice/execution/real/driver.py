@@ -34,7 +34,6 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import placement as find_placement
-from shadowprice.solvers.registry import policy as find_policy
 
 # The parts of a run, from a job file and hosts.
 
@@ -191,7 +190,7 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
     """
     job_file = load_job_file(settings.jobs)
     if copies_policy(settings) is None:
-        find_policy(settings.policy), find_placement(settings.placement)
+        settings.acting_policy(), find_placement(settings.placement)
     else:
         expect_averageable(job_file.jobs)
     with _disk_errors(settings), locked(settings.state):
@@ -261,7 +260,7 @@ def _engine(settings: Settings, run: RealRun) -> RealEngine | CopyEngine:
         return CopyEngine(run, copies, settings.round_s)
     return RealEngine(
         run,
-        find_policy(settings.policy),
+        settings.acting_policy(),
         find_placement(settings.placement),
         Rounds(settings.round_s),
     )

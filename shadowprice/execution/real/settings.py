@@ -11,6 +11,11 @@ from pathlib import Path
 from shadowprice.errors import InputError
 from shadowprice.execution.real.limits import Limits
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
+from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.policy_checks import expect_policy
+from shadowprice.solvers.registry import name_with_parameters
+from shadowprice.solvers.registry import policy as find_policy
+from shadowprice.user_code import files_sha256, runs_a_file
 
 
 @dataclass(frozen=True)
@@ -21,8 +26,8 @@ class Settings:
     ----------
     jobs : Path
         Job file; see :mod:`shadowprice.execution.real.job_file`.
-    policy : str
-        Name of a policy, parameters after a colon.
+    policy : str or Policy
+        Name of a policy, parameters after a colon, or a policy of your own.
     hosts : str
         ``local``, ``local:4``, ``ray``, ``slurm`` and so on; see
         :mod:`shadowprice.execution.hosts`.
@@ -42,7 +47,7 @@ class Settings:
     """
 
     jobs: Path
-    policy: str
+    policy: str | Policy
     hosts: str
     state: Path
     round_s: float = 60.0
@@ -57,6 +62,22 @@ class Settings:
         if self.share is not None and not 0 < self.share <= 1:
             raise InputError(f"share is {self.share!r}, expected a number above 0, at most 1")
         object.__setattr__(self, "round_s", float(to_grid(self.round_s)))
+
+    @property
+    def policy_name(self) -> str:
+        """Name of the policy, with its parameters."""
+        return name_with_parameters(self.policy)
+
+    def acting_policy(self) -> Policy:
+        """The policy, looked up if it is given by its name.
+
+        Raises
+        ------
+        InputError
+            If the name is unknown, or it is none.
+        """
+        given = self.policy
+        return find_policy(given) if isinstance(given, str) else expect_policy(given)
 
     def _throughputs_sha256(self) -> str | None:
         if self.throughputs is None:
@@ -77,12 +98,15 @@ class Settings:
         Raises
         ------
         InputError
-            If the table of rates cannot be read.
+            If the table of rates cannot be read, or a file that is run.
         """
+        names = " ".join((self.policy_name, self.placement))
+        own_code = {"code_sha256": files_sha256(names)} if runs_a_file(names) else {}
         return {
+            **own_code,
             "throughputs_sha256": self._throughputs_sha256(),
             "jobs_sha256": jobs_sha256,
-            "policy": self.policy,
+            "policy": self.policy_name,
             "hosts": self.hosts,
             "round_s": self.round_s,
             "placement": self.placement,

@@ -82,7 +82,11 @@ def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[RunLedger,
 
 
 def _check_identity(ledger: RunLedger, identity: Mapping[str, object], state: Path) -> None:
-    files = {"jobs_sha256": "the job file", "throughputs_sha256": "the table of throughputs"}
+    files = {
+        "jobs_sha256": "the job file",
+        "throughputs_sha256": "the table of throughputs",
+        "code_sha256": "the file of the policy or placement",
+    }
     for key, value in identity.items():
         before = ledger.value(key)
         if before != value:

@@ -2,7 +2,8 @@
 
 An importer is a module with ``NAME``, ``sniff(first_line, path) -> bool`` and
 ``load(path, throughputs) -> Imported``; adding one is adding its file. One that also has
-``GENERAL = True`` is asked only where no other importer recognises the file.
+``GENERAL = True`` is asked only where no other importer recognises the file. Installed packages offer
+modules or objects with the same members under names of their own (:mod:`shadowprice.entry_points`).
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from shadowprice.entry_points import TRACES, Offer, offered, offers
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import on_one_line
 from shadowprice.instances.files import read_bytes
+from shadowprice.user_code import sentence
 
 if TYPE_CHECKING:
     from shadowprice.instances.speeds.throughputs import Throughputs
@@ -62,11 +66,43 @@ class Imported:
         return "\n".join([f"{len(self.workload)} jobs", *map(str, self.report)])
 
 
+class BrokenImporter(UserWarning):
+    """An importer of an installed package could not be asked whether a file is for it."""
+
+
+class Importer(Protocol):
+    """A reader of one format: a module, or any object with these members."""
+
+    def sniff(self, first_line: str, path: Path) -> bool:
+        """True if a file that begins like this is of the format."""
+
+    def load(self, path: Path, throughputs: Throughputs | None) -> Imported:
+        """Jobs of a file, and what was dropped or repaired."""
+
+
 def importers() -> dict[str, ModuleType]:
     """All importers by name."""
     names = (f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__))
     modules = (importlib.import_module(name) for name in names)
     return {module.NAME: module for module in modules if hasattr(module, "NAME")}
+
+
+def installed_importer(offer: Offer) -> Importer:
+    """An importer that an installed package offers.
+
+    Raises
+    ------
+    InputError
+        If it cannot be imported, or is no importer.
+    """
+    found: Importer = offer.load()
+    missing = [each for each in ("sniff", "load") if not callable(getattr(found, each, None))]
+    if missing:
+        raise InputError(
+            f"{offer}: has no {', '.join(missing)}, expected sniff(first_line, path) and "
+            "load(path, throughputs)"
+        )
+    return found
 
 
 def load_trace(
@@ -77,7 +113,8 @@ def load_trace(
     Parameters
     ----------
     format : str, optional
-        Name of the importer; by default the one that recognises the first line.
+        Name of the importer; by default the one that recognises the first line. Those of installed
+        packages are asked after our own, and before those that are general.
     throughputs : Throughputs, optional
         Table for traces that count work in steps.
 
@@ -85,13 +122,15 @@ def load_trace(
     ------
     InputError
         If no importer recognises the file, or the file is wrong.
+
+    Warns
+    -----
+    BrokenImporter
+        If an importer of an installed package could not be asked.
     """
     path = Path(path)
     if format is not None:
-        known = importers()
-        if format not in known:
-            raise InputError(f"format {format!r}: expected one of {', '.join(sorted(known))}")
-        return _load(known[format], path, throughputs)
+        return _load(_named(format), path, throughputs)
     head = read_bytes(path)[:65536]
     if not head.strip():
         raise InputError(f"{path}: is empty")
@@ -99,22 +138,57 @@ def load_trace(
     first_line = re.split(r"[\r\n]", text, maxsplit=1)[0]
     known = importers()
     able = [name for name, importer in known.items() if importer.sniff(first_line, path)]
-    particular = [name for name in able if not getattr(known[name], "GENERAL", False)]
-    found = particular or able
-    if not found:
+    general = {name for name in able if getattr(known[name], "GENERAL", False)}
+    chosen: dict[str, Importer] = {name: known[name] for name in able if name not in general}
+    chosen = chosen or _installed_able(first_line, path) or {name: known[name] for name in general}
+    if not chosen:
         raise InputError(
-            f"{path}: not recognised as one of {', '.join(sorted(known))} by its first line {first_line[:80]!r}; "
+            f"{path}: not recognised as one of {', '.join(_names())} by its first line {first_line[:80]!r}; "
             "a table needs columns such as id, gpus, submit, duration; or name the format"
         )
-    if len(found) > 1:
+    if len(chosen) > 1:
         raise InputError(
-            f"{path}: could be {' or '.join(sorted(found))}, expected the format to be named"
+            f"{path}: could be {' or '.join(sorted(chosen))}, expected the format to be named"
         )
-    return _load(known[found[0]], path, throughputs)
+    return _load(next(iter(chosen.values())), path, throughputs)
 
 
-def _load(importer: ModuleType, path: Path, throughputs: Throughputs | None) -> Imported:
-    imported: Imported = importer.load(path, throughputs)
+def _names() -> list[str]:
+    return sorted({*importers(), *(offer.name for offer in offers(TRACES))})
+
+
+def _named(name: str) -> Importer:
+    ours = importers().get(name)
+    if ours is not None:
+        return ours
+    offer = offered(TRACES, name)
+    if offer is None:
+        raise InputError(f"format {name!r}: expected one of {', '.join(_names())}")
+    return installed_importer(offer)
+
+
+def _installed_able(first_line: str, path: Path) -> dict[str, Importer]:
+    """Importers of installed packages that recognise a file; a broken one hurts nobody else."""
+    able: dict[str, Importer] = {}
+    for offer in offers(TRACES):
+        try:
+            importer = installed_importer(offer)
+            if importer.sniff(first_line, path):
+                able[f"{offer.name} of {offer.distribution}"] = importer
+        except InputError as error:
+            warnings.warn(str(error), BrokenImporter, stacklevel=3)
+        except Exception as error:
+            told = f"{offer}: sniff: {sentence(error)}"
+            warnings.warn(told, BrokenImporter, stacklevel=3)
+    return able
+
+
+def _load(importer: Importer, path: Path, throughputs: Throughputs | None) -> Imported:
+    imported = importer.load(path, throughputs)
+    if not isinstance(imported, Imported):
+        raise InputError(
+            f"{path}: its importer returned {type(imported).__name__}, expected Imported"
+        )
     if len(imported.workload) == 0:
         raise InputError(f"{path}: has no jobs")
     return imported

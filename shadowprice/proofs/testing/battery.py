@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.proofs.testing import cases, checks
 from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling
 from shadowprice.solvers.policy import Policy
+from shadowprice.solvers.registry import policy as policy_by_name
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Law:
     check: Callable[[PolicyUnderTest, Case], None]
     cases: Callable[[], st.SearchStrategy[Case]]
     applies: Callable[[PolicyUnderTest], bool] = lambda subject: True
+
+    @property
+    def title(self) -> str:
+        """The law in words: the name of its test."""
+        return self.name.removeprefix("test_").replace("_", " ")
 
 
 LAWS = (
@@ -90,7 +96,7 @@ LAWS = (
 
 
 def laws(
-    policy: Policy,
+    policy: Policy | str,
     *,
     waits: bool = False,
     times: tuple[str, ...] = (),
@@ -105,11 +111,11 @@ def laws(
 
     Parameters
     ----------
-    policy : Policy
-        The policy, an object and not its class. What it ``knows`` and whether it is ``preemptive``
-        decide on laws too: one that knows nothing must not foresee durations, one that does not
-        preempt must run every job once, and one that is not told the distribution of service must
-        not foresee arrivals.
+    policy : Policy or str
+        The policy, an object and not its class, or its name, such as ``mine.py:Widest``. What it ``knows``
+        and whether it is ``preemptive`` decide on laws too: one that knows nothing must not foresee
+        durations, one that does not preempt must run every job once, and one that is not told the
+        distribution of service must not foresee arrivals.
     waits : bool
         Whether it lets GPUs idle on purpose although a job that waits would fit: the head of its
         queue blocks, it starts nothing within a round, or it waits for something.
@@ -126,15 +132,47 @@ def laws(
     InputError
         If the policy is no policy, or has no such times.
     """
-    subject = PolicyUnderTest(policy, waits, times, scaling)
+    named = policy_by_name(policy) if isinstance(policy, str) else policy
+    subject = PolicyUnderTest(named, waits, times, scaling)
     chosen = settings(
         max_examples=examples or settings().max_examples,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
     methods = {law.name: as_test(law, subject, chosen) for law in LAWS if law.applies(subject)}
-    body = {"__test__": True, "__doc__": f"Laws of the policy {policy.name!r}.", **methods}
+    body = {"__test__": True, "__doc__": f"Laws of the policy {named.name!r}.", **methods}
     return type("Laws", (), body)
+
+
+def verdicts(subject: PolicyUnderTest, examples: int) -> Iterator[tuple[Law, Exception | None]]:
+    """Each law that applies to a policy, and the error that breaks it; None if none was found.
+
+    The same examples every time.
+
+    Parameters
+    ----------
+    examples : int
+        Examples a law.
+    """
+    chosen = settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        print_blob=False,
+        # Explaining traces every line, which takes longer than all the rest.
+        phases=(Phase.generate, Phase.target, Phase.shrink),
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    for law in LAWS:
+        if law.applies(subject):
+            try:
+                as_test(law, subject, chosen)(None)
+            except Exception as error:
+                yield law, error
+            else:
+                yield law, None
 
 
 def as_test(law: Law, subject: PolicyUnderTest, chosen: settings) -> Callable[[object], None]:

@@ -105,11 +105,15 @@ def repeats(subject: PolicyUnderTest, case: Case) -> None:
 
 def runs_once(subject: PolicyUnderTest, case: Case) -> None:
     """A policy that says that it does not preempt runs every job once."""
-    schedule = case.run(subject.policy)
+    law = "it declares preemptive = False, so every job runs once"
+    try:
+        schedule = case.run(subject.policy)
+    except PolicyError as error:
+        broken(subject.policy, law, str(error), case)
     if len(schedule.runs) != len(case.instance.workload):
         broken(
             subject.policy,
-            "it declares preemptive = False, so every job runs once",
+            law,
             f"{len(case.instance.workload)} jobs have {len(schedule.runs)} runs",
             case,
         )

@@ -11,6 +11,7 @@ from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.policy import Knowledge, Policy
+from shadowprice.solvers.policy_checks import expect_policy
 from shadowprice.solvers.registry import placement
 
 
@@ -43,21 +44,7 @@ class PolicyUnderTest:
     scaling: Scaling = Scaling.EXACT
 
     def __post_init__(self) -> None:
-        policy = self.policy
-        if isinstance(policy, type) or not isinstance(policy, Policy):
-            raise InputError(
-                f"laws: got {policy!r}, expected a policy: an object with name, knows, preemptive "
-                "and decide"
-            )
-        if not isinstance(policy.preemptive, bool):
-            raise InputError(
-                f"laws: {policy.name}: preemptive is {policy.preemptive!r}, expected True or False"
-            )
-        known = all(isinstance(each, Knowledge) for each in policy.knows)
-        if not isinstance(policy.knows, frozenset) or not known:
-            raise InputError(
-                f"laws: {policy.name}: knows is {policy.knows!r}, expected a frozenset of Knowledge"
-            )
+        expect_policy(self.policy, "laws")
         self._check_times()
 
     def _check_times(self) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
+from shadowprice.entry_points import MODELS, named_object
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import AllocationPolicy
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.workspace import Build, Solved, Workspace, fractions
 from shadowprice.solvers.programs.solution import SolverOptions
-from shadowprice.user_code import load
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,8 @@ def with_model(policy: AllocationPolicy, model: str | Build) -> AllocationPolicy
     Parameters
     ----------
     model : callable or str
-        A function of a :class:`~shadowprice.models.gavel.Shape`, or ``FILE.py:NAME`` of one.
+        A function of a :class:`~shadowprice.models.gavel.Shape`, ``FILE.py:NAME`` of one, or the name
+        of one that an installed package offers.
 
     Raises
     ------
@@ -108,7 +109,7 @@ def with_model(policy: AllocationPolicy, model: str | Build) -> AllocationPolicy
     """
     if not is_dataclass(policy) or isinstance(policy, type) or not hasattr(policy, "model"):
         raise InputError(f"allocation policy {policy.name!r} solves no model that could be another")
-    build: Any = load(model, "model") if isinstance(model, str) else model
+    build: Any = named_object(model, MODELS) if isinstance(model, str) else model
     if not callable(build):
         raise InputError(f"model {model!r}: expected a function that builds a model of a Shape")
     changed: AllocationPolicy = replace(policy, model=build)

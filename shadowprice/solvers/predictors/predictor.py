@@ -24,6 +24,7 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import modules
 from shadowprice.solvers.state import JobColumns
+from shadowprice.user_code import file_of, load, names_a_file, sentence, split_parameters
 
 Build = Callable[[str, int], "Predictor"]
 """Builds a predictor from the text after the colon of its specification and a seed."""
@@ -124,7 +125,8 @@ def predictor(spec: str, *, seed: int = 0) -> Predictor:
 
     ``forest``, ``forest:trees=50,retrain_every=1000``, ``median``, ``last``, ``oracle``,
     ``noisy:MU`` or ``noisy:MU/LAMBDA`` (true iterations times a factor from 1/MU to LAMBDA,
-    LAMBDA = MU if left out), ``adversarial:MU/LAMBDA``, ``given:JOB=FACTOR/JOB=FACTOR``.
+    LAMBDA = MU if left out), ``adversarial:MU/LAMBDA``, ``given:JOB=FACTOR/JOB=FACTOR``; or
+    ``FILE.py:NAME`` of a :data:`Build` of your own, which runs that file.
 
     Parameters
     ----------
@@ -134,13 +136,35 @@ def predictor(spec: str, *, seed: int = 0) -> Predictor:
     Raises
     ------
     InputError
-        If the name, a parameter or a value is unknown or out of range.
+        If the name, a parameter or a value is unknown or out of range, or a file that is named
+        cannot be run or builds no predictor.
     """
+    if names_a_file(spec):
+        return _own(spec, seed)
     base, _, settings = spec.partition(":")
     known = predictors()
     if base not in known:
-        raise InputError(f"predictor {base!r}: expected one of {', '.join(sorted(known))}")
+        raise InputError(
+            f"predictor {base!r}: expected one of {', '.join(sorted(known))}, or FILE.py:NAME"
+        )
     return known[base](settings, seed)
+
+
+def _own(spec: str, seed: int) -> Predictor:
+    """A predictor that a file of the user's own builds."""
+    target, settings = split_parameters(spec)
+    build = load(target, "predictor")
+    try:
+        found = build(settings, seed)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"predictor {spec!r}: {sentence(error, file_of(build))}") from error
+    if isinstance(found, type) or not isinstance(found, Predictor):
+        raise InputError(
+            f"predictor {spec!r}: built {found!r}, expected an object with name, clairvoyant, predict and learn"
+        )
+    return found
 
 
 def predict_online(

@@ -30,11 +30,11 @@ def copies_policy(settings: Settings) -> HadarE | None:
     InputError
         If a parameter is unknown, or another setting does not go with copies.
     """
-    if not _has_copies(settings.policy):
+    if not _has_copies(settings.policy_name):
         return None
     if settings.round_s == 0:
         raise InputError(f"{COPIES}: round is 0, expected a length: models are averaged after each")
-    policy = _resolved(settings.policy, settings.round_s)
+    policy = _resolved(settings.policy_name, settings.round_s)
     if settings.placement != "count":
         raise InputError(
             f"{COPIES}: placement is {settings.placement!r}, expected none: copies hold whole nodes"

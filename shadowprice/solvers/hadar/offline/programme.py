@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,12 +28,13 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from shadowprice.entry_points import MODELS, named_object
 from shadowprice.errors import InputError
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.models.tracing import traced
 from shadowprice.solvers.programs.compile import CompiledModel, compile_model
 from shadowprice.solvers.programs.linear_program import LinearProgram
-from shadowprice.user_code import load, where
+from shadowprice.user_code import sentence
 
 ModelBuilder = Callable[[RoundJobs], pyo.ConcreteModel]
 """What makes a model of jobs in rounds, as :func:`shadowprice.models.hadar.time_indexed` does."""
@@ -317,14 +317,13 @@ def read_model(build: ModelBuilder | str, jobs: RoundJobs) -> GivenModel:
 
 def _own_model(text: str, jobs: RoundJobs) -> Any:
     """Model of a function in a user's file."""
-    build = load(text, "model")
+    build = named_object(text, MODELS)
     if not callable(build):
         raise InputError(f"model {text!r}: expected a function that builds a model of RoundJobs")
     try:
         return build(jobs)
     except Exception as error:
-        path = Path(text.rpartition(":")[0]).expanduser().resolve()
-        raise InputError(f"{where(error, path)}: {type(error).__name__}: {error}") from None
+        raise InputError(f"model {text!r}: {sentence(error)}") from error
 
 
 def _columns(model: Any, compiled: CompiledModel, known: TimeIndexed) -> IntArray | str:

@@ -1,0 +1,83 @@
+"""``shadowprice laws``: the battery of laws for a policy."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from shadowprice.cli.options import POLICY_HELP, JsonOption
+from shadowprice.cli.show import console, progress_line
+from shadowprice.errors import InputError, ShadowpriceError
+from shadowprice.user_code import sentence
+
+BROKEN = 1
+"""Exit code where a law is broken."""
+
+
+def laws_command(
+    policy: Annotated[str, typer.Argument(help=POLICY_HELP)],
+    waits: Annotated[
+        bool, typer.Option("--waits", help="It lets GPUs idle on purpose although a job fits.")
+    ] = False,
+    times: Annotated[
+        str, typer.Option("--times", help="Its parameters that are times, comma-separated.")
+    ] = "",
+    scaling: Annotated[
+        str,
+        typer.Option("--scaling", help="Schedules scale with all times: exact, rounded or none."),
+    ] = "exact",
+    examples: Annotated[
+        int, typer.Option("--examples", min=1, help="Examples tried for each law.")
+    ] = 100,
+    as_json: JsonOption = False,
+) -> None:
+    """Search examples on which a policy breaks a law; the exit code is 1 if one is found."""
+    from shadowprice.solvers.registry import policy as policy_by_name
+
+    found = policy_by_name(policy)
+    try:
+        from shadowprice.proofs.testing.battery import verdicts
+        from shadowprice.proofs.testing.subject import PolicyUnderTest, Scaling
+    except ImportError as missing:
+        raise InputError(str(missing)) from missing
+
+    kinds = {kind.value: kind for kind in Scaling}
+    if scaling not in kinds:
+        raise InputError(f"scaling {scaling!r}: expected one of {', '.join(kinds)}")
+    named = tuple(name.strip() for name in times.split(",") if name.strip())
+    subject = PolicyUnderTest(found, waits, named, kinds[scaling])
+    rows: list[tuple[str, str]] = []
+    with progress_line() as say:
+        say("trying the first law")
+        for law, error in verdicts(subject, examples):
+            rows.append((law.title, "" if error is None else _told(error)))
+            say(f"{len(rows)} laws tried")
+    _print(policy, rows, as_json)
+    if any(broken for _, broken in rows):
+        raise typer.Exit(BROKEN)
+
+
+def _told(error: Exception) -> str:
+    """The message of an error on purpose; another one is told with its place."""
+    on_purpose = isinstance(error, AssertionError | ShadowpriceError)
+    return str(error) if on_purpose else sentence(error)
+
+
+def _print(policy: str, rows: list[tuple[str, str]], as_json: bool) -> None:
+    if as_json:
+        print(
+            json.dumps(
+                [{"law": law, "holds": not broken, "broken": broken} for law, broken in rows]
+            )
+        )
+        return
+    table = Table("law", "", title=policy)
+    for law, broken in rows:
+        table.add_row(law, "broken" if broken else "no example breaks it")
+    console.print(table)
+    for law, broken in rows:
+        if broken:
+            console.print(f"\n{law}:\n{broken}", markup=False, highlight=False, soft_wrap=True)
