@@ -8,7 +8,8 @@ that its largest coefficient is:
 
 Powers of two change exponents only, so the scaled programme is the same one, exactly, and a model's
 author sees points, multipliers and bounds in the model's own units. Columns of whole numbers keep
-their scale.
+their scale, and so does a programme whose rows and columns all have a largest entry near 1: it is
+handed over as it is.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgra
 
 _PASSES = 3
 """Times that rows and then columns are brought to a largest entry of 1."""
+
+NEAR = 32.0
+"""Factor by which largest entries may be off 1 in a programme that is left as it is."""
 
 _DRIFT = 16.0
 """Factor by which the largest entry of a row or column may leave 1 before scales are made anew."""
@@ -52,6 +56,8 @@ class PowerScales:
         """
         size = np.abs(program.value)
         row, column = np.ones(program.rows), np.ones(program.columns)
+        if _near(program, size, entry_row):
+            return cls(row, column, 1.0)
         for _ in range(_PASSES):
             row = _inverse(_largest(size * column[program.index], entry_row, program.rows))
             column = _inverse(_largest(size * row[entry_row], program.index, program.columns))
@@ -61,6 +67,8 @@ class PowerScales:
 
     def fits(self, program: LinearProgram, entry_row: np.ndarray) -> bool:
         """True if the programme, with other numbers than it was made for, is still well scaled by it."""
+        if self.cost == 1.0 and (self.row == 1.0).all() and (self.column == 1.0).all():
+            return _near(program, np.abs(program.value), entry_row)
         size = np.abs(program.value) * self.row[entry_row] * self.column[program.index]
         rows = _largest(size, entry_row, program.rows)
         rows = rows[rows > 0]
@@ -91,6 +99,17 @@ class PowerScales:
     def duals(self, duals: FloatArray) -> FloatArray:
         """Multipliers of the programme from those of the scaled one; empty if those are."""
         return duals * self.row / self.cost if len(duals) else duals
+
+
+def _near(program: LinearProgram, size: FloatArray, entry_row: np.ndarray) -> bool:
+    """True if largest entries of rows, columns and the objective are all near 1."""
+    cost = np.abs(program.cost).max(initial=0.0)
+    for where, count in ((entry_row, program.rows), (program.index, program.columns)):
+        found = _largest(size, where, count)
+        found = found[found > 0]
+        if found.max(initial=1.0) > NEAR or found.min(initial=1.0) < 1.0 / NEAR:
+            return False
+    return bool(cost == 0.0 or 1.0 / NEAR <= cost <= NEAR)
 
 
 def _largest(size: FloatArray, where: np.ndarray, count: int) -> FloatArray:

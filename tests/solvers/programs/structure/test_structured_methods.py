@@ -22,7 +22,7 @@ from shadowprice.solvers.programs.reads import values_read
 from shadowprice.solvers.programs.solution import Solution, SolverOptions, Standing, Status
 from shadowprice.solvers.programs.structure.fold import Folded, fold
 from shadowprice.solvers.programs.structure.max_min import MaxMin, NotMaxMin, recognise
-from shadowprice.solvers.programs.structure.scaling import PowerScales
+from shadowprice.solvers.programs.structure.scaling import NEAR, PowerScales
 from shadowprice.solvers.programs.structure.sifting import first_columns, sift
 
 INF = float("inf")
@@ -124,8 +124,26 @@ def test_scaling_changes_exponents_only(program: LinearProgram, up: int, down: i
     assert np.array_equal(scaled.row_upper / scales.row, program.row_upper)
     largest = np.zeros(program.rows)
     np.maximum.at(largest, rows, np.abs(scaled.value))
-    assert largest.max() <= 4.0
+    assert largest.max() <= NEAR
     assert scales.fits(program, rows)
+
+
+def test_a_programme_near_1_is_handed_over_as_it_is() -> None:
+    program = LinearProgram.of(
+        np.ones(2),
+        np.zeros(2),
+        np.full(2, INF),
+        np.array([[1.0, 8.0]]),
+        np.full(1, -INF),
+        np.ones(1),
+    )
+    rows = rows_of_entries(program)
+    scales = PowerScales.of(program, rows)
+    assert scales.cost == 1.0
+    assert np.array_equal(scales.scaled(program, rows).value, program.value)
+    program.value *= 1000.0
+    assert not scales.fits(program, rows)
+    assert PowerScales.of(program, rows).scaled(program, rows).value.max() <= 2.0
 
 
 @settings(max_examples=60)
