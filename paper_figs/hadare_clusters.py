@@ -71,8 +71,8 @@ def draw(frame: pd.DataFrame) -> Figure:
     limits = ", ".join(f"about {most(where)} ({where})" for where in CLUSTERS)
     figure.supxlabel(
         "Five nodes of one GPU; GPU types and rates partly assumed, see the head of the script.\n"
-        f"The most a job alone can gain, all nodes beside the fastest one, is {limits} of TTD: -80 % is "
-        "out of reach with these rates.\nWith more jobs than nodes hardly a node is idle until the last "
+        f"The most a job alone can gain, all nodes beside the fastest one, is {limits} of TTD.\n"
+        "With more jobs than nodes hardly a node is idle until the last "
         "jobs, and HadarE gains the tail only.",
         fontsize=8.5,
     )

@@ -8,8 +8,8 @@ against YARN-CS: mean 5.11x, 95th percentile 1.50x in simulation; mean 5.5x, med
 Run: ``python paper_figs/tiresias_testbed.py`` (a minute; ``--quick`` seconds); writes
 paper_figs/out/tiresias_testbed.{csv,png}.
 
-What differs: the published workload's durations are not public; ours follow the published gang
-and duration bins, see ``shadowprice.instances.generators.tiresias``.
+What differs: of the published workload's durations Figure 10a has the distribution of the short ones; ours
+follow the published gang and duration bins, see ``shadowprice.instances.generators.tiresias``.
 """
 
 import numpy as np

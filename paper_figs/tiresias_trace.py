@@ -2,7 +2,7 @@
 
 With ``--philly FILE`` the Philly trace, 82,247 jobs in 16 weeks, on 64 nodes of 8 GPUs: load 0.73
 (its own cluster of some 300 nodes never has a queue when it is one pool; the published queues came
-of its virtual clusters and of a trace that is not public). Without it a generated trace of
+of its virtual clusters and of a trace of which a sample of GPU times is public). Without it a generated trace of
 Gavel's law at load 0.8 on 64 GPUs. K = 2, threshold one GPU-hour.
 Run: ``python paper_figs/tiresias_trace.py --philly philly_flat.csv.xz`` (minutes for the first
 20,000 jobs, long for all with ``--first 82247``: Gandiva turns every minute; without a file, or with
@@ -60,8 +60,8 @@ def draw(table: pd.DataFrame, what: str) -> Figure:
     figure.suptitle(f"Large trace: {what}", x=0.01, ha="left")
     note(
         figure,
-        "The published trace is not public: ours has other loads and durations, so that its queues, "
-        "and the factors with them, differ; preemption is free to all, as there.",
+        "Of the published trace a sample of GPU times is public: ours has other loads and durations, "
+        "so that its queues, and the factors with them, differ; preemption is free to all, as there.",
     )
     return figure
 

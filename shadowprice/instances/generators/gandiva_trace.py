@@ -1,8 +1,10 @@
 """A stand-in for Gandiva's nine-day trace: 8,800 jobs for 100 GPUs.
 
-Source: Xiao et al., OSDI'18, section 6.5, Table 5: 8,800 jobs of a shared Microsoft cluster,
-replayed on 100 GPUs; makespan 13,371 minutes under a YARN-like scheduler and 11,349 under Gandiva.
-The trace is not public. Derived here: arrivals are uniform over 10,693 minutes, the shorter
+Source: Xiao et al., OSDI'18, section 6.5, Table 5: a trace of a shared Microsoft cluster of 2,000 GPUs
+and 8,800 jobs, replayed on 100; makespan 13,371 minutes under a YARN-like scheduler and 11,349 under
+Gandiva. How many jobs were replayed is not said: 8,800 with the durations of Figure 16 (mean 339
+minutes) are more than twice what 100 GPUs do in that time. Derived here: 8,800 jobs, shortened until they
+fit; arrivals are uniform over 10,693 minutes, the shorter
 makespan less its mean time in the system; the mean service is what 100 GPUs do in 11,349 minutes,
 with a log-normal law of sigma 1 (with the sigma of 1.5 and more of other production traces single
 jobs would be longer than the published makespans); models as in the packing experiment; the
