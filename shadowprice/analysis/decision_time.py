@@ -6,14 +6,17 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.engine import run
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 
 
-class _EnoughError(Exception):
-    """Ends a run once enough decisions have been timed; never leaves this module."""
+class _EnoughError(ShadowpriceError):
+    """Ends a run once enough decisions have been timed; never leaves this module.
+
+    One of the package's own errors, since any other is taken for a mistake of the policy.
+    """
 
 
 @dataclass
