@@ -353,10 +353,12 @@ class _Tracer:
     def _fill_sums(self, run: _Run, stop: int | None) -> None:
         """Add to every sum of a run the cases in which a comparison inside turns out false."""
         for number, decision in enumerate(run.decisions):
-            if decision.inside is not None and decision.inside.number != stop:
+            # A sum around the one that the run stops at has no node yet; its cases are its own.
+            inside = decision.inside
+            if inside is not None and inside.number != stop and inside.number in run.nodes:
                 answers = (*run.until(number), False)
-                cases = self._cases_of_sum(answers, decision.inside.number)
-                run.nodes[decision.inside.number].cases.extend(cases)
+                cases = self._cases_of_sum(answers, inside.number)
+                run.nodes[inside.number].cases.extend(cases)
 
     def _cases_of_sum(self, answers: tuple[bool, ...], stop: int) -> list[RuleCase]:
         run, case = self._called(answers, stop)

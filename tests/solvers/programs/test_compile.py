@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError, SolverError
@@ -369,6 +369,23 @@ def ordinals(model: Any) -> dict[str, str]:
 
 @settings(max_examples=100)
 @given(recipe=recipes(), seed=st.integers(0, 10**6))
+@example(  # A comparison in a sum around another sum: cases of the outer one are not the inner's.
+    recipe=Recipe(
+        low=0,
+        high=0,
+        letters="a",
+        ragged=("",),
+        edges=((0, "a"),),
+        rows=(
+            Row("I", "<=", ("sum", "before", ("sum", "before", ("z",))), ("number", -1.5), False),
+        ),
+        objective=("z",),
+        maximise=False,
+        integer=False,
+        dense=False,
+    ),
+    seed=0,
+)
 def test_the_template_and_the_fallback_compiler_agree(recipe: Recipe, seed: int) -> None:
     data = data_of(recipe, seed)
     with warnings.catch_warnings():
