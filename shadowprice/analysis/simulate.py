@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import Run, refuse_copies, settle
-from shadowprice.execution.engine import run as run_in_engine
+from shadowprice.execution.kernel.run import run as run_fastest
 
 if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
@@ -66,7 +66,10 @@ def simulate(
 
 
 def carry_out(run: Run) -> Outcome:
-    """Carry a settled run out, in the engine or in a loop of its own, and verify what was done."""
+    """Carry a settled run out, in the engine or in a loop of its own, and verify what was done.
+
+    The compiled loop takes the engine's place where it makes the same schedule in less time.
+    """
     if run.own_loop is None:
         return _in_engine(run)
     began = time.process_time()
@@ -90,7 +93,7 @@ def carry_out_gangs(run: Run) -> Outcome:
 
 def _in_engine(run: Run) -> Outcome:
     assert run.policy is not None
-    result = run_in_engine(run.instance, run.policy, placement=run.placement, rounds=run.rounds)
+    result = run_fastest(run.instance, run.policy, placement=run.placement, rounds=run.rounds)
     return Outcome.verified(
         run.instance,
         result.schedule,
