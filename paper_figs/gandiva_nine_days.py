@@ -103,7 +103,7 @@ def run(point: Point) -> list[Row]:
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """Mean time in the system, its curves, and the factor by number of jobs."""
-    picture, (left, middle, right) = page.grid(1, 3, 2.4)
+    picture, (left, middle, right) = page.grid(1, 3, 2.4, width_ratios=(1.35, 1, 1))
     part = table[table.jobs == settings.shown_jobs]
     bars = {label: found for label in SYSTEMS if (found := level(part, "mean", label)) is not None}
     page.bars(left, bars, form=",.0f", colours=dict.fromkeys(bars, colour_of(0)))
