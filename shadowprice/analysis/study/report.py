@@ -119,5 +119,5 @@ def _panel(axes: Axes, table: pd.DataFrame, names: list[str], title: str) -> Non
     axes.xaxis.set_major_locator(FixedLocator(wide if most > 2.5 else shown))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_yticks(np.arange(len(names)), names, fontsize=7)
+    axes.set_yticks(np.arange(len(names)), names, fontsize=8)
     axes.set_title(title, loc="left", fontsize=10)
