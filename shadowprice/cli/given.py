@@ -75,8 +75,9 @@ def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) 
         table = load_throughputs(options.throughputs)
     with warnings_told(BrokenImporter):
         imported = load_trace(trace, format=options.trace_format, throughputs=table)
-    for finding in imported.report:
-        stderr.print(str(finding), style="yellow", markup=False, highlight=False)
+    if imported.report or imported.notes:
+        for line in imported.lines():
+            stderr.print(line, style="yellow", markup=False, highlight=False)
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.instance import Overheads
