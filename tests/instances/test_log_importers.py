@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
 from shadowprice.instances.traces import Imported, load_trace
-from shadowprice.instances.traces.choices import Choices
+from shadowprice.instances.traces.log_reading import LogReading
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "trace_samples"
 sampled = pytest.mark.skipif(not SAMPLES.exists(), reason="the samples of public traces are absent")
@@ -233,7 +233,7 @@ def test_windows_and_longest_work(tmp_path: Path) -> None:
 )
 def test_a_choice_that_is_none(choices: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Choices.read(choices)
+        LogReading.read(choices)
 
 
 def test_a_table_has_no_choices_of_logs(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 An importer is a module with ``NAME``, ``sniff(first_line, path) -> bool`` and
 ``load(path, throughputs) -> Imported``; adding one is adding its file. One of a log that can be read in
-several ways has ``load_log(path, choices)`` as well (:mod:`.choices`). One that also has
+several ways has ``load_log(path, choices)`` as well (:mod:`.log_reading`). One that also has
 ``GENERAL = True`` is asked only where no other importer recognises the file. Installed packages offer
 modules or objects with the same members under names of their own (:mod:`shadowprice.entry_points`).
 """
@@ -18,14 +18,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-import numpy as np
-
 from shadowprice.entry_points import TRACES, Offer, offered, offers
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import on_one_line
 from shadowprice.instances.files import read_bytes
-from shadowprice.instances.grid import to_grid
-from shadowprice.instances.traces.choices import Choices
+from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.user_code import sentence
 
 if TYPE_CHECKING:
@@ -108,7 +105,7 @@ class Importer(Protocol):
 class LogImporter(Protocol):
     """An importer of a log that can be read in several ways."""
 
-    def load_log(self, path: Path, choices: Choices) -> Imported:
+    def load_log(self, path: Path, choices: LogReading) -> Imported:
         """Jobs of a log as chosen, and what was left out."""
 
 
@@ -146,7 +143,7 @@ def load_trace(
     ----------
     format : str, optional
         Name of the importer; by default the one that recognises the first line. Those of installed
-        packages are asked after our own, and before those that are general. Choices follow a colon:
+        packages are asked after our own, and before those that are general. LogReading follow a colon:
         ``helios:keep=completed``, or ``:keep=completed`` for the importer that recognises the file.
     throughputs : Throughputs, optional
         Table for traces that count work in steps.
@@ -163,7 +160,7 @@ def load_trace(
     """
     path = Path(path)
     name, _, given = (format or "").partition(":")
-    choices = Choices.read(given)
+    choices = LogReading.read(given)
     if name:
         return _load(_named(name), path, throughputs, choices)
     head = read_bytes(path)[:65536]
@@ -219,7 +216,7 @@ def _installed_able(first_line: str, path: Path) -> dict[str, Importer]:
 
 
 def _load(
-    importer: Importer, path: Path, throughputs: Throughputs | None, choices: Choices
+    importer: Importer, path: Path, throughputs: Throughputs | None, choices: LogReading
 ) -> Imported:
     if isinstance(importer, LogImporter):
         imported = importer.load_log(path, choices)
@@ -238,8 +235,13 @@ def _load(
     return _cut(imported, choices, path)
 
 
-def _cut(imported: Imported, choices: Choices, path: Path) -> Imported:
+def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
     """The jobs of a window, none longer than was chosen; both are reported."""
+    # A message about a missing file loads little.
+    import numpy as np
+
+    from shadowprice.instances.grid import to_grid
+
     report, jobs = list(imported.report), imported.workload
     if choices.window_s is not None:
         start_s, end_s = choices.window_s

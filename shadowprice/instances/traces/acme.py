@@ -12,8 +12,8 @@ from pathlib import Path
 
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.choices import Choices
 from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed, stated_times_differ
+from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.workload_files import read_table, split_header
 
 NAME = "acme"
@@ -28,10 +28,10 @@ def sniff(first_line: str, path: Path) -> bool:
 
 def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     """Read a log; see :func:`load_log`."""
-    return load_log(path, Choices())
+    return load_log(path, LogReading())
 
 
-def load_log(path: Path, choices: Choices) -> Imported:
+def load_log(path: Path, choices: LogReading) -> Imported:
     """Read a log.
 
     Raises

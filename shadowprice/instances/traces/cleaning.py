@@ -2,7 +2,7 @@
 
 A log says when jobs were submitted, started and ended, and how they ended. A job is replayed for
 as long as it ran; what cannot be replayed is left out, and counted by reason. Nothing is guessed: where
-a log can be read in two ways, :class:`~shadowprice.instances.traces.choices.Choices` say which.
+a log can be read in two ways, :class:`~shadowprice.instances.traces.log_reading.LogReading` say which.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S
 from shadowprice.instances.traces import Finding, Imported
-from shadowprice.instances.traces.choices import Choices, Fractions, Keep
+from shadowprice.instances.traces.log_reading import Fractions, Keep, LogReading
 from shadowprice.instances.traces.table import report_order
 from shadowprice.instances.workload import MAX_GANG, Workload
 
@@ -102,7 +101,7 @@ class JobLog:
         example = f"row {row + self.first_row}: {values[:160]}"
         self.report.append(Finding(action, int(which.sum()), what, example))
 
-    def whole_gangs(self, gpus: Seconds, choices: Choices, name: str) -> Seconds:
+    def whole_gangs(self, gpus: Seconds, choices: LogReading, name: str) -> Seconds:
         """Gangs in whole GPUs of the rows that stay; others are dropped or rounded up as chosen.
 
         Raises
@@ -128,7 +127,7 @@ class JobLog:
         self.say("repaired", part, "asks for part of a GPU, rounded up to whole ones")
         return np.asarray(np.ceil(gpus), dtype=np.float64)
 
-    def keep_ended(self, state: NDArray[np.object_], completed: str, choices: Choices) -> Mask:
+    def keep_ended(self, state: NDArray[np.object_], completed: str, choices: LogReading) -> Mask:
         """Mask of the rows that stay, which the choice says; the others are dropped."""
         other = np.zeros(len(state), dtype=np.bool_)
         if choices.keep is Keep.COMPLETED:
@@ -136,7 +135,7 @@ class JobLog:
             self.drop(other, f"did not end as {completed}")
         return ~other
 
-    def without_states(self, choices: Choices) -> None:
+    def without_states(self, choices: LogReading) -> None:
         """Refuse a choice of jobs that ended well where a log does not say how they ended.
 
         Raises
@@ -196,6 +195,8 @@ def dates_s(
     zone : str, optional
         Zone of dates without one; in the hour that a clock shows twice its second time is meant.
     """
+    import pandas as pd
+
     given = pd.Series(values, dtype=object)
     dates = pd.to_datetime(given, errors="coerce", format=form or "ISO8601", utc=zone is None)
     if zone is not None:

@@ -9,16 +9,19 @@ program with the same inputs, becomes the group that recurs, its workload the mo
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.choices import Choices
 from shadowprice.instances.traces.cleaning import JobLog, replayed
+from shadowprice.instances.traces.log_reading import LogReading
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAME = "pai2020"
 JOBS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
@@ -46,10 +49,10 @@ def sniff(first_line: str, path: Path) -> bool:
 
 def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     """Read the tables; see :func:`load_log`."""
-    return load_log(path, Choices())
+    return load_log(path, LogReading())
 
 
-def load_log(path: Path, choices: Choices) -> Imported:
+def load_log(path: Path, choices: LogReading) -> Imported:
     """Read the tables; ``path`` is the job table's, the others are beside it under their own names.
 
     Raises
@@ -58,6 +61,8 @@ def load_log(path: Path, choices: Choices) -> Imported:
         If a table is missing or has other fields, no job is left, or jobs ask for parts of a GPU and
         no choice is made.
     """
+    import pandas as pd
+
     jobs = _read(path, JOBS)
     tasks = _read(_beside(path, "pai_task_table"), TASKS)
     tags = _read(_beside(path, "pai_group_tag_table"), TAGS)
@@ -101,6 +106,8 @@ def _beside(path: Path, stem: str) -> Path:
 
 
 def _read(path: Path, names: tuple[str, ...]) -> pd.DataFrame:
+    import pandas as pd
+
     rows = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if line.strip():
@@ -116,4 +123,6 @@ def _read(path: Path, names: tuple[str, ...]) -> pd.DataFrame:
 
 
 def _number(values: pd.Series[str]) -> pd.Series[float]:
+    import pandas as pd
+
     return pd.to_numeric(values, errors="coerce")

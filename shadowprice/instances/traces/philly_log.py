@@ -19,8 +19,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.choices import Attempts, Choices
 from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed
+from shadowprice.instances.traces.log_reading import Attempts, LogReading
 
 NAME = "philly-log"
 FIELDS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
@@ -36,10 +36,10 @@ def sniff(first_line: str, path: Path) -> bool:
 
 def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     """Read the log; see :func:`load_log`."""
-    return load_log(path, Choices())
+    return load_log(path, LogReading())
 
 
-def load_log(path: Path, choices: Choices) -> Imported:
+def load_log(path: Path, choices: LogReading) -> Imported:
     """Read the log; jobs are numbered from 1 in messages.
 
     Raises

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.choices import Choices
 from shadowprice.instances.traces.cleaning import JobLog, Seconds, dates_s, replayed
+from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.workload_files import read_table
 
 NAME = "slurm"
@@ -36,10 +36,10 @@ def sniff(first_line: str, path: Path) -> bool:
 
 def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     """Read the accounts; see :func:`load_log`."""
-    return load_log(path, Choices())
+    return load_log(path, LogReading())
 
 
-def load_log(path: Path, choices: Choices) -> Imported:
+def load_log(path: Path, choices: LogReading) -> Imported:
     """Read the accounts.
 
     Raises

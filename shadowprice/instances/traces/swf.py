@@ -16,8 +16,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.choices import Choices
 from shadowprice.instances.traces.cleaning import JobLog, replayed
+from shadowprice.instances.traces.log_reading import LogReading
 
 NAME = "swf"
 FIELDS = (
@@ -60,10 +60,10 @@ def _is_number(text: str) -> bool:
 
 def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     """Read the log; see :func:`load_log`."""
-    return load_log(path, Choices())
+    return load_log(path, LogReading())
 
 
-def load_log(path: Path, choices: Choices) -> Imported:
+def load_log(path: Path, choices: LogReading) -> Imported:
     """Read the log; jobs without a status are taken to have ended well.
 
     Raises

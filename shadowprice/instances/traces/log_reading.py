@@ -41,8 +41,8 @@ class Fractions(StrEnum):
 
 
 @dataclass(frozen=True)
-class Choices:
-    """How a log is to be read, where it can be read in several ways.
+class LogReading:
+    """Reading of a log that can be read in several ways.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Choices:
             raise InputError("longest_s: expected seconds above 0")
 
     @classmethod
-    def read(cls, text: str) -> Choices:
+    def read(cls, text: str) -> LogReading:
         """Read ``keep=completed,attempts=span,fractions=drop,window=0-86400,longest_s=1209600``.
 
         Raises
@@ -98,7 +98,7 @@ class Choices:
     @property
     def of_log(self) -> bool:
         """True if something is chosen that only an importer of logs knows."""
-        return self != Choices(window_s=self.window_s, longest_s=self.longest_s)
+        return self != LogReading(window_s=self.window_s, longest_s=self.longest_s)
 
 
 def _window(text: str) -> tuple[float, float]:
