@@ -76,13 +76,9 @@ def read_given(
     table = _table(options)
     with warnings_told(BrokenImporter):
         imported = load_trace(trace, format=options.trace_format, throughputs=table)
-<<<<<<< HEAD
     if imported.report or imported.notes:
         for line in imported.lines():
             stderr.print(line, style="yellow", markup=False, highlight=False)
-=======
-    for finding in imported.report:
-        stderr.print(str(finding), style="yellow", markup=False, highlight=False)
     where, semantics = _switches(cluster, options, table, switches)
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
@@ -128,7 +124,6 @@ def _switches(
     cluster: str, options: RunOptions, table: Throughputs | None, switches: dict[str, Any]
 ) -> tuple[Cluster, Semantics]:
     """The cluster and the switches of a run that options say."""
->>>>>>> g
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.instance import Overheads
