@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Page, Row, estimate
+from shadowprice.analysis.figures import Page, Row
 from shadowprice.errors import InputError
 from shadowprice.instances.generators.recurrent import GANG_SHARES
 from shadowprice.instances.graphs.generated_graphs import workload_graphs
@@ -211,11 +211,16 @@ def relative(table: pd.DataFrame, column: str, by: list[str]) -> pd.DataFrame:
 
 
 def draw_ratios(page: Page, axes: Axes, table: pd.DataFrame, x: str) -> None:
-    """Lines of ``ratio``: ours solid, baselines dashed, the bound dotted."""
+    """Lines of ``ratio``: ours solid with intervals, baselines dashed, the bound dotted."""
     every = [name for name in (*BASELINES, *OURS, ANY) if name in set(table["policy"])]
     page.lines(axes, table, x=x, y="ratio", by="policy", order=every, colours=COLOUR)
     for name, container in zip(every, axes.containers, strict=True):
-        line = container.lines[0]
+        line, caps, bars = container.lines
+        if name not in OURS:
+            # Ten intervals at a place would hide one another.
+            container.has_yerr = False
+            for part in (*caps, *bars):
+                part.set_visible(False)
         if name in BASELINES:
             line.set(linestyle="--", linewidth=0.9, marker="s", markersize=2.5)
         elif name == ANY:
@@ -235,8 +240,3 @@ def log_axis(axes: Axes, values: Iterable[float]) -> None:
     axes.set_yticks(shown if len(shown) > 2 else [step for step in fine if low <= step <= high])
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_locator(NullLocator())
-
-
-def mean_text(table: pd.DataFrame, policy: str, form: str = ".2f") -> str:
-    """Mean of ``ratio`` of a policy with its interval."""
-    return estimate(table[table["policy"] == policy]["ratio"]).text(form)

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Estimate, ratio_by_seed
+from shadowprice.analysis.figures import Estimate, Page, ratio_by_seed
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.instance import Instance
@@ -39,6 +40,8 @@ FULL_GPUS = 128
 
 ANY = "any scheduler"
 """Name of the certified lower bound among the policies."""
+
+COLOUR = {"proportional": "#D55E00", "tune": "#0072B2", ANY: "#AA0000"}
 
 PROFILES = Path(__file__).parent / "published" / "synergy_profiles.json"
 """The artifact's tables of speeds for one GPU."""
@@ -200,6 +203,18 @@ def most_possible(table: pd.DataFrame) -> float:
     """Largest factor that any scheduler could have over proportional shares; mean over the runs."""
     rows = table[table["policy"] == "proportional"]
     return float((rows["jct_h"] / rows["least_h"]).mean())
+
+
+def draw_lines(page: Page, axes: Axes, table: pd.DataFrame, x: str) -> None:
+    """Mean JCT of both mechanisms, and its bound dotted."""
+    names = ("proportional", "tune", ANY)
+    mine = with_bound(table)
+    page.lines(axes, mine, x=x, y="jct_h", by="policy", order=names, colours=COLOUR)
+    line, caps, bars = axes.containers[-1].lines
+    axes.containers[-1].has_yerr = False
+    line.set(linestyle=":", marker="")
+    for part in (*caps, *bars):
+        part.set_visible(False)
 
 
 def with_bound(table: pd.DataFrame) -> pd.DataFrame:

@@ -112,14 +112,14 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
         mine = table[table["scenario"] == name]
         wide = mine.pivot_table(index="seed", columns="policy", values="jct_s")
         best = wide[list(BASELINES)].min(axis=1)
-        to_best = ", ".join(f"{each} {estimate(wide[each] / best).text('.2f')}" for each in OURS)
+        to_best = ", ".join(f"{each} {estimate(wide[each] / best).text()}" for each in OURS)
         to_each = ", ".join(
-            f"{each} {estimate(wide[STRICT] / wide[each]).text('.2f')}" for each in BASELINES
+            f"{each} {estimate(wide[STRICT] / wide[each]).text()}" for each in BASELINES
         )
         bound = over_bound(mine, "total_completion_s")[STRICT]
         said.append(
             f"{scenario(name).title}: {to_best}; {STRICT} over each: {to_each}; its total completion time is "
-            f"{bound.text('.2f')} of the bound."
+            f"{bound.text()} of the bound."
         )
     return (
         f"{settings.jobs} jobs at load {settings.load:g} on {settings.gpus} GPUs, {settings.seeds} seeds. Mean JCT "

@@ -101,7 +101,8 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
     """Share of the jobs with less than 25 % error, by predictor."""
     close = table.groupby(["predictor", "seed"], sort=False)["close"].first()
     said = [
-        f"{name} {estimate(close[name]).text('.1%')}" for name in dict.fromkeys(table["predictor"])
+        f"{name} {estimate(100 * close[name]).text()} %"
+        for name in dict.fromkeys(table["predictor"])
     ]
     return (
         f"{settings.jobs:,} jobs on {settings.gpus} GPUs under FIFO, {settings.seeds} seeds. Predicted within "

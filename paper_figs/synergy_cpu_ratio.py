@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 from _synergy import (
-    ANY,
     FULL_GPUS,
     MULTI,
     cluster,
+    draw_lines,
     factors_by,
     instance,
     jct_h,
@@ -23,7 +23,6 @@ from _synergy import (
     least_jct_h,
     measured,
     outcome,
-    with_bound,
 )
 from matplotlib.figure import Figure as Picture
 
@@ -92,8 +91,7 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """JCT by ratio under each order."""
     picture, every = page.grid(1, len(settings.orders), 2.6)
     for axes, order in zip(every, settings.orders, strict=True):
-        mine = with_bound(table[table["order"] == order])
-        page.lines(axes, mine, x="cpus_per_gpu", y="jct_h", by="policy", order=(*POLICIES, ANY))
+        draw_lines(page, axes, table[table["order"] == order], "cpus_per_gpu")
         axes.set(xlabel="CPUs for each GPU", ylabel="mean JCT [h]", xticks=settings.ratios)
         axes.set(title=order.upper(), ylim=(0.0, None))
     every[0].legend()

@@ -13,13 +13,13 @@ from typing import Any
 
 import pandas as pd
 from _synergy import (
-    ANY,
     FULL_GPUS,
     MULTI,
     SINGLE,
     artifact_jobs,
     artifact_outcome,
     cluster,
+    draw_lines,
     factors_by,
     instance,
     jct_h,
@@ -29,7 +29,6 @@ from _synergy import (
     most_possible,
     outcome,
     published_profiles,
-    with_bound,
 )
 from matplotlib.figure import Figure as Picture
 
@@ -140,8 +139,8 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     rows = -(-len(panels) // columns)
     picture, every = page.grid(rows, columns, 2.5 * rows)
     for axes, (trace, order) in zip(every, panels, strict=False):
-        mine = with_bound(table[(table["trace"] == trace) & (table["order"] == order)])
-        page.lines(axes, mine, x="jobs_per_hour", y="jct_h", by="policy", order=(*POLICIES, ANY))
+        mine = table[(table["trace"] == trace) & (table["order"] == order)]
+        draw_lines(page, axes, mine, "jobs_per_hour")
         if trace == SINGLE and ARTIFACT_RATE in settings.single_rates:
             mark = {"linestyle": "", "marker": "x", "markersize": 7.0}
             page.published_curve(
@@ -168,12 +167,17 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
             f"{possible:.3g}x)"
         )
     return (
-        f"Mean JCT of jobs in the later half of the trace, {settings.single_jobs:,} single-GPU and "
-        f"{settings.multi_jobs:,} multi-GPU jobs on {settings.gpus} GPUs, mean of {settings.single_seeds} and "
-        f"{settings.multi_seeds} seeds with intervals of 95 %. Largest factor of TUNE over proportional shares: "
-        + "; ".join(said)
-        + "."
+        f"Mean JCT of jobs {_window(settings.single_jobs)} of {settings.single_jobs:,} of one GPU "
+        f"({settings.single_seeds} seeds), {_window(settings.multi_jobs)} of {settings.multi_jobs:,} of several "
+        f"({settings.multi_seeds} seeds), on {settings.gpus} GPUs, with intervals of 95 %. Largest factor of TUNE over "
+        "proportional shares: " + "; ".join(said) + "."
     )
+
+
+def _window(jobs: int) -> str:
+    """Measured jobs in words, from 0: ``4,000 to 4,999``."""
+    rows = measured(jobs)
+    return f"{rows.start:,} to {rows.stop - 1:,}"
 
 
 def artifact(column: str, what: str) -> Published:

@@ -165,7 +165,7 @@ def losses(table: pd.DataFrame, split: str, trace: str) -> dict[float, Estimate]
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """TUNE over OPT by load, a panel for each trace; single rounds."""
-    picture, every = page.grid(1, 3, 2.9)
+    picture, every = page.grid(1, 3, 3.2)
     traces = {SINGLE: settings.single_rates, MULTI: settings.multi_rates}
     loads = table[table["part"] == LOADS]
     wide = loads.pivot_table(
@@ -184,8 +184,11 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         axes.axhline(1.0, color="#555555", linewidth=0.6)
         axes.set(xlabel="jobs per hour on 128 GPUs", title=f"{trace}, FIFO")
     every[0].set_ylabel("mean JCT, TUNE / OPT")
-    every[0].legend(loc="upper left")
     _draw_rounds(every[2], table[table["part"] == ROUNDS], settings)
+    handles, labels = every[0].get_legend_handles_labels()
+    more, names = every[2].get_legend_handles_labels()
+    columns = 3 if page.width_in > 4 else 2
+    picture.legend([*handles, *more], [*labels, *names], loc="outside lower center", ncols=columns)
     return picture
 
 
@@ -196,10 +199,9 @@ def _draw_rounds(axes: Axes, table: pd.DataFrame, settings: Settings) -> None:
             rows = table[(table["split"] == split) & (table["policy"] == name)]["value"]
             at = place + 0.25 * (k - 1) + 0.15 * (np.arange(len(rows)) / max(len(rows), 1) - 0.5)
             colour = ("#0072B2", "#D55E00", "#009E73")[k]
-            axes.plot(at, rows, ".", color=colour, markersize=3, label=name if not place else None)
+            axes.plot(at, rows, ".", color=colour, markersize=4, label=name if not place else None)
     axes.set_xticks(range(len(settings.splits)), [split_name(split) for split in settings.splits])
     axes.set(ylabel="sum of speeds / bound of stage 1", title="single rounds", ylim=(None, 1.02))
-    axes.legend(loc="lower left", markerscale=2.0, handletextpad=0.2)
 
 
 def caption(table: pd.DataFrame, settings: Settings) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 from _synergy import (
+    COLOUR,
     FULL_GPUS,
     artifact_jobs,
     artifact_outcome,
@@ -97,22 +98,19 @@ def run(point: Point) -> list[Row]:
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """Factors by split, beside what was possible; mean JCT of both mechanisms."""
-    picture, (left, right) = page.grid(1, 2, 2.8)
-    factors = {split_name(str(split)): each for split, each in factors_by(table, "split").items()}
-    page.bars(left, factors, colours=dict.fromkeys(factors, "#0072B2"))
-    for place, split in enumerate(settings.splits):
-        possible = most_possible(table[table["split"] == split])
-        left.plot(
-            [possible] * 2,
-            [place - 0.4, place + 0.4],
-            color="#AA0000",
-            linestyle=":",
-            label="any scheduler, at most" if place == 0 else None,
-        )
-    left.set_xlim(0.0, 1.05 * max(left.get_xlim()[1], float(possible_most(table))))
+    picture, (left, right) = page.grid(1, 2, 2.9)
+    names = [split_name(split) for split in settings.splits]
+    found = factors_by(table, "split")
+    mean = [found[split].mean for split in settings.splits]
+    half = [found[split].high - found[split].mean for split in settings.splits]
+    possible = [most_possible(table[table["split"] == split]) for split in settings.splits]
+    at = range(len(names))
+    left.errorbar(mean, at, xerr=half if any(half) else None, fmt="o", label="TUNE")
+    left.plot(possible, at, "|", color="#AA0000", markersize=14, label="any scheduler, at most")
     page.published_line(left, 3.4, "abstract: up to 3.4x", along="x")
-    left.set(xlabel="mean JCT, proportional / tune", title="Factor of TUNE")
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    left.set_yticks(at, names)
+    left.set(xlabel="mean JCT, proportional / tune", xlim=(0.0, 1.08 * max(possible)))
+    left.set_ylim(len(names) - 0.5, -0.5)
     hours = {
         f"{split_name(split)} {name}": estimate(
             table[(table["split"] == split) & (table["policy"] == name)]["jct_h"]
@@ -120,15 +118,11 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         for split in settings.splits
         for name in POLICIES
     }
-    colours = {key: "#0072B2" if key.endswith("tune") else "#D55E00" for key in hours}
-    page.bars(right, hours, colours=colours)
-    right.set(xlabel="mean JCT [h]", title="Mean JCT")
+    page.bars(right, hours, colours={key: COLOUR[key.split()[-1]] for key in hours})
+    right.set(xlabel="mean JCT [h]")
+    columns = 3 if page.width_in > 4 else 1
+    picture.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
     return picture
-
-
-def possible_most(table: pd.DataFrame) -> float:
-    """Largest of the factors that are possible, over the splits."""
-    return max(most_possible(rows) for _, rows in table.groupby("split"))
 
 
 def caption(table: pd.DataFrame, settings: Settings) -> str:
