@@ -1,14 +1,15 @@
 """The setting of Gavel's experiments (OSDI'20, section 7.1), for the figures beside this file.
 
-Clusters of V100, P100 and K80 GPUs, one a server; jobs of the published generator, run by the published
-simulator's semantics (preset ``gavel``). Rates are those of the published table (``shadowprice data fetch
-gavel-simulation-throughputs``). Where a figure is only tried out, a made-up table stands for it: six types whose rates
-are printed in the paper's repository, one for each family, gangs 0.9 times as fast a GPU each time they
+Clusters of V100, P100 and K80 GPUs; jobs of the published generator, run by the published simulator's
+semantics (preset ``gavel``). Rates are those of the published table (``shadowprice data fetch
+gavel-simulation-throughputs``). Where a figure is only tried out, a made-up table stands for it: rates that
+the paper's repository prints of one job type for each family, gangs 0.9 times as fast a GPU each time they
 double, and two jobs that share GPUs at 65 % of their own speed.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +17,9 @@ import pandas as pd
 
 import shadowprice as sp
 from shadowprice.analysis.figures.results import read_table
+from shadowprice.analysis.plots.style import COLOURS, GREY
 from shadowprice.errors import InputError
-from shadowprice.instances.generators.gavel_published import DISTRIBUTED_TYPES, JOB_TYPES
+from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
 
 TYPES = ("v100", "p100", "k80")
@@ -36,22 +38,25 @@ GANGS = (1, 2, 4, 8)
 PUBLISHED = Path(__file__).parent / "published"
 
 
+def table(path: Path | None) -> sp.Throughputs:
+    """The published table, its types in a fixed order, or the made-up one if no file is given."""
+    return _made_up() if path is None else _read(path)
+
+
 def rates(path: Path | None, *, made_up: bool) -> sp.Throughputs:
-    """The published table, its types in a fixed order, or the made-up one.
+    """As :func:`table`, but the made-up one only if that is asked for.
 
     Raises
     ------
     InputError
         If the published one is needed and not given.
     """
-    if made_up and path is None:
-        return _made_up()
-    if path is None:
+    if path is None and not made_up:
         raise InputError(
             "this figure needs --throughputs FILE, Gavel's simulation_throughputs.json: "
             "`shadowprice data fetch gavel-simulation-throughputs` gets it and prints its path"
         )
-    return _read(path)
+    return table(path)
 
 
 @cache
@@ -65,12 +70,14 @@ def _read(path: Path) -> sp.Throughputs:
 
 @cache
 def _made_up() -> sp.Throughputs:
-    alone: dict[Kind, tuple[float, ...]] = {}
-    for model in JOB_TYPES:
-        one_gpu = FAMILIES[model.partition(" (")[0]]
-        for gang in GANGS if model in DISTRIBUTED_TYPES else (1,):
-            speed = gang * 0.9 ** (gang.bit_length() - 1)
-            alone[model, gang] = tuple(rate * speed for rate in one_gpu)
+    alone: dict[Kind, tuple[float, ...]] = {
+        (model, gang): tuple(
+            rate * gang * 0.9 ** (gang.bit_length() - 1)
+            for rate in FAMILIES[model.partition(" (")[0]]
+        )
+        for model in JOB_TYPES
+        for gang in GANGS
+    }
     together = {
         (name, one, other): (0.65 * alone[one][k], 0.65 * alone[other][k])
         for k, name in enumerate(TYPES)
@@ -81,6 +88,11 @@ def _made_up() -> sp.Throughputs:
     return sp.Throughputs(TYPES, alone, together, "a made-up table of rates")
 
 
+def cluster(per_type: int) -> str:
+    """Nodes of 4 GPUs, ``per_type`` GPUs of each type."""
+    return ",".join(f"{per_type // 4}x4:{name}" for name in TYPES)
+
+
 def servers(gpus_per_type: int) -> str:
     """A cluster of servers with one GPU, as the published simulator has them by default."""
     return ",".join(f"{gpus_per_type}x1:{name}" for name in TYPES)
@@ -89,3 +101,37 @@ def servers(gpus_per_type: int) -> str:
 def curves(name: str) -> pd.DataFrame:
     """Points of a published picture: columns ``curve``, ``x``, ``y``."""
     return read_table(PUBLISHED / f"{name}.csv")
+
+
+# For figures that are scripts still.
+
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "OUT",
+    "TYPES",
+    "Scale",
+    "cluster",
+    "curves",
+    "rates",
+    "save",
+    "servers",
+    "table",
+]
+OUT = Path(__file__).parent / "out"
+
+
+class Scale(StrEnum):
+    """How much is run."""
+
+    QUICK = "quick"
+    USUAL = "usual"
+    FULL = "full"
+
+
+def save(frame: pd.DataFrame, figure: object, name: str) -> None:
+    """Write the numbers and the picture to ``paper_figs/out``."""
+    OUT.mkdir(exist_ok=True)
+    frame.to_csv(OUT / f"{name}.csv", index=False)
+    figure.savefig(OUT / f"{name}.png", dpi=150)  # type: ignore[attr-defined]
+    print(frame.to_string(index=False, max_rows=60))

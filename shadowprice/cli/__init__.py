@@ -121,7 +121,8 @@ def generate(
     load: Annotated[float | None, typer.Option("--load", help="Offered load.")] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", help="GPUs the load is offered to.")] = None,
     samples: Annotated[
-        Path | None, typer.Option("--samples", help="GPU times to draw from, one a line.")
+        Path | None,
+        typer.Option("--service-samples", help="GPU times to draw services from, one a line."),
     ] = None,
     seed: SeedOption = 0,
 ) -> None:

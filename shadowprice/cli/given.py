@@ -76,8 +76,9 @@ def read_given(
     table = _table(options)
     with warnings_told(BrokenImporter):
         imported = load_trace(trace, format=options.trace_format, throughputs=table)
-    for finding in imported.report:
-        stderr.print(str(finding), style="yellow", markup=False, highlight=False)
+    if imported.report or imported.notes:
+        for line in imported.lines():
+            stderr.print(line, style="yellow", markup=False, highlight=False)
     where, semantics = _switches(cluster, options, table, switches)
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)

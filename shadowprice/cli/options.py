@@ -27,7 +27,10 @@ ClusterOption = Annotated[
 ]
 FormatOption = Annotated[
     str | None,
-    typer.Option("--format", help="Importer by name, see `traces`; sniffed if not given."),
+    typer.Option(
+        "--format",
+        help="Importer, see `traces`, with choices: helios:keep=completed; sniffed if not given.",
+    ),
 ]
 ThroughputsOption = Annotated[
     Path | None, typer.Option("--throughputs", help="Throughput table (JSON, may be xz).")

@@ -98,3 +98,10 @@ def test_cannot_be_right_needs_a_limit_that_shows_it() -> None:
     for limit in (None, 2.5, 3.0):
         with pytest.raises(ValueError, match=r"needs a limit below 2\.5"):
             claim(limit).compared(pd.DataFrame())
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(33_270.0, "33,300"), (0.809, "0.809"), (5.5, "5.5"), (1e-5, "1e-05")]
+)
+def test_numbers_are_shown_as_a_person_writes_them(value: float, expected: str) -> None:
+    assert exact(value).text() == expected
