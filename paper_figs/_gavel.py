@@ -12,13 +12,14 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 import pandas as pd
 
 import shadowprice as sp
 from shadowprice.analysis.figures.results import read_table
 from shadowprice.analysis.plots.style import COLOURS, GREY
-from shadowprice.errors import InputError
+from shadowprice.errors import GivenUpError, InputError
 from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
 
@@ -98,6 +99,59 @@ def servers(gpus_per_type: int) -> str:
     return ",".join(f"{gpus_per_type}x1:{name}" for name in TYPES)
 
 
+class WindowPoint(Protocol):
+    """Fields of a point that is measured over a window of jobs, while others go on to arrive."""
+
+    @property
+    def rate(self) -> float:
+        """Jobs per hour."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the published generator and simulator."""
+
+    @property
+    def first_job(self) -> int:
+        """First job of the window."""
+
+    @property
+    def last_job(self) -> int:
+        """First job after the window."""
+
+    @property
+    def gpus_per_type(self) -> int:
+        """GPUs of each type."""
+
+    @property
+    def give_up_h(self) -> float:
+        """Time at which a run ends in any case [h]."""
+
+    @property
+    def throughputs(self) -> Path | None:
+        """Published table."""
+
+    @property
+    def made_up(self) -> bool:
+        """True if a made-up table may stand for it."""
+
+
+def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> sp.Outcome | None:
+    """Run a published policy until the jobs of a window are complete; None if it was given up before."""
+    jobs = sp.endless(
+        "gavel-published",
+        seed=point.seed,
+        jobs_per_hour=point.rate,
+        single_gpu=single_gpu,
+        throughputs=rates(point.throughputs, made_up=point.made_up),
+    )
+    window = sp.JobWindow(point.first_job, point.last_job, latest_s=3600.0 * point.give_up_h)
+    semantics = sp.Semantics(preset="gavel", seed=point.seed, until_complete=window)
+    try:
+        return sp.simulate(jobs, servers(point.gpus_per_type), policy, semantics)
+    except GivenUpError:
+        return None
+
+
 def curves(name: str) -> pd.DataFrame:
     """Points of a published picture: columns ``curve``, ``x``, ``y``."""
     return read_table(PUBLISHED / f"{name}.csv")
@@ -113,6 +167,7 @@ __all__ = [
     "Scale",
     "cluster",
     "curves",
+    "over_window",
     "rates",
     "save",
     "servers",
