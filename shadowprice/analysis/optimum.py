@@ -100,8 +100,8 @@ def optimum(
     )
     schedule, upper_s, proven = found.schedule, found.upper_s, found.proven
     if found.edited:
-        known = found.schedule is not None and verified_cost(instance, goal, found.schedule)
-        schedule, proven = (schedule, proven) if known else (None, False)
+        if not _is_verified(instance, goal, schedule):
+            schedule, proven = None, False
     elif len(instance.workload):
         cost = _cost_found(instance, goal, found)
         if cost is None:
@@ -161,8 +161,9 @@ def slotted_preemptive_optimum(
     if not len(instance.workload):
         return found
     if found.edited:
-        known = found.schedule is not None and verified_cost(instance, goal, found.schedule)
-        return found if known else replace(found, schedule=None, standing=Standing.FOUND)
+        if _is_verified(instance, goal, found.schedule):
+            return found
+        return replace(found, schedule=None, standing=Standing.FOUND)
     cost = _cost_found(instance, goal, found)
     if cost is None:
         return replace(found, upper_s=float("inf"), schedule=None, standing=Standing.FOUND)
@@ -184,6 +185,11 @@ def _cost_found(instance: Instance, goal: Objective, found: offline.Optimum) -> 
             f"{found.lower_s} s, a verified one costs {seconds_down(cost)} s"
         )
     return cost
+
+
+def _is_verified(instance: Instance, goal: Objective, schedule: Schedule | None) -> bool:
+    """True if the verifier accepts a schedule, whose cost may be 0."""
+    return schedule is not None and verified_cost(instance, goal, schedule) is not None
 
 
 def verified_cost(instance: Instance, goal: Objective, schedule: Schedule) -> Fraction | None:

@@ -51,6 +51,8 @@ def policies_command(preset: PresetOption = None, as_json: JsonOption = False) -
         clauses = [*filter(None, map(_clause, told)), *_switch_lines(row)]
         if row["loop"] != ENGINE:
             clauses.append(f"index: {row['loop']}")
+        if row["use"]:
+            clauses.append(f"use {row['use']}")
         if row["from"] != OURS:
             clauses.append(f"from {row['from']}")
         table.add_row(str(row["policy"]), str(row["knows"]), preempts, "\n".join(clauses))
@@ -114,6 +116,7 @@ def _record(name: str, thing: Policy | RunsItself, origin: str) -> dict[str, Any
         "does": _first_line(type(thing).__doc__),
         "guarantee": statements.guarantee,
         "source": statements.source,
+        "use": statements.use,
         "from": origin,
         "loop": loop_of(thing),
         **asdict(switches_of(thing)),

@@ -45,6 +45,7 @@ from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
+from shadowprice.proofs.classic import server_filling
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
 from shadowprice.proofs.gavel import rounds as gavel_rounds
@@ -57,6 +58,8 @@ from shadowprice.proofs.lower_bounds import fluid as lb_fluid
 from shadowprice.proofs.lower_bounds import job as lb_job
 from shadowprice.proofs.lower_bounds import lp as lb_lp
 from shadowprice.proofs.lower_bounds import mbt as lb_mbt
+from shadowprice.proofs.lower_bounds import priced_machine as lb_price
+from shadowprice.proofs.lower_bounds import span as lb_span
 from shadowprice.proofs.lower_bounds import srpt_one_machine
 from shadowprice.proofs.synergy import floor as synergy_floor
 from shadowprice.proofs.tiresias import gittins as tiresias_gittins
@@ -65,6 +68,7 @@ from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
+from shadowprice.solvers.offline.type_prices import SpanPrices
 from shadowprice.solvers.synergy.servers import (
     ROUNDING,
     Demands,
@@ -141,6 +145,31 @@ def on(
 # Lower bounds of the optimum.
 
 
+def of_server_filling() -> Iterator[Case]:
+    """A gang of both GPUs, and two of one that come a second apart."""
+    check = server_filling.check
+    jobs = Workload.from_columns(arrival_s=[0, 0, 1], gpus=[2, 1, 1], work=[2, 2, 2])
+    instance = Instance(Cluster.parse("1x2"), jobs)
+
+    def rows(*given: tuple[int, int, float, float]) -> Schedule:
+        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
+        none = np.zeros(len(job))
+        at = (start.astype(float), end.astype(float))
+        return Schedule(job, none.astype(np.int64), gpus, *at, none)
+
+    filled = rows((0, 2, 0, 2), (1, 1, 2, 4), (2, 1, 2, 4))
+    yield yes(check, "widest first", instance, filled)
+    yield no(
+        check,
+        "one GPU idle while three are asked for",
+        instance,
+        rows((1, 1, 0, 2), (0, 2, 2, 4), (2, 1, 4, 6)),
+    )
+    late = rows((1, 1, 2, 4), (2, 1, 2, 4), (0, 2, 4, 6))
+    yield no(check, "the gang of both after its last moment", instance, late)
+    yield refused(InputError, check, "three GPUs", Instance(Cluster.parse("1x3"), jobs), filled)
+
+
 def of_lb_job() -> Iterator[Case]:
     instance = on("1x4", [0, 3, 7], [4, 1, 2], [4, 1, 2], [1, 2, 5])
     yield from at_least(lb_job.check, "1 (0 + 4) + 2 (3 + 1) + 5 (7 + 2)", instance, 57)
@@ -174,6 +203,39 @@ def of_lb_mbt() -> Iterator[Case]:
     third = on("1x3", [0], [1], [1], [1])
     down = Fraction((2 * TICKS_PER_S) // 3, TICKS_PER_S)
     yield from at_least(lb_mbt.check, "1/6 + 1/2, rounded down", third, down)
+
+
+def typed(arrival: Sequence[float], works: Sequence[float]) -> Instance:
+    """Jobs of one GPU on two GPUs, the first of which is half as fast; pools have the faster one first."""
+    rates = {"throughput": [[0.5, 1.0]] * len(works), "gpu_types": ("slow", "fast")}
+    jobs = Workload.from_columns(arrival_s=arrival, gpus=[1] * len(works), work=works, **rates)
+    return Instance(Cluster.parse("1x1:slow,1x1:fast"), jobs)
+
+
+def of_lb_price() -> Iterator[Case]:
+    """At prices (2, 1) a second of work costs 2 of the 3 that both GPUs cost; at (1, 1) 1 of 2."""
+    for what, instance, prices, least in (
+        ("1 + 3/2 and 3 + 3/2", typed([0, 0], [3, 3]), (2, 1), 7),
+        ("1/2 + 1, 3/2 + 1 ...", typed([0] * 8, [2] * 8), (1, 1), 40),
+        ("SRPT, 60 + 18 + 26 ...", typed([0] + [10] * 5, [30] + [12] * 5), (2, 1), 230),
+        ("equal prices", typed([0, 2], [2, 2]), (1, 1), Fraction(5)),
+    ):
+        yield yes(lb_price.check, f"{what}, at the bound", instance, least, prices)
+        yield no(lb_price.check, f"{what}, below", instance, least - LEAST, prices)
+
+
+def of_lb_span() -> Iterator[Case]:
+    """At prices (2, 1) both GPUs do 3/2 of work a second; a job's own time keeps it from both."""
+    nobody, itself = (0, 0), (0, 1)
+    for what, instance, prices, least in (
+        ("6 of work, 3/2 a second", typed([0, 0], [3, 3]), SpanPrices((2, 1), nobody), 4),
+        ("those from 10 on", typed([0, 10], [1, 12]), SpanPrices((2, 1), nobody), 22),
+        ("alone", typed([0, 10], [1, 12]), SpanPrices((1, 1), itself), 22),
+        ("own time: (1 + 12 2) / (2 + 1)", typed([0, 0], [1, 12]), SpanPrices((1, 1), itself), 12),
+        ("own time: (2 + 8 4) / (3 + 2)", typed([0] * 2, [1, 6]), SpanPrices((2, 1), (0, 2)), 6),
+    ):
+        yield yes(lb_span.check, f"{what}, at the bound", instance, least, prices)
+        yield no(lb_span.check, f"{what}, below", instance, least - LEAST, prices)
 
 
 def of_lb_lp() -> Iterator[Case]:
@@ -825,7 +887,10 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_job: of_lb_job,
     lb_lp: of_lb_lp,
     lb_mbt: of_lb_mbt,
+    lb_price: of_lb_price,
+    lb_span: of_lb_span,
     pop: of_pop,
+    server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
     synergy_floor: of_synergy_floor,
     tiresias_gittins: of_tiresias_gittins,

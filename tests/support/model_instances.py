@@ -23,6 +23,7 @@ from shadowprice.models import (
     time_indexed,
     tiresias,
     typed_interval_lp,
+    typed_span,
 )
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.models.slotted import Slotted
@@ -95,6 +96,13 @@ def of_typed_interval_lp(jobs: int, draw: Random) -> Any:
         np.stack([np.zeros_like(u), u, v], axis=2),
     )
     return typed_interval_lp.build(data)
+
+
+def of_typed_span(jobs: int, draw: Random) -> Any:
+    types = int(draw.integers(1, 4))
+    time = draw.uniform(0.5, 3, (jobs, types))
+    time[:, 1:][draw.random((jobs, types - 1)) < 0.3] = np.inf
+    return typed_span.build(draw.integers(1, 4, jobs), time, draw.uniform(3, 5, types))
 
 
 def of_synergy(jobs: int, draw: Random) -> Any:
@@ -248,6 +256,7 @@ INSTANCES: dict[str, Callable[[int, Random], Any]] = {
     "time_indexed": of_time_indexed,
     "tiresias": of_tiresias,
     "typed_interval_lp": of_typed_interval_lp,
+    "typed_span": of_typed_span,
 }
 """Makes a programme of about so many jobs, with all its data, by name of the file."""
 

@@ -190,4 +190,4 @@ def _write_names(axes: Axes, instance: Instance, schedule: Schedule, boxes: list
         if box.end - box.start > until * (len(name) + 1) / 90:
             x, y = (box.paid + box.end) / 2, (box.low + box.high) / 2
             ink = readable_on(COLOURS[job % len(COLOURS)])
-            axes.text(x, y, name, ha="center", va="center", fontsize=7, color=ink)
+            axes.text(x, y, name, ha="center", va="center", fontsize=8, color=ink)

@@ -94,6 +94,7 @@ def serves(instance: Instance, placement: Placement) -> bool:
         and instance.graphs is None
         and instance.conditions is None
         and instance.copies is None
+        and instance.until_complete is None
     )
     known = placement == Count() or placement == Consolidate() or placement == Pack()
     return plain and known and instance.cluster.total_gpus <= _MOST_GPUS
@@ -135,8 +136,8 @@ def loop_of(policy: object) -> str:
 
 RULE = (
     f"From {WORTHWHILE_JOBS:,} jobs on, policies with an index run in the compiled loop if all GPUs are of one speed, "
-    "jobs have neither graphs nor conditions and share nothing, and the placement is count, consolidate or "
-    "pack; all others run in the engine. Schedules are the same."
+    "jobs have neither graphs nor conditions and share nothing, the run ends with the last of them, and the "
+    "placement is count, consolidate or pack; all others run in the engine. Schedules are the same."
 )
 """Rule by which a loop is chosen, for those who read it."""
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass, replace
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.entry_points import MODELS, named_object
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.models.gavel import Shape
 from shadowprice.solvers.gavel.allocation import AllocationPolicy
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
-from shadowprice.solvers.gavel.workspace import Build, Solved, Workspace, fractions
+from shadowprice.solvers.gavel.workspace import Build, Solved, Workspace
 from shadowprice.solvers.programs.solution import SolverOptions
 
 
@@ -68,15 +73,24 @@ class Programme:
             If the model is infeasible, unbounded or not solved in time.
         """
         given = {**self.further, **self.rates.data(), **data}
-        at_first = {"y": self.rates.no_better_than_turns()} if len(self.rates.pairs) else {}
-        return self.workspace.solve(self.build, self.rates.shape(), given, options, at_first)
+        return self.workspace.solve(self.build, self._shape, given, options, self._left_out)
+
+    @cached_property
+    def _shape(self) -> Shape:
+        return self.rates.shape()
+
+    @cached_property
+    def _left_out(self) -> Mapping[str, NDArray[np.bool_]]:
+        """Pairs that need not share: they come in only where they pay."""
+        return {"y": self.rates.no_better_than_turns()} if len(self.rates.pairs) else {}
 
     def allocation(self, solved: Solved) -> tuple[FloatArray, FloatArray]:
         """Fractions of time of jobs and pairs."""
         types = self.rates.alone.shape[1]
-        x = fractions(solved, "x", (self.rates.rows, types))
-        y = fractions(solved, "y", (len(self.rates.pairs), types))
-        return x, y
+        x = np.maximum(solved.value("x"), 0.0)
+        if not len(self.rates.pairs):
+            return x, np.zeros((0, types))
+        return x, np.maximum(solved.value("y"), 0.0)
 
 
 def data_of(problem: AllocationProblem) -> dict[str, FloatArray]:

@@ -136,9 +136,9 @@ class Workspace:
                 warnings.warn(sentence, SolverWarning, stacklevel=2)
         if solution.status is Status.FOUND:
             self.uncertified += 1
-        if len(solution.primal) == 0 or solution.status is Status.TIME_LIMIT:
-            if compiled.program.mixed and len(solution.primal):
-                return Solved(solution, compiled, model)
+        # A point of a mixed programme is worth having without its optimum; of others, answers are optima.
+        usable = compiled.program.mixed or solution.status is not Status.TIME_LIMIT
+        if not len(solution.primal) or not usable:
             limit_s = (options or self.options).time_limit_s
             raise SolverError(
                 f"{model.name} for {shape.jobs} jobs and {shape.pairs} pairs is not solved after "
@@ -150,17 +150,18 @@ class Workspace:
         self, build: Build, shape: Shape, data: Mapping[str, FloatArray]
     ) -> tuple[Any, CompiledModel]:
         read = values_read(build)
-        key = (build, shape, read)
+        key = (build, shape, read, frozenset(data))
         kept = None if read is None else self._kept.get(key)
         if kept is None or kept.users not in (None, shape.users.numbers):
             model = build(shape)
-            compiled = compile_model(model, asked(model, data))
+            given = asked(model, data)
+            compiled = compile_model(model, given)
             users = shape.users.numbers if shape.users.read else None
             if read is not None:
-                self._keep(key, _Kept(model, compiled, users))
+                self._keep(key, _Kept(model, compiled, users, tuple(given)))
             return model, compiled
         self._kept.move_to_end(key)
-        kept.compiled.set(**asked(kept.model, data))
+        kept.compiled.set(**{name: data[name] for name in kept.given})
         return kept.model, kept.compiled
 
     def _keep(self, key: Hashable, kept: _Kept) -> None:
@@ -173,11 +174,12 @@ class Workspace:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A compiled model, and the users of its jobs if it has looked at them."""
+    """A compiled model, the users of its jobs if it has looked at them, and the names of what it is given."""
 
     model: Any
     compiled: CompiledModel
     users: tuple[int, ...] | None
+    given: tuple[str, ...]
 
 
 def _columns(
@@ -213,10 +215,3 @@ def asked(model: Any, data: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
                 f"model {model.name!r}: {error}; there are data for {', '.join(sorted(data))}"
             ) from None
     return given
-
-
-def fractions(solved: Solved, name: str, shape: tuple[int, ...]) -> FloatArray:
-    """Values of an allocation variable, none below 0; zeros of a shape without pairs."""
-    if 0 in shape:
-        return np.zeros(shape)
-    return np.maximum(solved.value(name), 0.0)

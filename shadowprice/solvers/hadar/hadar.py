@@ -7,14 +7,15 @@ Source: Sultana et al., Hadar, IPDPS'24 (recalled). Algorithm 1 at the beginning
    nodes (:class:`_Queue`, :mod:`.prices`).
 3. The dual subroutine with FIND_ALLOC: the jobs and gangs of largest total payoff, utility less the
    price of the GPUs for this round (:mod:`.round_selection`). A gang may mix GPU types and then runs at
-   the slowest's speed.
+   the slowest's speed. With ``fill`` jobs that the prices refuse then get what is left idle (derived:
+   :mod:`.work_conserving`).
 4. Gangs get nodes, and jobs start and stop.
 
 Nothing starts within a round, as published; the first round after the cluster was empty begins with the
 first arrival, unless rounds are aligned (derived).
 
-Guarantee: none. The theorem is about the commit-once form, ``hadar-committed``; the dual prices that
-a run leaves in its log bound the optimum for that very run (proofs.hadar.run_certificate).
+Guarantee: none, with ``fill`` or without. The theorem is about the commit-once form, ``hadar-committed``; the dual
+prices that a run leaves in its log bound the optimum for that very run (proofs.hadar.run_certificate).
 Knows: the work left. Preempts. U_max and U_min are given, or estimated from the jobs that are there.
 
 Complexity of a decision: O(jobs x width x types x classes of nodes), see :mod:`.round_selection`.
@@ -47,6 +48,7 @@ from shadowprice.solvers.hadar.round_selection import (
     assign_nodes,
     dual_subroutine,
 )
+from shadowprice.solvers.hadar.work_conserving import filled
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 from shadowprice.solvers.price_log import PriceLog
@@ -76,6 +78,8 @@ class Hadar:
         Share of its utility that a gang loses on many nodes; (k - 1) / k of that on k.
     u_min, u_max : float
         Bounds of utility for a GPU and round; 0 and 0 to estimate them from the jobs that are there.
+    fill : bool
+        Whether jobs that prices refuse start on GPUs that would be idle in the round: not Algorithm 1.
     aligned : bool
         Whether rounds begin at multiples of their length, as the duals of a run need.
     log : PriceLog, optional
@@ -88,6 +92,7 @@ class Hadar:
     communication: float = 0.05
     u_min: float = 0.0
     u_max: float = 0.0
+    fill: bool = False
     aligned: bool = False
     name: str = "hadar"
     log: PriceLog | None = field(default=None, compare=False, repr=False)
@@ -132,13 +137,12 @@ class Hadar:
         prices = ExponentialPrices.of(queue.bounds, hardware.pool, hardware.capacity)
         classes = NodeClasses(hardware.capacity, hardware.pool, prices)
         order = queue.by_payoff_per_gpu()
+        waiting = [queue.job(row) for row in order.tolist()]
         selection = dual_subroutine(
-            classes,
-            classes.empty_cluster(),
-            [queue.job(row) for row in order.tolist()],
-            self.width,
-            self.communication,
+            classes, classes.empty_cluster(), waiting, self.width, self.communication
         )
+        if self.fill:
+            selection = filled(classes, selection, waiting, self.communication)
         jobs = live.jobs[order].tolist()
         assigned = assign_nodes(
             {jobs[position]: parts for position, parts in selection.gangs},

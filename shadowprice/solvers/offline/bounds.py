@@ -53,7 +53,8 @@ class Bound:
         The bound in the objective [ticks], exactly.
     kind : str
         How it was found: ``fluid``, ``job``, ``mean-busy-time``, ``area``, ``interval-lp``,
-        ``typed-interval-lp``, or the method of an offline solver, ``milp`` or ``cp-sat``.
+        ``typed-interval-lp``, ``priced-fluid``, ``priced-mean-busy-time``, ``priced-span``, or the
+        method of an offline solver, ``milp`` or ``cp-sat``.
     holds_for : ScheduleClass
         Which schedules it is about.
     certified : bool
@@ -115,7 +116,7 @@ class RelaxedJobs:
         InputError
             If they run as several copies.
         """
-        instance.expect_gangs("lower bounds")
+        instance.expect_all_complete("lower bounds")
         jobs, gain = instance.workload, SharingGain.of(instance)
         if gain is None:
             start = int(to_ticks(instance.overheads.start_s))
@@ -177,8 +178,28 @@ def mean_busy_ticks(
 
     O(n log n). Each job's term is rounded down by less than one tick.
     """
+    area = [g * p for g, p in zip(gpus, work, strict=True)]
+    return mean_busy_of_areas(release, work, area, weight, capacity)
+
+
+def mean_busy_of_areas(
+    release: list[int],
+    work: list[int],
+    area: list[int],
+    weight: list[Fraction],
+    capacity: int | Fraction,
+) -> int:
+    """Sum w_j (M_j + p_j / 2), M_j by preemptive WSPT on a machine of a speed with any work, in ticks.
+
+    Parameters
+    ----------
+    work : list of int
+        p_j [ticks].
+    area : list of int
+        Work of the machine, of which it does ``capacity`` a tick.
+    """
     capacity, scale = capacity.as_integer_ratio()
-    area = [scale * g * p for g, p in zip(gpus, work, strict=True)]
+    area = [scale * each for each in area]
     if len(set(weight)) <= 1:
         rank = area
     else:

@@ -35,7 +35,7 @@ from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import active_schedules, lagrangian
 from shadowprice.solvers.offline import constraint_programming as cp_sat
 from shadowprice.solvers.offline import list_search as list_schedule
-from shadowprice.solvers.offline.as_it_stands import solve_as_it_stands
+from shadowprice.solvers.offline.as_it_stands import ModelAnswer, solve_as_it_stands
 from shadowprice.solvers.offline.bounds import offset_ticks, seconds_down, simple_bounds
 from shadowprice.solvers.offline.on_nodes import on_nodes
 from shadowprice.solvers.programs.compile import SolverOptions, Standing, Status, compile_model
@@ -122,6 +122,8 @@ def why_not(instance: Instance) -> str | None:
     """
     if instance.copies is not None:
         return "jobs that run as several copies"
+    if instance.until_complete is not None:
+        return "jobs that need not be complete"
     if instance.graphs is not None:
         return "job graphs: the speed of a run depends on where its replicas are"
     if instance.conditions is not None:
@@ -242,21 +244,56 @@ def _as_it_stands(
     instance: Instance, goal: Objective, jobs: Slotted, build: Build, method: Method, until: float
 ) -> Optimum:
     """The optimum of an edited model."""
+    latest = LATER * list_schedule.safe_horizon(jobs)
+    anywhere = [np.arange(r, latest - p + 1) for r, p in _windows(jobs)]
+
+    def built(span: bool) -> Any:
+        return build(jobs, anywhere, makespan=span)
+
+    def placed(found: ModelAnswer) -> Schedule:
+        slot_s = jobs.slot_ticks / TICKS_PER_S
+        return on_nodes(instance, found.starts("x", jobs.jobs).astype(np.float64) * slot_s)
+
+    return optimum_as_it_stands(built, jobs, goal, method, until, placed)
+
+
+def optimum_as_it_stands(
+    build: Callable[[bool], Any],
+    jobs: Slotted,
+    goal: Objective,
+    method: Method,
+    until: float,
+    placed: Callable[[ModelAnswer], Schedule],
+) -> Optimum:
+    """The optimum of an edited model, in times of its slots.
+
+    Parameters
+    ----------
+    build : callable
+        The model; its argument says whether the makespan is minimised.
+    until : float
+        By the monotonic clock [s].
+    placed : callable
+        The schedule that an answer is.
+
+    Raises
+    ------
+    InputError
+        If the method is not the MILP, or the grid of slots is not exact.
+    SolverError
+        If the model is infeasible, has no point in time, or its point is no schedule.
+    """
     if method != "milp":
         raise InputError(
             f"method {method!r} knows the published model only; an edited one takes milp"
         )
-    span = goal is Objective.MAKESPAN
-    latest = LATER * list_schedule.safe_horizon(jobs)
-    anywhere = [np.arange(r, latest - p + 1) for r, p in _windows(jobs)]
     shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
-    found = solve_as_it_stands(lambda: build(jobs, anywhere, makespan=span), jobs, shift, until)
-    starts = found.starts("x", jobs.jobs).astype(np.float64) * (jobs.slot_ticks / TICKS_PER_S)
+    found = solve_as_it_stands(lambda: build(goal is Objective.MAKESPAN), jobs, shift, until)
     proven = found.standing is Standing.PROVEN
     return Optimum(
         min(found.bound_s, found.objective_s),
         found.objective_s,
-        on_nodes(instance, starts),
+        placed(found),
         method,
         proven,
         jobs.slot_s,

@@ -19,10 +19,11 @@ from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule import Schedule
 from shadowprice.models import preemptive
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import list_search as list_schedule
-from shadowprice.solvers.offline.as_it_stands import solve_as_it_stands
+from shadowprice.solvers.offline.as_it_stands import ModelAnswer
 from shadowprice.solvers.offline.bounds import bound_of, offset_ticks
 from shadowprice.solvers.offline.non_preemptive import (
     LATER,
@@ -32,6 +33,7 @@ from shadowprice.solvers.offline.non_preemptive import (
     Build,
     Method,
     Optimum,
+    optimum_as_it_stands,
     require_exact,
 )
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
@@ -130,28 +132,15 @@ def _as_it_stands(
     until: float,
 ) -> Optimum:
     """The optimum of an edited model."""
-    if method != "milp":
-        raise InputError(
-            f"method {method!r} knows the published model only; an edited one takes milp"
-        )
-    shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
-    span = goal is Objective.MAKESPAN
-    found = solve_as_it_stands(lambda: build(jobs, horizon, makespan=span), jobs, shift, until)
-    runs = np.zeros((jobs.jobs, horizon), dtype=bool)
-    for job, slot in found.chosen.get("y", []):
-        runs[job, slot] = True
-    proven = found.standing is Standing.PROVEN
-    return Optimum(
-        min(found.bound_s, found.objective_s),
-        found.objective_s,
-        runs_on_nodes(instance, *_runs(jobs, runs)),
-        method,
-        proven,
-        jobs.slot_s,
-        True,
-        found.standing,
-        found.bound_s if proven else -math.inf,
-        edited=True,
+
+    def placed(found: ModelAnswer) -> Schedule:
+        runs = np.zeros((jobs.jobs, horizon), dtype=bool)
+        for job, slot in found.chosen.get("y", []):
+            runs[job, slot] = True
+        return runs_on_nodes(instance, *_runs(jobs, runs))
+
+    return optimum_as_it_stands(
+        lambda span: build(jobs, horizon, makespan=span), jobs, goal, method, until, placed
     )
 
 

@@ -1,9 +1,9 @@
 """The strongest lower bound of the offline optimum that a time budget allows.
 
 The bounds that take O(n log n) always; for up to 100 jobs without preemption what offline solvers say,
-CP-SAT and then MILP; then the interval LP on the finest grid the budget affords, and where GPUs
-differ in speed the one with GPU types as well, their duals evaluated in exact arithmetic. The search
-ends early only with an optimum that is certified.
+CP-SAT and then MILP; where GPUs differ in speed those from one price a GPU type; then the interval LP on the
+finest grid the budget affords, and where GPUs differ in speed the one with GPU types as well, their duals
+evaluated in exact arithmetic. The search ends early only with an optimum that is certified.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from shadowprice.solvers.offline.bounds import (
     simple_bounds,
 )
 from shadowprice.solvers.offline.non_preemptive import Method, optimum, why_not
+from shadowprice.solvers.offline.type_prices import type_price_bounds
 from shadowprice.solvers.offline.typed_bound import (
     LARGEST_TICKS,
     TypedJobs,
@@ -89,6 +90,7 @@ def lower_bounds(
             yield bound
             if proven and bound.certified:
                 return
+    yield from type_price_bounds(instance, goal)
     left = until - time.monotonic()
     if goal is not Objective.MAKESPAN and left > 0.2:
         one_pool = _interval_lp(instance, left if instance.equal_speeds else 0.3 * left)
@@ -156,6 +158,8 @@ def repeatable_bounds(
     for goal in objectives:
         found = list(simple_bounds(instance, goal))
         enough = not len(instance.workload) or _fluid_is_tight(instance, goal)
+        if not enough:
+            found += type_price_bounds(instance, goal)
         if not enough and goal is not Objective.MAKESPAN:
             exact = exact or _programmes(instance, columns)
             found += [_shifted(instance, goal, *each) for each in exact]

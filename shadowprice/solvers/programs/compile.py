@@ -107,7 +107,7 @@ class CompiledModel:
         """Sentences on faster methods that could not answer the model, naming rows in the way."""
         return [
             f"model {self._translation.model.name!r}: {each.method} stood down, "
-            + each.why.format(row="" if each.row is None else f"row {self.row(each.row).name}")
+            + each.why.format(row="" if each.row is None else f"row {self.row_name(each.row)}")
             for each in solution.stood_down
         ]
 

@@ -47,6 +47,9 @@ _WHOLE = 2.0**53
 _TINY = 1e-290
 """Larger than what underflow can lose in any sum here."""
 
+_ABOVE = 1e-5
+"""Relative distance above a known cost up to which points are looked at, for the rounding of that cost."""
+
 _ROUNDS = 4
 """Times that bounds of columns are derived from rows."""
 
@@ -235,6 +238,22 @@ def safe_bound(
         return -math.inf
     slack = 2 * _UNIT * math.fsum(np.abs(parts)) + _TINY
     return float(np.nextafter(math.fsum(parts) - slack, -math.inf))
+
+
+def bound_of_duals(least: Least, duals: FloatArray, value: float) -> float:
+    """A rigorous lower bound of the cost of every point that costs no more than a value; -inf if there is none.
+
+    Where a column has no bound, the ones that rows and the value imply take its place.
+
+    Parameters
+    ----------
+    duals : ndarray, shape (rows,)
+        Multipliers of a minimisation, from anywhere.
+    value : float
+        Cost of a point that is known.
+    """
+    cutoff = value + _ABOVE * (1.0 + abs(value))
+    return safe_bound(least, duals, *implied(least, cutoff))
 
 
 def blocked(least: Least, lower: FloatArray, upper: FloatArray) -> bool:

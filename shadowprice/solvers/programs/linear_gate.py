@@ -14,15 +14,15 @@ scaled by :mod:`scaling`, and tolerances are meant there: what a row is made of 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.solvers.programs.exact import Least, implied, safe_bound
+from shadowprice.solvers.programs.exact import Least, bound_of_duals
 from shadowprice.solvers.programs.highs import Highs
 from shadowprice.solvers.programs.linear_program import (
     FloatArray,
@@ -73,21 +73,23 @@ class LinearGate:
         """Solve, and examine the answer; as :meth:`~shadowprice.solvers.programs.gate.Gate.solve`."""
         if self._start is not program.start:
             self._start, self._row = program.start, rows_of_entries(program)
+        scaled = self._highs.scaled(program, self._row)
         stood_down: list[StoodDown] = []
         if options.method == "auto":
-            proposed = self._proposed(program, options, left_out, stood_down)
+            proposed = self._proposed(scaled, options, left_out, stood_down)
             if proposed is not None:
                 return replace(proposed, stood_down=tuple(stood_down))
-        return replace(self._by_highs(program, options, start), stood_down=tuple(stood_down))
+        return replace(self._by_highs(scaled, options, start), stood_down=tuple(stood_down))
 
     def _proposed(
         self,
-        program: LinearProgram,
+        scaled: ScaledProgram,
         options: SolverOptions,
         left_out: NDArray[np.bool_] | None,
         stood_down: list[StoodDown],
     ) -> Solution | None:
         """Answer of a structured method, if it is one to the programme as it stands."""
+        program = scaled.program
         folded = fold(program, self._row, left_out)
         small, row = program, self._row
         if folded is not None:
@@ -112,7 +114,7 @@ class LinearGate:
         if folded is not None:
             primal, duals = folded.point(primal), folded.duals(duals)
         answer = _solution(program, primal, duals, method)
-        if self._holds(program, answer):
+        if scaled.holds(answer):
             answer = replace(answer, bound=evaluated_bound(program, answer, self._row))
             if answer.gap_relative <= close:
                 return replace(answer, standing=Standing.PROVEN)
@@ -131,14 +133,14 @@ class LinearGate:
         try:
             first = first_columns(small, row, left_out)
             if first is not None:
-                highs, scaling = Highs(), PowerScales.of(small, row)
-                scaled = scaling.scaled(small, row)
-                found = sift(scaled, row, first, lambda part: highs.solve(part, options))
+                seen = ScaledHighs().scaled(small, row)
+                highs = Highs()
+                found = sift(seen.inside, row, first, lambda part: highs.solve(part, options))
                 if found is not None:
-                    return scaling.point(found[0]), scaling.duals(found[1])
+                    return seen.scales.point(found[0]), seen.scales.duals(found[1])
             if folded is None:
                 return None
-            solution = self._folded.solve(small, options, row)
+            solution = self._folded.scaled(small, row).solve(self._folded.highs, options)
         except Exception:  # The whole programme says what is wrong with it.
             return None
         if solution.status is not Status.OPTIMAL or len(solution.duals) != small.rows:
@@ -146,14 +148,15 @@ class LinearGate:
         return solution.primal, solution.duals
 
     def _by_highs(
-        self, program: LinearProgram, options: SolverOptions, start: Mapping[int, float] | None
+        self, scaled: ScaledProgram, options: SolverOptions, start: Mapping[int, float] | None
     ) -> Solution:
-        solution = self.attempt(program, options, start)
+        program = scaled.program
+        solution = self._asked(lambda it: scaled.solve(it, options, start), program, options)
         if solution.status is not Status.OPTIMAL:
             return replace(solution, standing=_found(solution))
         if len(solution.duals):
             solution = replace(solution, bound=evaluated_bound(program, solution, self._row))
-        if self._holds(program, solution):
+        if scaled.holds(solution):
             return replace(solution, standing=Standing.PROVEN)
         if options.method not in ("auto", *HIGHS_METHODS):
             # A solver that was asked for by name answers for itself.
@@ -163,35 +166,29 @@ class LinearGate:
             again = Highs().solve(program, other, presolve=False)
         except Exception:  # The first answer stands, as far as it does.
             again = solution
-        if again.status is Status.OPTIMAL and self._holds(program, again):
+        if again.status is Status.OPTIMAL and scaled.holds(again):
             return replace(
                 again, standing=Standing.PROVEN, bound=evaluated_bound(program, again, self._row)
             )
         return replace(solution, status=Status.FOUND, standing=_found(solution))
 
-    def _holds(self, program: LinearProgram, solution: Solution) -> bool:
-        """True if an answer meets the programme, measured where its entries are about 1."""
-        scaling = self._highs.scales(program, self._row)
-        inside = replace(
-            solution,
-            primal=solution.primal / scaling.column,
-            duals=solution.duals / scaling.row * scaling.cost,
-        )
-        return meets(scaling.scaled(program, self._row), inside, self._row)
-
     def attempt(
         self, program: LinearProgram, options: SolverOptions, start: Mapping[int, float] | None
     ) -> Solution:
-        """HiGHS's answer, with other parameters if it fails; its word alone."""
-        row = self._row if self._start is program.start else rows_of_entries(program)
+        """Answer to a programme as it is, with other parameters if HiGHS fails; its word alone."""
+        return self._asked(lambda it: it.solve(program, options, start), program, options)
+
+    def _asked(
+        self, ask: Callable[[Backend], Solution], program: LinearProgram, options: SolverOptions
+    ) -> Solution:
+        """Answer of the solver that the options name."""
         if options.method not in ("auto", *HIGHS_METHODS):
             # Loaded when asked for: few programmes are solved by them, and they bring Pyomo.
             from shadowprice.solvers.programs.other_solvers import backend
 
-            other = backend(options.method)
-            return by_scaled(other, self._highs.scales(program, row), program, options, row, start)
+            return ask(backend(options.method))
         try:
-            return self._highs.solve(program, options, row, start)
+            return ask(self._highs.highs)
         except (Infeasible, Unbounded):
             raise
         except Exception as error:
@@ -205,57 +202,65 @@ class LinearGate:
             raise SolverError(f"no solver could solve the programme: {reason}") from None
 
 
-class ScaledHighs:
-    """HiGHS on the scaled programme; scales are kept from solve to solve while they fit."""
+@dataclass(frozen=True, eq=False)
+class ScaledProgram:
+    """A linear programme, and the scaled one that solvers see.
 
-    def __init__(self) -> None:
-        self._highs = Highs()
-        self._scaling: PowerScales | None = None
+    Parameters
+    ----------
+    program, inside : LinearProgram
+        In the model's units, and scaled.
+    scales : PowerScales
+    row : ndarray of int, shape (entries,)
+        The row of every entry.
+    """
+
+    program: LinearProgram
+    inside: LinearProgram
+    scales: PowerScales
+    row: NDArray[np.int64]
 
     def solve(
-        self,
-        program: LinearProgram,
-        options: SolverOptions,
-        entry_row: NDArray[np.int64],
-        start: Mapping[int, float] | None = None,
+        self, solver: Backend, options: SolverOptions, start: Mapping[int, float] | None = None
     ) -> Solution:
-        """HiGHS's answer in the programme's own units."""
-        kept = self.scales(program, entry_row)
-        return by_scaled(self._highs, kept, program, options, entry_row, start)
-
-    def scales(self, program: LinearProgram, entry_row: NDArray[np.int64]) -> PowerScales:
-        """Scales of a programme: the last ones, if they fit."""
-        kept = self._scaling
-        same = kept is not None and (len(kept.row), len(kept.column)) == (
-            program.rows,
-            program.columns,
+        """A solver's answer to the scaled programme, in the programme's own units."""
+        scales = self.scales
+        if start:
+            start = {k: value / float(scales.column[k]) for k, value in start.items()}
+        found = solver.solve(self.inside, options, start)
+        return replace(
+            found,
+            objective=found.objective / scales.cost,
+            bound=found.bound / scales.cost,
+            primal=scales.point(found.primal),
+            duals=scales.duals(found.duals),
         )
-        if kept is None or not same or not kept.fits(program, entry_row):
-            kept = self._scaling = PowerScales.of(program, entry_row)
-        return kept
+
+    def holds(self, solution: Solution) -> bool:
+        """True if an answer meets the programme, measured where its entries are about 1."""
+        scales = self.scales
+        inside = replace(
+            solution,
+            primal=solution.primal / scales.column,
+            duals=solution.duals / scales.row * scales.cost,
+        )
+        return meets(self.inside, inside, self.row)
 
 
-def by_scaled(
-    solver: Backend,
-    scales: PowerScales,
-    program: LinearProgram,
-    options: SolverOptions,
-    entry_row: NDArray[np.int64],
-    start: Mapping[int, float] | None,
-) -> Solution:
-    """A solver's answer to the scaled programme, in the programme's own units."""
-    if program.mixed:
-        return solver.solve(program, options, start)
-    if start:
-        start = {k: value / float(scales.column[k]) for k, value in start.items()}
-    found = solver.solve(scales.scaled(program, entry_row), options, start)
-    return replace(
-        found,
-        objective=found.objective / scales.cost,
-        bound=found.bound / scales.cost,
-        primal=scales.point(found.primal),
-        duals=scales.duals(found.duals),
-    )
+class ScaledHighs:
+    """HiGHS, and the scales of the programmes it gets, which are kept from solve to solve while they fit."""
+
+    def __init__(self) -> None:
+        self.highs = Highs()
+        self._scales: PowerScales | None = None
+
+    def scaled(self, program: LinearProgram, row: NDArray[np.int64]) -> ScaledProgram:
+        """A programme with the last scales, if they fit, or with its own."""
+        kept = self._scales
+        shape = (program.rows, program.columns)
+        if kept is None or kept.shape != shape or not kept.fits(program, row):
+            kept = self._scales = PowerScales.of(program, row)
+        return ScaledProgram(program, kept.scaled(program, row), kept, row)
 
 
 def _by_block_arrow(
@@ -284,19 +289,12 @@ def _solution(
 def evaluated_bound(program: LinearProgram, solution: Solution, row: NDArray[np.int64]) -> float:
     """The bound that all multipliers of a linear programme prove, rounding errors counted.
 
-    Where a column without a bound has a reduced cost of the wrong sign, by rounding, bounds that
-    rows imply take its place; without those, the multipliers' own value stands.
+    Where a column has no bound, and rows imply none, there is no such bound: the value itself stands.
     """
-    least = Least.of(program, row)
     sign = -1.0 if program.maximise else 1.0
-    bounded = np.isfinite(program.lower).all() and np.isfinite(program.upper).all()
-    found = -math.inf
-    if bounded:
-        found = safe_bound(least, sign * solution.duals, program.lower, program.upper)
-    else:
-        cutoff = sign * (solution.objective - program.offset)
-        cutoff += CLOSE * (1.0 + abs(cutoff))
-        found = safe_bound(least, sign * solution.duals, *implied(least, cutoff))
+    value = sign * (solution.objective - program.offset)
+    least = Least.of(program, row)
+    found = bound_of_duals(least, sign * solution.duals, value)
     return least.shown(found) if math.isfinite(found) else solution.objective
 
 

@@ -18,7 +18,7 @@ import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from shadowprice.errors import SolverError
-from shadowprice.solvers.programs.exact import Least, implied, safe_bound
+from shadowprice.solvers.programs.exact import Least, bound_of_duals
 from shadowprice.solvers.programs.highs import contradiction
 from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
 from shadowprice.solvers.programs.solution import (
@@ -270,9 +270,8 @@ def _signed(program: LinearProgram, duals: FloatArray, value: float) -> FloatArr
     if len(duals) != program.rows or not len(duals):
         return np.zeros(0)
     least, sign = Least.of(program), -1.0 if program.maximise else 1.0
-    cutoff = sign * (value - program.offset)
-    lower, upper = implied(least, cutoff + 1e-5 * (1.0 + abs(cutoff)))
-    one, other = (safe_bound(least, side * sign * duals, lower, upper) for side in (1.0, -1.0))
+    cost = sign * (value - program.offset)
+    one, other = (bound_of_duals(least, side * sign * duals, cost) for side in (1.0, -1.0))
     return duals if one >= other else -duals
 
 

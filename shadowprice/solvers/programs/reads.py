@@ -19,11 +19,11 @@ class _MayChange(Exception):
 
 
 def values_read(function: Any) -> tuple[object, ...] | None:
-    """Constants that a function and those it calls read from outside; None if it reads what may change.
+    """Code of a function and of those it calls, and constants they read; None if they read what may change.
 
     Two calls of one function with equal arguments and equal values read do the same. Read means:
     free variables, defaults and global names, in functions defined inside it as well. Lists, arrays,
-    objects and modules of one's own may change without leaving a trace, so they give None.
+    objects, classes and modules of one's own may change without leaving a trace, so they give None.
     """
     try:
         return tuple(_of(function, set()))
@@ -32,7 +32,7 @@ def values_read(function: Any) -> tuple[object, ...] | None:
 
 
 def _of(value: Any, seen: set[int]) -> Iterator[object]:
-    if id(value) in seen or isinstance(value, BuiltinFunctionType | type):
+    if id(value) in seen or isinstance(value, BuiltinFunctionType):
         return
     if isinstance(value, _CONSTANT):
         yield value
@@ -40,8 +40,9 @@ def _of(value: Any, seen: set[int]) -> Iterator[object]:
         yield len(value)
         for part in value:
             yield from _of(part, seen)
-    elif isinstance(value, ModuleType):
-        name = value.__name__.partition(".")[0]
+    elif isinstance(value, ModuleType | type):
+        home = value.__name__ if isinstance(value, ModuleType) else value.__module__
+        name = home.partition(".")[0]
         if name not in _LIBRARIES and name not in sys.stdlib_module_names:
             raise _MayChange
     elif isinstance(value, FunctionType):
@@ -55,6 +56,8 @@ def _of(value: Any, seen: set[int]) -> Iterator[object]:
 
 
 def _of_function(function: FunctionType, seen: set[int]) -> Iterator[object]:
+    # A name may be bound to another function that reads the same.
+    yield function.__code__
     try:
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
     except ValueError:  # A name that is not bound yet.

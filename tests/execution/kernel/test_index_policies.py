@@ -167,6 +167,8 @@ def test_what_the_loop_serves() -> None:
     )
     typed = sp.Instance(sp.Cluster.parse("1x4:v100"), fast)
     assert not kernel.serves(typed, placement("count"))
+    window = replace(instance, until_complete=JobWindow(1, 3))
+    assert not kernel.serves(window, placement("count"))
 
 
 def test_rows_beyond_the_room_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

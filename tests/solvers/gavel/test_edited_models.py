@@ -322,17 +322,6 @@ def test_four_equal_jobs_get_the_cap_each() -> None:
     np.testing.assert_allclose(allocate(problem, model=capped).alone, 0.3, rtol=1e-9)
 
 
-def cap_by_user(shape: Shape) -> pyo.ConcreteModel:
-    """Users are sets of the model: another call may have others."""
-    m = gavel.max_min(shape)
-    with traced():
-        gavel.users(m, shape)
-        m.cap = pyo.Constraint(
-            m.U, rule=lambda m, u: sum(m.x[i, j] for i in m.jobs_of[u] for j in m.J) <= 1.0
-        )
-    return m
-
-
 def test_a_workspace_knows_other_users() -> None:
     workspace = Workspace()
     for users in (["u", "u", "v"], ["u", "v", "v"], ["u", "u", "v"]):
@@ -347,6 +336,7 @@ def test_a_workspace_knows_other_users() -> None:
 
 
 def _total_by_user(shape: Shape) -> pyo.ConcreteModel:
+    """Users are sets of the model: another call may have others."""
     m = gavel.max_total(shape)
     with traced():
         gavel.users(m, shape)

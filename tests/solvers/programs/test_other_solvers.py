@@ -109,18 +109,27 @@ def test_what_has_no_limit_is_said(method: str) -> None:
         compile_model(model).solve(SolverOptions(method=method))
 
 
+def is_here(method: str) -> bool:
+    return bool(pyo.SolverFactory(PYOMO_SOLVERS[method]).available(exception_flag=False))
+
+
 @pytest.mark.parametrize("method", sorted(PYOMO_SOLVERS))
 def test_a_solver_that_is_not_there_is_said_in_a_line(method: str) -> None:
     """Without a licence or a GPU there is no answer by another solver in its place."""
-    program, options = knapsack(0, whole=False, maximise=True), SolverOptions(method=method)
-    name = PYOMO_SOLVERS[method]
-    if pyo.SolverFactory(name).available(exception_flag=False):
-        expected = Gate().solve(program).objective
-        assert Gate().solve(program, options).objective == pytest.approx(expected, rel=1e-5)
-        return
-    with pytest.raises(SolverError, match=f"^solver {name} is not there: .*$"):
-        Gate().solve(program, options)
-    pytest.skip(f"{name}: no installation, licence or GPU here")
+    if is_here(method):
+        pytest.skip("it is installed")
+    with pytest.raises(SolverError, match=f"^solver {PYOMO_SOLVERS[method]} is not there: .*$"):
+        Gate().solve(knapsack(0, whole=False, maximise=True), SolverOptions(method=method))
+
+
+@pytest.mark.parametrize("method", sorted(PYOMO_SOLVERS))
+def test_a_solver_that_is_there_agrees(method: str) -> None:
+    if not is_here(method):
+        pytest.skip("no installation, licence or GPU here")
+    program = knapsack(0, whole=False, maximise=True)
+    expected = Gate().solve(program).objective
+    found = Gate().solve(program, SolverOptions(method=method)).objective
+    assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_solver_that_nobody_knows() -> None:

@@ -15,8 +15,10 @@ handed over as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
 
@@ -46,7 +48,7 @@ class PowerScales:
     cost: float
 
     @classmethod
-    def of(cls, program: LinearProgram, entry_row: np.ndarray) -> PowerScales:
+    def of(cls, program: LinearProgram, entry_row: NDArray[np.int64]) -> PowerScales:
         """Scales of a programme; O(entries).
 
         Parameters
@@ -65,7 +67,12 @@ class PowerScales:
         cost = float(_inverse(np.array([np.abs(program.cost * column).max(initial=0.0)]))[0])
         return cls(row, column, cost)
 
-    def fits(self, program: LinearProgram, entry_row: np.ndarray) -> bool:
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the programmes it is for."""
+        return len(self.row), len(self.column)
+
+    def fits(self, program: LinearProgram, entry_row: NDArray[np.int64]) -> bool:
         """True if the programme, with other numbers than it was made for, is still well scaled by it."""
         if self.cost == 1.0 and (self.row == 1.0).all() and (self.column == 1.0).all():
             return _near(program, np.abs(program.value), entry_row)
@@ -79,7 +86,7 @@ class PowerScales:
             and (cost == 0.0 or 1.0 / _DRIFT <= cost <= _DRIFT)
         )
 
-    def scaled(self, program: LinearProgram, entry_row: np.ndarray) -> LinearProgram:
+    def scaled(self, program: LinearProgram, entry_row: NDArray[np.int64]) -> LinearProgram:
         """The programme in scaled rows and columns."""
         return replace(
             program,
@@ -101,7 +108,7 @@ class PowerScales:
         return duals * self.row / self.cost if len(duals) else duals
 
 
-def _near(program: LinearProgram, size: FloatArray, entry_row: np.ndarray) -> bool:
+def _near(program: LinearProgram, size: FloatArray, entry_row: NDArray[np.int64]) -> bool:
     """True if largest entries of rows, columns and the objective are all near 1."""
     cost = np.abs(program.cost).max(initial=0.0)
     for where, count in ((entry_row, program.rows), (program.index, program.columns)):
@@ -112,7 +119,7 @@ def _near(program: LinearProgram, size: FloatArray, entry_row: np.ndarray) -> bo
     return bool(cost == 0.0 or 1.0 / NEAR <= cost <= NEAR)
 
 
-def _largest(size: FloatArray, where: np.ndarray, count: int) -> FloatArray:
+def _largest(size: FloatArray, where: NDArray[np.integer[Any]], count: int) -> FloatArray:
     """Largest entry of every row or column; 0 where there is none."""
     found = np.zeros(count)
     np.maximum.at(found, where, size)

@@ -100,7 +100,7 @@ def sift(
 
 
 def _first(p: LinearProgram, entry_row: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Columns with a cost or a bound, and those of the largest entries in each row."""
+    """Columns with a cost, where these are few, and those of the largest entries in each row."""
     inside = np.asarray(p.cost != 0) & bool(np.count_nonzero(p.cost) < p.rows)
     order = np.lexsort((-np.abs(p.value), entry_row))
     place = np.arange(len(order)) - p.start[entry_row[order]]

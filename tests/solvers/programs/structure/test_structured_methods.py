@@ -339,7 +339,7 @@ def test_a_function_that_reads_nothing_or_constants_is_known() -> None:
 
         return inner() + int(np.sqrt(x))
 
-    assert values_read(plain) == ()
+    assert values_read(plain) == (plain.__code__,)
     assert 3 in values_read(constant)  # type: ignore[operator]
     assert values_read(partial(plain, 1)) is not None
 
@@ -353,8 +353,32 @@ def test_a_constant_that_changes_is_seen(monkeypatch: pytest.MonkeyPatch) -> Non
     assert values_read(constant) != before
 
 
+def plus(x: int) -> int:
+    return x + LIMIT
+
+
+def times(x: int) -> int:
+    return x * LIMIT
+
+
+def test_another_function_by_the_same_name_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(x: int) -> int:
+        return plus(x)
+
+    before = values_read(build)
+    assert values_read(build) == before
+    monkeypatch.setitem(globals(), "plus", times)
+    assert values_read(build) != before
+
+
+class Mutable:
+    LIMIT = 3
+
+
 def test_what_may_change_is_not_trusted() -> None:
     mine = [1]
+    assert values_read(lambda x: x + Mutable.LIMIT) is None
+    assert values_read(lambda x: np.float64(x)) is not None
     assert values_read(lambda x: x + LIST[0]) is None
     assert values_read(lambda x: x + mine[0]) is None
     assert values_read(lambda x, y=[]: x) is None

@@ -1,0 +1,33 @@
+"""Figures of papers as objects: settings as data, independent runs, a picture, what was published.
+
+A figure is one file that ends with ``FIGURE = Figure(...)``; :func:`main` makes a command of it.
+"""
+
+from shadowprice.analysis.figures.estimates import Estimate, estimate, ratio_by_seed
+from shadowprice.analysis.figures.figure import Figure, Row, Size, Sized
+from shadowprice.analysis.figures.page import Page
+from shadowprice.analysis.figures.published import Cause, Evidence, Published, ReproductionVerdict
+
+__all__ = [
+    "Cause",
+    "Estimate",
+    "Evidence",
+    "Figure",
+    "Page",
+    "Published",
+    "ReproductionVerdict",
+    "Row",
+    "Size",
+    "Sized",
+    "estimate",
+    "main",
+    "ratio_by_seed",
+]
+
+
+def main(figure: Figure, arguments: list[str] | None = None) -> None:
+    """Run a figure's file as a command; see :mod:`shadowprice.analysis.figures.command`."""
+    # Imported when it is called: a figure's file is also read for what it says was published.
+    from shadowprice.analysis.figures.command import run_one
+
+    raise SystemExit(run_one(figure, arguments))

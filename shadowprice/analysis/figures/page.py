@@ -1,0 +1,211 @@
+"""The page that a figure is drawn on: width, sizes of text, lines with intervals, published values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
+from matplotlib.text import Text
+
+from shadowprice.analysis.figures.estimates import Estimate, estimate
+from shadowprice.analysis.plots.style import GREY, colour_of, styled
+
+POINTS = 8.0
+"""Smallest size of text [pt]."""
+
+COLUMN_IN, PAGE_IN = 3.3, 7.0
+"""Widths of a column and of a page of two [in]."""
+
+STYLE: Any = {
+    "font.size": POINTS,
+    "axes.titlesize": POINTS + 1,
+    "axes.titlelocation": "left",
+    "axes.labelsize": POINTS,
+    "xtick.labelsize": POINTS,
+    "ytick.labelsize": POINTS,
+    "legend.fontsize": POINTS,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.5,
+    "errorbar.capsize": 2.0,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "shadowprice",
+}
+"""Settings of Matplotlib while a figure is drawn."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Paper that a figure is drawn on.
+
+    Parameters
+    ----------
+    width_in : float
+        3.3 (a column) or 7 [in].
+    compares : bool
+        True if the run is large enough to stand beside published numbers; else none is drawn.
+    """
+
+    width_in: float = PAGE_IN
+    compares: bool = True
+
+    def grid(
+        self, rows: int, columns: int, height_in: float, **subplots: Any
+    ) -> tuple[Picture, list[Axes]]:
+        """Axes row by row; in a column they stand below one another, each as high as a row was.
+
+        Parameters
+        ----------
+        height_in : float
+            Of the picture at full width [in].
+        **subplots
+            As for ``Figure.subplots``.
+        """
+        if self.width_in < PAGE_IN and columns > 1:
+            rows, columns, height_in = rows * columns, 1, height_in * columns
+        picture = Picture(figsize=(self.width_in, height_in), layout="constrained")
+        axes = np.asarray(picture.subplots(rows, columns, squeeze=False, **subplots)).ravel()
+        return picture, [styled(each) for each in axes]
+
+    def lines(
+        self,
+        axes: Axes,
+        table: pd.DataFrame,
+        *,
+        x: str,
+        y: str,
+        by: str,
+        order: Sequence[str],
+        colours: Mapping[str, str] | None = None,
+    ) -> None:
+        """Mean over the rows of every ``x``, a line for every entry of ``by``, with intervals of 95 %.
+
+        Parameters
+        ----------
+        order : sequence of str
+            Entries of ``by`` to draw; those without rows are left out.
+        colours : mapping, optional
+            Colour by entry; else by the place in ``order``.
+        """
+        for place, name in enumerate(order):
+            rows = table[table[by] == name]
+            if rows.empty:
+                continue
+            found = [(at, estimate(part)) for at, part in rows.groupby(x)[y]]
+            mean = np.array([each.mean for _, each in found])
+            self._errorbar(
+                axes,
+                [at for at, _ in found],
+                [each for _, each in found],
+                mean,
+                color=(colours or {}).get(name, colour_of(place)),
+                label=name,
+            )
+
+    def _errorbar(
+        self, axes: Axes, at: list[Any], found: list[Estimate], mean: np.ndarray, **line: Any
+    ) -> None:
+        # Bars of no length would be drawn as caps that look like a measured interval.
+        several = any(each.count > 1 for each in found)
+        error = np.array([[m.mean - m.low, m.high - m.mean] for m in found]).T
+        axes.errorbar(at, mean, yerr=error if several else None, marker="o", **line)
+
+    def bars(
+        self,
+        axes: Axes,
+        values: Mapping[str, Estimate],
+        *,
+        form: str = ".3g",
+        colours: Mapping[str, str] | None = None,
+    ) -> None:
+        """One horizontal bar for every entry, first on top, with interval and value."""
+        reach = max(max(each.high, each.mean) for each in values.values())
+        for place, (name, value) in enumerate(values.items()):
+            error = [[value.mean - value.low], [value.high - value.mean]]
+            axes.barh(
+                place,
+                value.mean,
+                height=0.65,
+                color=(colours or {}).get(name, colour_of(place)),
+                xerr=error if value.count > 1 else None,
+                error_kw={"lw": 0.8, "ecolor": "#333333"},
+            )
+            axes.annotate(
+                f"{value.mean:{form}}",
+                (max(value.high, value.mean), place),
+                (3, 0),
+                textcoords="offset points",
+                va="center",
+            )
+        axes.set_yticks(range(len(values)), list(values))
+        axes.set_xlim(0, 1.22 * reach)
+        axes.grid(visible=False, axis="y")
+        axes.invert_yaxis()
+
+    def published_line(
+        self, axes: Axes, value: float, label: str, *, along: Literal["x", "y"] = "y"
+    ) -> None:
+        """A dashed line at a published value of an axis."""
+        self._line(axes, value, label, along, color="#222222", linestyle="--")
+
+    def limit_line(
+        self, axes: Axes, value: float, label: str, *, along: Literal["x", "y"] = "y"
+    ) -> None:
+        """A dotted line at a value that no scheduler can pass."""
+        self._line(axes, value, label, along, color="#AA0000", linestyle=":")
+
+    def _line(self, axes: Axes, value: float, label: str, along: str, **line: Any) -> None:
+        if self.compares:
+            draw = axes.axhline if along == "y" else axes.axvline
+            draw(value, label=label, linewidth=1.0, **line)
+
+    def published_curve(
+        self, axes: Axes, x: Any, y: Any, label: str, *, colour: str = "#222222", **line: Any
+    ) -> None:
+        """A thin dashed curve, or marks, at published points."""
+        if self.compares:
+            axes.plot(
+                x, y, **{"linestyle": "--", "linewidth": 0.9, "color": colour, **line}, label=label
+            )
+
+
+def finished(picture: Picture, name: str, *, compares: bool) -> None:
+    """Mark a picture that compares with nothing, and look at the sizes of its text.
+
+    Raises
+    ------
+    ValueError
+        If text is smaller than 8 pt, or reaches over the edge of the picture.
+    """
+    if not compares:
+        mark: dict[str, Any] = {"fontsize": 40, "rotation": 25, "alpha": 0.18, "color": GREY}
+        picture.text(0.5, 0.5, "quick run", ha="center", va="center", **mark)
+    picture.draw_without_rendering()
+    edge = picture.bbox
+    for text in picture.findobj(Text):
+        if not isinstance(text, Text) or not text.get_visible() or not text.get_text().strip():
+            continue
+        if float(text.get_fontsize()) < POINTS:
+            raise ValueError(
+                f"figure {name}: text {text.get_text()!r} is {text.get_fontsize()} pt; "
+                f"at least {POINTS:g} are asked for"
+            )
+        box = text.get_window_extent()
+        outside = max(edge.x0 - box.x0, box.x1 - edge.x1, edge.y0 - box.y0, box.y1 - edge.y1)
+        if outside > 2.0 and box.width > 0 and _is_drawn(text, picture):
+            raise ValueError(f"figure {name}: text {text.get_text()!r} reaches over the edge")
+
+
+def _is_drawn(text: Text, picture: Picture) -> bool:
+    """True if a text is part of the picture: ticks beyond the limits of an axis are not."""
+    for axes in picture.axes:
+        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            for tick in axis.get_major_ticks() + axis.get_minor_ticks():
+                if text in (tick.label1, tick.label2):
+                    return min(low, high) <= tick.get_loc() <= max(low, high)
+    return True

@@ -1,0 +1,85 @@
+"""Settings of a figure as options of a command: every field of the dataclass is one."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import typing
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shadowprice.errors import InputError
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Any, title: str) -> None:
+    """Give a parser one option for each field of a dataclass instance, whose values are the defaults."""
+    group = parser.add_argument_group(title)
+    for field in dataclasses.fields(settings):
+        now = _shown(getattr(settings, field.name))
+        help_text = field.metadata.get("help", "")
+        group.add_argument(
+            option(field.name),
+            dest=field.name,
+            metavar="VALUE",
+            help=f"{help_text} (now: {now})".strip().replace("%", "%%"),
+        )
+
+
+def changed(settings: Any, given: argparse.Namespace) -> Any:
+    """Settings with the options that were given in place of their own values.
+
+    Raises
+    ------
+    InputError
+        If a value is not of its field's type.
+    """
+    types = typing.get_type_hints(type(settings))
+    found = {}
+    for field in dataclasses.fields(settings):
+        text = getattr(given, field.name)
+        if text is not None:
+            found[field.name] = _value(option(field.name), text, types[field.name])
+    try:
+        return dataclasses.replace(settings, **found)
+    except ValueError as error:
+        raise InputError(f"settings of the figure: {error}") from None
+
+
+def option(name: str) -> str:
+    """Option of a field: ``jobs_per_hour`` is ``--jobs-per-hour``."""
+    return "--" + name.replace("_", "-")
+
+
+def plain(settings: Any) -> dict[str, Any]:
+    """Fields of a dataclass instance as JSON has them; files by their path."""
+    found: dict[str, Any] = msgspec.to_builtins(settings, enc_hook=str)
+    return found
+
+
+def from_plain(found: dict[str, Any], like: Any) -> Any:
+    """The dataclass instance that :func:`plain` was given, of the class of ``like``."""
+    return msgspec.convert(found, type(like), strict=False, dec_hook=_path)
+
+
+def _value(name: str, text: str, kind: Any) -> Any:
+    several = typing.get_origin(kind) is tuple
+    given: Any = [part.strip() for part in text.split(",") if part.strip()] if several else text
+    try:
+        return msgspec.convert(given, kind, strict=False, dec_hook=_path)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{name} {text!r}: {error}") from None
+
+
+def _path(kind: type, value: Any) -> Any:
+    if kind is Path:
+        return Path(value)
+    raise NotImplementedError(kind)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_shown(part) for part in value) or "none"
+    return str(value.value if isinstance(value, Enum) else value)

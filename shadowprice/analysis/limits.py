@@ -1,0 +1,250 @@
+"""Certified limits: how much better than a run any scheduler could be, in mean JCT, TTD and makespan.
+
+A published factor over a baseline says little where no scheduler can reach it, and nothing below tells
+whether one can. Here the verified cost of a baseline's run is divided by a lower bound of that cost over
+all schedules of the same instance, evaluated in exact arithmetic: no scheduler whatever, of the past or to
+come, is better by more than this quotient.
+
+What is bounded is every schedule that the verifier accepts on the instance: preemptive or not, wherever it
+places gangs, knowing the future; sharing GPUs and growing where the instance lets jobs do so. Measures:
+
+============  ====================================================================  =====================
+measure       of a run                                                              arrivals
+============  ====================================================================  =====================
+mean JCT      mean of completion minus arrival                                      count
+TTD           first start to last completion                                        are left out, since
+                                                                                    one may wait for all
+makespan      first arrival to last completion                                      count
+============  ====================================================================  =====================
+
+Of some of the jobs, such as those between the first and last thousand of a long trace, the limit holds as
+well: the others can only be in the way. Not where two jobs may share GPUs, whose partner may then be one
+of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.analysis.compare import rounded_up
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.wording import at_most
+from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.solvers.offline.bounds import Bound
+from shadowprice.solvers.offline.strongest import repeatable_bounds
+
+COLUMNS = 20_000
+"""Size of the interval LPs that may sharpen a limit; the other bounds need no programme of that size."""
+
+Rows = NDArray[np.int64]
+
+
+class Measure(StrEnum):
+    """Measures that limits are about; all are better the smaller they are."""
+
+    MEAN_JCT = "mean JCT"
+    TTD = "TTD"
+    MAKESPAN = "makespan"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The best factor over a run that any scheduler could have.
+
+    Parameters
+    ----------
+    measure : Measure
+    policy : str
+        Name of the policy that made the run.
+    jobs : int
+        Jobs that are measured.
+    cost_ticks : Fraction
+        The run's measure [ticks], from its verified schedule.
+    bound_ticks : Fraction
+        No schedule has a lower measure [ticks].
+    bound : Bound
+        Where that comes from: its kind, and the class of schedules for which it holds.
+    """
+
+    measure: Measure
+    policy: str
+    jobs: int
+    cost_ticks: Fraction
+    bound_ticks: Fraction
+    bound: Bound
+
+    @property
+    def cost_s(self) -> float:
+        """The run's measure [s]."""
+        return float(self.cost_ticks / TICKS_PER_S)
+
+    @property
+    def bound_s(self) -> float:
+        """The bound [s], rounded to nearest; for the factor use :attr:`factor`."""
+        return float(self.bound_ticks / TICKS_PER_S)
+
+    @property
+    def factor(self) -> float:
+        """The run's measure over the bound, rounded up; infinite if the bound is 0."""
+        return rounded_up(self._exact())
+
+    def _exact(self) -> Fraction | None:
+        return self.cost_ticks / self.bound_ticks if self.bound_ticks > 0 else None
+
+    def sentence(self) -> str:
+        """The limit in words."""
+        exact = self._exact()
+        of_these = f"{self.policy}'s {self.measure} of {_time(self.cost_s)}"
+        if exact is None:
+            return f"no bound above 0 of what {self.measure} can be was found"
+        return (
+            f"none of all {self.bound.holds_for} is more than {at_most(exact)} better than {of_these} "
+            f"(certified by {self.bound.kind})"
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """The limit as JSON has it; an infinite factor is None."""
+        return {
+            "measure": str(self.measure),
+            "policy": self.policy,
+            "jobs": self.jobs,
+            "cost_s": self.cost_s,
+            "bound_s": self.bound_s,
+            "bound_kind": self.bound.kind,
+            "class": self.bound.holds_for.to_dict(),
+            "factor": None if self._exact() is None else self.factor,
+        }
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 3600:.4g} h" if seconds >= 3600 else f"{seconds:.4g} s"
+
+
+def limit(
+    outcome: Outcome,
+    measure: Measure | str,
+    *,
+    jobs: Rows | None = None,
+    columns: int = COLUMNS,
+) -> Limit:
+    """Find how much better than a run any scheduler could be; the same on every run of this function.
+
+    O(n log n) for n jobs and a fixed number of GPU types, besides linear programmes of a size that is
+    given.
+
+    Parameters
+    ----------
+    jobs : ndarray of int, optional
+        Rows of the jobs that are measured; all of them if not given.
+    columns : int
+        Size of the interval LPs.
+
+    Raises
+    ------
+    InputError
+        If the measure is unknown, there are no jobs, a row is none of the workload's, jobs run as several
+        copies, or only some are measured where two may share GPUs.
+    VerificationError
+        If the run is better than the bound, which would be an error of this package.
+    """
+    what = _measure(measure)
+    outcome.instance.expect_gangs("limits")
+    rows = _rows(outcome.instance, jobs)
+    cost = _COSTS[what](outcome, rows)
+    goal, given = _relaxed(outcome.instance, what, rows)
+    bound = repeatable_bounds(given, (goal,), columns=columns)[goal]
+    ticks = bound.ticks / (len(rows) if what is Measure.MEAN_JCT else 1)
+    if cost < ticks:
+        raise VerificationError(
+            f"{outcome.policy}: {what} of {float(cost / TICKS_PER_S)!r} s is below the bound "
+            f"{float(ticks / TICKS_PER_S)!r} s by {bound.kind}"
+        )
+    return Limit(what, outcome.policy, len(rows), cost, ticks, bound)
+
+
+def limits(
+    outcome: Outcome, *, jobs: Rows | None = None, columns: int = COLUMNS
+) -> dict[Measure, Limit]:
+    """All limits of a run; see :func:`limit`."""
+    return {each: limit(outcome, each, jobs=jobs, columns=columns) for each in Measure}
+
+
+def _measure(measure: Measure | str) -> Measure:
+    try:
+        return Measure(measure)
+    except ValueError:
+        raise InputError(
+            f"measure {str(measure)!r}: expected one of {', '.join(Measure)}"
+        ) from None
+
+
+def _rows(instance: Instance, jobs: Rows | None) -> Rows:
+    """The measured jobs, in order of arrival, each once."""
+    count, source = len(instance.workload), instance.workload.source
+    rows = np.arange(count) if jobs is None else np.unique(np.asarray(jobs))
+    if not len(rows):
+        raise InputError(f"{source}: no jobs are measured, expected at least one")
+    if not np.issubdtype(rows.dtype, np.integer) or rows[0] < 0 or rows[-1] >= count:
+        raise InputError(f"{source}: measured jobs, expected row numbers from 0 to {count - 1}")
+    if len(rows) < count and SharingGain.of(instance) is not None:
+        raise InputError(
+            f"{source}: limits of {len(rows)} of {count} jobs are for instances in which nobody shares "
+            "GPUs; measure all jobs"
+        )
+    return rows
+
+
+def _relaxed(instance: Instance, measure: Measure, rows: Rows) -> tuple[Objective, Instance]:
+    """The measured jobs alone, all of equal weight, and the objective that bounds the measure."""
+    jobs = instance.workload.select(rows)
+    jobs = replace(jobs, weight=np.ones(len(jobs)))
+    if measure is Measure.TTD:
+        # A scheduler may wait until all are there: its first start is then the last arrival.
+        jobs = replace(jobs, arrival_s=np.zeros(len(jobs)))
+    graphs, conditions = instance.graphs, instance.conditions
+    kept = np.zeros(len(instance.workload), dtype=np.bool_)
+    kept[rows] = True
+    given = replace(
+        instance,
+        workload=jobs,
+        graphs=None if graphs is None else graphs.select(kept),
+        conditions=None if conditions is None else conditions.select(kept),
+    )
+    return (Objective.FLOW if measure is Measure.MEAN_JCT else Objective.MAKESPAN), given
+
+
+def _ends(outcome: Outcome, rows: Rows) -> list[int]:
+    return [int(tick) for tick in to_ticks(outcome.end_s[rows])]
+
+
+def _mean_jct(outcome: Outcome, rows: Rows) -> Fraction:
+    arrivals = to_ticks(outcome.instance.workload.arrival_s[rows]).tolist()
+    return Fraction(sum(_ends(outcome, rows)) - sum(arrivals), len(rows))
+
+
+def _ttd(outcome: Outcome, rows: Rows) -> Fraction:
+    mine = np.isin(outcome.schedule.job, rows)
+    begin = to_ticks(outcome.schedule.start_s[mine]).min()
+    return Fraction(max(_ends(outcome, rows)) - int(begin))
+
+
+def _makespan(outcome: Outcome, rows: Rows) -> Fraction:
+    first = to_ticks(outcome.instance.workload.arrival_s[rows]).min()
+    return Fraction(max(_ends(outcome, rows)) - int(first))
+
+
+_COSTS: Mapping[Measure, Callable[[Outcome, Rows], Fraction]] = {
+    Measure.MEAN_JCT: _mean_jct,
+    Measure.TTD: _ttd,
+    Measure.MAKESPAN: _makespan,
+}
