@@ -16,6 +16,7 @@ import shadowprice as sp
 from shadowprice.errors import PolicyError
 from shadowprice.execution import engine
 from shadowprice.execution.kernel import run as kernel
+from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.las import Las
 from shadowprice.solvers.classic.srtf import Srtf
