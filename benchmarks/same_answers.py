@@ -161,12 +161,15 @@ GENERATED = {
     "gandiva": "gandiva --jobs 16 --seed 3",
     "gandiva-trace": "gandiva-trace --jobs 20 --seed 3",
     "gavel": "gavel --jobs 20 --seed 3",
+    "gpu-time-sample": "gpu-time-sample --jobs 20 --seed 3",
     "hadar": "hadar --jobs 12 --seed 3",
     "lognormal": "lognormal --jobs 40 --seed 3 --load 1.3 --gpus 16",
     "more": "lognormal --jobs 120 --seed 5 --load 1.2 --gpus 16",
     "recurrent": "recurrent --jobs 30 --seed 3",
     "synergy": "synergy --jobs 16 --seed 3 --gpus 8 --load 1",
     "tiresias": "tiresias --seed 3",
+    "tiresias-published": "tiresias-published --seed 3",
+    "tiresias-trace": "tiresias-trace --jobs 20 --seed 3",
 }
 """Traces by name; each is kept, and given to what runs after."""
 

@@ -3,43 +3,32 @@
 Charges are those of OSDI'18, sections 4.1 and 6.1: 0.5 s to suspend and resume (published: under
 0.1 s for image models, up to 1 s), 2 s more to migrate (1 to 2 s). Jobs that share GPUs lose what
 ``shadowprice.instances.speeds.interference`` derives from the utilisations of Table 1; at most two share.
-The baselines are FIFO, as a YARN-like scheduler runs it: the head of the queue blocks, and every
-gang is on as few servers as can be.
+The YARN-like baseline is FIFO: the head of the queue blocks, and every gang is on as few servers as can be.
+The bin-packing one passes over jobs that do not fit and places gangs on few servers if it can.
 """
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import shadowprice as sp
-from shadowprice.analysis.plots.style import COLOURS, GREY
+from shadowprice.analysis.limits import Measure, limit
+from shadowprice.analysis.outcome import Outcome
 from shadowprice.execution.engine import run
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.interference import UTILISATION, Interference, locality_of
 from shadowprice.solvers.registry import placement, policy
 
-__all__ = ["COLOURS", "GREY"]
-
-OUT = Path(__file__).parent / "out"
 CHARGES = sp.Overheads(restart_s=0.5, migration_s=2.0)
-BASELINE = ("fifo", "consolidate")
+YARN_LIKE = ("fifo", "consolidate")
+BIN_PACKING = ("fifo-skip", "pack")
 REACTIVE = ("gandiva-reactive", "count")
 GANDIVA = ("gandiva", "count")
-
-
-def arguments(description: str) -> argparse.Namespace:
-    """``--quick``, which every figure takes."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="fewer jobs and seeds")
-    return parser.parse_args()
 
 
 def instance(
@@ -64,8 +53,6 @@ class Run:
         Progress of every row while it makes any, against the job alone and not spread.
     migrations : int
         Times that a job resumed on other servers than before.
-    cpu_s : float
-        CPU time of the engine and policy [s].
     """
 
     instance: sp.Instance
@@ -74,23 +61,22 @@ class Run:
     start_s: NDArray[np.float64]
     speed: NDArray[np.float64]
     migrations: int
-    cpu_s: float
 
     @property
     def jct_s(self) -> NDArray[np.float64]:
         """Time in the system of every job [s]."""
         return self.end_s - self.instance.workload.arrival_s
 
-    def utilisation(self, until_s: float | None = None) -> float:
-        """Share of the GPUs' time until the last end, or a given time, in which they are busy."""
+    def utilisation(self, from_s: float = 0.0, until_s: float | None = None) -> float:
+        """Share of the GPUs' time in [from, until), the last end if not given, in which they are busy."""
         schedule = self.schedule
         until = self.end_s.max() if until_s is None else until_s
-        begin = np.minimum(schedule.start_s + schedule.overhead_s, until)
-        ran_s = np.minimum(schedule.end_s, until) - begin
+        begin = np.clip(schedule.start_s + schedule.overhead_s, from_s, until)
+        ran_s = np.clip(schedule.end_s, begin, until) - begin
         models = self.instance.workload.model
         u = np.array([UTILISATION[name] for name in models])[schedule.job]
         busy = (schedule.gpus * ran_s * self.speed * u).sum()
-        return float(busy / (self.instance.cluster.total_gpus * until))
+        return float(busy / (self.instance.cluster.total_gpus * (until - from_s)))
 
     def time_to(self, work_s: float) -> NDArray[np.float64]:
         """Time from its arrival until each job has done so much of its work [s], shape (n,)."""
@@ -120,9 +106,7 @@ def simulate(given: sp.Instance, system: tuple[str, str]) -> Run:
     end, start = np.zeros(len(given.workload)), np.full(len(given.workload), np.inf)
     np.maximum.at(end, schedule.job, schedule.end_s)
     np.minimum.at(start, schedule.job, schedule.start_s)
-    return Run(
-        given, schedule, end, start, _speed(given, schedule), _migrations(schedule), result.cpu_s
-    )
+    return Run(given, schedule, end, start, _speed(given, schedule), _migrations(schedule))
 
 
 def _speed(given: sp.Instance, schedule: sp.Schedule) -> NDArray[np.float64]:
@@ -159,16 +143,7 @@ def _migrations(schedule: sp.Schedule) -> int:
     return int(sum(changed))
 
 
-def note(axes: Axes, title: str, text: str) -> None:
-    """Title a panel, and below it say what it shows beside what the paper reports."""
-    axes.set_title(title, loc="left", pad=8 + 10 * (1 + text.count("\n")), fontsize=11)
-    axes.text(0.0, 1.02, text, transform=axes.transAxes, fontsize=7.5, color=GREY, va="bottom")
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def save(frame: pd.DataFrame, figure: object, name: str) -> None:
-    """Write the numbers and the picture to ``paper_figs/out``."""
-    OUT.mkdir(exist_ok=True)
-    frame.to_csv(OUT / f"{name}.csv", index=False)
-    figure.savefig(OUT / f"{name}.png", dpi=150)  # type: ignore[attr-defined]
-    print(frame.to_string(index=False, max_rows=60))
+def certified_limit(found: Run, measure: Measure) -> float:
+    """Best factor over a run that any scheduler could have; see :mod:`shadowprice.analysis.limits`."""
+    outcome = Outcome.verified(found.instance, found.schedule, policy="baseline")
+    return limit(outcome, measure).factor

@@ -1,77 +1,82 @@
 """The setting of Gavel's experiments (OSDI'20, section 7.1), for the figures beside this file.
 
-With ``--throughputs FILE`` (Gavel's simulation_throughputs.json; ``shadowprice data fetch`` gets it)
-jobs are drawn from all 26 measured job types. Without it a sample of six types on single GPUs is
-used, whose rates the paper's repository publishes; gangs are then taken to be 0.9 times as fast a
-GPU each time they double, and two jobs that share GPUs to make 65 % of their own speed each: two
-assumptions of ours, for trying the figures out.
+Clusters of V100, P100 and K80 GPUs; jobs of the published generator, run by the published simulator's
+semantics (preset ``gavel``). Rates are those of the published table (``shadowprice data fetch
+gavel-simulation-throughputs``). Where a figure is only tried out, a made-up table stands for it: rates that
+the paper's repository prints of one job type for each family, gangs 0.9 times as fast a GPU each time they
+double, and two jobs that share GPUs at 65 % of their own speed.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 import shadowprice as sp
+from shadowprice.analysis.figures.results import read_table
 from shadowprice.analysis.plots.style import COLOURS, GREY
-from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+from shadowprice.errors import GivenUpError, InputError
+from shadowprice.instances.generators.gavel_published import JOB_TYPES
+from shadowprice.instances.speeds.throughputs import Kind
 
-OUT = Path(__file__).parent / "out"
 TYPES = ("v100", "p100", "k80")
-SAMPLE = {
-    "ResNet-18 (batch size 128)": (17.995, 11.675, 1.807),
-    "ResNet-50 (batch size 128)": (2.497, 1.584, 0.347),
-    "LM (batch size 20)": (64.74, 58.17, 17.14),
-    "CycleGAN": (4.426, 2.403, 0.505),
-    "Transformer (batch size 64)": (8.618, 5.092, 1.752),
+FAMILIES = {
+    "ResNet-18": (17.995, 11.675, 1.807),
+    "ResNet-50": (2.497, 1.584, 0.347),
+    "Transformer": (8.618, 5.092, 1.752),
+    "LM": (64.74, 58.17, 17.14),
+    "Recommendation": (7.176, 5.681, 3.439),
     "A3C": (7.176, 5.681, 3.439),
+    "CycleGAN": (4.426, 2.403, 0.505),
 }
-"""Steps per second on one V100, P100, K80."""
+"""Steps per second of a job of each family on one V100, P100, K80; Recommendation's are A3C's."""
 
 GANGS = (1, 2, 4, 8)
+PUBLISHED = Path(__file__).parent / "published"
 
 
-class Scale(StrEnum):
-    """How much is run."""
-
-    QUICK = "quick"
-    USUAL = "usual"
-    FULL = "full"
+def table(path: Path | None) -> sp.Throughputs:
+    """The published table, its types in a fixed order, or the made-up one if no file is given."""
+    return _made_up() if path is None else _read(path)
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """What every figure takes."""
-    parser = argparse.ArgumentParser(description=description)
-    scale = parser.add_mutually_exclusive_group()
-    for each in (Scale.QUICK, Scale.FULL):
-        scale.add_argument(f"--{each}", dest="scale", action="store_const", const=each)
-    parser.set_defaults(scale=Scale.USUAL)
-    parser.add_argument(
-        "--throughputs", type=Path, help="Gavel's throughput table (JSON, may be xz)"
-    )
-    return parser.parse_args()
+def rates(path: Path | None, *, made_up: bool) -> sp.Throughputs:
+    """As :func:`table`, but the made-up one only if that is asked for.
+
+    Raises
+    ------
+    InputError
+        If the published one is needed and not given.
+    """
+    if path is None and not made_up:
+        raise InputError(
+            "this figure needs --throughputs FILE, Gavel's simulation_throughputs.json: "
+            "`shadowprice data fetch gavel-simulation-throughputs` gets it and prints its path"
+        )
+    return table(path)
 
 
-def table(path: Path | None) -> Throughputs:
-    """Gavel's table, its columns in a fixed order, or the sample."""
-    if path is None:
-        return _sample()
+@cache
+def _read(path: Path) -> sp.Throughputs:
     full = sp.load_throughputs(path)
     columns = [full.gpu_types.index(name) for name in TYPES]
-    alone = {kind: tuple(rates[c] for c in columns) for kind, rates in full.alone.items()}
-    together = {key: rates for key, rates in full.pairs.items() if key[0] in TYPES}
-    return Throughputs(TYPES, alone, together, full.source)
+    alone = {kind: tuple(found[c] for c in columns) for kind, found in full.alone.items()}
+    together = {key: found for key, found in full.pairs.items() if key[0] in TYPES}
+    return sp.Throughputs(TYPES, alone, together, full.source)
 
 
-def _sample() -> Throughputs:
+@cache
+def _made_up() -> sp.Throughputs:
     alone: dict[Kind, tuple[float, ...]] = {
-        (model, gang): tuple(rate * gang * 0.9 ** (gang.bit_length() - 1) for rate in rates)
-        for model, rates in SAMPLE.items()
+        (model, gang): tuple(
+            rate * gang * 0.9 ** (gang.bit_length() - 1)
+            for rate in FAMILIES[model.partition(" (")[0]]
+        )
+        for model in JOB_TYPES
         for gang in GANGS
     }
     together = {
@@ -81,7 +86,7 @@ def _sample() -> Throughputs:
         for other in alone
         if one[1] == other[1]
     }
-    return Throughputs(TYPES, alone, together, "a sample of six job types")
+    return sp.Throughputs(TYPES, alone, together, "a made-up table of rates")
 
 
 def cluster(per_type: int) -> str:
@@ -89,32 +94,94 @@ def cluster(per_type: int) -> str:
     return ",".join(f"{per_type // 4}x4:{name}" for name in TYPES)
 
 
-def published(axes: Axes, title: str, text: str) -> None:
-    """Title a picture, and say below it what it shows beside what the paper reports."""
-    axes.set_title(title, loc="left", pad=18)
-    axes.text(0.0, 1.02, text, transform=axes.transAxes, fontsize=8, color=GREY)
+def servers(gpus_per_type: int) -> str:
+    """A cluster of servers with one GPU, as the published simulator has them by default."""
+    return ",".join(f"{gpus_per_type}x1:{name}" for name in TYPES)
 
 
-def lines(axes: Axes, frame: pd.DataFrame, x: str, y: str, names: Sequence[str]) -> None:
-    """Mean over seeds for every policy, and 95 % intervals where there are several seeds."""
-    for colour, name in zip(COLOURS, names, strict=False):
-        mine = frame[frame["policy"] == name].groupby(x)[y]
-        if not mine.ngroups:
-            continue
-        mean, error = mine.mean(), 1.96 * mine.sem().fillna(0.0)
-        axes.errorbar(
-            mean.index,
-            mean,
-            yerr=error,
-            marker="o",
-            ms=3,
-            lw=1.4,
-            capsize=2,
-            color=colour,
-            label=name,
-        )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+class WindowPoint(Protocol):
+    """Fields of a point that is measured over a window of jobs, while others go on to arrive."""
+
+    @property
+    def rate(self) -> float:
+        """Jobs per hour."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the published generator and simulator."""
+
+    @property
+    def first_job(self) -> int:
+        """First job of the window."""
+
+    @property
+    def last_job(self) -> int:
+        """First job after the window."""
+
+    @property
+    def gpus_per_type(self) -> int:
+        """GPUs of each type."""
+
+    @property
+    def give_up_h(self) -> float:
+        """Time at which a run ends in any case [h]."""
+
+    @property
+    def throughputs(self) -> Path | None:
+        """Published table."""
+
+    @property
+    def made_up(self) -> bool:
+        """True if a made-up table may stand for it."""
+
+
+def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> sp.Outcome | None:
+    """Run a published policy until the jobs of a window are complete; None if it was given up before."""
+    jobs = sp.endless(
+        "gavel-published",
+        seed=point.seed,
+        jobs_per_hour=point.rate,
+        single_gpu=single_gpu,
+        throughputs=rates(point.throughputs, made_up=point.made_up),
+    )
+    window = sp.JobWindow(point.first_job, point.last_job, latest_s=3600.0 * point.give_up_h)
+    semantics = sp.Semantics(preset="gavel", seed=point.seed, until_complete=window)
+    try:
+        return sp.simulate(jobs, servers(point.gpus_per_type), policy, semantics)
+    except GivenUpError:
+        return None
+
+
+def curves(name: str) -> pd.DataFrame:
+    """Points of a published picture: columns ``curve``, ``x``, ``y``."""
+    return read_table(PUBLISHED / f"{name}.csv")
+
+
+# For figures that are scripts still.
+
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "OUT",
+    "TYPES",
+    "Scale",
+    "cluster",
+    "curves",
+    "over_window",
+    "rates",
+    "save",
+    "servers",
+    "table",
+]
+OUT = Path(__file__).parent / "out"
+
+
+class Scale(StrEnum):
+    """How much is run."""
+
+    QUICK = "quick"
+    USUAL = "usual"
+    FULL = "full"
 
 
 def save(frame: pd.DataFrame, figure: object, name: str) -> None:

@@ -1,166 +1,280 @@
 """Gandiva (OSDI'18), section 6.3, Table 3: early feedback for a hyper-parameter search.
 
-374 configurations, one of which qualifies; its position among them is 25, 50, 75 or 100 % of the way.
-Published, on 4 GPUs: 691.5, 1,373, 2,067 and 2,726 minutes until it is found by a scheduler that runs
-configurations to their end one after the other, 125.5, 213.8, 302.4 and 387.1 under Gandiva: 5.51 to
-7.04 times sooner; on 16 GPUs 3.40 to 5.96 times. Run: ``python paper_figs/gandiva_automl.py``
-(seconds); writes paper_figs/out/gandiva_automl.{csv,png}.
+374 configurations, one of which qualifies; its position among them is 25, 50, 75 or 100 % of the way. The baseline
+runs configurations to their end one after the other; under Gandiva hopeless ones are stopped early.
 
-The early-stopping model is ours, see ``shadowprice.instances.generators.automl``: a configuration is
-judged after a share of its training, not published, which the right panel varies; Table 4, by target
-accuracy, depends on the learning curves of their jobs and is not drawn. The search submits a
-configuration when those before it, shared evenly, would have left a GPU.
+What differs: the early-stopping model is ours, see ``shadowprice.instances.generators.automl``: a configuration is
+judged after a share of its training, not published, which is varied. Table 4, by target accuracy, depends on the
+learning curves of their jobs and is not drawn. The search submits a configuration when those before it, shared
+evenly, would have left a GPU.
 """
 
-from dataclasses import replace
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
-from _gandiva import CHARGES, COLOURS, GREY, REACTIVE, Run, arguments, note, save, simulate
-from matplotlib.figure import Figure
+from _gandiva import CHARGES, REACTIVE, simulate
+from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
+from shadowprice.analysis.figures import (
+    Cause,
+    Estimate,
+    Figure,
+    Page,
+    Published,
+    Row,
+    Size,
+    Sized,
+    estimate,
+    main,
+)
+from shadowprice.analysis.plots.style import GREY, colour_of
+from shadowprice.errors import InputError
 from shadowprice.instances.generators.automl import QUALIFIED
 
-CONFIGURATIONS = 374
+TO_THE_END, EARLY_FIFO, EARLY = (
+    "to their end, FIFO",
+    "stopped early, FIFO",
+    "stopped early, Gandiva",
+)
 POSITIONS = (0.25, 0.5, 0.75, 1.0)
-PUBLISHED_MIN = {
-    "to their end, FIFO": (691.5, 1373.0, 2067.0, 2726.0),
-    "stopped early, Gandiva": (125.5, 213.8, 302.4, 387.1),
+TABLE_3_MIN = {
+    TO_THE_END: (691.5, 1373.0, 2067.0, 2726.0),
+    EARLY: (125.5, 213.8, 302.4, 387.1),
 }
-PUBLISHED_FACTOR = {4: (5.51, 7.04), 16: (3.40, 5.96)}
-JUDGED_AT = 0.1
-COLOUR_OF = {
-    "to their end, FIFO": GREY,
-    "stopped early, FIFO": COLOURS[5],
-    "stopped early, Gandiva": COLOURS[0],
-}
+"""Minutes on 4 GPUs, by position."""
+
+PUBLISHED_FACTORS = {4: (5.51, 7.04), 16: (3.40, 5.96)}
+"""Least and most times sooner over the positions, by GPUs."""
+
+COLOUR_OF = {TO_THE_END: GREY, EARLY_FIFO: colour_of(1), EARLY: colour_of(0)}
 
 
-def found_min(run: Run) -> float:
-    """When the qualified configuration is trained [min]."""
-    at = run.instance.workload.name == QUALIFIED
-    return float(run.end_s[at][0]) / 60
+@dataclass(frozen=True)
+class Settings:
+    """Search, GPUs, shares and seeds."""
+
+    configurations: int = field(default=374, metadata={"help": "number of configurations"})
+    gpus: tuple[int, ...] = field(default=(4, 16), metadata={"help": "GPUs, in nodes of 4"})
+    positions: tuple[float, ...] = field(
+        default=POSITIONS, metadata={"help": "positions of the one that qualifies"}
+    )
+    judged_at: tuple[float, ...] = field(
+        default=(0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5),
+        metadata={"help": "shares of the training after which a configuration is judged"},
+    )
+    shown: float = field(default=0.1, metadata={"help": "the share drawn by position"})
+    seeds: int = field(default=5, metadata={"help": "number of seeds, 0..n-1"})
 
 
-def search(seed: int, position: int, judged_at: float, gpus: int, system: tuple[str, str]) -> float:
-    """Time until the qualified configuration is found by one system [min]."""
+@dataclass(frozen=True)
+class Point:
+    """Searches on so many GPUs, with one seed and share."""
+
+    configurations: int
+    gpus: int
+    positions: tuple[float, ...]
+    judged_at: float
+    seed: int
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """Every share; 1 is the search that stops nothing."""
+    if settings.shown not in settings.judged_at:
+        raise InputError(f"--shown {settings.shown:g}: expected one of --judged-at")
+    for gpus in settings.gpus:
+        if gpus < 4 or gpus % 4:
+            raise InputError(f"--gpus: got {gpus}, expected multiples of 4")
+        for judged_at in (*settings.judged_at, 1.0):
+            for seed in range(settings.seeds):
+                yield Point(settings.configurations, gpus, settings.positions, judged_at, seed)
+
+
+def run(point: Point) -> list[Row]:
+    """Minutes until the qualified configuration is trained, for each position and system."""
+    early = {EARLY_FIFO: ("fifo", "count"), EARLY: REACTIVE}
+    systems = {TO_THE_END: ("fifo", "count")} if point.judged_at == 1.0 else early
+    return [
+        {
+            "gpus": point.gpus,
+            "seed": point.seed,
+            "position": position,
+            "judged_at": point.judged_at,
+            "system": label,
+            "minutes": search_min(point, position, system),
+        }
+        for position in point.positions
+        for label, system in systems.items()
+    ]
+
+
+def search_min(point: Point, position: float, system: tuple[str, str]) -> float:
+    """Time until the qualified configuration is trained by one system [min]."""
     jobs = sp.generate(
-        "automl", jobs=CONFIGURATIONS, seed=seed, judged_at=judged_at, qualified=position
+        "automl",
+        jobs=point.configurations,
+        seed=point.seed,
+        judged_at=point.judged_at,
+        qualified=max(round(position * point.configurations), 1),
     )
-    before_s = np.floor(np.concatenate(([0.0], np.cumsum(jobs.work)[:-1])) / gpus)
+    before_s = np.floor(np.concatenate(([0.0], np.cumsum(jobs.work)[:-1])) / point.gpus)
     jobs = replace(jobs, arrival_s=before_s)
-    return found_min(
-        simulate(sp.Instance(sp.Cluster.parse(f"{gpus // 4}x4"), jobs, CHARGES), system)
+    found = simulate(sp.Instance(sp.Cluster.parse(f"{point.gpus // 4}x4"), jobs, CHARGES), system)
+    return float(found.end_s[found.instance.workload.name == QUALIFIED][0]) / 60
+
+
+def factors(table: pd.DataFrame, gpus: int, judged_at: float) -> pd.DataFrame:
+    """Times sooner that Gandiva finds it: a row a seed, a column a position."""
+    part = table[table.gpus == gpus]
+    whole = part[part.system == TO_THE_END].pivot(
+        index="seed", columns="position", values="minutes"
     )
+    early = part[(part.system == EARLY) & (part.judged_at == judged_at)]
+    return whole / early.pivot(index="seed", columns="position", values="minutes")
 
 
-def rows(seeds: int, shares: tuple[float, ...]) -> pd.DataFrame:
-    """All runs of the figure."""
-    found = []
-    for gpus in PUBLISHED_FACTOR:
-        for share in POSITIONS:
-            position = round(share * CONFIGURATIONS)
-            for seed in range(seeds):
-                key = {"gpus": gpus, "position": share, "seed": seed}
-                found.append(
-                    {
-                        **key,
-                        "system": "to their end, FIFO",
-                        "judged_at": 1.0,
-                        "minutes": search(seed, position, 1.0, gpus, ("fifo", "count")),
-                    }
-                )
-                for judged in shares:
-                    for label, system in (("FIFO", ("fifo", "count")), ("Gandiva", REACTIVE)):
-                        minutes = search(seed, position, judged, gpus, system)
-                        found.append(
-                            {
-                                **key,
-                                "system": f"stopped early, {label}",
-                                "judged_at": judged,
-                                "minutes": minutes,
-                            }
-                        )
-    return pd.DataFrame(found)
-
-
-def factors(table: pd.DataFrame, gpus: int) -> pd.DataFrame:
-    """How many times sooner Gandiva finds it, by position (rows) and share judged at (columns)."""
-    mean = table[table.gpus == gpus].groupby(["system", "judged_at", "position"]).minutes.mean()
-    ours = mean["stopped early, Gandiva"].unstack("judged_at")
-    longest = mean["to their end, FIFO", 1.0].to_numpy()[:, None]
-    return pd.DataFrame(longest / ours)
-
-
-def draw(table: pd.DataFrame) -> Figure:
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """Time to the qualified configuration, and the factor against the share judged at."""
-    figure = Figure(figsize=(10.5, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    shown = table[(table.gpus == 4) & table.judged_at.isin([JUDGED_AT, 1.0])]
-    for system, part in shown.groupby("system"):
-        mean = part.groupby("position").minutes.mean()
-        left.plot(
-            100 * mean.index, mean, color=COLOUR_OF[str(system)], marker="o", ms=4, label=system
-        )
-    for system, minutes in PUBLISHED_MIN.items():
-        left.plot(
-            [100 * p for p in POSITIONS],
-            minutes,
-            ls="none",
-            marker="x",
-            ms=8,
-            color=COLOUR_OF[system],
-            label=f"published, {'baseline' if 'FIFO' in system else 'Gandiva'}",
-        )
-    left.set_xlabel("position of the qualified configuration [% of 374]")
-    left.set_ylabel("time until it is trained [min]")
-    left.set_xticks([100 * p for p in POSITIONS])
-    left.legend(frameon=False, fontsize=8, loc="upper left")
-    for gpus, colour in zip(PUBLISHED_FACTOR, (COLOURS[0], COLOURS[1]), strict=True):
-        found = factors(table, gpus)
-        right.fill_between(
-            100 * found.columns,
-            found.min(),
-            found.max(),
-            color=colour,
-            alpha=0.3,
-            lw=0,
-            label=f"{gpus} GPUs, by position",
-        )
-        right.plot(100 * found.columns, found.mean(), color=colour, lw=1.5)
-        low, high = PUBLISHED_FACTOR[gpus]
-        for value in (low, high):
-            right.axhline(
-                value,
-                color=colour,
-                ls="--",
-                lw=0.9,
-                label=f"published, {low} to {high}" if value == low else "_",
+    picture, (left, right) = page.grid(1, 2, 2.8)
+    gpus = settings.gpus[0]
+    rows = table[(table.gpus == gpus) & table.judged_at.isin([settings.shown, 1.0])].copy()
+    rows["percent"] = 100 * rows.position
+    page.lines(
+        left, rows, x="percent", y="minutes", by="system", order=list(COLOUR_OF), colours=COLOUR_OF
+    )
+    if gpus == 4:
+        for label, minutes in TABLE_3_MIN.items():
+            page.published_curve(
+                left,
+                [100 * position for position in POSITIONS],
+                minutes,
+                "published" if label == TO_THE_END else "_",
+                colour=COLOUR_OF[label],
+                linestyle="none",
+                marker="x",
+                markersize=7,
             )
-    right.set_xlabel("share of its training after which a configuration is judged [%]")
-    right.set_ylabel("times sooner than to their end")
-    right.set_ylim(0)
-    right.legend(frameon=False, fontsize=8)
-    ours = factors(table, 4)[JUDGED_AT]
-    note(
-        left,
-        "Gandiva, Table 3: 374 configurations on 4 GPUs",
-        f"judged after {JUDGED_AT:.0%} of the training: {ours.min():.1f} to {ours.max():.1f} times sooner; "
-        "published 5.51 to 7.04.\n"
-        "Stopping early is what gains; turns keep its time while letting others in.",
-    )
-    note(
+    left.set_xticks([100 * position for position in settings.positions])
+    left.set_xlabel("position of the one that qualifies [%]")
+    left.set_ylabel(f"time until it is trained, {gpus} GPUs [min]")
+    left.set_ylim(bottom=0)
+    left.legend(loc="upper left")
+    by_share = [
+        {"gpus": f"{count} GPUs", "percent": 100 * share, "factor": value, "seed": seed}
+        for count in settings.gpus
+        for share in settings.judged_at
+        for seed, value in factors(table, count, share).mean(axis=1).items()
+    ]
+    page.lines(
         right,
-        "Times sooner, by how early one can judge",
-        "The published stopping model is not stated in full; the factor depends on it\n"
-        "more than on the scheduler.",
+        pd.DataFrame(by_share),
+        x="percent",
+        y="factor",
+        by="gpus",
+        order=[f"{count} GPUs" for count in settings.gpus],
     )
-    return figure
+    for at, (low, high) in PUBLISHED_FACTORS.items():
+        if page.compares and at in settings.gpus:
+            colour = colour_of(settings.gpus.index(at))
+            right.axhspan(low, high, color=colour, alpha=0.12, lw=0, label=f"published, {at} GPUs")
+    right.set_ylim(bottom=0)
+    right.set_xlabel("share of the training when judged [%]")
+    right.set_ylabel("times sooner, mean of the positions")
+    right.legend(loc="upper right")
+    return picture
 
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """Factors at the share that is drawn, and what of them is early stopping alone."""
+    said = f"{settings.configurations} configurations, {settings.seeds} seeds."
+    for gpus in settings.gpus:
+        mean = factors(table, gpus, settings.shown).mean()
+        part = table[(table.gpus == gpus) & (table.judged_at == settings.shown)]
+        minutes = part.groupby("system").minutes.mean()
+        said += (
+            f" Judged after {settings.shown:.0%} of the training on {gpus} GPUs the one that qualifies is found "
+            f"{mean.min():.1f} to {mean.max():.1f} times sooner under Gandiva; stopping early under FIFO takes "
+            f"{minutes[EARLY_FIFO] / minutes[EARLY]:.2f} of Gandiva's time."
+        )
+    return said
+
+
+def minutes_of(table: pd.DataFrame, system: str, position: float) -> Estimate | None:
+    """Minutes on 4 GPUs at one position, judged after a tenth."""
+    judged_at = 1.0 if system == TO_THE_END else 0.1
+    rows = table[(table.gpus == 4) & (table.system == system) & (table.position == position)]
+    rows = rows[rows.judged_at == judged_at]
+    return estimate(rows.minutes) if len(rows) else None
+
+
+def extreme(table: pd.DataFrame, gpus: int, *, most: bool) -> Estimate | None:
+    """Least or most times sooner over the positions, judged after a tenth."""
+    found = factors(table, gpus, 0.1).dropna()
+    if found.empty:
+        return None
+    return estimate(found.max(axis=1) if most else found.min(axis=1))
+
+
+def published(
+    what: str, value: float, unit: str, ours: Callable[[pd.DataFrame], Estimate | None]
+) -> Published:
+    """An entry of Table 3."""
+    return Published(
+        system="Gandiva",
+        place="OSDI'18, section 6.3 and Table 3",
+        what=what,
+        value=value,
+        unit=unit,
+        ours=ours,
+        settings="374 configurations, judged after a tenth of the training",
+        cause=Cause.NOT_PUBLIC,
+        why="When a configuration is judged, and how well, is not published.",
+    )
+
+
+PUBLISHED = (
+    *(
+        published(
+            f"time to the qualified configuration, {system}, position {position:.0%}, 4 GPUs",
+            value,
+            "min",
+            lambda table, system=system, position=position: minutes_of(table, system, position),
+        )
+        for system, values in TABLE_3_MIN.items()
+        for position, value in zip(POSITIONS, values, strict=True)
+    ),
+    *(
+        published(
+            f"{'most' if most else 'least'} times sooner over the positions, {gpus} GPUs",
+            values[most],
+            "x",
+            lambda table, gpus=gpus, most=most: extreme(table, gpus, most=most),
+        )
+        for gpus, values in PUBLISHED_FACTORS.items()
+        for most in (False, True)
+    ),
+)
+
+FIGURE = Figure(
+    name="gandiva_automl",
+    paper="Gandiva (OSDI'18), section 6.3, Table 3",
+    sizes={
+        Size.QUICK: Sized(
+            Settings(configurations=60, judged_at=(0.05, 0.1, 0.3), seeds=1), minutes=0.1
+        ),
+        Size.DEFAULT: Sized(Settings(), minutes=0.3),
+        Size.FULL: Sized(Settings(seeds=50), minutes=3.0),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+    published=PUBLISHED,
+)
 
 if __name__ == "__main__":
-    quick = arguments(__doc__).quick
-    shares = (0.05, JUDGED_AT, 0.3) if quick else (0.05, 0.075, JUDGED_AT, 0.15, 0.2, 0.3, 0.5)
-    results = rows(1 if quick else 5, shares)
-    save(results, draw(results), "gandiva_automl")
+    main(FIGURE)

@@ -1,136 +1,280 @@
-"""Gandiva (OSDI'18), section 6.5 and Table 5: nine days of a shared cluster of 100 GPUs.
+"""Gandiva (OSDI'18), section 6.5, Table 5 and Figure 17: nine days of a shared cluster of 100 GPUs.
 
-Published: mean time in the system 832 minutes under a YARN-like scheduler and 656 under Gandiva
-(21.2 % less; the printed 26.8 % is the speed-up, 832 / 656 = 1.268), makespan 13,371 against 11,349
-minutes (15.1 % less, 1.178 times; printed 17.8 %), 470 migrations. Run:
-``python paper_figs/gandiva_nine_days.py`` (minutes); writes paper_figs/out/gandiva_nine_days.{csv,png}.
+Published: mean time in the system 832 minutes under a YARN-like scheduler and 656 under Gandiva (21.2 % less;
+the printed 26.8 % is the speed-up, 832 / 656 = 1.268), makespan 13,371 against 11,349 minutes (1.178 times),
+470 migrations.
 
-What differs: how many jobs were replayed is not said. 8,800 are those of the cluster of 2,000 GPUs that the trace
-is of; with the durations of Figure 16 they are more than twice what 100 GPUs do in the makespan. Here there are as
-many, shortened until they fit, see
-``shadowprice.instances.generators.gandiva_trace``. A turn ends every 60 s for months of GPU time.
+What differs: how many jobs were replayed is not said, so that several numbers are tried; run times are those of
+Figure 16, classes those of Table 2; gangs and arrivals are ours, see the generator ``gandiva-trace``.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from _gandiva import (
-    BASELINE,
-    COLOURS,
+    BIN_PACKING,
     GANDIVA,
-    GREY,
     REACTIVE,
-    Run,
-    arguments,
+    YARN_LIKE,
+    certified_limit,
     instance,
-    note,
-    save,
     simulate,
 )
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from _measures import curve, factor, level, measured, published_curve, quantile_rows
+from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
+from shadowprice.analysis.figures import (
+    Cause,
+    Estimate,
+    Figure,
+    Page,
+    Published,
+    Row,
+    Size,
+    Sized,
+    main,
+)
+from shadowprice.analysis.limits import Measure
+from shadowprice.analysis.plots.style import colour_of
 
 SYSTEMS = {
-    "YARN-like": BASELINE,
-    "FIFO, skipping": ("fifo-skip", "pack"),
+    "YARN-like": YARN_LIKE,
+    "bin packing": BIN_PACKING,
     "Gandiva, turns only": REACTIVE,
     "Gandiva": GANDIVA,
 }
-COLOUR_OF = dict(zip(SYSTEMS, (GREY, COLOURS[5], COLOURS[4], COLOURS[0]), strict=True))
-PUBLISHED = {
-    "mean_jct_min": {"YARN-like": 832.0, "Gandiva": 656.0},
-    "makespan_min": {"YARN-like": 13371.0, "Gandiva": 11349.0},
-}
+COMPARED = ("YARN-like", "Gandiva")
+"""Systems that are run for every number of jobs; the others for ``shown_jobs`` alone."""
+
+LIMITS = {"mean": Measure.MEAN_JCT, "makespan": Measure.MAKESPAN}
+"""Measures whose certified limits over the YARN-like run are kept."""
 
 
-def row(seed: int, label: str, run: Run) -> dict[str, object]:
-    """Measures of one run."""
-    return {
-        "seed": seed,
-        "system": label,
-        "mean_jct_min": run.jct_s.mean() / 60,
-        "median_jct_min": float(np.median(run.jct_s)) / 60,
-        "makespan_min": run.end_s.max() / 60,
-        "utilisation_percent": 100 * run.utilisation(),
-        "migrations": run.migrations,
-        "cpu_s": run.cpu_s,
-    }
+@dataclass(frozen=True)
+class Settings:
+    """Number of jobs, arrivals and seeds."""
+
+    jobs: tuple[int, ...] = field(
+        default=(1300, 1400, 1500, 1600), metadata={"help": "numbers of jobs, not published"}
+    )
+    shown_jobs: int = field(
+        default=1500, metadata={"help": "number of jobs that all systems are compared on"}
+    )
+    hours: float = field(
+        default=8000.0 / 60.0, metadata={"help": "time within which jobs arrive [h]"}
+    )
+    seeds: int = field(default=10, metadata={"help": "number of seeds, 0..n-1"})
 
 
-def bars(axes: Axes, values: "pd.Series[float]", published: dict[str, float], scale: float) -> None:
-    """One bar a system; what the paper reports as lines."""
-    places = np.arange(len(values))
-    axes.bar(places, values, color=[COLOUR_OF[str(name)] for name in values.index], width=0.62)
-    for place, (name, value) in zip(places, values.items(), strict=True):
-        axes.annotate(
-            f"{value:,.0f}",
-            (place, value),
-            (0, 2),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
+@dataclass(frozen=True)
+class Point:
+    """One system on the jobs of one seed."""
+
+    jobs: int
+    hours: float
+    seed: int
+    system: str
+    curve: bool
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """Every system on ``shown_jobs``, the two compared on every number of jobs."""
+    for jobs in sorted({*settings.jobs, settings.shown_jobs}):
+        shown = jobs == settings.shown_jobs
+        for seed in range(settings.seeds):
+            for system in SYSTEMS if shown else COMPARED:
+                yield Point(jobs, settings.hours, seed, system, shown and system in COMPARED)
+
+
+def run(point: Point) -> list[Row]:
+    """Measures of one run, one a row."""
+    jobs = sp.generate("gandiva-trace", jobs=point.jobs, seed=point.seed, hours=point.hours)
+    found = simulate(instance(jobs, "25x4", locality=True), SYSTEMS[point.system])
+    jct_min = found.jct_s / 60
+    key: Row = {"jobs": point.jobs, "seed": point.seed, "system": point.system}
+    rows = list(
+        measured(
+            key,
+            {
+                "mean": float(jct_min.mean()),
+                "median": float(np.median(jct_min)),
+                "below_100_min": float(100 * np.mean(jct_min < 100)),
+                "makespan": float(found.end_s.max()) / 60,
+                "utilisation": 100 * found.utilisation(),
+                "migrations": float(found.migrations),
+            },
         )
-        if name in published and scale == 1.0:
-            axes.hlines(
-                published[str(name)],
-                place - 0.42,
-                place + 0.42,
-                colors=COLOURS[1],
-                linestyles="--",
-                label="published" if place == 0 else "_",
-            )
-    axes.set_xticks(
-        places,
-        [str(name).replace(", ", ",\n").replace(" turns", "\nturns") for name in values.index],
-        fontsize=8,
     )
-    axes.set_ylim(0, 1.2 * max(values.max(), *(scale * v for v in published.values())))
-    if scale == 1.0:
-        axes.legend(frameon=False, fontsize=8, loc="upper right")
+    if point.system == "YARN-like":
+        known = {
+            f"limit {name}": certified_limit(found, measure) for name, measure in LIMITS.items()
+        }
+        rows += measured(key, known)
+    return [*rows, *quantile_rows(key, jct_min)] if point.curve else rows
 
 
-def factor(value: float) -> str:
-    """How many times less, and the part by which it is less or more."""
-    part = 1 - 1 / value
-    return f"{value:.2f}x ({abs(part):.0%} {'less' if part >= 0 else 'more'})"
-
-
-def draw(table: pd.DataFrame, share: float) -> Figure:
-    """Mean time in the system and makespan; ``share`` is the part of the trace that was run."""
-    mean = table.groupby("system", sort=False).mean(numeric_only=True)
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    bars(left, mean.mean_jct_min, PUBLISHED["mean_jct_min"], share)
-    bars(right, mean.makespan_min, PUBLISHED["makespan_min"], share)
-    left.set_ylabel("mean time in the system [min]")
-    right.set_ylabel("makespan [min]")
-    jct = mean.mean_jct_min["YARN-like"] / mean.mean_jct_min["Gandiva"]
-    span = mean.makespan_min["YARN-like"] / mean.makespan_min["Gandiva"]
-    note(
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """Mean time in the system, its curves, and the factor by number of jobs."""
+    picture, (left, middle, right) = page.grid(1, 3, 2.4, width_ratios=(1.35, 1, 1))
+    part = table[table.jobs == settings.shown_jobs]
+    bars = {label: found for label in SYSTEMS if (found := level(part, "mean", label)) is not None}
+    page.bars(left, bars, form=",.0f", colours=dict.fromkeys(bars, colour_of(0)))
+    page.published_curve(
         left,
-        f"Gandiva, Table 5: {round(8800 * share):,} shortened jobs, 100 GPUs, {table.seed.nunique()} seed(s)",
-        f"{factor(jct)}; published 1.27x (21 % less), for other durations.\n"
-        "More here: our queue under FIFO is longer, and three jobs in ten lose nothing when packed, so that\n"
-        "the cluster is hardly overloaded; 656 min are five times what 100 GPUs need for one of their jobs.",
+        [832.0, 656.0],
+        [list(bars).index(label) for label in COMPARED],
+        "published",
+        linestyle="none",
+        marker="|",
+        markersize=14,
+        markeredgewidth=1.6,
     )
-    note(
-        right,
-        "Makespan",
-        f"{factor(span)}; published 1.18x (15 % less).\n"
-        f"{mean.migrations['Gandiva']:,.0f} migrations (published 470): a suspended job moves to any GPU that\n"
-        "becomes free, for 2 s.",
+    left.set_xlim(0, 1.3 * max(832.0, *(found.high for found in bars.values())))
+    left.set_title("mean")
+    left.set_xlabel("[min]" + (", | published" if page.compares else ""))
+    names = {"YARN-like": (380, 0.22, "left"), "Gandiva": (55, 0.72, "right")}
+    for place, (label, (x, y, side)) in enumerate(names.items()):
+        colour = colour_of(place)
+        middle.plot(*curve(part, label), color=colour)
+        middle.text(x, y, label, color=colour, ha=side)
+        page.published_curve(
+            middle, *published_curve("gandiva_nine_days_jct", label), "published", colour=colour
+        )
+    middle.set_xscale("log")
+    middle.set_xlim(3, 8000)
+    middle.set_ylim(0, 1)
+    middle.set_title("time in the system")
+    middle.set_xlabel("[min]" + (", dashed: published" if page.compares else ""))
+    middle.set_ylabel("share of the jobs")
+    wide = table[table.measure == "mean"].pivot_table(
+        index=["jobs", "seed"], columns="system", values="value"
     )
-    return figure
+    ratios = (wide["YARN-like"] / wide["Gandiva"]).rename("ratio").reset_index()
+    ratios["by"] = "ours"
+    page.lines(right, ratios, x="jobs", y="ratio", by="by", order=["ours"])
+    page.published_line(right, 832 / 656, "published")
+    limits = table[(table.measure == "limit mean")].groupby("jobs").value.mean()
+    if page.compares:
+        right.plot(limits.index, limits, color="#AA0000", linestyle=":", label="limit")
+    right.set_ylim(bottom=0)
+    right.set_title("YARN-like / Gandiva")
+    right.set_xlabel("jobs replayed")
+    right.legend(loc="upper left")
+    return picture
 
+
+def best_possible(table: pd.DataFrame, measure: str) -> float | None:
+    """Certified best factor over YARN-like that any scheduler could have, mean over seeds."""
+    found = level(table, f"limit {measure}", "YARN-like")
+    return None if found is None else found.mean
+
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """Means, factor and migrations."""
+    part = table[table.jobs == settings.shown_jobs]
+    ratio = factor(part, "mean", "Gandiva", "YARN-like")
+    said = f"{settings.shown_jobs:,} jobs on 100 GPUs, {settings.seeds} seeds."
+    means = [level(part, "mean", label) for label in COMPARED]
+    moved = level(part, "migrations", "Gandiva")
+    if ratio is not None and moved is not None and None not in means:
+        said += (
+            f" The mean time in the system is {means[0].mean:.0f} min under the YARN-like scheduler and "  # type: ignore[union-attr]
+            f"{means[1].mean:.0f} under Gandiva, {ratio.text()} times less, with {moved.mean:,.0f} migrations."  # type: ignore[union-attr]
+        )
+    most = best_possible(part, "mean")
+    if most is not None:
+        said += (
+            f" No scheduler whatever is more than {most:.2f} times better than the YARN-like one."
+        )
+    by_jobs = {
+        jobs: found.mean
+        for jobs, rows in table.groupby("jobs")
+        if (found := factor(rows, "mean", "Gandiva", "YARN-like")) is not None
+    }
+    if len(by_jobs) > 1:
+        few, many = min(by_jobs), max(by_jobs)
+        said += f" The factor is {by_jobs[few]:.2f} with {few:,} jobs and {by_jobs[many]:.2f} with {many:,}."
+    return said
+
+
+def row(
+    what: str,
+    value: float,
+    unit: str,
+    ours: Callable[[pd.DataFrame], Estimate | None],
+    limit_of: str | None = None,
+) -> Published:
+    """A number of Table 5; ``limit_of`` is the measure whose limit bounds it."""
+    return Published(
+        system="Gandiva",
+        place="OSDI'18, section 6.5 and Table 5",
+        what=what,
+        value=value,
+        unit=unit,
+        ours=lambda table: ours(table[table.jobs == 1500]),
+        settings="1,500 jobs with the run times of Figure 16, 100 GPUs",
+        cause=Cause.NOT_PUBLIC,
+        why="Number of jobs, gangs and arrivals of the replayed trace are not public.",
+        limit=None
+        if limit_of is None
+        else lambda table: best_possible(table[table.jobs == 1500], limit_of),
+    )
+
+
+FIGURE = Figure(
+    name="gandiva_nine_days",
+    paper="Gandiva (OSDI'18), section 6.5, Table 5 and Figure 17",
+    sizes={
+        Size.QUICK: Sized(Settings(jobs=(200, 300), shown_jobs=300, hours=27.0, seeds=1), 0.1),
+        Size.DEFAULT: Sized(Settings(), minutes=1.0),
+        Size.FULL: Sized(
+            Settings(jobs=(1200, 1300, 1400, 1500, 1600, 1800, 2000), seeds=50), minutes=9.0
+        ),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+    published=(
+        row(
+            "mean time in the system, YARN-like / Gandiva",
+            1.268,
+            "x",
+            lambda table: factor(table, "mean", "Gandiva", "YARN-like"),
+            "mean",
+        ),
+        row(
+            "mean time in the system, YARN-like",
+            832.0,
+            "min",
+            lambda table: level(table, "mean", "YARN-like"),
+        ),
+        row(
+            "mean time in the system, Gandiva",
+            656.0,
+            "min",
+            lambda table: level(table, "mean", "Gandiva"),
+        ),
+        row(
+            "makespan, YARN-like / Gandiva",
+            1.178,
+            "x",
+            lambda table: factor(table, "makespan", "Gandiva", "YARN-like"),
+            "makespan",
+        ),
+        row(
+            "migrations under Gandiva",
+            470.0,
+            "migrations",
+            lambda table: level(table, "migrations", "Gandiva"),
+        ),
+    ),
+)
 
 if __name__ == "__main__":
-    quick = arguments(__doc__).quick
-    jobs_total = 880 if quick else 8800
-    rows = []
-    for seed in range(1 if quick else 2):
-        jobs = sp.generate("gandiva-trace", jobs=jobs_total, seed=seed)
-        given = instance(jobs, "25x4", locality=True)
-        rows += [row(seed, label, simulate(given, system)) for label, system in SYSTEMS.items()]
-    results = pd.DataFrame(rows)
-    save(results, draw(results, jobs_total / 8800), "gandiva_nine_days")
+    main(FIGURE)

@@ -1,140 +1,244 @@
 """Gandiva (OSDI'18), section 6.4 and Figure 15: packing 1,000 jobs on 180 GPUs.
 
-Published: mean GPU utilisation 62.8 % with packing and 50.1 % without (25 % more, printed as 26 %);
-mean time until a job has done its first 100 minibatches 498 s against 2,203 s (77 % less, 4.4 times
-sooner). Run: ``python paper_figs/gandiva_packing.py`` (seconds); writes
-paper_figs/out/gandiva_packing.{csv,png}.
+Published: mean GPU utilisation 62.8 % with packing and 50.1 % without, between minutes 20 and 200 (25 % more, printed
+as 26 %); mean time until a job has done its first 100 minibatches 498 s against 2,203 s of a baseline that bin-packs
+jobs without oversubscription (4.4 times sooner).
 
-What differs: all 180 GPUs are alike, since relative speeds of P100 and P40 are not published; at
-most two jobs share; a job has a turn alone before it is packed, so turns are on; 100 minibatches are
-taken as 60 s of a job's own work, their lengths not being published.
+What differs: all 180 GPUs are alike, since relative speeds of P100 and P40 are not published; at most two jobs share;
+a job has a turn alone before it is packed, so turns are on; 100 minibatches are taken as 60 s of a job's own work,
+their lengths not being published.
 """
 
-import numpy as np
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
 import pandas as pd
-from _gandiva import (
-    BASELINE,
-    COLOURS,
-    GREY,
-    Run,
-    arguments,
-    instance,
-    note,
-    save,
-    simulate,
-)
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from _gandiva import BIN_PACKING, YARN_LIKE, Run, instance, simulate
+from _measures import factor, level, measured
+from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
+from shadowprice.analysis.figures import (
+    Cause,
+    Estimate,
+    Figure,
+    Page,
+    Published,
+    Row,
+    Size,
+    Sized,
+    main,
+)
+from shadowprice.analysis.plots.style import colour_of
 
-HUNDRED_MINIBATCHES_S = 60.0
 SYSTEMS = {
-    "no packing (FIFO)": BASELINE,
+    "head of the queue blocks": YARN_LIKE,
+    "bin packing": BIN_PACKING,
     "turns, no packing": ("gandiva-reactive", "count"),
     "Gandiva, packing": ("gandiva:locality=false,defragmentation=false,growth=false", "count"),
 }
-PUBLISHED_UTILISATION = {"no packing (FIFO)": 50.1, "Gandiva, packing": 62.8}
-PUBLISHED_FIRST_S = {"no packing (FIFO)": 2203.0, "Gandiva, packing": 498.0}
-COLOUR_OF = dict(zip(SYSTEMS, (GREY, COLOURS[4], COLOURS[0]), strict=True))
+BASELINE, PACKING = "bin packing", "Gandiva, packing"
+STEP_MIN = 10
 
 
-def row(seed: int, label: str, run: Run) -> dict[str, object]:
-    """Measures of one run."""
+@dataclass(frozen=True)
+class Settings:
+    """Jobs, cluster, window of the utilisation and seeds."""
+
+    jobs: int = field(default=1000, metadata={"help": "number of jobs, within two hours"})
+    nodes: int = field(default=45, metadata={"help": "servers of 4 GPUs"})
+    window_min: tuple[float, ...] = field(
+        default=(20.0, 200.0), metadata={"help": "first and last minute of the utilisation"}
+    )
+    first_s: float = field(
+        default=60.0, metadata={"help": "work of 100 minibatches [s], not published"}
+    )
+    seeds: int = field(default=5, metadata={"help": "number of seeds, 0..n-1"})
+
+
+@dataclass(frozen=True)
+class Point:
+    """One system on the jobs of one seed."""
+
+    jobs: int
+    nodes: int
+    window_min: tuple[float, ...]
+    first_s: float
+    seed: int
+    system: str
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """Every system on every seed."""
+    given = settings.jobs, settings.nodes, settings.window_min, settings.first_s
+    for seed in range(settings.seeds):
+        for system in SYSTEMS:
+            yield Point(*given, seed, system)
+
+
+def run(point: Point) -> list[Row]:
+    """Utilisation, early feedback and time in the system; utilisation over time for the first seed."""
+    jobs = sp.generate("gandiva", jobs=point.jobs, seed=point.seed)
+    found = simulate(instance(jobs, f"{point.nodes}x4"), SYSTEMS[point.system])
+    begin_s, end_s = (60.0 * minute for minute in point.window_min)
+    values = {
+        "utilisation": 100 * found.utilisation(begin_s, end_s),
+        "first": float(found.time_to(point.first_s).mean()),
+        "mean": float(found.jct_s.mean()) / 60,
+        "makespan": float(found.end_s.max()) / 60,
+    }
+    if point.seed == 0:
+        values |= over_time(found)
+    return list(measured({"seed": point.seed, "system": point.system}, values))
+
+
+def over_time(found: Run) -> dict[str, float]:
+    """Utilisation in each step of ten minutes [%], by the minute in its middle."""
+    steps = range(0, int(found.end_s.max() / 60), STEP_MIN)
     return {
-        "seed": seed,
-        "system": label,
-        "utilisation_percent": 100 * run.utilisation(),
-        "first_100_minibatches_s": run.time_to(HUNDRED_MINIBATCHES_S).mean(),
-        "mean_jct_min": run.jct_s.mean() / 60,
-        "makespan_min": run.end_s.max() / 60,
-        "cpu_s": run.cpu_s,
+        f"at{minute + STEP_MIN // 2:04d}": 100
+        * found.utilisation(60.0 * minute, 60.0 * (minute + STEP_MIN))
+        for minute in steps
     }
 
 
-def utilisation_by_minute(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Times [min] and share of the GPUs that are busy, averaged over five minutes."""
-    minutes = np.arange(0.0, run.end_s.max() / 60 + 5, 5)
-    busy = np.array([run.utilisation(60 * m) * 60 * m if m else 0.0 for m in minutes])
-    return minutes[:-1] + 2.5, np.diff(busy) / 300.0
-
-
-def draw(table: pd.DataFrame, runs: dict[str, Run]) -> Figure:
-    """Utilisation over time, and the time to the first 100 minibatches, published beside."""
-    mean = table.groupby("system", sort=False).mean(numeric_only=True)
-    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
-    for label, run in runs.items():
-        left.plot(
-            *utilisation_by_minute(run),
-            color=COLOUR_OF[label],
-            lw=1.6,
-            label=f"{label}: {mean.utilisation_percent[label]:.1f} % on average",
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """Utilisation over time, its mean over the window, and the time to the first 100 minibatches."""
+    picture, (left, middle, right) = page.grid(1, 3, 2.4, width_ratios=(1.15, 1, 1))
+    for place, system in enumerate(SYSTEMS):
+        rows = table[(table.system == system) & table.measure.str.startswith("at")]
+        minutes = [int(name[2:]) for name in rows.measure]
+        left.plot(minutes, rows.value, color=colour_of(place))
+    begin, end = settings.window_min
+    left.axvspan(begin, end, color="#000000", alpha=0.06, lw=0)
+    left.set_ylim(0, 100)
+    left.set_xlabel("time [min]; grey: window")
+    left.set_ylabel("GPU utilisation [%]")
+    found = {"utilisation": (50.1, 62.8), "first": (2203.0, 498.0)}
+    for axes, (measure, values) in zip((middle, right), found.items(), strict=True):
+        bars = {
+            system: value
+            for system in SYSTEMS
+            if (value := level(table, measure, system)) is not None
+        }
+        page.bars(
+            axes,
+            bars,
+            form=",.0f" if measure == "first" else ".1f",
+            colours={system: colour_of(place) for place, system in enumerate(SYSTEMS)},
         )
-    left.set_xlabel("time [min]")
-    left.set_ylabel("GPU utilisation")
-    left.set_ylim(0, 1.02)
-    left.legend(frameon=False, fontsize=8, loc="lower left")
-    before, after = (mean.utilisation_percent[k] for k in PUBLISHED_UTILISATION)
-    note(
-        left,
-        "Gandiva, Fig. 15: packing 1,000 jobs on 180 GPUs",
-        f"mean utilisation until the last end {before:.1f} -> {after:.1f} % ({after / before - 1:+.0%}); "
-        "published 50.1 -> 62.8 % (+25 %, printed 26 %).\n"
-        "More here: jobs of low utilisation (3 in 10) lose nothing in pairs, by our reading of Table 1.",
-    )
-    _bars(right, mean.first_100_minibatches_s)
-    return figure
-
-
-def _bars(axes: Axes, first_s: "pd.Series[float]") -> None:
-    places = np.arange(len(first_s))
-    axes.bar(places, first_s, color=[COLOUR_OF[name] for name in first_s.index], width=0.6)
-    for place, (name, value) in zip(places, first_s.items(), strict=True):
-        axes.annotate(
-            f"{value:,.0f} s",
-            (place, value),
-            (0, 2),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
+        page.published_curve(
+            axes,
+            values,
+            [list(bars).index(system) for system in (BASELINE, PACKING)],
+            "published",
+            linestyle="none",
+            marker="|",
+            markersize=14,
+            markeredgewidth=1.6,
         )
-        if name in PUBLISHED_FIRST_S:
-            axes.hlines(
-                PUBLISHED_FIRST_S[name],
-                place - 0.42,
-                place + 0.42,
-                colors=COLOURS[1],
-                linestyles="--",
-                label="published" if place == 0 else "_",
-            )
-    axes.set_xticks(
-        places,
-        [str(name).replace(" (", "\n(").replace(", ", ",\n") for name in first_s.index],
-        fontsize=8,
-    )
-    axes.set_ylabel("first 100 minibatches, mean [s]")
-    axes.set_ylim(0, 1.25 * max(first_s.max(), 2203))
-    axes.legend(frameon=False, fontsize=8, loc="upper right")
-    one, two = (first_s[k] for k in PUBLISHED_FIRST_S)
-    note(
-        axes,
-        "Early feedback",
-        f"{one / two:.0f}x sooner ({1 - two / one:.0%} less); published 4.4x (77 % less).\n"
-        "More, as new jobs also take turns here.",
+    mark = ", | published" if page.compares else ""
+    names = [name.replace(" of the queue ", "\n").replace(", ", ",\n") for name in SYSTEMS]
+    middle.set_yticks(range(len(names)), names)
+    right.set_yticks([])
+    right.set_xscale("log")
+    right.set_xlim(30, 12_000)
+    right.xaxis.set_major_formatter("{x:g}")
+    middle.set_xlabel("utilisation [%]" + mark)
+    right.set_xlabel("first 100 minibatches [s]")
+    return picture
+
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """Utilisation and early feedback of packing beside bin packing."""
+    begin, end = settings.window_min
+    used = [level(table, "utilisation", system) for system in (BASELINE, PACKING)]
+    first = [level(table, "first", system) for system in (BASELINE, PACKING)]
+    said = f"{settings.jobs:,} jobs on {4 * settings.nodes} GPUs, {settings.seeds} seeds."
+    if used[0] and used[1] and first[0] and first[1]:
+        said += (
+            f" Between minutes {begin:g} and {end:g} the GPUs are busy {used[0].mean:.1f} % of the time with "
+            f"bin packing and {used[1].mean:.1f} % with Gandiva's packing. A job has done {settings.first_s:g} s "
+            f"of its work after {first[0].mean:,.0f} and {first[1].mean:,.0f} s on average."
+        )
+    return said
+
+
+def more_utilised(table: pd.DataFrame) -> Estimate | None:
+    """Utilisation with packing over that with bin packing."""
+    return factor(table, "utilisation", BASELINE, PACKING)
+
+
+def row(
+    what: str,
+    value: float,
+    unit: str,
+    ours: Callable[[pd.DataFrame], Estimate | None],
+    why: str,
+) -> Published:
+    """A number of Figure 15."""
+    return Published(
+        system="Gandiva",
+        place="OSDI'18, section 6.4 and Figure 15",
+        what=what,
+        value=value,
+        unit=unit,
+        ours=ours,
+        settings="1,000 jobs, 180 GPUs, minutes 20 to 200",
+        cause=Cause.NOT_PUBLIC,
+        why=why,
     )
 
+
+MINIBATCHES = "Lengths of minibatches, and the speeds of the two GPU types, are not public."
+UTILISED = "Utilisations of the models on a P100, and which jobs were drawn, are not public."
+
+FIGURE = Figure(
+    name="gandiva_packing",
+    paper="Gandiva (OSDI'18), section 6.4 and Figure 15",
+    sizes={
+        Size.QUICK: Sized(Settings(jobs=200, nodes=9, seeds=1), minutes=0.1),
+        Size.DEFAULT: Sized(Settings(), minutes=0.2),
+        Size.FULL: Sized(Settings(seeds=50), minutes=2.0),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+    published=(
+        row("utilisation, packing / no packing", 1.253, "x", more_utilised, UTILISED),
+        row(
+            "utilisation without packing",
+            50.1,
+            "% of the time",
+            lambda table: level(table, "utilisation", BASELINE),
+            UTILISED,
+        ),
+        row(
+            "utilisation with packing",
+            62.8,
+            "% of the time",
+            lambda table: level(table, "utilisation", PACKING),
+            UTILISED,
+        ),
+        row(
+            "first 100 minibatches without packing",
+            2203.0,
+            "s",
+            lambda table: level(table, "first", BASELINE),
+            MINIBATCHES,
+        ),
+        row(
+            "first 100 minibatches, no packing / packing",
+            4.42,
+            "x",
+            lambda table: factor(table, "first", PACKING, BASELINE),
+            MINIBATCHES,
+        ),
+    ),
+)
 
 if __name__ == "__main__":
-    quick = arguments(__doc__).quick
-    rows: list[dict[str, object]] = []
-    runs: dict[str, Run] = {}
-    for seed in range(1 if quick else 5):
-        jobs = sp.generate("gandiva", jobs=400 if quick else 1000, seed=seed)
-        given = instance(jobs, "18x4" if quick else "45x4")
-        for label, system in SYSTEMS.items():
-            found = simulate(given, system)
-            runs.setdefault(label, found)
-            rows.append(row(seed, label, found))
-    results = pd.DataFrame(rows)
-    save(results, draw(results, runs), "gandiva_packing")
+    main(FIGURE)

@@ -1,82 +1,245 @@
 """Gavel (OSDI'20), Figures 9 and 10: mean JCT against the rate of arrivals, single- and multi-GPU traces.
 
-108 GPUs, 36 of each type; Poisson arrivals; mean JCT of the last fifth of the jobs, as the paper's
-4,000 to 5,000. Published: Gavel's max-min fairness up to 3.5x better than heterogeneity-agnostic LAS
-on continuous-single, 2.2x on continuous-multiple; space sharing 2.2x better than Gandiva's. Run:
-``python paper_figs/gavel_jct_by_rate.py --throughputs FILE`` (minutes: 2,000 jobs, one seed, no space
-sharing), ``--full`` (hours: 5,000 jobs, three seeds, space sharing), ``--quick`` (a minute: 24 GPUs
-and their part of the rates, 120 jobs); writes paper_figs/out/gavel_jct_by_rate.{csv,png}.
+36 GPUs of each type; jobs of the published generator; the mean is of jobs 4,000 to 4,999, and others go on
+to arrive until these are complete. LAS is max-min fairness that takes all GPUs for equally fast.
 
-What differs: other random jobs of the same law; allocations are computed at once, not 1,920 s late.
+What differs: of many optimal allocations our solver may return another than the paper's.
 """
 
+from __future__ import annotations
+
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
-from _gavel import Scale, arguments, cluster, lines, published, save, table
-from matplotlib.figure import Figure
+from _gavel import curves, over_window
+from matplotlib.figure import Figure as Picture
 
-import shadowprice as sp
+from shadowprice.analysis.figures import (
+    Estimate,
+    Figure,
+    Page,
+    Published,
+    Row,
+    Size,
+    Sized,
+    estimate,
+    main,
+    ratio_by_seed,
+)
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.errors import InputError
 
-POLICIES = {
-    "LAS": "gavel:max_min_fairness",
-    "Gavel": "gavel:max_min_fairness_perf",
-    "AlloX": "gavel:allox",
-    "LAS + Gandiva sharing": "gavel:gandiva",
-    "Gavel + sharing": "gavel:max_min_fairness_packed",
-}
-SHARING = ("LAS + Gandiva sharing", "Gavel + sharing")
-SCALES = {
-    Scale.QUICK: {"jobs": 120, "per_type": 8, "seeds": (0,), "rates": slice(-2, None)},
-    Scale.USUAL: {"jobs": 2000, "per_type": 36, "seeds": (0,), "rates": slice(None)},
-    Scale.FULL: {"jobs": 5000, "per_type": 36, "seeds": (0, 1, 2), "rates": slice(None)},
-}
-RATES = {"single": (2.0, 3.0, 4.0, 4.8, 5.6, 6.0), "multiple": (1.0, 1.5, 2.0, 2.4, 2.6, 2.8)}
-"""Jobs per hour on 108 GPUs."""
+POLICIES = {"LAS": "max_min_fairness", "Gavel": "max_min_fairness_perf", "AlloX": "allox"}
+"""Names on the published simulator's command line."""
+
+TRACES = ("single", "multiple")
+TITLES = {"single": "One GPU a job", "multiple": "Up to 8 GPUs a job"}
 
 
-def runs(scale: Scale, rates: sp.Throughputs) -> Iterator[dict[str, object]]:
-    """One row for every trace, rate, seed and policy."""
-    size = SCALES[scale]
-    for trace, by_hour in RATES.items():
-        for hourly in by_hour[size["rates"]]:
-            for seed in size["seeds"]:
-                jobs = sp.generate(
-                    "gavel",
-                    jobs=size["jobs"],
-                    seed=seed,
-                    single_gpu=trace == "single",
-                    throughputs=rates,
-                    jobs_per_hour=hourly * size["per_type"] / 36,
-                )
-                for label, policy in POLICIES.items():
-                    if (label == "AlloX" and trace != "single") or (
-                        label in SHARING and scale is Scale.USUAL
-                    ):
-                        continue
-                    semantics = sp.Semantics(pair_throughputs=rates, seed=seed)
-                    outcome = sp.simulate(jobs, cluster(size["per_type"]), policy, semantics)
-                    mean_s = outcome.jct_s[len(jobs) * 4 // 5 :].mean()
-                    yield {
-                        "trace": trace,
-                        "jobs_per_hour": hourly,
-                        "seed": seed,
-                        "policy": label,
-                        "jct_h": mean_s / 3600,
-                    }
+@dataclass(frozen=True)
+class Settings:
+    """Rates, seeds and policies; the window and the cluster are the paper's."""
 
+    single_rates: tuple[float, ...] = field(
+        default=(5.6, 5.2, 4.8), metadata={"help": "jobs per hour where all are of one GPU"}
+    )
+    multiple_rates: tuple[float, ...] = field(
+        default=(2.6, 2.4), metadata={"help": "jobs per hour where gangs have up to 8 GPUs"}
+    )
+    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    policies: tuple[str, ...] = tuple(POLICIES)
+    first_job: int = field(default=4000, metadata={"help": "first job that is measured"})
+    last_job: int = field(default=5000, metadata={"help": "first job after those measured"})
+    gpus_per_type: int = 36
+    give_up_h: float = field(
+        default=3600.0, metadata={"help": "time at which a run ends in any case [h]"}
+    )
+    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table (JSON)"})
+    made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.policies if name not in POLICIES]
+        if unknown:
+            raise InputError(f"policy {unknown[0]!r} is not one of {', '.join(POLICIES)}")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A trace, a rate, a seed and a policy."""
+
+    trace: str
+    rate: float
+    seed: int
+    policy: str
+    first_job: int
+    last_job: int
+    gpus_per_type: int
+    give_up_h: float
+    throughputs: Path | None
+    made_up: bool
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """The highest rates first; AlloX has jobs of one GPU only."""
+    each = {"single": settings.single_rates, "multiple": settings.multiple_rates}
+    shared = {
+        name: getattr(settings, name)
+        for name in (
+            "first_job",
+            "last_job",
+            "gpus_per_type",
+            "give_up_h",
+            "throughputs",
+            "made_up",
+        )
+    }
+    for place in range(max(map(len, each.values()))):
+        for trace, found in each.items():
+            for seed in range(settings.seeds if place < len(found) else 0):
+                for policy in settings.policies:
+                    if trace == "single" or policy != "AlloX":
+                        yield Point(trace, found[place], seed, policy, **shared)
+
+
+def run(point: Point) -> list[Row]:
+    """Mean JCT of the window [h]; none if the run was given up before it was complete."""
+    found = over_window(point, POLICIES[point.policy], single_gpu=point.trace == "single")
+    row: Row = {
+        "trace": point.trace,
+        "jobs_per_hour": point.rate,
+        "seed": point.seed,
+        "policy": point.policy,
+        "given_up": found is None,
+    }
+    if found is None:
+        return [row | {"jct_h": math.nan, "arrived": 0, "end_h": point.give_up_h}]
+    mean_h = float(found.jct_s[found.measured].mean()) / 3600.0
+    end_h = float(found.schedule.end_s.max()) / 3600.0
+    return [row | {"jct_h": mean_h, "arrived": len(found.complete), "end_h": end_h}]
+
+
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """A panel for each trace, with the paper's points."""
+    picture, panels = page.grid(1, 2, 2.9)
+    for axes, trace in zip(panels, TRACES, strict=True):
+        mine = table[(table.trace == trace) & ~table.given_up]
+        page.lines(axes, mine, x="jobs_per_hour", y="jct_h", by="policy", order=settings.policies)
+        theirs = curves("gavel_jct_by_rate")
+        theirs = theirs[(theirs.trace == trace) & theirs.policy.isin(settings.policies)]
+        within = theirs.x.between(mine.jobs_per_hour.min() - 0.5, mine.jobs_per_hour.max())
+        for name, points_of in theirs[within].groupby("policy"):
+            colour = colour_of(settings.policies.index(str(name)))
+            page.published_curve(
+                axes, points_of.x, points_of.y, f"{name}, published", colour=colour, marker="x"
+            )
+        axes.set(title=TITLES[trace], xlabel="jobs per hour", ylabel="mean JCT [h]", ylim=(0, None))
+        axes.legend()
+    return picture
+
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """The ratio at the highest rate, and runs that were given up."""
+    said = [
+        f"Mean JCT of jobs {settings.first_job:,} to {settings.last_job - 1:,}; arrivals go on until they are "
+        f"complete; {settings.seeds} seeds, intervals of 95 %."
+    ]
+    for trace in TRACES:
+        rate = table[table.trace == trace].jobs_per_hour.max()
+        found = _ratio(table, trace, rate)
+        if found is not None:
+            said.append(f"{TITLES[trace]}, {rate:g} jobs/h: LAS / Gavel {found.text()}.")
+    for row in table[table.given_up].itertuples():
+        said.append(
+            f"{row.policy}, {TITLES[row.trace]}, {row.jobs_per_hour:g} jobs/h, seed {row.seed}: given up after "
+            f"{row.end_h:,.0f} h with jobs of the window not complete, and in no mean."
+        )
+    return " ".join(said)
+
+
+def _ratio(table: pd.DataFrame, trace: str, rate: float, better: str = "Gavel") -> Estimate | None:
+    mine = table[(table.trace == trace) & (table.jobs_per_hour == rate) & ~table.given_up]
+    return ratio_by_seed(mine, better=better, than="LAS", column="jct_h")
+
+
+def published_ratio(trace: str, rate: float, value: float, place: str) -> Published:
+    """Times that LAS takes longer than Gavel."""
+    return Published(
+        system="Gavel",
+        place=place,
+        what=f"LAS / Gavel, mean JCT, {TITLES[trace]}, {rate:g} jobs/h",
+        value=value,
+        unit="x",
+        ours=lambda table: _ratio(table, trace, rate),
+        settings="jobs 4,000 to 4,999 of the published generator, 108 GPUs, seeds 0 to 2",
+    )
+
+
+def published_mean(trace: str, rate: float, policy: str) -> Published:
+    """Mean JCT that the authors drew [h]."""
+    theirs = curves("gavel_jct_by_rate")
+    there = (theirs.trace == trace) & (theirs.policy == policy) & np.isclose(theirs.x, rate)
+
+    def ours(table: pd.DataFrame) -> Estimate | None:
+        rows = table[
+            (table.trace == trace)
+            & (table.jobs_per_hour == rate)
+            & (table.policy == policy)
+            & ~table.given_up
+        ]
+        return None if rows.empty else estimate(rows.jct_h)
+
+    figure = "9" if trace == "single" else "10"
+    return Published(
+        system="Gavel",
+        place=f"OSDI'20, Figure {figure}, the authors' point",
+        what=f"{policy}, mean JCT, {TITLES[trace]}, {rate:g} jobs/h",
+        value=round(float(theirs[there].y.iloc[0]), 2),
+        unit="h",
+        ours=ours,
+        settings="jobs 4,000 to 4,999 of the published generator, 108 GPUs, seeds 0 to 2",
+    )
+
+
+FIGURE = Figure(
+    name="gavel_jct_by_rate",
+    paper="Gavel (OSDI'20), Figures 9 and 10",
+    sizes={
+        Size.QUICK: Sized(
+            Settings(
+                single_rates=(1.0,),
+                multiple_rates=(0.5,),
+                seeds=1,
+                first_job=20,
+                last_job=40,
+                gpus_per_type=8,
+                made_up=True,
+            ),
+            minutes=0.1,
+        ),
+        Size.DEFAULT: Sized(Settings(), minutes=35),
+        Size.FULL: Sized(
+            Settings(
+                single_rates=(5.6, 5.2, 4.8, 4.4, 4.0, 3.2, 2.4, 1.6, 0.8),
+                multiple_rates=(2.6, 2.4, 2.2, 2.0, 1.6, 1.2, 0.8, 0.4),
+            ),
+            minutes=120,
+        ),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+    published=(
+        published_ratio("single", 5.6, 3.5, "OSDI'20, section 7.3 and Figure 9"),
+        published_ratio("multiple", 2.6, 2.2, "OSDI'20, section 7.3 and Figure 10"),
+        *(published_mean("single", 5.6, policy) for policy in POLICIES),
+        *(published_mean("multiple", 2.6, policy) for policy in ("LAS", "Gavel")),
+    ),
+)
 
 if __name__ == "__main__":
-    given = arguments(__doc__ or "")
-    frame = pd.DataFrame(runs(given.scale, table(given.throughputs)))
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    for axes, name, factor in zip(figure.subplots(1, 2), RATES, (3.5, 2.2), strict=True):
-        mine = frame[frame["trace"] == name]
-        lines(axes, mine, "jobs_per_hour", "jct_h", list(POLICIES))
-        mean = mine.pivot_table(index="jobs_per_hour", columns="policy", values="jct_h")
-        ours = (mean["LAS"] / mean["Gavel"]).max()
-        published(
-            axes, f"continuous-{name}", f"LAS / Gavel: up to {ours:.2f}x here, published {factor}x"
-        )
-        axes.set(xlabel="jobs per hour (on 108 GPUs)", ylabel="mean JCT [h]", ylim=(0, None))
-    save(frame, figure, "gavel_jct_by_rate")
+    main(FIGURE)

@@ -1,116 +1,214 @@
 """Tiresias (NSDI'19), Figure 12: what placement by profile gains each job.
 
-Tiresias-L on the testbed's mix, 480 jobs on 15 nodes of 4 GPUs, where jobs that are spread run
-slower by their model's skew. Each job's JCT with GPUs by count (anywhere), over its JCT with
-placement ``skew`` (skewed models together, the others in gaps) and with ``pack`` (all together if
-there is a place). Published: up to 1.67x better; fewer than 30 % of the jobs lose, a little.
-Run: ``python paper_figs/tiresias_placement.py`` (a minute; ``--quick`` seconds); writes
-paper_figs/out/tiresias_placement.{csv,png}.
+Tiresias-L on the testbed's mix, 480 jobs on 15 nodes of 4 GPUs, where jobs that are spread run slower by their
+model's skew: each job's JCT with GPUs by count (anywhere), over its JCT with placement ``skew`` (skewed models
+together, the others in gaps) and with ``pack`` (all together if there is a place).
 
-What differs: the slowdowns are assumptions, scaled so that the most skewed model is 1.67x slower
-when spread, see ``shadowprice.instances.speeds.model_skew``. That bounds a job's gain in speed, but not
-in JCT, for jobs wait less as well.
+What differs: the slowdowns are assumptions, scaled so that the most skewed model is 1.67x slower when spread, see
+``shadowprice.instances.speeds.model_skew``. That bounds a job's gain in speed, not in JCT, for jobs wait less as well.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from _tiresias import OUT, THRESHOLD_GPU_S, arguments, note, outcome, panels
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.instances.speeds.model_skew import SHARE_AND_MB, locality_of
+from shadowprice.analysis.figures import (
+    Cause,
+    Estimate,
+    Figure,
+    Page,
+    Published,
+    Row,
+    Size,
+    Sized,
+    estimate,
+    main,
+)
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.errors import InputError
+from shadowprice.instances.speeds.model_skew import SHARE_AND_MB, published_skews
 
-SEEDS = range(10)
-PLACEMENTS = {"skew": "#D55E00", "pack": "#0072B2"}
-PUBLISHED_GAIN, PUBLISHED_LOSERS = 1.67, 0.30
+POLICY = "las2d:thresholds_gpu_s=3200"
+GENERATORS = ("tiresias", "tiresias-published")
+PLACED = ("skew", "pack")
+CLOSE = 1e-3
+"""A job whose JCT changes by less than this share neither gains nor loses."""
 
 
-def results(seeds: range) -> pd.DataFrame:
-    """JCT of every job under every placement [s]."""
-    tables = []
-    policy = f"las2d:thresholds_gpu_s={THRESHOLD_GPU_S}"
-    for seed in seeds:
-        jobs = sp.generate("tiresias", seed=seed)
-        columns = {"seed": seed, "id": jobs.id, "model": jobs.model, "gpus": jobs.gpus}
-        for placement in ("count", *PLACEMENTS):
-            found = outcome(jobs, "15x4", policy, placement, locality=locality_of(jobs))
-            columns[placement] = found.jct_s
-        tables.append(pd.DataFrame(columns))
-    return pd.concat(tables, ignore_index=True)
+@dataclass(frozen=True)
+class Settings:
+    """Workload and seeds."""
+
+    workload: str = field(
+        default="tiresias-published", metadata={"help": f"generator: {' or '.join(GENERATORS)}"}
+    )
+    seeds: int = field(default=10, metadata={"help": "number of seeds, 0..n-1"})
 
 
-def draw(table: pd.DataFrame) -> Figure:
-    """Distribution of the gain over jobs, and mean JCT by model."""
-    figure, (left, right) = panels(2, 12, 4.2)
-    for placement, colour in PLACEMENTS.items():
-        gain = np.sort((table["count"] / table[placement]).to_numpy())
-        share = 100 * np.arange(1, len(gain) + 1) / len(gain)
-        left.plot(
-            gain,
-            share,
-            color=colour,
-            label=f"{placement}, mean JCT "
-            f"{table['count'].mean() / table[placement].mean():.2f}x better",
+@dataclass(frozen=True)
+class Point:
+    """All placements on the jobs of one seed."""
+
+    workload: str
+    seed: int
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """One for each seed."""
+    if settings.workload not in GENERATORS:
+        raise InputError(f"workload {settings.workload!r} is not one of {', '.join(GENERATORS)}")
+    for seed in range(settings.seeds):
+        yield Point(settings.workload, seed)
+
+
+def run(point: Point) -> list[Row]:
+    """Mean JCT of each model's jobs, and how their gains are distributed, for each placement."""
+    jobs = sp.generate(point.workload, seed=point.seed)
+    skews = published_skews()
+    jct_s = {
+        place: sp.simulate(jobs, "15x4", POLICY, sp.Semantics(placement=place, skews=skews)).jct_s
+        for place in ("count", *PLACED)
+    }
+    rows: list[Row] = []
+    for place in PLACED:
+        gain = jct_s["count"] / jct_s[place]
+        for model in SHARE_AND_MB:
+            of_model = jobs.model == model
+            rows.append(
+                {
+                    "seed": point.seed,
+                    "placement": place,
+                    "model": model,
+                    "jobs": int(of_model.sum()),
+                    "anywhere_s": float(jct_s["count"][of_model].mean()),
+                    "placed_s": float(jct_s[place][of_model].mean()),
+                    "gain": int((gain[of_model] > 1 + CLOSE).sum()),
+                    "lose": int((gain[of_model] < 1 - CLOSE).sum()),
+                    "lose_a_tenth": int((gain[of_model] < 0.9).sum()),
+                    "most_gain": float(gain[of_model].max()),
+                }
+            )
+    return rows
+
+
+def per_seed(
+    table: pd.DataFrame, placement: str, measure: Callable[[pd.DataFrame], float]
+) -> Estimate | None:
+    """A measure of one placement over seeds."""
+    part = table[table.placement == placement]
+    return estimate([measure(rows) for _, rows in part.groupby("seed")]) if len(part) else None
+
+
+def mean_gain(rows: pd.DataFrame) -> float:
+    """Mean JCT anywhere over placed, all models."""
+    return float((rows.jobs * rows.anywhere_s).sum() / (rows.jobs * rows.placed_s).sum())
+
+
+def best_job(rows: pd.DataFrame) -> float:
+    """The largest gain of a job."""
+    return float(rows.most_gain.max())
+
+
+def losers(rows: pd.DataFrame) -> float:
+    """Jobs that lose [%]."""
+    return float(100 * rows.lose.sum() / rows.jobs.sum())
+
+
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """Mean JCT by model, and the shares of jobs that gain and lose."""
+    picture, (left, right) = page.grid(1, 2, 3.0, width_ratios=(1.4, 1))
+    for place, placement in enumerate(PLACED):
+        part = table[table.placement == placement]
+        found = [
+            estimate(rows.anywhere_s / rows.placed_s)
+            for _, rows in part.groupby("model", sort=False)
+        ]
+        at = np.arange(len(found)) + 0.4 * place - 0.2
+        error = [[e.mean - e.low for e in found], [e.high - e.mean for e in found]]
+        left.barh(
+            at,
+            [e.mean for e in found],
+            0.38,
+            xerr=error if settings.seeds > 1 else None,
+            color=colour_of(place),
+            label=placement,
+            error_kw={"lw": 0.7, "ecolor": "#333333"},
         )
-    left.axvline(1.0, color="#999999", linewidth=0.8, zorder=0)
-    left.axvline(
-        PUBLISHED_GAIN,
-        color="black",
-        linestyle="--",
-        linewidth=1,
-        label=f"published, most: {PUBLISHED_GAIN}x",
+    left.set_yticks(range(len(SHARE_AND_MB)), list(SHARE_AND_MB))
+    left.invert_yaxis()
+    left.grid(visible=False, axis="y")
+    left.set_xlabel("mean JCT, anywhere / placed")
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=2)
+    shares = {
+        f"{placement}: {word}": per_seed(
+            table, placement, lambda rows, column=column: 100 * rows[column].sum() / rows.jobs.sum()
+        )
+        for placement in PLACED
+        for word, column in (("gain", "gain"), ("lose", "lose"), ("lose a tenth", "lose_a_tenth"))
+    }
+    shown = {label: value for label, value in shares.items() if value is not None}
+    page.bars(right, shown, form=".0f", colours={k: colour_of("pack" in k) for k in shown})
+    at = [place for place, label in enumerate(shown) if label.endswith("lose")]
+    page.published_curve(
+        right, [30.0] * len(at), at, "published", linestyle="none", marker="|", markersize=14
     )
-    left.axhline(
-        100 * PUBLISHED_LOSERS,
-        color="black",
-        linestyle=":",
-        linewidth=1,
-        label=f"published, losers: under {PUBLISHED_LOSERS:.0%}",
-    )
-    left.set_xscale("log")
-    ticks = [0.25, 0.5, 1, 2, 4]
-    left.set_xlim(0.25, 4)
-    left.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    left.minorticks_off()
-    left.set_xlabel("JCT anywhere / JCT placed (over 1: the job gains)")
-    left.set_ylabel("jobs [%]")
-    left.legend(frameon=False, fontsize=8, loc="upper left")
-    models = table.groupby("model")[["count", *PLACEMENTS]].mean().loc[list(SHARE_AND_MB)]
-    for k, (placement, colour) in enumerate(PLACEMENTS.items()):
-        at = np.arange(len(models)) + 0.4 * k - 0.2
-        right.bar(at, models["count"] / models[placement], 0.4, color=colour, label=placement)
-    right.axhline(1.0, color="#999999", linewidth=0.8)
-    right.set_xticks(range(len(models)), models.index, rotation=40, ha="right", fontsize=8)
-    right.set_ylabel("mean JCT, times better than anywhere")
-    right.legend(frameon=False, fontsize=8, loc="upper right")
-    lose = (table["skew"] > 1.001 * table["count"]).mean()
-    figure.suptitle(
-        f"Placement by skew under Tiresias-L: 480 jobs, 60 GPUs, {table['seed'].nunique()} seeds, "
-        f"{lose:.0%} of the jobs lose",
-        x=0.01,
-        ha="left",
-    )
-    note(
-        figure,
-        "Slowdowns of spread models are assumed (1.67x for the most skewed). JCTs change with the queues too, "
-        "hence gains beyond 1.67x and losses. Packing all gains more: gangs in gaps leave gaps.",
-    )
-    return figure
+    right.set_xlabel("jobs [%]" + (", | published: fewer lose" if page.compares else ""))
+    return picture
 
 
-def main() -> None:
-    seeds = SEEDS[:2] if arguments(__doc__).quick else SEEDS
-    OUT.mkdir(exist_ok=True)
-    table = results(seeds)
-    table.to_csv(OUT / "tiresias_placement.csv", index=False, float_format="%.6g")
-    draw(table).savefig(OUT / "tiresias_placement.png", dpi=150)
-    gain = table["count"] / table["skew"]
-    print(table[["count", *PLACEMENTS]].mean().round(0).to_string())
-    print(
-        f"gain of skew: median {gain.median():.2f}, p95 {gain.quantile(0.95):.2f}, largest {gain.max():.2f}; "
-        f"{(gain < 0.999).mean():.0%} lose"
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """Mean gains and losers of both placements."""
+    said = f"Tiresias-L on 480 jobs and 60 GPUs, {settings.seeds} seeds."
+    for placement in PLACED:
+        gain, lose = per_seed(table, placement, mean_gain), per_seed(table, placement, losers)
+        if gain is not None and lose is not None:
+            said += (
+                f" With {placement} the mean JCT is {gain.text()} times shorter than anywhere, and "
+                f"{lose.mean:.0f} % of the jobs end later."
+            )
+    most = per_seed(table, "skew", best_job)
+    if most is not None:
+        said += f" The job that gains most by skew gains {most.text()} times, its queue included."
+    return said
+
+
+def published(
+    what: str, value: float, unit: str, measure: Callable[[pd.DataFrame], float]
+) -> Published:
+    """A number of the paper beside placement by skew."""
+    return Published(
+        system="Tiresias",
+        place="NSDI'19, Figure 12",
+        what=what,
+        value=value,
+        unit=unit,
+        ours=lambda table: per_seed(table, "skew", measure),
+        settings="480 jobs, 60 GPUs, slowdowns of spread jobs assumed",
+        cause=Cause.NOT_PUBLIC,
+        why="How much slower each model runs when spread is drawn, not tabulated; ours is scaled to 1.67.",
     )
 
+
+FIGURE = Figure(
+    name="tiresias_placement",
+    paper="Tiresias (NSDI'19), Figure 12",
+    sizes={
+        Size.QUICK: Sized(Settings(seeds=1), minutes=0.05),
+        Size.DEFAULT: Sized(Settings(), minutes=0.05),
+        Size.FULL: Sized(Settings(seeds=100), minutes=0.5),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+    published=(published("largest gain of a job by placement", 1.67, "x", best_job),),
+)
 
 if __name__ == "__main__":
-    main()
+    main(FIGURE)

@@ -1,118 +1,369 @@
-"""Tiresias (NSDI'19), section 6.2 and Figure 10: the testbed comparison, simulated.
+"""Tiresias (NSDI'19), sections 6.2 and 6.3.1, Figures 10 and 11, Table 4: the testbed, simulated.
 
-480 jobs on 15 nodes of 4 GPUs, K = 2 with a threshold of 3,200 GPU-s; mean, median and 95th
-percentile of the JCT against YARN-CS, without charges, as in the paper's simulator, and with a
-restart of 60 s for each preemption, about what its testbed measured; Gandiva without only, whose turns
-of 60 s would then be all charges. Published for Tiresias-L
-against YARN-CS: mean 5.11x, 95th percentile 1.50x in simulation; mean 5.5x, median 27x on hardware.
-Run: ``python paper_figs/tiresias_testbed.py`` (a minute; ``--quick`` seconds); writes
-paper_figs/out/tiresias_testbed.{csv,png}.
+480 jobs on 15 nodes of 4 GPUs: short run times from Figure 10a, long ones by a power law inside the published
+bins, see ``shadowprice.instances.generators.tiresias_published``. The public simulator (preset ``tiresias``) runs
+YARN-CS as fifo on ``yarn`` and Tiresias-L as dlas-gpu; ours beside it has K = 2 with the paper's 3,200 GPU-s, without
+charges and with a restart of 60 s for each preemption, about what the testbed measured (13,724 s in 221 preemptions).
 
-What differs: of the published workload's durations Figure 10a has the distribution of the short ones; ours
-follow the published gang and duration bins, see ``shadowprice.instances.generators.tiresias``.
+What differs: the long run times are not public; a simulator charges nothing for placement.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from _tiresias import (
-    OUT,
-    RESTART_S,
-    STATISTICS,
-    THRESHOLD_GPU_S,
-    arguments,
-    note,
-    panels,
-    scheduler_row,
-)
-from matplotlib.figure import Figure
+from _measures import curve, factor, level, measured, published_curve, quantile_rows, statistics
+from _tiresias import OURS, simulate
+from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
+from shadowprice.analysis.figures import (
+    Cause,
+    Estimate,
+    Evidence,
+    Figure,
+    Page,
+    Published,
+    Row,
+    Size,
+    Sized,
+    main,
+)
+from shadowprice.analysis.limits import Measure, limit
+from shadowprice.analysis.plots.style import colour_of
 
-SEEDS = range(10)
-COMPARED = ("SRTF", "Gandiva", "Tiresias-G", "Tiresias-L")
-PUBLISHED = {
-    "mean": {"published, simulated": 5.11, "published, hardware": 5.5},
-    "median": {"published, hardware": 27.0},
-    "p95": {"published, simulated": 1.50},
+THRESHOLD_GPU_S = 3200.0
+PUBLIC_SCHEDULERS = ("YARN-CS", "SRTF", "Gandiva", "Tiresias-G", "Tiresias-L")
+OUR_SCHEDULERS = tuple(name for name in OURS if name != "Best-effort")
+BINS = {"SS": "small, short", "SL": "small, long", "LS": "large, short", "LL": "large, long"}
+"""Small: at most 4 GPUs; short: less than 800 s."""
+
+PUBLISHED_BINS = {"SS": 27.7, "SL": 5.47, "LS": 3.22, "LL": 1.08}
+"""YARN-CS over Tiresias-L, mean JCT by bin, Figure 10b."""
+
+LIMITS = {"mean": Measure.MEAN_JCT, "makespan": Measure.MAKESPAN}
+"""Measures of YARN-CS whose certified limits are kept: no scheduler is better by more."""
+
+MARK: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "|",
+    "markersize": 14,
+    "markeredgewidth": 1.6,
 }
-STYLES = {"published, simulated": "--", "published, hardware": ":"}
+"""A published value on a bar."""
 
 
-def results(seeds: range) -> pd.DataFrame:
-    """One row a seed, scheduler and charge."""
-    rows = []
-    for seed in seeds:
-        jobs = sp.generate("tiresias", seed=seed)
-        for label in ("YARN-CS", *COMPARED):
-            for restart_s in (0.0,) if label == "Gandiva" else (0.0, RESTART_S):
-                row = scheduler_row(label, jobs, "15x4", THRESHOLD_GPU_S, restart_s)
-                rows.append({"seed": seed, **row})
-    return pd.DataFrame(rows)
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the comparison."""
+
+    seeds: int = field(default=20, metadata={"help": "number of seeds, 0..n-1"})
+    restart_s: tuple[float, ...] = field(
+        default=(0.0, 60.0), metadata={"help": "charges for a preemption in our simulator [s]"}
+    )
+    small_exponent: float = field(
+        default=3.0, metadata={"help": "exponent of long run times, at most 4 GPUs"}
+    )
+    large_exponent: float = field(
+        default=1.0, metadata={"help": "exponent of long run times, more than 4 GPUs"}
+    )
 
 
-def draw(table: pd.DataFrame) -> Figure:
-    """Times better than YARN-CS, means over seeds with 95 % intervals, published beside."""
-    figure, row = panels(len(STATISTICS), 12, 4.4)
-    for axes, statistic in zip(row, STATISTICS, strict=True):
-        for k, (restart_s, colour) in enumerate(((0.0, "#0072B2"), (RESTART_S, "#56B4E9"))):
-            part = table[table["restart_s"] == restart_s]
-            wide = part.pivot_table(index="seed", columns="scheduler", values=statistic)
-            shown = [label for label in COMPARED if label in wide]
-            better = wide[["YARN-CS"]].to_numpy() / wide[shown]
-            at = np.array([COMPARED.index(label) for label in shown]) + 0.4 * k - 0.2
-            error = 1.96 * better.std(ddof=1) / np.sqrt(len(better))
-            label = "ours, no charges" if k == 0 else f"ours, {restart_s:.0f} s a preemption"
-            axes.bar(at, better.mean(), 0.4, yerr=error, capsize=2, color=colour, label=label)
-            for x, value in zip(at, better.mean(), strict=True):
-                axes.annotate(
-                    f"{value:.1f}",
-                    (x, 0),
-                    xytext=(0, 3),
-                    textcoords="offset points",
-                    ha="center",
-                    va="bottom",
-                    fontsize=8,
-                    color="white" if k == 0 else "black",
-                )
-        at_l = COMPARED.index("Tiresias-L")
-        for label, value in PUBLISHED[statistic].items():
-            axes.hlines(
-                value,
-                at_l - 0.45,
-                at_l + 0.45,
-                colors="#D55E00",
-                linestyles=STYLES[label],
-                label=f"{label}: {value:g}x",
+@dataclass(frozen=True)
+class Point:
+    """All schedulers on the jobs of one seed."""
+
+    seed: int
+    restart_s: tuple[float, ...]
+    small_exponent: float
+    large_exponent: float
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """One for each seed."""
+    for seed in range(settings.seeds):
+        yield Point(seed, settings.restart_s, settings.small_exponent, settings.large_exponent)
+
+
+def ours_named(scheduler: str, restart_s: float) -> str:
+    """Label of one of our schedulers."""
+    return f"{scheduler}, ours" + (f" at {restart_s:g} s" if restart_s else "")
+
+
+def run(point: Point) -> list[Row]:
+    """Measures of every scheduler, one a row."""
+    jobs = sp.generate(
+        "tiresias-published",
+        seed=point.seed,
+        small_exponent=point.small_exponent,
+        large_exponent=point.large_exponent,
+    )
+    rows: list[Row] = []
+    for scheduler in PUBLIC_SCHEDULERS:
+        found = simulate(jobs, "15x4", "public", scheduler, limit=THRESHOLD_GPU_S)
+        key: Row = {"seed": point.seed, "system": scheduler}
+        rows += measured(key, measures(jobs, found))
+        if scheduler in ("YARN-CS", "Tiresias-L"):
+            rows += quantile_rows(key, found.jct_s)
+        if scheduler == "YARN-CS":
+            known = {f"limit {what}": limit(found, what).factor for what in LIMITS.values()}
+            rows += measured(key, known)
+    for restart_s in point.restart_s:
+        for scheduler in OUR_SCHEDULERS:
+            found = simulate(
+                jobs, "15x4", "ours", scheduler, limit=THRESHOLD_GPU_S, restart_s=restart_s
             )
-        axes.set_xticks(range(len(COMPARED)), COMPARED, fontsize=8)
-        axes.set_ylabel(f"{statistic} JCT, times better than YARN-CS")
-        axes.set_ylim(0, 1.45 * axes.get_ylim()[1])
-        axes.legend(frameon=False, loc="upper left", fontsize=8)
-    seeds = table["seed"].nunique()
-    figure.suptitle(
-        f"Tiresias' testbed, simulated: 480 jobs on 60 GPUs, K = 2 at {THRESHOLD_GPU_S} GPU-s, "
-        f"{seeds} seeds",
-        x=0.01,
-        ha="left",
-    )
-    note(
-        figure,
-        "Durations inside the published bins are our choice: they set how long YARN-CS' queue grows, "
-        "and with it the factors.",
-    )
-    return figure
+            key = {"seed": point.seed, "system": ours_named(scheduler, restart_s)}
+            rows += measured(key, measures(jobs, found))
+    return rows
 
 
-def main() -> None:
-    seeds = SEEDS[:2] if arguments(__doc__).quick else SEEDS
-    OUT.mkdir(exist_ok=True)
-    table = results(seeds)
-    table.to_csv(OUT / "tiresias_testbed.csv", index=False, float_format="%.6g")
-    draw(table).savefig(OUT / "tiresias_testbed.png", dpi=150)
-    print(
-        table.groupby(["restart_s", "scheduler"], sort=False).mean().drop(columns="seed").round(0)
+def measures(jobs: sp.Workload, found: sp.Outcome) -> dict[str, float]:
+    """JCT, queueing delay, makespan and preemptions of a run; mean JCT by bin [s]."""
+    small, short = jobs.gpus <= 4, jobs.work < 800
+    members = {
+        "SS": small & short,
+        "SL": small & ~short,
+        "LS": ~small & short,
+        "LL": ~small & ~short,
+    }
+    summary = found.summary()
+    waited_s = found.jct_s - jobs.work
+    return {
+        **statistics(found.jct_s),
+        **{name: float(found.jct_s[rows].mean()) for name, rows in members.items()},
+        "queue_mean": float(waited_s.mean()),
+        "queue_median": float(np.median(waited_s)),
+        "makespan": float(summary["makespan_s"]),
+        "preemptions": float(summary["preemptions"]),
+    }
+
+
+def best_possible(table: pd.DataFrame, measure: str) -> float | None:
+    """Certified best factor over YARN-CS that any scheduler could have, mean over seeds."""
+    found = level(table, f"limit {LIMITS[measure]}", "YARN-CS")
+    return None if found is None else found.mean
+
+
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """Factors over YARN-CS, the same by bin, and the curves of Figure 10a."""
+    picture, (left, middle, right) = page.grid(1, 3, 2.5)
+    mark = ", | published" if page.compares else ""
+    bars = {
+        label: factor(table, "mean", label, "YARN-CS")
+        for label in ("SRTF", "Gandiva", "Tiresias-G", "Tiresias-L")
+    }
+    for restart_s in settings.restart_s:
+        label = ours_named("Tiresias-L", restart_s)
+        bars[label] = factor(table, "mean", label, ours_named("YARN-CS", restart_s))
+    shown = {label: found for label, found in bars.items() if found is not None}
+    page.bars(left, shown, colours=dict.fromkeys(shown, colour_of(0)))
+    page.published_curve(left, [5.11], [list(shown).index("Tiresias-L")], "published", **MARK)
+    most = best_possible(table, "mean")
+    if most is not None:
+        page.limit_line(left, most, "no scheduler can", along="x")
+        left.set_xlim(0, 1.08 * most)
+        for text in left.texts:  # The line is drawn behind the numbers.
+            text.set_bbox({"facecolor": "white", "linewidth": 0, "pad": 0.6})
+    left.set_title("mean JCT")
+    left.set_xlabel(
+        "YARN-CS / scheduler" + (f"{mark[:1]}\n{mark[2:]}, dotted: limit" if mark else "")
+    )
+    bins = {BINS[name]: factor(table, name, "Tiresias-L", "YARN-CS") for name in BINS}
+    page.bars(middle, bins, colours=dict.fromkeys(bins, colour_of(1)))  # type: ignore[arg-type]
+    page.published_curve(
+        middle,
+        list(PUBLISHED_BINS.values()),
+        range(len(BINS)),
+        "published",
+        **MARK,
+    )
+    middle.set_title("mean JCT by bin")
+    middle.set_xlabel("YARN-CS / Tiresias-L" + mark)
+    names = {"YARN-CS": (6000, 0.42, "right"), "Tiresias-L": (480, 0.55, "left")}
+    for place, (label, (x, y, side)) in enumerate(names.items()):
+        colour = colour_of(place)
+        right.plot(*curve(table, label), color=colour)
+        right.text(x, y, label, color=colour, ha=side)
+        known = published_curve("tiresias_testbed_jct", label)
+        page.published_curve(right, *known, "published", colour=colour)
+    right.set_xscale("log")
+    right.set_xlim(100, 40_000)
+    right.set_ylim(0, 1)
+    right.set_title("JCT of all jobs")
+    right.set_xlabel("JCT [s]" + (", - - published" if page.compares else ""))
+    right.set_ylabel("share of the jobs")
+    return picture
+
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """The factor with its range, the makespans, and what our own simulator says."""
+    wide = table[table.measure == "mean"].pivot_table(
+        index="seed", columns="system", values="value"
+    )
+    ratio = wide["YARN-CS"] / wide["Tiresias-L"]
+    spans = [level(table, "makespan", label) for label in ("YARN-CS", "Tiresias-L")]
+    own = factor(table, "mean", "Tiresias-L, ours", "YARN-CS, ours")
+    said = (
+        f"480 jobs on 60 GPUs, {len(ratio)} seeds. In the public simulator the mean JCT under YARN-CS is "
+        f"{ratio.mean():.2f} times that under Tiresias-L ({ratio.min():.1f} to {ratio.max():.1f} by seed), "
+        f"at makespans of {spans[0].mean:,.0f} and {spans[1].mean:,.0f} s."  # type: ignore[union-attr]
+    )
+    most = best_possible(table, "mean")
+    if most is not None:
+        said += f" No scheduler whatever is more than {most:.2f} times better than YARN-CS on these jobs."
+    if own is not None:
+        said += f" With the paper's threshold in our simulator it is {own.text()} times."
+    return said
+
+
+def row(
+    what: str,
+    place: str,
+    value: float,
+    unit: str,
+    ours: Callable[[pd.DataFrame], Estimate | None],
+    cause: Cause,
+    why: str,
+    evidence: Evidence = Evidence.READ,
+    limit_of: str | None = None,
+) -> Published:
+    """A number of the paper about this workload; ``limit_of`` is the measure whose limit bounds it."""
+    return Published(
+        system="Tiresias",
+        place=f"NSDI'19, {place}",
+        what=what,
+        value=value,
+        unit=unit,
+        ours=ours,
+        settings="480 jobs, 60 GPUs, public simulator; long run times fitted to the makespans",
+        evidence=evidence,
+        cause=cause,
+        why=why,
+        limit=None if limit_of is None else lambda table: best_possible(table, limit_of),
     )
 
+
+LONG = "The run times of long jobs, which decide how far YARN-CS falls behind, are not public."
+HARDWARE = "Measured on hardware, where preemption and placement cost time."
+
+
+def ratio_row(
+    measure: str,
+    what: str,
+    place: str,
+    value: float,
+    than: str = "YARN-CS",
+    *,
+    hardware: bool = False,
+    evidence: Evidence = Evidence.READ,
+) -> Published:
+    """A factor of Tiresias-L over another scheduler."""
+    cause, why = (Cause.TESTBED, HARDWARE) if hardware else (Cause.NOT_PUBLIC, LONG)
+    return row(
+        f"{than} / Tiresias-L, {what}" + (" (testbed)" if hardware else " (simulated)"),
+        place,
+        value,
+        "x",
+        lambda table: factor(table, measure, "Tiresias-L", than),
+        cause,
+        why,
+        evidence,
+        measure if than == "YARN-CS" and measure in LIMITS else None,
+    )
+
+
+def level_row(
+    measure: str, what: str, place: str, system: str, value: float, unit: str
+) -> Published:
+    """A measure of one scheduler on the testbed."""
+    return row(
+        f"{what} under {system} (testbed)",
+        place,
+        value,
+        unit,
+        lambda table: level(table, measure, system),
+        Cause.TESTBED,
+        HARDWARE,
+    )
+
+
+def preemption_row(system: str, value: float) -> Published:
+    """The number of preemptions on the testbed beside ours with a charge of 60 s."""
+    return row(
+        f"preemptions under {system} (testbed)",
+        "section 6.2",
+        value,
+        "preemptions",
+        lambda table: level(table, "preemptions", ours_named(system, 60.0)),
+        Cause.TESTBED,
+        HARDWARE,
+    )
+
+
+PUBLISHED = (
+    ratio_row("mean", "mean JCT", "section 6.3.1", 5.11),
+    ratio_row("p95", "95th percentile of the JCT", "section 6.3.1", 1.50),
+    ratio_row("mean", "mean JCT", "section 6.3.1", 0.74, "SRTF"),
+    ratio_row("p95", "95th percentile of the JCT", "section 6.3.1", 0.55, "SRTF"),
+    ratio_row("mean", "mean JCT", "section 6.3.1", 1.01, "Tiresias-G"),
+    ratio_row("p95", "95th percentile of the JCT", "section 6.3.1", 1.13, "Tiresias-G"),
+    ratio_row("mean", "mean JCT", "section 6.2", 5.5, hardware=True),
+    ratio_row("median", "median JCT", "section 6.2", 27.0, hardware=True),
+    *(
+        ratio_row(
+            name,
+            f"mean JCT, {BINS[name]}",
+            "Figure 10b",
+            value,
+            hardware=True,
+            evidence=Evidence.DIGITISED,
+        )
+        for name, value in PUBLISHED_BINS.items()
+    ),
+    ratio_row("makespan", "makespan", "Figure 11", 1.21, hardware=True),
+    *(
+        level_row("makespan", "makespan", "Figure 11", system, value, "s")
+        for system, value in (
+            ("YARN-CS", 33_270.0),
+            ("SRTF", 28_070.0),
+            ("Tiresias-G", 27_510.0),
+            ("Tiresias-L", 27_400.0),
+        )
+    ),
+    *(
+        level_row("queue_mean", "mean queueing delay", "Table 4", system, value, "s")
+        for system, value in (
+            ("YARN-CS", 8146.0),
+            ("SRTF", 593.0),
+            ("Tiresias-G", 1005.0),
+            ("Tiresias-L", 963.0),
+        )
+    ),
+    *(
+        preemption_row(system, value)
+        for system, value in (("SRTF", 316.0), ("Tiresias-G", 297.0), ("Tiresias-L", 221.0))
+    ),
+)
+
+FIGURE = Figure(
+    name="tiresias_testbed",
+    paper="Tiresias (NSDI'19), sections 6.2 and 6.3.1, Figures 10 and 11, Table 4",
+    sizes={
+        Size.QUICK: Sized(Settings(seeds=2), minutes=0.05),
+        Size.DEFAULT: Sized(Settings(), minutes=0.3),
+        Size.FULL: Sized(Settings(seeds=200), minutes=3.0),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+    published=PUBLISHED,
+)
 
 if __name__ == "__main__":
-    main()
+    main(FIGURE)

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from shadowprice.execution.copies.hadare import HadarE
     from shadowprice.instances.allocation_problem import AllocationProblem
     from shadowprice.instances.cluster import Cluster, Node
-    from shadowprice.instances.generators import generate
+    from shadowprice.instances.generators import endless, generate
     from shadowprice.instances.instance import Instance, Overheads
     from shadowprice.instances.objective import Objective
     from shadowprice.instances.schedule import Schedule
     from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
+    from shadowprice.instances.steady_state.endless import EndlessWorkload
+    from shadowprice.instances.steady_state.job_window import JobWindow
     from shadowprice.instances.workload import Workload
     from shadowprice.proofs.certificate import verify
     from shadowprice.solvers.gavel.allocate import allocate
@@ -41,8 +43,10 @@ __all__ = [
     "AllocationProblem",
     "Cluster",
     "Comparison",
+    "EndlessWorkload",
     "HadarE",
     "Instance",
+    "JobWindow",
     "Node",
     "Objective",
     "Outcome",
@@ -56,6 +60,7 @@ __all__ = [
     "allocate",
     "compare",
     "compare_utility",
+    "endless",
     "generate",
     "load",
     "load_throughputs",
@@ -72,8 +77,10 @@ _HOME = {
     "AllocationProblem": "instances.allocation_problem",
     "Cluster": "instances.cluster",
     "Comparison": "analysis.compare",
+    "EndlessWorkload": "instances.steady_state.endless",
     "HadarE": "execution.copies.hadare",
     "Instance": "instances.instance",
+    "JobWindow": "instances.steady_state.job_window",
     "Node": "instances.cluster",
     "Objective": "instances.objective",
     "Outcome": "analysis.outcome",
@@ -87,6 +94,7 @@ _HOME = {
     "allocate": "solvers.gavel.allocate",
     "compare": "analysis.compare",
     "compare_utility": "analysis.utility.compare",
+    "endless": "instances.generators",
     "generate": "instances.generators",
     "load_throughputs": "instances.speeds.throughputs",
     "optimum": "analysis.optimum",

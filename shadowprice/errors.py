@@ -4,8 +4,10 @@
 
     ShadowpriceError              base; the command line prints it and exits with code 2
     ├── InputError                an input is wrong: change the trace, cluster, option or file
-    │   └── InfeasibleJobError    a job can never run on its cluster
+    │   ├── InfeasibleJobError    a job can never run on its cluster
+    │   └── EarlyEndError         a trace ends before what was to be measured in it
     ├── PolicyError               a policy decided something impossible: change the policy
+    │   └── GivenUpError          a run was given up at the time that was asked for
     ├── VerificationError         a schedule breaks a rule: nothing may be computed from it
     ├── SolverError               a programme could not be solved: change the model or the budget
     └── HostError                 real hosts cannot be used: install, start or free what is named
@@ -24,8 +26,16 @@ class InfeasibleJobError(InputError):
     """A job can never run on its cluster, whatever the schedule."""
 
 
+class EarlyEndError(InputError):
+    """A trace ends before the jobs that were to be measured are complete."""
+
+
 class PolicyError(ShadowpriceError, RuntimeError):
     """A policy returned a decision that cannot be carried out."""
+
+
+class GivenUpError(PolicyError):
+    """Jobs that were to be measured were not complete at the time at which a run was to be given up."""
 
 
 class VerificationError(ShadowpriceError):

@@ -31,7 +31,10 @@ from shadowprice.instances.schedule import Schedule
 
 
 def end_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
-    """Completion time of every job [s], shape (n,); minus infinity where a job never runs."""
+    """Time of every job's last row [s], its completion if it is complete, shape (n,).
+
+    Minus infinity where a job never runs.
+    """
     last = np.full(len(instance.workload), -np.inf)
     np.maximum.at(last, schedule.job, schedule.end_s)
     return last

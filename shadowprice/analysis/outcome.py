@@ -54,6 +54,8 @@ class Outcome:
     ----------
     verify_cpu_s : float
         CPU time of the verification [s].
+    complete : ndarray of bool, shape (n,)
+        True for jobs that are complete, as verified: all, unless the run ended with a window of jobs.
 
     Raises
     ------
@@ -70,11 +72,13 @@ class Outcome:
     prices: PriceLog | None = None
     losses: Losses | None = None
     verify_cpu_s: float = field(init=False)
+    complete: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         began = time.process_time()
-        verify(self.instance, self.schedule)
+        complete = verify(self.instance, self.schedule)
         object.__setattr__(self, "verify_cpu_s", time.process_time() - began)
+        object.__setattr__(self, "complete", complete)
         object.__setattr__(self, "settings", dict(self.settings))
 
     @classmethod
@@ -100,13 +104,20 @@ class Outcome:
 
     @cached_property
     def end_s(self) -> NDArray[np.float64]:
-        """Completion time of every job [s], shape (n,)."""
-        return metrics.end_s(self.instance, self.schedule)
+        """Completion time of every job [s], shape (n,); infinity if the run ended before."""
+        return np.where(self.complete, metrics.end_s(self.instance, self.schedule), np.inf)
 
     @cached_property
     def jct_s(self) -> NDArray[np.float64]:
-        """Completion minus arrival of every job [s], shape (n,)."""
-        return metrics.jct_s(self.instance, self.schedule)
+        """Completion minus arrival of every job [s], shape (n,); infinity if the run ended before."""
+        duration: NDArray[np.float64] = self.end_s - self.instance.workload.arrival_s
+        return duration
+
+    @property
+    def measured(self) -> slice:
+        """Rows of the jobs that statistics are of: all, or the window whose completion ended the run."""
+        window = self.instance.until_complete
+        return slice(0, len(self.complete)) if window is None else window.rows
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
@@ -129,13 +140,18 @@ class Outcome:
         return pd.DataFrame(columns)
 
     def summary(self) -> dict[str, object]:
-        """The metrics the command line prints; statistics of no jobs are None."""
-        jct = self.jct_s
+        """The metrics the command line prints; statistics of no jobs are None.
+
+        Of a run that ended with a window of jobs, statistics of jobs are of that window; makespan,
+        utilisation and preemptions are of all that was done until then.
+        """
+        jct, window = self.jct_s[self.measured], self.instance.until_complete
         p50, p95, p99 = metrics.percentiles(jct, (50, 95, 99))
         summary: dict[str, object] = {
             "policy": self.policy,
-            "jobs": len(jct),
-            "completed": int(np.count_nonzero(np.isfinite(self.end_s))),
+            "jobs": len(self.complete),
+            "completed": int(np.count_nonzero(self.complete)),
+            **({} if window is None else {"window": str(window)}),
             "avg_jct_s": metrics.mean(jct),
             "p50_jct_s": p50,
             "p95_jct_s": p95,
@@ -145,7 +161,9 @@ class Outcome:
             "preemptions": int(metrics.preemptions(self.instance, self.schedule).sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
-            **run_metrics.of_schedule(self.instance, self.schedule).summary(),
+            **run_metrics.of_schedule(
+                self.instance, self.schedule, complete=self.complete
+            ).summary(),
         }
         if self.instance.copies is not None:
             copies = metrics.most_copies(self.instance, self.schedule)
@@ -162,10 +180,11 @@ class Outcome:
         """Draw the distribution of job completion times."""
         from shadowprice.analysis.plots import distributions as plots
 
-        return plots.jct_cdf({self.policy: self.jct_s}, axes)
+        return plots.jct_cdf({self.policy: self.jct_s[self.measured]}, axes)
 
     def __repr__(self) -> str:
-        jobs, mean_s = len(self.jct_s), metrics.mean(self.jct_s)
+        jct = self.jct_s[self.measured]
+        jobs, mean_s = len(jct), metrics.mean(jct)
         told = "no jobs" if mean_s is None else f"{jobs} jobs, mean JCT {mean_s:,.1f} s"
         return f"Outcome({self.policy}: {told}, verified)"
 

@@ -76,11 +76,20 @@ class RunMetrics:
         return {name: getattr(self, name) for name in SUMMARY}
 
 
-def of_schedule(instance: Instance, schedule: Schedule, sharing: int | None = None) -> RunMetrics:
+def of_schedule(
+    instance: Instance,
+    schedule: Schedule,
+    sharing: int | None = None,
+    complete: NDArray[np.bool_] | None = None,
+) -> RunMetrics:
     """Metrics of a schedule that was verified, as an outcome's is.
+
+    Where the run ended with a window of jobs, statistics of jobs are of these.
 
     Parameters
     ----------
+    complete : ndarray of bool, shape (n,), optional
+        Jobs that are complete, as the verifier says; all if not given.
     sharing : int, optional
         n of finish-time fairness, at least 1; the jobs present, on average over each job's stay,
         if not given.
@@ -93,17 +102,22 @@ def of_schedule(instance: Instance, schedule: Schedule, sharing: int | None = No
     begin_s = schedule.start_s.min(initial=math.inf)
     end_s = schedule.end_s.max(initial=-math.inf)
     ttd_s = float(end_s - begin_s) if end_s > begin_s else 0.0
+    window = instance.until_complete
+    measured = slice(None) if window is None else window.rows
     jct = metrics.jct_s(instance, schedule)
-    first_wait = metrics.first_start_s(instance, schedule) - instance.workload.arrival_s
+    first_wait = (metrics.first_start_s(instance, schedule) - instance.workload.arrival_s)[measured]
+    queueing = metrics.queueing_delay_s(instance, schedule)[measured]
+    stays = jct if complete is None else np.where(complete, jct, np.inf)
+    fairness = finish_time_fairness(instance, stays, sharing)[measured]
+    jct = jct[measured]
     median, p95 = metrics.percentiles(jct, (50, 95))
-    fairness = finish_time_fairness(instance, jct, sharing)
     return RunMetrics(
         cru=_busy_s(instance, schedule) / ttd_s if ttd_s else 0.0,
         ttd_s=ttd_s,
         mean_jct_s=metrics.mean(jct),
         median_jct_s=median,
         p95_jct_s=p95,
-        mean_queueing_s=metrics.mean(metrics.queueing_delay_s(instance, schedule)),
+        mean_queueing_s=metrics.mean(queueing),
         mean_first_wait_s=metrics.mean(first_wait),
         mean_ftf=metrics.mean(fairness),
         max_ftf=float(fairness.max()) if len(fairness) else None,
@@ -148,7 +162,8 @@ def finish_time_fairness(instance: Instance, jct_s: Times, sharing: int | None =
     Parameters
     ----------
     jct_s : ndarray, shape (n,)
-        Completion minus arrival [s].
+        Completion minus arrival [s]; infinite of jobs that are not complete. Their FTF is infinite, and
+        they count as present until the last that are complete.
     sharing : int, optional
         n for all jobs; the jobs present, on average over each job's stay, if not given.
 
@@ -158,6 +173,9 @@ def finish_time_fairness(instance: Instance, jct_s: Times, sharing: int | None =
         If ``sharing`` is below 1.
     """
     arrival_s = instance.workload.arrival_s
-    present = metrics.jobs_present(arrival_s, arrival_s + jct_s) if sharing is None else sharing
+    end_s = arrival_s + jct_s
+    last_s = end_s.max(where=np.isfinite(end_s), initial=0.0)
+    until_s = np.where(np.isfinite(end_s), end_s, last_s)
+    present = metrics.jobs_present(arrival_s, until_s) if sharing is None else sharing
     fairness: Times = jct_s / isolated_s(instance, present)
     return fairness

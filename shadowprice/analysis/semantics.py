@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.speeds.model_skew import ModelSkews
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
+    from shadowprice.instances.steady_state.job_window import JobWindow
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
@@ -31,6 +32,7 @@ OF_THE_ENGINE = (
     "skews",
     "growth",
     "interference",
+    "until_complete",
 )
 """Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
@@ -82,6 +84,8 @@ class Semantics:
         How many more GPUs jobs may hold than their gang, for policies that widen them.
     interference : Interference, optional
         Rates of jobs that share GPUs by how busy they keep them, instead of ``pair_throughputs``.
+    until_complete : JobWindow, optional
+        Jobs, in order of arrival, whose completion ends the run; arrivals go on until then.
     prices : bool
         Whether to keep the prices over time, of policies that set some.
     local_sgd : bool
@@ -103,6 +107,7 @@ class Semantics:
     skews: ModelSkews | None = None
     growth: Growth | None = None
     interference: Interference | None = None
+    until_complete: JobWindow | None = None
     prices: bool = False
     local_sgd: bool = False
 

@@ -197,16 +197,18 @@ def kept_jobs(
     return where, feasible.workload, names.tolist()
 
 
-def refuse_copies(run: Run) -> None:
-    """Raise InputError for a scheduler that runs a job as several copies.
+def refuse_unbounded(run: Run) -> None:
+    """Raise InputError for a run of which no bound of the package holds.
 
-    Its jobs may be faster than any gang of theirs, so that no bound of the package holds.
+    That is one of a scheduler that runs a job as several copies, whose jobs may be faster than any gang of
+    theirs; or one in which jobs outside a window need not be complete.
     """
     if run.instance.copies is not None:
         raise InputError(
             f"policy {run.name!r} runs a job as several copies: bounds are for jobs that run as one gang; "
             "use simulate, whose metrics are the same for all policies"
         )
+    run.instance.expect_all_complete("bounds")
 
 
 def _instance(
@@ -226,7 +228,9 @@ def _instance(
 
         graphs = workload_graphs(workload, chosen.network, chosen.training)
     together = chosen.sharing(workload, cluster) if shared else None
-    return Instance(cluster, workload, overheads, together, graphs, conditions, copies)
+    return Instance(
+        cluster, workload, overheads, together, graphs, conditions, copies, chosen.until_complete
+    )
 
 
 def _setup(

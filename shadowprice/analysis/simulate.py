@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.settle import Run, refuse_copies, settle
+from shadowprice.analysis.settle import Run, refuse_unbounded, settle
+from shadowprice.errors import EarlyEndError, InputError
 from shadowprice.execution.engine import run as run_in_engine
+from shadowprice.execution.job_window import cut_schedule, window_end_s
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.steady_state.endless import EndlessWorkload
 
 if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
+    from shadowprice.execution.copies.local_sgd import Losses
     from shadowprice.execution.own_loop import RunsItself
-    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.schedule import Schedule
+    from shadowprice.instances.steady_state.job_window import JobWindow
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.policy import Policy
 
+_FIRST_JOBS, _MOST_JOBS = 4, 256
+"""How many jobs of an endless workload are taken at first and at most, a job of the window's end."""
+
 
 def simulate(
-    workload: Workload,
+    workload: Workload | EndlessWorkload,
     cluster: Cluster | str | Path,
     policy: str | Policy | RunsItself = "srtf",
     semantics: Semantics | None = None,
@@ -30,13 +40,17 @@ def simulate(
 
     Parameters
     ----------
+    workload : Workload or EndlessWorkload
+        The jobs; without end (:func:`shadowprice.endless`) only with ``semantics.until_complete``.
     cluster : Cluster or str or Path
         A cluster, its short notation (``16x4``), or a TOML file.
     policy : str or Policy or RunsItself
         A policy's name, with parameters after a colon, or a policy of your own; ``hadare``, or
         a :class:`HadarE`, runs jobs as several copies.
     semantics : Semantics, optional
-        Placement, rounds, overheads, preset.
+        Placement, rounds, overheads, preset. With ``until_complete`` the run ends when the jobs of that
+        window are complete, and its outcome has the metrics of these; every job that had come by then is
+        in the schedule with what it had done.
     drop_infeasible : bool
         Leave out jobs that can never run, instead of refusing; they are listed in the outcome.
 
@@ -48,7 +62,10 @@ def simulate(
     Raises
     ------
     InputError
-        If a name is unknown, a job can never fit, or a switch does not apply to the policy.
+        If a name is unknown, a job can never fit, a switch does not apply to the policy, or a
+        workload without end is given without a window of jobs.
+    EarlyEndError
+        If the last job of a trace arrives before those of the window are complete.
     PolicyError, VerificationError
         If the policy decides something impossible, or its schedule breaks a rule.
 
@@ -60,20 +77,26 @@ def simulate(
     6.0
     >>> sp.simulate(jobs, "2x1", "hadare").summary()["mean_copies"]
     1.0
+    >>> endless = sp.endless("gavel-published", jobs_per_hour=1.0)
+    >>> until = sp.Semantics(until_complete=sp.JobWindow(20, 40))
+    >>> sp.simulate(endless, "2x8", "srtf", until).summary()["window"]
+    '20:40'
     """
+    window = None if semantics is None else semantics.until_complete
+    if window is not None:
+        return _until_complete(workload, cluster, policy, semantics, window, drop_infeasible)
+    if isinstance(workload, EndlessWorkload):
+        raise InputError(
+            f"{workload.source}: never ends, expected a window of jobs whose completion ends the run: "
+            "until_complete"
+        )
     run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
     return carry_out(run)
 
 
 def carry_out(run: Run) -> Outcome:
     """Carry a settled run out, in the engine or in a loop of its own, and verify what was done."""
-    if run.own_loop is None:
-        return _in_engine(run)
-    began = time.process_time()
-    schedule = run.own_loop.schedule(run.instance)
-    losses = None if run.training is None else run.training.train(run.instance, schedule)
-    cpu_s = time.process_time() - began
-    return Outcome(run.instance, schedule, run.name, run.settings, cpu_s=cpu_s, losses=losses)
+    return _verified(run, _execute(run))
 
 
 def carry_out_gangs(run: Run) -> Outcome:
@@ -82,21 +105,76 @@ def carry_out_gangs(run: Run) -> Outcome:
     Raises
     ------
     InputError
-        Also if jobs run as several copies; before anything is carried out.
+        Also if jobs run as several copies, or need not be complete; before anything is carried out.
     """
-    refuse_copies(run)
+    refuse_unbounded(run)
     return carry_out(run)
 
 
-def _in_engine(run: Run) -> Outcome:
-    assert run.policy is not None
-    result = run_in_engine(run.instance, run.policy, placement=run.placement, rounds=run.rounds)
-    return Outcome.verified(
+@dataclass(frozen=True)
+class _Executed:
+    """Result of carrying a run out, unverified."""
+
+    schedule: Schedule
+    cpu_s: float
+    decisions: int = 0
+    losses: Losses | None = None
+
+
+def _until_complete(
+    workload: Workload | EndlessWorkload,
+    cluster: Cluster | str | Path,
+    policy: str | Policy | RunsItself,
+    semantics: Semantics | None,
+    window: JobWindow,
+    drop_infeasible: bool,
+) -> Outcome:
+    """Run until a window of jobs is complete; the outcome has the jobs that had come by then.
+
+    Of an endless workload so many first jobs are taken that the last arrives later: which number it is
+    makes no difference, since nobody sees a job before it arrives.
+    """
+    where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
+    endless = isinstance(workload, EndlessWorkload)
+    count = _FIRST_JOBS * window.last
+    while True:
+        jobs = workload.first(count) if isinstance(workload, EndlessWorkload) else workload
+        try:
+            run = settle(jobs, where, policy, semantics, drop_infeasible=drop_infeasible)
+            done = _execute(run)
+            break
+        except EarlyEndError:
+            count *= 2
+            if not endless or count > _MOST_JOBS * window.last:
+                raise
+    end_s = window_end_s(done.schedule, window)
+    there = jobs.select(jobs.arrival_s < end_s)
+    settled = settle(there, where, policy, semantics, drop_infeasible=drop_infeasible)
+    settings = {**settled.settings, "until_complete": str(window)}
+    kept = replace(settled, settings=settings, prices=run.prices)
+    return _verified(kept, replace(done, schedule=cut_schedule(done.schedule, end_s)))
+
+
+def _execute(run: Run) -> _Executed:
+    """Carry a settled run out, in the engine or in a loop of its own."""
+    if run.own_loop is None:
+        assert run.policy is not None
+        done = run_in_engine(run.instance, run.policy, placement=run.placement, rounds=run.rounds)
+        return _Executed(done.schedule, done.cpu_s, done.decisions)
+    began = time.process_time()
+    schedule = run.own_loop.schedule(run.instance)
+    losses = None if run.training is None else run.training.train(run.instance, schedule)
+    return _Executed(schedule, time.process_time() - began, losses=losses)
+
+
+def _verified(run: Run, done: _Executed) -> Outcome:
+    return Outcome(
         run.instance,
-        result.schedule,
-        policy=run.name,
-        settings=run.settings,
-        decisions=result.decisions,
-        cpu_s=result.cpu_s,
-        prices=run.prices,
+        done.schedule,
+        run.name,
+        run.settings,
+        done.decisions,
+        done.cpu_s,
+        run.prices,
+        done.losses,
     )

@@ -120,13 +120,17 @@ def generate(
     jobs: Annotated[int | None, typer.Option("--jobs", help="Number of jobs.")] = None,
     load: Annotated[float | None, typer.Option("--load", help="Offered load.")] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", help="GPUs the load is offered to.")] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option("--service-samples", help="GPU times to draw services from, one a line."),
+    ] = None,
     seed: SeedOption = 0,
 ) -> None:
     """Write a generated trace."""
     from shadowprice.instances.generators import generate as generate_workload
     from shadowprice.instances.workload_files import write_workload
 
-    given = {"jobs": jobs, "load": load, "gpus_total": gpus}
+    given = {"jobs": jobs, "load": load, "gpus_total": gpus, "samples": samples}
     chosen = {key: value for key, value in given.items() if value is not None}
     workload = generate_workload(name, seed=seed, **chosen)
     write(output, lambda: write_workload(workload, output))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from shadowprice.cli.options import RunOptions
 from shadowprice.cli.show import stderr, warnings_told
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.graphs.iteration_time import Network
     from shadowprice.instances.speeds.profiles import Profiles
+    from shadowprice.instances.speeds.throughputs import Throughputs
+    from shadowprice.instances.steady_state.endless import EndlessWorkload
     from shadowprice.instances.workload import Workload
 
 
 T = TypeVar("T")
+Jobs = TypeVar("Jobs")
 
 PUBLISHED = "published"
 """Word for what was published, where an option may also name a file."""
@@ -30,10 +33,10 @@ BYTES_PER_GB = 1e9
 
 
 @dataclass(frozen=True)
-class RunInputs:
+class RunInputs(Generic[Jobs]):
     """Jobs, a cluster and the switches of a run; whether to leave out jobs that can never run."""
 
-    workload: Workload
+    workload: Jobs
     cluster: Cluster
     semantics: Semantics
     drop_infeasible: bool = False
@@ -52,7 +55,9 @@ def require_policies(names: Sequence[str], preset: str | None) -> None:
             require_policy(name)
 
 
-def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) -> RunInputs:
+def read_given(
+    trace: Path, cluster: str, options: RunOptions, **switches: Any
+) -> RunInputs[Workload]:
     """Read the files that options name; what was repaired in the trace is said on stderr.
 
     Parameters
@@ -68,15 +73,57 @@ def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) 
     # The trace first: a message about a missing file loads little.
     from shadowprice.instances.traces import BrokenImporter, load_trace
 
-    table = samples = None
-    if options.throughputs is not None:
-        from shadowprice.instances.speeds.throughputs import load_throughputs
-
-        table = load_throughputs(options.throughputs)
+    table = _table(options)
     with warnings_told(BrokenImporter):
         imported = load_trace(trace, format=options.trace_format, throughputs=table)
-    for finding in imported.report:
-        stderr.print(str(finding), style="yellow", markup=False, highlight=False)
+    if imported.report or imported.notes:
+        for line in imported.lines():
+            stderr.print(line, style="yellow", markup=False, highlight=False)
+    where, semantics = _switches(cluster, options, table, switches)
+    if semantics.profiles is not None:
+        _report_unprofiled(semantics.profiles, imported.workload)
+    return RunInputs(imported.workload, where, semantics, options.drop_infeasible)
+
+
+def read_endless(
+    generator: str, cluster: str, options: RunOptions, **switches: Any
+) -> RunInputs[EndlessWorkload]:
+    """Make an endless workload, and read the files that options name.
+
+    Parameters
+    ----------
+    generator : str
+        Name and parameters: ``gavel-published:jobs_per_hour=5.6,single_gpu=true``.
+    switches
+        As of :func:`read_given`.
+
+    Raises
+    ------
+    InputError
+        If the generator, a parameter, a file or another option is not as expected.
+    """
+    from shadowprice.instances.generators import endless_named
+
+    if options.trace_format is not None:
+        raise InputError("--format is about a trace, and --endless is given")
+    table = _table(options)
+    workload = endless_named(generator, {} if table is None else {"throughputs": table})
+    where, semantics = _switches(cluster, options, table, switches)
+    return RunInputs(workload, where, semantics, options.drop_infeasible)
+
+
+def _table(options: RunOptions) -> Throughputs | None:
+    if options.throughputs is None:
+        return None
+    from shadowprice.instances.speeds.throughputs import load_throughputs
+
+    return load_throughputs(options.throughputs)
+
+
+def _switches(
+    cluster: str, options: RunOptions, table: Throughputs | None, switches: dict[str, Any]
+) -> tuple[Cluster, Semantics]:
+    """The cluster and the switches of a run that options say."""
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.instance import Overheads
@@ -87,11 +134,11 @@ def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) 
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
-    where = Cluster.load(cluster)
+    where, samples = Cluster.load(cluster), None
     profiles = _named(options.profiles, Profiles.synthetic, Profiles.load)
     if options.samples is not None:
         samples = ServiceDistribution(load_samples(options.samples))
-    semantics = Semantics(
+    return where, Semantics(
         preset=options.preset,
         placement=options.placement,
         round_s=options.round_s,
@@ -108,9 +155,6 @@ def read_given(trace: Path, cluster: str, options: RunOptions, **switches: Any) 
         interference=_named(options.interference, Interference, Interference.load),
         **switches,
     )
-    if profiles is not None:
-        _report_unprofiled(profiles, imported.workload)
-    return RunInputs(imported.workload, where, semantics, options.drop_infeasible)
 
 
 def _named(text: str | None, published: Callable[[], T], load: Callable[[Path], T]) -> T | None:

@@ -18,13 +18,19 @@ POLICY_HELP = f"Name[:parameter=value,...], see `policies`; {RUNS_IT}."
 TraceArgument = Annotated[
     Path, typer.Argument(help="Trace: CSV, Parquet, Philly or Gavel; may be gzip or xz.")
 ]
+OptionalTraceArgument = Annotated[
+    Path | None, typer.Argument(help="Trace: CSV, Parquet, Philly or Gavel; may be gzip or xz.")
+]
 ClusterOption = Annotated[
     str,
     typer.Option("--cluster", help="NODESxGPUS[:TYPE][+CPUScpu][+MEMORYgb],... or a .toml file."),
 ]
 FormatOption = Annotated[
     str | None,
-    typer.Option("--format", help="Importer by name, see `traces`; sniffed if not given."),
+    typer.Option(
+        "--format",
+        help="Importer, see `traces`, with choices: helios:keep=completed; sniffed if not given.",
+    ),
 ]
 ThroughputsOption = Annotated[
     Path | None, typer.Option("--throughputs", help="Throughput table (JSON, may be xz).")
@@ -48,6 +54,7 @@ OPTION_OF = {
     "skews": "--spread",
     "growth": "--grow",
     "interference": "--interference",
+    "until_complete": "--until-complete",
     "predictor": "--predictor",
     "graph_placement": "--placement of job graphs",
     "prices": "--prices-out, --prices-plot",

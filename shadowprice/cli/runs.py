@@ -11,6 +11,7 @@ import typer
 
 from shadowprice.cli.given import (
     RunInputs,
+    read_endless,
     read_given,
     report_dropped,
     require_policies,
@@ -21,6 +22,7 @@ from shadowprice.cli.options import (
     RUNS_IT,
     ClusterOption,
     JsonOption,
+    OptionalTraceArgument,
     RunOptions,
     TraceArgument,
     with_options,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
     from shadowprice.analysis.compare import Comparison
     from shadowprice.analysis.outcome import Outcome
+    from shadowprice.instances.steady_state.endless import EndlessWorkload
+    from shadowprice.instances.workload import Workload
 
 
 UTILITY = "utility"
@@ -50,11 +54,28 @@ UTILITY = "utility"
 
 @with_options
 def simulate_command(
-    trace: TraceArgument,
-    cluster: ClusterOption,
+    trace: OptionalTraceArgument = None,
     *,
+    cluster: ClusterOption,
     policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
     options: RunOptions,
+    endless: Annotated[
+        str | None,
+        typer.Option(
+            "--endless",
+            metavar="GENERATOR[:parameter=value,...]",
+            help="Instead of a trace, jobs that never stop to arrive, with --until-complete: gavel-published.",
+        ),
+    ] = None,
+    until_complete: Annotated[
+        str | None,
+        typer.Option(
+            "--until-complete",
+            metavar="FIRST:LAST[:LATEST]",
+            help="End when these jobs, in order of arrival from 0, are complete (4000:5000), and measure them "
+            "alone; give up at LATEST seconds.",
+        ),
+    ] = None,
     local_sgd: Annotated[
         bool,
         typer.Option(
@@ -79,11 +100,24 @@ def simulate_command(
     """Run a policy over a trace, verify the schedule, print its metrics."""
     require_policies([policy], options.preset)
     priced = prices_out is not None or prices_plot is not None
-    given = read_given(trace, cluster, options, local_sgd=local_sgd, prices=priced)
+    switches: dict[str, object] = {"local_sgd": local_sgd, "prices": priced}
+    if until_complete is not None:
+        from shadowprice.instances.steady_state.job_window import JobWindow
+
+        switches["until_complete"] = JobWindow.parse(until_complete)
+    given: RunInputs[Workload] | RunInputs[EndlessWorkload]
+    if trace is not None and endless is None:
+        given = read_given(trace, cluster, options, **switches)
+        jobs = f"{len(given.workload)} jobs"
+    elif endless is not None and trace is None:
+        given = read_endless(endless, cluster, options, **switches)
+        jobs = given.workload.source
+    else:
+        raise InputError("expected either a trace or --endless GENERATOR")
     from shadowprice.analysis.simulate import simulate
 
     with progress_line() as say:
-        say(f"simulating {policy} on {len(given.workload)} jobs")
+        say(f"simulating {policy} on {jobs}")
         outcome = simulate(
             given.workload,
             given.cluster,
@@ -174,7 +208,7 @@ def compare_command(
 
 
 def _by_cost(
-    given: RunInputs,
+    given: RunInputs[Workload],
     names: list[str],
     objective: str,
     budget_s: float,
@@ -202,7 +236,7 @@ def _by_cost(
 
 
 def _by_utility(
-    given: RunInputs,
+    given: RunInputs[Workload],
     names: list[str],
     utility: str | None,
     model: str | None,

@@ -17,6 +17,7 @@ import numpy as np
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine_hosts import Hosts
+from shadowprice.execution.job_window import WindowProgress
 from shadowprice.execution.simulated_hosts import ConditionedHosts, GraphHosts, SimulatedHosts
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -81,7 +82,7 @@ def run(
     placement: Placement | None = None,
     rounds: Rounds | None = None,
 ) -> EngineRun:
-    """Run a policy over an instance until every job has finished.
+    """Run a policy over an instance until every job has finished, or its window of jobs.
 
     Parameters
     ----------
@@ -93,9 +94,13 @@ def run(
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If jobs run as several copies, or the run ends with a window of jobs and the policy is told the
+        services of all.
+    EarlyEndError
+        If the last job arrives before those of the window are complete.
     PolicyError
-        If the policy decides something impossible, or leaves jobs waiting for ever.
+        If the policy decides something impossible, or leaves jobs waiting for ever, or those of the window
+        until the run is given up.
     """
     began = time.process_time()
     engine = Engine(instance, policy, placement or Count(), rounds or Rounds())
@@ -138,8 +143,15 @@ class Engine:
         self.hosts: Hosts = hosts or self.mapped or self.conditioned or SimulatedHosts(instance)
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
+        window = instance.until_complete
+        self.window = None if window is None else WindowProgress(window, instance.workload)
         service_gpu_s = None
         if Knowledge.DISTRIBUTION in policy.knows:
+            if window is not None:
+                raise InputError(
+                    f"policy {policy.name!r}: is told the services of all jobs, also of those after jobs "
+                    f"{window}; expected a policy that is not told, or a sample of services"
+                )
             service_gpu_s = np.sort(instance.workload.gpus * instance.shortest_s)
         allocator = placement.allocator(instance.cluster, pools)
         self.state = State(environment, policy.knows, allocator, service_gpu_s)
@@ -161,6 +173,8 @@ class Engine:
                 break
             state.now_s = now_s = self._due_s(event_s)
             self._sense(now_s)
+            if self.window is not None and self._window_complete(self.window):
+                return
             decision = ask()
             self.decisions += 1
             wake_s = decision.wake_s
@@ -196,6 +210,16 @@ class Engine:
             self.next_end_s = hosts.next_end_s
         if self.next_arrival_s <= now_s:
             self._admit(now_s)
+
+    def _window_complete(self, window: WindowProgress) -> bool:
+        """Note who finished; once those of the window have, stop all that still run."""
+        state = self.state
+        window.leave(state.finished)
+        if not window.over(state.now_s, self.admitted, self.policy.name):
+            return False
+        for job in list(state.running):
+            self.hosts.stop(job, state.now_s)
+        return True
 
     def _decide(self) -> Decision:
         """Decision of the policy about what it sees now, checked."""

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.errors import EarlyEndError, InfeasibleJobError, InputError
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, Cluster
 from shadowprice.instances.copies import CopyRules, total_steps
@@ -17,6 +17,7 @@ from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to
 from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
 
 
@@ -93,12 +94,16 @@ class Instance:
     copies : CopyRules, optional
         Rules under which jobs run as several copies, each on a whole node, instead of one gang; not
         with any of the others, nor with overheads, since copies have charges of their own.
+    until_complete : JobWindow, optional
+        Jobs whose completion ends the run: those outside the window need not be complete then. Not
+        with copies.
 
     Raises
     ------
     InputError
         If there are two of these that do not go together, the graphs or conditions are not those of
-        the jobs, or copies would share work that is not a whole number of steps.
+        the jobs, copies would share work that is not a whole number of steps, or the window has jobs
+        that the workload does not have.
     InfeasibleJobError
         If a job fits no GPU type of the cluster; see :meth:`feasible` for dropping such jobs.
     """
@@ -110,8 +115,11 @@ class Instance:
     graphs: JobGraphs | None = None
     conditions: Conditions | None = None
     copies: CopyRules | None = None
+    until_complete: JobWindow | None = None
 
     def __post_init__(self) -> None:
+        if self.until_complete is not None:
+            self._check_window(self.until_complete)
         if self.graphs is not None:
             self.graphs.check(self.cluster, self.workload)
             self._only(self.pair_throughputs is None, "job graphs", "rates of jobs that share GPUs")
@@ -146,6 +154,14 @@ class Instance:
                 f"{self.workload.source}: has {one} and {other}, expected one of the two"
             )
 
+    def _check_window(self, window: JobWindow) -> None:
+        self._only(self.copies is None, "rules of copies", "a window of jobs to complete")
+        if window.last > len(self.workload):
+            raise EarlyEndError(
+                f"{self.workload.source}: has {len(self.workload)} jobs, jobs {window.first} to "
+                f"{window.last - 1} are to be complete; expected a longer trace, or an endless one"
+            )
+
     def _check_copies(self) -> None:
         for name, part in (
             ("job graphs", self.graphs),
@@ -178,6 +194,26 @@ class Instance:
         if self.copies is not None:
             raise InputError(
                 f"{self.workload.source}: its jobs run as several copies: {what} are for jobs that run as one gang"
+            )
+
+    def expect_all_complete(self, what: str) -> None:
+        """Refuse jobs that run as several copies, and jobs that need not be complete.
+
+        Parameters
+        ----------
+        what : str
+            What is about complete schedules of gangs only, in the plural.
+
+        Raises
+        ------
+        InputError
+            If the instance has rules of copies, or ends when a window of jobs is complete.
+        """
+        self.expect_gangs(what)
+        if self.until_complete is not None:
+            raise InputError(
+                f"{self.workload.source}: runs until jobs {self.until_complete} are complete: {what} are for "
+                "runs in which all jobs are; simulate gives the metrics of the window"
             )
 
     @classmethod

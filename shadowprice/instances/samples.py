@@ -12,9 +12,14 @@ from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.entries import is_number, known_keys, shown
 from shadowprice.instances.files import parse_json, read_text
 
+HEADER = "duration"
+"""First line of the published samples."""
+
 
 def load_samples(path: str | Path) -> NDArray[np.float64]:
     """Read positive numbers from JSON (a list, or an object with ``samples``) or one a line.
+
+    The lines may have a header, ``duration``, as in Tiresias' published samples.
 
     Returns
     -------
@@ -35,6 +40,8 @@ def load_samples(path: str | Path) -> NDArray[np.float64]:
         numbers = [float(value) if is_number(value) else float("nan") for value in values]
     else:
         values = [word.strip().rstrip(",") for word in text.splitlines() if word.strip()]
+        if values[0] == HEADER:
+            del values[0]
         numbers = ColumnChecks.floats(np.array(values, dtype=object)).tolist()
     for position, (value, number) in enumerate(zip(values, numbers, strict=True), 1):
         if not 0 < number < float("inf"):

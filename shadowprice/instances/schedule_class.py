@@ -45,7 +45,7 @@ class ScheduleClass:
         InputError
             If jobs run as several copies, of which no class speaks.
         """
-        instance.expect_gangs("bounds and classes of schedules")
+        instance.expect_all_complete("bounds and classes of schedules")
         parts = instance.conditions
         elasticity = None if parts is None else parts.elasticity
         grow = elasticity is not None and bool((elasticity.widest > instance.workload.gpus).any())
@@ -60,7 +60,7 @@ class ScheduleClass:
         InputError
             As :meth:`allowed`.
         """
-        instance.expect_gangs("bounds and classes of schedules")
+        instance.expect_all_complete("bounds and classes of schedules")
         s, jobs = schedule, instance.workload
         begun = s.runs[~s.continues[s.runs]]
         again = bool((np.bincount(s.job[begun], minlength=len(jobs)) > 1).any())

@@ -12,6 +12,8 @@ Rules, in the order they are checked (the first violated row is named):
                         0 <= overhead <= length
 ``grid``                every time is a whole number of ticks
 ``release``             no run starts before its job arrives
+``stop``                where the run ends with a window of jobs, nothing goes on after the last of them
+                        is complete; the jobs outside it need not be
 ``gang``                whenever a job runs it holds exactly its gang, or as many more as it may grow,
                         all pieces at the same times
 ``type``                a job runs on GPU types it has a throughput for
@@ -98,8 +100,13 @@ class Violation(VerificationError):
         self.job = job
 
 
-def verify(instance: Instance, schedule: Schedule) -> None:
+def verify(instance: Instance, schedule: Schedule) -> Mask:
     """Check a schedule against its instance; O(R log R) for R rows.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True for jobs that are complete: all of them, unless the run ends with a window of jobs.
 
     Raises
     ------
@@ -112,7 +119,8 @@ def verify(instance: Instance, schedule: Schedule) -> None:
     check.release()
     if instance.copies is not None:
         check.copies(instance.copies)
-        return
+        return check.required
+    check.stop()
     check.one_gang()
     runs = check.gangs()
     check.types(runs)
@@ -122,7 +130,7 @@ def verify(instance: Instance, schedule: Schedule) -> None:
     check.overlap(runs)
     check.capacity()
     check.overheads(runs)
-    check.work(runs)
+    return check.work(runs)
 
 
 class _Verifier:
@@ -136,6 +144,10 @@ class _Verifier:
         self.alone = run_speed.alone_ticks(instance)
         self.mapped: MappedRuns | None = None
         self.conditioned: ConditionedRuns | None = None
+        self.required = np.ones(len(instance.workload), dtype=bool)
+        if instance.until_complete is not None:
+            self.required[:] = False
+            self.required[instance.until_complete.first : instance.until_complete.last] = True
 
     def name(self, row: int) -> str:
         s = self.schedule
@@ -318,35 +330,49 @@ class _Verifier:
         unpaid = progress & (owed > 0)
         self.refuse("overhead", unpaid, "makes progress before its overhead is paid", row)
 
-    def work(self, runs: Runs) -> None:
+    def stop(self) -> None:
+        """Check that nothing goes on after the last of the jobs that have to be complete."""
+        s = self.schedule
+        if self.required.all():
+            return
+        last_s = s.end_s[self.required[s.job]].max(initial=0.0)
+        say = f"goes on after {last_s} s, when all jobs that had to be complete are"
+        self.refuse("stop", s.end_s > last_s, say)
+
+    def work(self, runs: Runs) -> Mask:
+        """Check that each job does its work, and no more; returns which jobs are complete."""
         s, jobs = self.schedule, len(self.workload)
         count = np.bincount(s.job[runs.row], minlength=jobs)
-        if (count == 0).any():
-            k = int((count == 0).argmax())
+        lost = (count == 0) & self.required
+        if lost.any():
+            k = int(lost.argmax())
             raise Violation("lost", f"job {self.workload.id[k]!r} never runs", job=k)
-        if not jobs:
-            return
+        complete = count > 0
+        if not len(runs.row):
+            return complete
         ran = ticks_of(s.end_s - s.start_s - s.overhead_s)[runs.row]
         whole = self._run_ticks(runs)
         endless = whole == 0
         self.refuse("work", endless, "would take longer than 2**32 s for the whole job", runs.row)
         # Runs are in order of their jobs.
         first = np.flatnonzero(np.diff(s.job[runs.row], prepend=-1))
-        last = np.append(first[1:], len(ran)) - 1
-        idle = ran[last] == 0
-        self.refuse("work", idle, "the job's last run makes no progress", runs.row[last])
+        last, job = np.append(first[1:], len(ran)) - 1, s.job[runs.row[first]]
         at_one_pace = np.minimum.reduceat(whole, first) == np.maximum.reduceat(whole, first)
         done = np.add.reduceat(ran, first)
-        for k in np.flatnonzero(~at_one_pace | (done != whole[first])).tolist():
-            mine = slice(int(first[k]), int(last[k]) + 1)
-            pace = int(whole[last[k]])
+        for row in np.flatnonzero(~at_one_pace | (done != whole[first])).tolist():
+            mine, k = slice(int(first[row]), int(last[row]) + 1), int(job[row])
+            pace = int(whole[last[row]])
             off = run_speed.done_and_over(ran[mine].tolist(), whole[mine].tolist(), pace)
-            if any(off):
+            complete[k] = not any(off)
+            if any(off) and (off[1] or self.required[k]):
                 raise Violation(
                     "work",
-                    f"job {self.workload.id[k]!r} {_amiss(int(done[k]), pace, *off)}",
+                    f"job {self.workload.id[k]!r} {_amiss(int(done[row]), pace, *off)}",
                     job=k,
                 )
+        idle = (ran[last] == 0) & complete[job]
+        self.refuse("work", idle, "the job's last run makes no progress", runs.row[last])
+        return complete
 
     def _run_ticks(self, runs: Runs) -> run_speed.Ticks:
         """Time of the whole job [ticks] as each run goes: as on the slowest of its GPUs."""

@@ -103,6 +103,21 @@ def test_a_limit_that_is_reached() -> None:
     assert found[Measure.TTD].to_dict()["bound_s"] == 10.0
 
 
+def test_of_a_run_that_ends_with_a_window_that_window_is_measured() -> None:
+    """Two GPUs, two jobs at a time; the run ends when jobs 2 and 3 are complete, and not job 4."""
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0, 0, 0, 0, 100], gpus=[1] * 6, work=[6, 6, 4, 2, 50, 1]
+    )
+    outcome = sp.simulate(jobs, "1x2", "fifo", sp.Semantics(until_complete=sp.JobWindow(2, 4)))
+    found = limit(outcome, Measure.MEAN_JCT)
+    assert found.jobs == 2
+    assert found.cost_s == 9.0  # They end at 10 and 8, and could at 4 and 2.
+    assert found.bound_s == 3.0
+    assert limit(outcome, Measure.TTD).cost_s == limit(outcome, Measure.TTD).bound_s == 4.0
+    with pytest.raises(InputError, match="job '4' is measured and the run ended before it was"):
+        limit(outcome, Measure.MEAN_JCT, jobs=np.arange(5))
+
+
 def test_who_waits_for_all_has_a_shorter_ttd() -> None:
     """With arrivals at 0 and 9 FIFO takes 10 s from first start to last end; two GPUs could take 1."""
     jobs = Workload.from_columns(arrival_s=[0, 9], gpus=[1, 1], work=[1, 1])

@@ -46,6 +46,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "skews": {"skews": published_skews()},
     "growth": {"growth": Growth(2)},
     "interference": {"interference": Interference({"VGG19": 0.5, "VGG16": 0.4, "VGG11": 0.3})},
+    "until_complete": {"until_complete": sp.JobWindow(0, 2)},
     "predictor": {"predictor": "median"},
     "graph_placement": {"placement": "first-fit", "network": NETWORK},
     "prices": {"prices": True},

@@ -45,6 +45,7 @@ from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
+from shadowprice.proofs.classic import server_filling
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
 from shadowprice.proofs.gavel import rounds as gavel_rounds
@@ -142,6 +143,31 @@ def on(
 
 
 # Lower bounds of the optimum.
+
+
+def of_server_filling() -> Iterator[Case]:
+    """A gang of both GPUs, and two of one that come a second apart."""
+    check = server_filling.check
+    jobs = Workload.from_columns(arrival_s=[0, 0, 1], gpus=[2, 1, 1], work=[2, 2, 2])
+    instance = Instance(Cluster.parse("1x2"), jobs)
+
+    def rows(*given: tuple[int, int, float, float]) -> Schedule:
+        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
+        none = np.zeros(len(job))
+        at = (start.astype(float), end.astype(float))
+        return Schedule(job, none.astype(np.int64), gpus, *at, none)
+
+    filled = rows((0, 2, 0, 2), (1, 1, 2, 4), (2, 1, 2, 4))
+    yield yes(check, "widest first", instance, filled)
+    yield no(
+        check,
+        "one GPU idle while three are asked for",
+        instance,
+        rows((1, 1, 0, 2), (0, 2, 2, 4), (2, 1, 4, 6)),
+    )
+    late = rows((1, 1, 2, 4), (2, 1, 2, 4), (0, 2, 4, 6))
+    yield no(check, "the gang of both after its last moment", instance, late)
+    yield refused(InputError, check, "three GPUs", Instance(Cluster.parse("1x3"), jobs), filled)
 
 
 def of_lb_job() -> Iterator[Case]:
@@ -864,6 +890,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_price: of_lb_price,
     lb_span: of_lb_span,
     pop: of_pop,
+    server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
     synergy_floor: of_synergy_floor,
     tiresias_gittins: of_tiresias_gittins,

@@ -29,11 +29,16 @@ class Estimate:
     high: float
     count: int
 
-    def text(self, form: str = ".3g") -> str:
-        """``3.48 [3.18, 3.79]``, or the mean alone where there is one value."""
+    def text(self) -> str:
+        """``3.48 [3.18, 3.79]``, or the mean alone where there is one value; three digits."""
         if self.count < 2:
-            return f"{self.mean:{form}}"
-        return f"{self.mean:{form}} [{self.low:{form}}, {self.high:{form}}]"
+            return shown(self.mean)
+        return f"{shown(self.mean)} [{shown(self.low)}, {shown(self.high)}]"
+
+
+def shown(value: float, digits: int = 3) -> str:
+    """A number in so many digits, without an exponent: ``33,300``."""
+    return f"{float(f'{value:.{digits}g}'):,.15g}"
 
 
 def estimate(values: Iterable[float]) -> Estimate:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.figures.estimates import Estimate
+from shadowprice.analysis.figures.estimates import Estimate, shown
+from shadowprice.analysis.wording import at_most
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,11 +137,9 @@ class Compared:
         """One line for a caption."""
         p = self.published
         known = "" if p.evidence is Evidence.READ else f", {p.evidence}"
-        said = (
-            f"{p.what} ({p.place}{known}): published {p.value:g} {p.unit}, ours {self.ours.text()}"
-        )
+        said = f"{p.what} ({p.place}{known}): published {shown(p.value, 6)} {p.unit}, ours {self.ours.text()}"
         if self.limit is not None:
-            said += f", no scheduler can exceed {self.limit:.3g}"
+            said += f", no scheduler can exceed {at_most(self.limit)}"
         said += f": {self.verdict}"
         if self.verdict is not ReproductionVerdict.REPRODUCED and p.cause is not None:
             said += f" ({p.cause})"

@@ -149,7 +149,7 @@ def write_table(
     codes = pd.Series([each.code for each in kept]).value_counts(sort=False)
     head = (
         f"{figure.paper}; size {size}",
-        "settings " + json.dumps(_without_folders(settings), sort_keys=True),
+        "settings " + json.dumps(settings_of(settings), sort_keys=True),
         "code " + ", ".join(f"{code} ({count} points)" for code, count in codes.items()),
         f"shadowprice {shadowprice.__version__}, Python {platform.python_version()}, "
         + _versions(),
@@ -160,7 +160,7 @@ def write_table(
     path.write_text(text + table.to_csv(index=False, float_format="%.10g", lineterminator="\n"))
 
 
-def _without_folders(settings: Any) -> dict[str, Any]:
+def settings_of(settings: Any) -> dict[str, Any]:
     """Settings with files by their names: where they lie is not part of what was run."""
     found = plain(settings)
     for field in dataclasses.fields(settings):

@@ -2,7 +2,8 @@
 
 ========================  ==================================================================
 ``run.json``              format version, kind, policy, settings, cluster, overheads, rules of
-                          copies where jobs run as several, metrics, and the SHA-256 of everything, itself included
+                          copies where jobs run as several, the window of jobs that ended it if one did,
+                          metrics, and the SHA-256 of everything, itself included
 ``workload.parquet``      the jobs
 ``schedule.parquet``      the schedule
 ``together.parquet``      rates of jobs that share GPUs, where the instance has them
@@ -59,6 +60,7 @@ from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload_files import read_workload, write_workload
 
 __all__ = ["GRAPHS", "RUN", "SCHEDULE", "TOGETHER", "WORKLOAD", "load", "save"]
@@ -88,7 +90,7 @@ class _Together(msgspec.Struct, frozen=True):
 
 
 class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
-    """``run.json`` of a run; the last four only where the instance has such a thing."""
+    """``run.json`` of a run; the last five only where the instance has such a thing."""
 
     decisions: int
     overheads: _Overheads
@@ -96,6 +98,7 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     graphs: int | UnsetType = UNSET
     conditions: bool | UnsetType = UNSET
     copies: CopyRules | UnsetType = UNSET
+    until_complete: str | UnsetType = UNSET
 
 
 def save(outcome: Outcome, directory: str | Path) -> None:
@@ -166,6 +169,7 @@ def _read(described: Description, directory: Path) -> FoundRun:
         if saved.conditions is UNSET
         else conditions_file.from_json(read_text(conditions), path=str(conditions)),
         None if saved.copies is UNSET else saved.copies,
+        None if saved.until_complete is UNSET else JobWindow.parse(saved.until_complete),
     )
     schedule = parsed(directory / SCHEDULE, _read_schedule)
     parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
@@ -218,6 +222,8 @@ def _describe(outcome: Outcome) -> Description:
         described["conditions"] = True
     if instance.copies is not None:
         described["copies"] = asdict(instance.copies)
+    if instance.until_complete is not None:
+        described["until_complete"] = str(instance.until_complete)
     return described
 
 

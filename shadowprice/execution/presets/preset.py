@@ -124,7 +124,7 @@ class Preset:
             return None
         return OwnLoop(
             lambda instance: loop(instance, seed),
-            frozenset({"preset", "seed", "pair_throughputs"}),
+            frozenset({"preset", "seed", "pair_throughputs", "until_complete"}),
             lambda switch, value: (
                 f"preset {self.name}: runs in its own loop, with its own rounds, placement and charges"
             ),

@@ -9,6 +9,7 @@ Quirks kept: queues are lists whose history breaks ties; ``dlas-gpu`` checks for
 now + floor((threshold - executed seconds) / gpus), late for gangs; one demotion an event;
 ``lpjf`` removes from the list it walks, so after each start it overlooks the next job;
 the Gittins rank takes the mean of the whole service of jobs ending within the quantum.
+Its Gandiva has a loop of its own, ``tiresias_gandiva.py``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.execution.presets.preset import Preset, RecipeInputs, RunSetup, in_engine
+from shadowprice.execution.presets.tiresias_gandiva import gandiva_schedule
 from shadowprice.instances.cluster import Cluster
 from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
 from shadowprice.solvers.list_scheduling import run_exactly
@@ -207,4 +209,5 @@ PRESET = Preset(
         "dlas-gpu": in_engine(Dlas("dlas-gpu", gpu_time=True)),
         "dlas-gpu-gittins": _gittins,
     },
+    loops={"gandiva": gandiva_schedule},
 )

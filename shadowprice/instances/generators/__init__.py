@@ -1,22 +1,24 @@
 """Generators of workloads, all by seed: one file each, found by name.
 
 A generator is a module with ``NAME`` and ``generate(*, jobs, seed, ...) -> Workload``; adding one
-is adding its file.
+is adding its file. One that draws job after job may also have ``endless(*, seed, ...) -> EndlessWorkload``.
 """
 
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
-from types import ModuleType
+from collections.abc import Mapping
+from inspect import signature
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import known_keys
+from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.workload import Workload
 
-__all__ = ["generate", "generators"]
+__all__ = ["endless", "endless_named", "generate", "generators"]
 
 
 def generators() -> dict[str, ModuleType]:
@@ -34,10 +36,79 @@ def generate(name: str, **parameters: Any) -> Workload:
     InputError
         If the name or a parameter is unknown, or a value is out of range.
     """
+    make = _generator(name).generate
+    known_keys(parameters, f"generator {name!r}: parameters", tuple(signature(make).parameters))
+    workload: Workload = make(**parameters)
+    return workload
+
+
+def endless(name: str, **parameters: Any) -> EndlessWorkload:
+    """A workload of a named law that never ends; its first jobs are those that :func:`generate` gives.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is unknown, a value is out of range, or the generator draws all its
+        jobs together, so that there are no first ones.
+    """
+    module = _generator(name)
+    if not hasattr(module, "endless"):
+        able = sorted(each for each, found in generators().items() if hasattr(found, "endless"))
+        raise InputError(
+            f"generator {name!r}: draws all its jobs together and cannot be endless, expected one of "
+            f"{', '.join(able)}"
+        )
+    known = tuple(signature(module.endless).parameters)
+    known_keys(parameters, f"endless generator {name!r}: parameters", known)
+    workload: EndlessWorkload = module.endless(**parameters)
+    return workload
+
+
+def endless_named(text: str, more: Mapping[str, Any] = MappingProxyType({})) -> EndlessWorkload:
+    """A workload that never ends, by name with parameters after a colon.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``gavel-published:jobs_per_hour=5.6,seed=1``.
+    more : mapping
+        Parameters that cannot be written.
+
+    Raises
+    ------
+    InputError
+        As of :func:`endless`, or if a value cannot be read.
+    """
+    name, _, settings = text.partition(":")
+    given: dict[str, Any] = dict(more)
+    usual = signature(getattr(_generator(name), "endless", endless)).parameters
+    for setting in settings.split(",") if settings else ():
+        key, equals, value = setting.partition("=")
+        if not equals or key in more:
+            raise InputError(f"generator {name!r}: parameter {setting!r}, expected NAME=VALUE")
+        given[key] = (
+            _read(value, usual[key].default, f"generator {name!r}: {key}")
+            if key in usual
+            else value
+        )
+    return endless(name, **given)
+
+
+def _read(text: str, usual: object, where: str) -> object:
+    """A value as it is written, of the kind of the usual one."""
+    kind = next((each for each in (bool, int, float) if isinstance(usual, each)), None)
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[text]
+        if kind is not None:
+            return kind(text)
+    except (ValueError, KeyError):
+        pass
+    raise InputError(f"{where} is {text!r}, expected a value like {str(usual).lower()}")
+
+
+def _generator(name: str) -> ModuleType:
     known = generators()
     if name not in known:
         raise InputError(f"generator {name!r}: expected one of {', '.join(sorted(known))}")
-    accepted = inspect.signature(known[name].generate).parameters
-    known_keys(parameters, f"generator {name!r}: parameters", tuple(accepted))
-    workload: Workload = known[name].generate(**parameters)
-    return workload
+    return known[name]

@@ -1,7 +1,8 @@
 """Importers of traces: one file each, found by name or by the first line of the file.
 
 An importer is a module with ``NAME``, ``sniff(first_line, path) -> bool`` and
-``load(path, throughputs) -> Imported``; adding one is adding its file. One that also has
+``load(path, throughputs) -> Imported``; adding one is adding its file. One of a log that can be read in
+several ways has ``load_log(path, choices)`` as well (:mod:`.log_reading`). One that also has
 ``GENERAL = True`` is asked only where no other importer recognises the file. Installed packages offer
 modules or objects with the same members under names of their own (:mod:`shadowprice.entry_points`).
 """
@@ -12,15 +13,16 @@ import importlib
 import pkgutil
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from shadowprice.entry_points import TRACES, Offer, offered, offers
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import on_one_line
 from shadowprice.instances.files import read_bytes
+from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.user_code import sentence
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class Finding:
     Parameters
     ----------
     action : str
-        ``dropped`` or ``repaired``.
+        ``dropped``, ``repaired``, ``derived`` (from other columns) or ``contradicted`` (by them).
     count : int
         How many rows.
     why : str
@@ -57,13 +59,32 @@ class Finding:
 
 @dataclass(frozen=True)
 class Imported:
-    """A workload and the report of its import."""
+    """A workload and the report of its import.
+
+    Parameters
+    ----------
+    workload : Workload
+    report : tuple of Finding
+    rows_read : int, optional
+        Rows of the file, where the importer counts them.
+    notes : tuple of str
+        What was taken to be so.
+    """
 
     workload: Workload
     report: tuple[Finding, ...] = ()
+    rows_read: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """The report, a line each."""
+        head = f"{len(self.workload)} jobs"
+        if self.rows_read is not None:
+            head += f" of {self.rows_read} rows"
+        return [head, *map(str, self.report), *(f"note: {note}" for note in self.notes)]
 
     def __str__(self) -> str:
-        return "\n".join([f"{len(self.workload)} jobs", *map(str, self.report)])
+        return "\n".join(self.lines())
 
 
 class BrokenImporter(UserWarning):
@@ -78,6 +99,14 @@ class Importer(Protocol):
 
     def load(self, path: Path, throughputs: Throughputs | None) -> Imported:
         """Jobs of a file, and what was dropped or repaired."""
+
+
+@runtime_checkable
+class LogImporter(Protocol):
+    """An importer of a log that can be read in several ways."""
+
+    def load_log(self, path: Path, choices: LogReading) -> Imported:
+        """Jobs of a log as chosen, and what was left out."""
 
 
 def importers() -> dict[str, ModuleType]:
@@ -114,7 +143,8 @@ def load_trace(
     ----------
     format : str, optional
         Name of the importer; by default the one that recognises the first line. Those of installed
-        packages are asked after our own, and before those that are general.
+        packages are asked after our own, and before those that are general. LogReading follow a colon:
+        ``helios:keep=completed``, or ``:keep=completed`` for the importer that recognises the file.
     throughputs : Throughputs, optional
         Table for traces that count work in steps.
 
@@ -129,8 +159,10 @@ def load_trace(
         If an importer of an installed package could not be asked.
     """
     path = Path(path)
-    if format is not None:
-        return _load(_named(format), path, throughputs)
+    name, _, given = (format or "").partition(":")
+    choices = LogReading.read(given)
+    if name:
+        return _load(_named(name), path, throughputs, choices)
     head = read_bytes(path)[:65536]
     if not head.strip():
         raise InputError(f"{path}: is empty")
@@ -150,7 +182,7 @@ def load_trace(
         raise InputError(
             f"{path}: could be {' or '.join(sorted(chosen))}, expected the format to be named"
         )
-    return _load(next(iter(chosen.values())), path, throughputs)
+    return _load(next(iter(chosen.values())), path, throughputs, choices)
 
 
 def _names() -> list[str]:
@@ -183,12 +215,52 @@ def _installed_able(first_line: str, path: Path) -> dict[str, Importer]:
     return able
 
 
-def _load(importer: Importer, path: Path, throughputs: Throughputs | None) -> Imported:
-    imported = importer.load(path, throughputs)
+def _load(
+    importer: Importer, path: Path, throughputs: Throughputs | None, choices: LogReading
+) -> Imported:
+    if isinstance(importer, LogImporter):
+        imported = importer.load_log(path, choices)
+    elif choices.of_log:
+        raise InputError(
+            f"{path}: its format has one reading only; keep, attempts and fractions are for logs"
+        )
+    else:
+        imported = importer.load(path, throughputs)
     if not isinstance(imported, Imported):
         raise InputError(
             f"{path}: its importer returned {type(imported).__name__}, expected Imported"
         )
     if len(imported.workload) == 0:
         raise InputError(f"{path}: has no jobs")
-    return imported
+    return _cut(imported, choices, path)
+
+
+def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
+    """The jobs of a window, none longer than was chosen; both are reported."""
+    # A message about a missing file loads little.
+    import numpy as np
+
+    from shadowprice.instances.grid import to_grid
+
+    report, jobs = list(imported.report), imported.workload
+    if choices.window_s is not None:
+        start_s, end_s = choices.window_s
+        outside = (jobs.arrival_s < start_s) | (jobs.arrival_s >= end_s)
+        if outside.all():
+            raise InputError(f"{path}: no job arrives from {start_s:g} to {end_s:g} s")
+        if outside.any():
+            first = str(jobs.id[outside.argmax()])
+            report.append(Finding("dropped", int(outside.sum()), "outside the window", first))
+            jobs = jobs.select(np.flatnonzero(~outside))
+            jobs = replace(jobs, arrival_s=jobs.arrival_s - jobs.arrival_s[0])
+    if choices.longest_s is not None:
+        if jobs.throughput is not None:
+            raise InputError(f"{path}: its work is iterations, not time; longest_s cannot cut it")
+        long = jobs.work > choices.longest_s
+        if long.any():
+            first = f"{jobs.id[long.argmax()]}: {jobs.work[long.argmax()]:g} s"
+            report.append(
+                Finding("repaired", int(long.sum()), f"cut to {choices.longest_s:g} s", first)
+            )
+            jobs = replace(jobs, work=to_grid(np.minimum(jobs.work, choices.longest_s)))
+    return replace(imported, workload=jobs, report=tuple(report))

@@ -78,7 +78,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
     "weight": ("weight", "priority_weight"),
     "deadline_s": ("deadline_s", "deadline"),
-    "tenant": ("tenant", "user", "vc", "virtual_cluster", "cluster", "queue"),
+    "tenant": ("tenant", "vc", "virtual_cluster", "user", "cluster", "queue"),
     "model": ("model", "model_name", "job_type"),
 }
 """Our column: the names it is known by, most specific first; case does not matter."""
@@ -107,6 +107,10 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
             raise InputError(
                 f"{path}: no column for {needed}, expected one of {names}, ...; found {', '.join(map(str, table))}"
             )
+    # A column 'queue' of numbers says how long jobs waited, not whose they are.
+    owner = found.get("tenant", "")
+    if owner.lower() == "queue" and not np.isnan(ColumnChecks.floats(table[owner])).any():
+        del found["tenant"]
     report: list[Finding] = []
     columns: Columns = {name: table[column] for name, column in found.items()}
     columns["arrival_s"], first = seconds(columns["arrival_s"], path, found["arrival_s"])
@@ -123,7 +127,9 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     }
     in_file = {**found, "work": found["iterations" if extra else "work"]}
     workload = Workload.from_columns(**{**keep, **extra}, source=str(path), names=in_file)
-    return Imported(workload, tuple(report))
+    unused = [name for name in table if name not in found.values()]
+    notes = (f"columns that are not used: {', '.join(unused)}",) if unused else ()
+    return Imported(workload, tuple(report), len(workload), notes)
 
 
 def _deadlines(given: NDArray[np.object_], first: pd.Timestamp | None) -> Any:

@@ -25,7 +25,7 @@ def bound(instance: Instance) -> Fraction:
     InputError
         If jobs run as several copies.
     """
-    instance.expect_gangs("lower bounds")
+    instance.expect_all_complete("lower bounds")
     jobs = instance.workload
     alone = to_ticks(jobs.arrival_s + instance.shortest_s).tolist()
     terms = (Fraction(w) * end for w, end in zip(jobs.weight.tolist(), alone, strict=True))

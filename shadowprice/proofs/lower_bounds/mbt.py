@@ -46,7 +46,7 @@ def bound(instance: Instance) -> Fraction:
     InputError
         If jobs run as several copies.
     """
-    instance.expect_gangs("lower bounds")
+    instance.expect_all_complete("lower bounds")
     jobs = instance.workload
     weight = [Fraction(w) for w in jobs.weight.tolist()]
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()

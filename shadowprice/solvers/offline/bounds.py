@@ -116,7 +116,7 @@ class RelaxedJobs:
         InputError
             If they run as several copies.
         """
-        instance.expect_gangs("lower bounds")
+        instance.expect_all_complete("lower bounds")
         jobs, gain = instance.workload, SharingGain.of(instance)
         if gain is None:
             start = int(to_ticks(instance.overheads.start_s))

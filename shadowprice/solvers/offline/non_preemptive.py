@@ -122,6 +122,8 @@ def why_not(instance: Instance) -> str | None:
     """
     if instance.copies is not None:
         return "jobs that run as several copies"
+    if instance.until_complete is not None:
+        return "jobs that need not be complete"
     if instance.graphs is not None:
         return "job graphs: the speed of a run depends on where its replicas are"
     if instance.conditions is not None:

@@ -92,9 +92,16 @@ def test_cannot_be_right_needs_a_limit_that_shows_it() -> None:
         why = Cause.IMPOSSIBLE
         return Published("A", "Table 1", "JCT", 2.5, "x", ours, "toy", cause=why, limit=told)
 
-    shown = claim(2.2).compared(pd.DataFrame())
+    shown = claim(2.25).compared(pd.DataFrame())
     assert shown is not None
-    assert "no scheduler can exceed 2.2: not (cannot be right)." in shown.sentence()
+    assert "no scheduler can exceed 2.25x: not (cannot be right)." in shown.sentence()
     for limit in (None, 2.5, 3.0):
         with pytest.raises(ValueError, match=r"needs a limit below 2\.5"):
             claim(limit).compared(pd.DataFrame())
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(33_270.0, "33,300"), (0.809, "0.809"), (5.5, "5.5"), (1e-5, "1e-05")]
+)
+def test_numbers_are_shown_as_a_person_writes_them(value: float, expected: str) -> None:
+    assert exact(value).text() == expected

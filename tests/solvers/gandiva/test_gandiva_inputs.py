@@ -12,7 +12,6 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import generate
 from shadowprice.instances.generators.automl import QUALIFIED, STOPPED, TRAINING_S
 from shadowprice.instances.generators.gandiva import WIDE
-from shadowprice.instances.generators.gandiva_trace import ARRIVALS_S, GPUS
 from shadowprice.instances.speeds.interference import (
     PUBLISHED,
     UTILISATION,
@@ -103,15 +102,6 @@ def test_the_packing_mix() -> None:
     minutes = jobs.gpus * jobs.work / 60
     assert minutes.min() >= 30
     assert minutes.max() <= 45.1
-
-
-def test_the_nine_day_stand_in() -> None:
-    jobs = generate("gandiva-trace", seed=2)
-    assert len(jobs) == 8800
-    asked = float((jobs.gpus * jobs.work).sum()) / (GPUS * ARRIVALS_S)
-    assert asked == pytest.approx(11349 / 10693, rel=0.1)
-    assert generate("gandiva-trace", jobs=880).arrival_s.max() < ARRIVALS_S / 10
-    assert generate("gandiva-trace", jobs=50, days=30.0).arrival_s.max() > ARRIVALS_S
 
 
 def test_early_stopping_of_a_search() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -105,6 +105,7 @@ def schedule_of(
     rows: list[tuple[int, int, int, int]] = []
     times: list[tuple[int, int]] = []
     progress = _Progress(instance, workers)
+    node_of: list[int] = workers.node.tolist()
     begins = [math.ceil(each.start_s * TICKS_PER_S) for each in rounds]
     free = 0
     for number, each in enumerate(rounds):
@@ -119,9 +120,9 @@ def schedule_of(
             free = max(free, end)
             one, other = task.key
             jobs = [(one, -1)] if one == other else [(one, other), (other, one)]
-            nodes, counts = np.unique(workers.node[list(task.workers)], return_counts=True)
+            held_on = sorted(Counter(node_of[worker] for worker in task.workers).items())
             for who, beside in jobs:
-                for node, held in zip(nodes.tolist(), counts.tolist(), strict=True):
+                for node, held in held_on:
                     rows.append((who, node, held, beside))
                     times.append((start, end))
     job, at, gpus, partner = np.array(rows, dtype=np.int64).reshape(-1, 4).T.copy()
@@ -130,14 +131,20 @@ def schedule_of(
 
 
 class _Progress:
-    """Shares of the jobs that the original counted, and those that the rows make, exactly."""
+    """Shares of the jobs that the original counted, and those that the rows make, exactly.
+
+    All numbers are whole: a share is one over another, since there are millions of tasks.
+    """
 
     def __init__(self, instance: Instance, workers: Workers) -> None:
         column = [instance.cluster.gpu_types.index(name) for name in workers.types]
-        self._whole_s: list[list[float]] = instance.processing_s[:, column].tolist()
-        self._steps: list[float] = instance.workload.work.tolist()
-        self._counted = [Fraction(0)] * len(self._steps)
-        self._made = [Fraction(0)] * len(self._steps)
+        whole_s = instance.processing_s[:, column]
+        ticks = np.where(np.isfinite(whole_s), whole_s, 0.0) * TICKS_PER_S
+        self._whole: list[list[int]] = ticks.astype(np.int64).tolist()
+        self._work = [steps.as_integer_ratio() for steps in instance.workload.work.tolist()]
+        self._counted = [(0, 1)] * len(self._work)
+        self._before = [(0, 1)] * len(self._work)
+        self._ran: list[dict[int, int]] = [{} for _ in self._work]
 
     def end(self, task: RoundTask, start: int, until: int | None) -> int:
         """The tick at which the jobs of a task have done its steps; not after the next round begins.
@@ -146,17 +153,42 @@ class _Progress:
         """
         jobs = sorted(set(task.key))
         for job, steps in zip(jobs, task.steps, strict=True):
-            self._counted[job] += Fraction(steps) / Fraction(self._steps[job])
+            self._count(job, steps)
         if len(jobs) > 1:
             for job in jobs:
-                self._made[job] = self._counted[job]
+                self._before[job], self._ran[job] = self._share(job), {}
             end = math.ceil(task.end_s * TICKS_PER_S)
             return end if until is None else min(end, until)
         job = jobs[0]
-        whole = int(self._whole_s[job][task.kind] * TICKS_PER_S)
-        aim = min(self._counted[job], Fraction(1))
-        end = start + math.ceil((aim - self._made[job]) * whole)
-        if until is not None and aim < 1:
+        whole = self._whole[job][task.kind]
+        counted, of = self._share(job)
+        last = counted >= of
+        if last:
+            counted = of = 1
+        made, unit = self._made(job)
+        end = start - (made * of - counted * unit) * whole // (of * unit)
+        if until is not None and not last:
             end = min(end, until)
-        self._made[job] += Fraction(max(end - start, 0), whole)
+        ran = self._ran[job]
+        ran[whole] = ran.get(whole, 0) + max(end - start, 0)
         return end
+
+    def _count(self, job: int, steps: float) -> None:
+        """Add steps, which are a whole number of some power of 1/2, to those that the original counted."""
+        done, of = self._counted[job]
+        more, unit = float(steps).as_integer_ratio()
+        finer = max(of, unit)
+        self._counted[job] = (done * (finer // of) + more * (finer // unit), finer)
+
+    def _share(self, job: int) -> tuple[int, int]:
+        """Share of the job's work that the original counted."""
+        done, unit = self._counted[job]
+        steps, of = self._work[job]
+        return done * of, unit * steps
+
+    def _made(self, job: int) -> tuple[int, int]:
+        """Share of the job's work that the rows make."""
+        made, unit = self._before[job]
+        for whole, ran in self._ran[job].items():
+            made, unit = made * whole + ran * unit, unit * whole
+        return made, unit

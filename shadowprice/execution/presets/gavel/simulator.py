@@ -21,6 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shadowprice.errors import InputError, PolicyError
+from shadowprice.execution.job_window import WindowProgress
 from shadowprice.execution.presets.gavel.inputs import Inputs, PairRates, rates_by_type
 from shadowprice.execution.presets.gavel.policies import ALL_POLICIES, PublishedPolicy
 from shadowprice.execution.presets.gavel.record import (
@@ -73,8 +74,11 @@ def simulate_gavel(
     InputError
         If the instance has no throughputs, overheads, or a GPU type that the original does not know;
         if the policy is unknown, or pairs without a table.
+    EarlyEndError
+        If the run ends with a window of jobs, and the last job arrives before they are complete.
     PolicyError
-        If an allocation is no table of numbers, or jobs are left waiting for ever.
+        If an allocation is no table of numbers, or jobs are left waiting for ever, or those of a window
+        until the run is given up.
     """
     if isinstance(policy, str):
         if policy not in ALL_POLICIES:
@@ -125,13 +129,18 @@ class _Simulator:
         self.rounds: list[GavelSimulationRound] = []
         self.failed: set[tuple[int, Key]] = set()
         self.allocations = self.extensions = self.opportunities = 0
+        window = instance.until_complete
+        self.window = None if window is None else WindowProgress(window, workload)
 
     def run(self) -> GavelSimulation:
-        """Round after round until nobody is left."""
+        """Round after round until nobody is left, or the jobs of a window are complete."""
         while self.active or self.admitted < len(self.left):
             self._advance()
             self._complete()
             self._admit()
+            window = self.window
+            if window is not None and window.over(self.now_s, self.admitted, self.policy.name):
+                break
             self._allocate()
             self._start(self._place())
         return GavelSimulation(
@@ -201,6 +210,8 @@ class _Simulator:
 
     def _leave(self, job: int) -> None:
         self.ledger.remove(job)
+        if self.window is not None:
+            self.window.leave((job,))
         del self.active[job]
         self.stale = True
         self.idle_rounds = 0

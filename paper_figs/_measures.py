@@ -1,0 +1,64 @@
+"""Measures of runs as rows of a table, one a measure, and what figures read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from shadowprice.analysis.figures import Estimate, Row, estimate
+
+PUBLISHED_CURVES = Path(__file__).parent / "published"
+STATISTICS = ("mean", "median", "p95")
+SHARES = tuple(round(0.05 * k, 2) for k in range(1, 20))
+"""Shares of the jobs whose quantiles are kept."""
+
+
+def statistics(jct_s: np.ndarray) -> dict[str, float]:
+    """Mean, median and 95th percentile [s], by name."""
+    found = float(jct_s.mean()), float(np.median(jct_s)), float(np.percentile(jct_s, 95))
+    return dict(zip(STATISTICS, found, strict=True))
+
+
+def measured(key: Row, values: Mapping[str, float]) -> Iterator[Row]:
+    """One row a measure."""
+    for name, value in values.items():
+        yield {**key, "measure": name, "value": float(value)}
+
+
+def factor(
+    table: pd.DataFrame, measure: str, better: str, than: str, by: str = "system"
+) -> Estimate | None:
+    """Times that a measure of one system is another's, over seeds; None without both."""
+    part = table[table.measure == measure].pivot_table(index="seed", columns=by, values="value")
+    if better not in part or than not in part:
+        return None
+    ratios = (part[than] / part[better]).dropna()
+    return estimate(ratios) if len(ratios) else None
+
+
+def level(table: pd.DataFrame, measure: str, system: str) -> Estimate | None:
+    """A measure of a system over seeds; None without rows."""
+    values = table[(table.measure == measure) & (table.system == system)].value
+    return estimate(values) if len(values) else None
+
+
+def quantile_rows(key: Row, values: np.ndarray) -> Iterator[Row]:
+    """Quantiles at :data:`SHARES`."""
+    return measured(key, {f"q{share:.2f}": float(np.quantile(values, share)) for share in SHARES})
+
+
+def curve(table: pd.DataFrame, system: str) -> tuple[np.ndarray, Sequence[float]]:
+    """Mean quantiles over seeds and their shares."""
+    part = table[(table.system == system) & table.measure.str.startswith("q0.")]
+    mean = part.groupby("measure", sort=True).value.mean()
+    return mean.to_numpy(), [float(name[1:]) for name in mean.index]
+
+
+def published_curve(name: str, label: str) -> tuple[np.ndarray, np.ndarray]:
+    """Values and shares of a published curve."""
+    read = pd.read_csv(PUBLISHED_CURVES / f"{name}.csv", comment="#")
+    part = read[read.curve == label]
+    return part.iloc[:, 2].to_numpy(), part["share"].to_numpy()

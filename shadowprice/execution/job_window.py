@@ -1,0 +1,93 @@
+"""Runs that end when a window of jobs is complete: when they are over, and what is kept of them.
+
+What an online policy decides until then depends on jobs that have come by then only, so that any
+workload with the same jobs up to that time gives the same run. Both loops, the engine's and the one of
+Gavel's simulator, ask a :class:`WindowProgress`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from shadowprice.errors import EarlyEndError, GivenUpError
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.workload import Workload
+
+
+class WindowProgress:
+    """Jobs of a window that are not complete yet.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs by row.
+    """
+
+    def __init__(self, window: JobWindow, workload: Workload) -> None:
+        self._window, self._workload = window, workload
+        self._missing = set(range(window.first, window.last))
+
+    def leave(self, jobs: Iterable[int]) -> None:
+        """Take note of jobs, by row, that are complete."""
+        self._missing.difference_update(jobs)
+
+    def over(self, now_s: float, admitted: int, policy: str) -> bool:
+        """True if all jobs of the window are complete.
+
+        Parameters
+        ----------
+        now_s : float
+            Time at which a decision is due [s].
+        admitted : int
+            Jobs that have arrived by then.
+        policy : str
+            Its name, for messages.
+
+        Raises
+        ------
+        EarlyEndError
+            If they are not and all jobs have arrived: whoever might come next could change what follows.
+        GivenUpError
+            If they are not when the run is to be given up.
+        """
+        missing = self._missing
+        if not missing:
+            return True
+        window, jobs = self._window, self._workload
+        count, which = len(missing), f"jobs {window.first} to {window.last - 1}"
+        if admitted == len(jobs):
+            raise EarlyEndError(
+                f"{jobs.source}: its last of {len(jobs)} jobs arrives at {jobs.arrival_s[-1]:.10g} s, and at "
+                f"{now_s:.10g} s {count} of {which} are not complete; expected a longer trace, or an endless "
+                "one: arrivals have to go on until they are"
+            )
+        if now_s >= window.latest_s:
+            raise GivenUpError(
+                f"{policy}: given up at {now_s:.10g} s, as asked, with {count} of {which} not complete, the "
+                f"first is {jobs.id[min(missing)]!r}"
+            )
+        return False
+
+
+def window_end_s(schedule: Schedule, window: JobWindow) -> float:
+    """Time at which the last job of a window is complete [s], in a schedule in which all of them are."""
+    mine = (schedule.job >= window.first) & (schedule.job < window.last)
+    return float(schedule.end_s[mine].max(initial=0.0))
+
+
+def cut_schedule(schedule: Schedule, at_s: float) -> Schedule:
+    """The schedule up to a time [s]: later rows left out, those that go on then ended."""
+    kept = schedule.start_s < at_s
+    names = ("job", "node", "gpus", "start_s", "end_s", "overhead_s", "partner")
+    more = ("stages", "cpus", "memory_gb")
+    columns = {name: getattr(schedule, name)[kept] for name in names}
+    optional = {name: getattr(schedule, name) for name in more}
+    columns |= {name: column[kept] for name, column in optional.items() if column is not None}
+    found = Schedule(**columns)
+    end_s = np.minimum(found.end_s, at_s)
+    overhead_s = np.minimum(found.overhead_s, end_s - found.start_s)
+    return replace(found, end_s=end_s, overhead_s=overhead_s)

@@ -1,0 +1,60 @@
+"""Shanghai AI Laboratory's Acme logs of two clusters for language models, Seren and Kalos.
+
+Source: Hu et al., NSDI'24; github.com/InternLM/AcmeTrace at 6d6ac9c (CC-BY-4.0), files
+``data/job_trace/trace_{seren,kalos}.csv``. Times bear a zone. Run time is end - start: in Kalos the column
+``duration`` is end - submit and so contains the time in the queue, although its description says otherwise.
+The user becomes the tenant, the type of the job (Pretrain, Eval, ...) its model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.traces import Imported
+from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed, stated_times_differ
+from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.instances.workload_files import read_table, split_header
+
+NAME = "acme"
+NEEDED = ("job_id", "user", "gpu_num", "type", "state", "submit_time", "start_time", "end_time")
+BESIDE = ("node_num", "cpu_num", "duration", "queue", "gpu_time")
+
+
+def sniff(first_line: str, path: Path) -> bool:
+    """True if the header has the columns of both clusters' logs."""
+    return set(NEEDED + BESIDE) <= set(split_header(first_line))
+
+
+def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
+    """Read a log; see :func:`load_log`."""
+    return load_log(path, LogReading())
+
+
+def load_log(path: Path, choices: LogReading) -> Imported:
+    """Read a log.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or no job is left.
+    """
+    log = JobLog.of(path, read_table(path), NEEDED + BESIDE)
+    gpus = log.whole_gangs(log.numbers("gpu_num"), choices, "gpu_num")
+    gpus = gpus[log.keep_ended(log.text("state"), "COMPLETED", choices)]
+    submit_s = dates_s(log.text("submit_time"))
+    known = log.submitted(submit_s)
+    submit_s, gpus = submit_s[known], gpus[known]
+    ran, ran_s = log.ran_s(dates_s(log.text("start_time")), dates_s(log.text("end_time")))
+    stated_times_differ(log, log.numbers("duration"), ran_s, "duration", "end_time - start_time")
+    return replayed(
+        log,
+        submit_s=submit_s[ran],
+        gpus=gpus[ran],
+        ran_s=ran_s,
+        texts={
+            "id": log.text("job_id"),
+            "tenant": log.text("user"),
+            "model": log.text("type"),
+        },
+    )

@@ -1,0 +1,237 @@
+"""Common parts of the importers of logs: rows left out with a reason each, and times of runs.
+
+A log says when jobs were submitted, started and ended, and how they ended. A job is replayed for
+as long as it ran; what cannot be replayed is left out, and counted by reason. Nothing is guessed: where
+a log can be read in two ways, :class:`~shadowprice.instances.traces.log_reading.LogReading` say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.instances.columns import ColumnChecks
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S
+from shadowprice.instances.traces import Finding, Imported
+from shadowprice.instances.traces.log_reading import Fractions, Keep, LogReading
+from shadowprice.instances.traces.table import report_order
+from shadowprice.instances.workload import MAX_GANG, Workload
+
+Mask = NDArray[np.bool_]
+Seconds = NDArray[np.float64]
+
+
+@dataclass
+class JobLog:
+    """Rows of a log that are left, and what has happened to the others.
+
+    Parameters
+    ----------
+    path : Path
+    columns : mapping of str to ndarray
+        Text columns by the file's names.
+    first_row : int
+        Number of the first row, for messages.
+    """
+
+    path: Path
+    columns: Mapping[str, NDArray[np.object_]]
+    first_row: int = 1
+    report: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rows: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows_read = len(next(iter(self.columns.values())))
+        self.rows = np.arange(self.rows_read)
+
+    @classmethod
+    def of(
+        cls, path: Path, columns: Mapping[str, NDArray[np.object_]], needed: tuple[str, ...]
+    ) -> JobLog:
+        """A log of columns by name.
+
+        Raises
+        ------
+        InputError
+            If one is missing.
+        """
+        missing = [name for name in needed if name not in columns]
+        if missing:
+            raise InputError(
+                f"{path}: column {missing[0]!r} is missing, found {', '.join(columns)}"
+            )
+        return cls(path, columns)
+
+    def text(self, name: str) -> NDArray[np.object_]:
+        """Values of a column in the rows that are left."""
+        return self.columns[name][self.rows]
+
+    def numbers(self, name: str) -> Seconds:
+        """Numbers of a column, NaN for what is none."""
+        return ColumnChecks.floats(self.text(name))
+
+    def drop(self, bad: Mask, why: str) -> None:
+        """Leave rows out, and say why.
+
+        Raises
+        ------
+        InputError
+            If no row is left.
+        """
+        self.say("dropped", bad, why)
+        self.rows = self.rows[~bad]
+        if not len(self.rows):
+            raise InputError(
+                f"{self.path}: no usable row is left; {'; '.join(map(str, self.report))}"
+            )
+
+    def say(self, action: str, which: Mask, what: str) -> None:
+        """Report rows, if there are any, with the first of them."""
+        if not which.any():
+            return
+        row = int(self.rows[which.argmax()])
+        values = ", ".join(str(column[row]) for column in self.columns.values())
+        example = f"row {row + self.first_row}: {values[:160]}"
+        self.report.append(Finding(action, int(which.sum()), what, example))
+
+    def whole_gangs(self, gpus: Seconds, choices: LogReading, name: str) -> Seconds:
+        """Gangs in whole GPUs of the rows that stay; others are dropped or rounded up as chosen.
+
+        Raises
+        ------
+        InputError
+            If some ask for parts of a GPU, and no choice says what to do with them.
+        """
+        wrong = ~((gpus >= 0) & (gpus <= MAX_GANG))
+        self.drop(wrong, f"{name} is not a number of GPUs")
+        gpus = gpus[~wrong]
+        none = gpus == 0
+        self.drop(none, "asks for no GPU")
+        gpus = gpus[~none]
+        part = gpus != np.floor(gpus)
+        if part.any() and choices.fractions is None:
+            raise InputError(
+                f"{self.path}: {int(part.sum())} of {len(part)} jobs ask for parts of a GPU; "
+                "choose fractions drop or round-up"
+            )
+        if choices.fractions is Fractions.DROP:
+            self.drop(part, "asks for part of a GPU")
+            return np.asarray(gpus[~part], dtype=np.float64)
+        self.say("repaired", part, "asks for part of a GPU, rounded up to whole ones")
+        return np.asarray(np.ceil(gpus), dtype=np.float64)
+
+    def keep_ended(self, state: NDArray[np.object_], completed: str, choices: LogReading) -> Mask:
+        """Mask of the rows that stay, which the choice says; the others are dropped."""
+        other = np.zeros(len(state), dtype=np.bool_)
+        if choices.keep is Keep.COMPLETED:
+            other = np.asarray(state != completed)
+            self.drop(other, f"did not end as {completed}")
+        return ~other
+
+    def without_states(self, choices: LogReading) -> None:
+        """Refuse a choice of jobs that ended well where a log does not say how they ended.
+
+        Raises
+        ------
+        InputError
+            If there is such a choice.
+        """
+        if choices.keep is not Keep.ALL:
+            raise InputError(f"{self.path}: does not say how jobs ended; keep all of them")
+
+    def submitted(self, submit_s: Seconds) -> Mask:
+        """Mask of the rows that stay: those whose time of submission is known."""
+        known = np.isfinite(submit_s)
+        self.drop(~known, "time of submission is missing")
+        return np.asarray(known)
+
+    def ran_s(self, start: Seconds, end: Seconds) -> tuple[Mask, Seconds]:
+        """Rows that ran, and for how long [s]; the others are dropped.
+
+        Parameters
+        ----------
+        start, end : ndarray
+            Of the rows that are left [s]; NaN where a log has none.
+        """
+        ran = end - start
+        left = np.ones(len(ran), dtype=np.bool_)
+        for bad, why in (
+            (np.isnan(start), "never started"),
+            (np.isnan(end), "still ran when the log ended (censored)"),
+            (ran < 0, "ends before it starts (contradicted)"),
+            (ran < TICK_S, "ran for no time"),
+            (ran > MAX_TIME_S, "ran for longer than any time here"),
+        ):
+            now = bad & left
+            self.drop(now[left], why)
+            left &= ~now
+        return left, ran[left]
+
+
+def stated_times_differ(
+    log: JobLog, stated_s: Seconds, ran_s: Seconds, column: str, of: str
+) -> None:
+    """Report where a column of times says something else than the times that are used."""
+    differs = np.abs(stated_s - ran_s) > 1.0
+    log.say("contradicted", differs, f"column {column!r} is not {of}, which is used")
+
+
+def dates_s(
+    values: NDArray[np.object_], form: str | None = None, zone: str | None = None
+) -> Seconds:
+    """Dates of a column as seconds since 1970; NaN for what is none.
+
+    Parameters
+    ----------
+    form : str, optional
+        As of ``strptime``; ISO 8601 if not given. Dates without a zone are taken as UTC.
+    zone : str, optional
+        Zone of dates without one; in the hour that a clock shows twice its second time is meant.
+    """
+    import pandas as pd
+
+    given = pd.Series(values, dtype=object)
+    dates = pd.to_datetime(given, errors="coerce", format=form or "ISO8601", utc=zone is None)
+    if zone is not None:
+        second = np.zeros(len(dates), dtype=np.bool_)
+        local = dates.dt.tz_localize(zone, ambiguous=second, nonexistent="shift_forward")
+        dates = local.dt.tz_convert("UTC")
+    epoch = pd.Timestamp(0, tz="UTC")
+    return np.asarray((dates - epoch).dt.total_seconds(), dtype=np.float64)
+
+
+def replayed(
+    log: JobLog,
+    *,
+    submit_s: Seconds,
+    gpus: Seconds,
+    ran_s: Seconds,
+    texts: Mapping[str, NDArray[np.object_]],
+) -> Imported:
+    """The workload of the rows that are left, submissions counted from the first of them.
+
+    Parameters
+    ----------
+    texts : mapping of str to ndarray
+        Columns of the workload that are text, by their names there: id, tenant, model, group, name.
+    """
+    rows = log.rows + log.first_row
+    first = submit_s.min()
+    report_order(submit_s, rows, log.report)
+    columns: dict[str, Any] = {"id": [str(row) for row in rows], **texts}
+    workload = Workload.from_columns(
+        **columns,
+        arrival_s=submit_s - first,
+        gpus=gpus.astype(np.int64),
+        work=ran_s,
+        source=str(log.path),
+        rows=rows,
+    )
+    return Imported(workload, tuple(log.report), log.rows_read, tuple(log.notes))

@@ -1,0 +1,72 @@
+"""SenseTime's Helios logs, one CSV a cluster: job_id, user, vc, gpu_num, ..., duration, queue.
+
+Source: Hu et al., SC'21; github.com/S-Lab-System-Group/HeliosData at 159f0ca (CC-BY-4.0), files
+``data/CLUSTER/cluster_log.csv``. Times are local, without a zone, where clocks are not changed. The
+virtual cluster becomes the tenant, the user the name. Run time is end - start.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.traces import Imported
+from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed, stated_times_differ
+from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.instances.workload_files import read_table, split_header
+
+NAME = "helios"
+COLUMNS = (
+    "job_id",
+    "user",
+    "vc",
+    "gpu_num",
+    "cpu_num",
+    "node_num",
+    "state",
+    "submit_time",
+    "start_time",
+    "end_time",
+    "duration",
+    "queue",
+)
+
+
+def sniff(first_line: str, path: Path) -> bool:
+    """True if the header is that of a cluster's log."""
+    return tuple(split_header(first_line)) == COLUMNS
+
+
+def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
+    """Read a log; see :func:`load_log`."""
+    return load_log(path, LogReading())
+
+
+def load_log(path: Path, choices: LogReading) -> Imported:
+    """Read a log.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or no job is left.
+    """
+    log = JobLog.of(path, read_table(path), COLUMNS)
+    gpus = log.whole_gangs(log.numbers("gpu_num"), choices, "gpu_num")
+    gpus = gpus[log.keep_ended(log.text("state"), "COMPLETED", choices)]
+    submit_s = dates_s(log.text("submit_time"))
+    known = log.submitted(submit_s)
+    submit_s, gpus = submit_s[known], gpus[known]
+    ran, ran_s = log.ran_s(dates_s(log.text("start_time")), dates_s(log.text("end_time")))
+    stated_times_differ(log, log.numbers("duration"), ran_s, "duration", "end_time - start_time")
+    log.notes.append("times are local, without a zone; of Helios' clusters clocks are not changed")
+    return replayed(
+        log,
+        submit_s=submit_s[ran],
+        gpus=gpus[ran],
+        ran_s=ran_s,
+        texts={
+            "id": log.text("job_id"),
+            "tenant": log.text("vc"),
+            "name": log.text("user"),
+        },
+    )

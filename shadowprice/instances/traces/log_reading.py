@@ -1,0 +1,123 @@
+"""Ways to read a log that can be read in several, as the format's name has them: ``helios:keep=completed``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from shadowprice.errors import InputError
+
+
+class Keep(StrEnum):
+    """Jobs of a log that are replayed."""
+
+    ALL = "all"
+    """All that ran, however they ended."""
+
+    COMPLETED = "completed"
+    """Those that ended well."""
+
+
+class Attempts(StrEnum):
+    """Run time of a job that was started several times."""
+
+    SUM = "sum"
+    """Time of all attempts, without the gaps between them."""
+
+    SPAN = "span"
+    """From the first start to the last end, gaps included."""
+
+    LAST = "last"
+    """The last attempt alone."""
+
+
+class Fractions(StrEnum):
+    """Jobs that ask for parts of a GPU; gangs here are whole GPUs."""
+
+    DROP = "drop"
+    ROUND_UP = "round-up"
+
+
+@dataclass(frozen=True)
+class LogReading:
+    """Reading of a log that can be read in several ways.
+
+    Parameters
+    ----------
+    keep : Keep
+    attempts : Attempts
+    fractions : Fractions, optional
+        Must be given for a log with jobs that ask for parts of a GPU.
+    window_s : tuple of two float, optional
+        Jobs that arrive from the one time, before the other; counted from the first arrival [s].
+    longest_s : float, optional
+        Longer work is cut to it [s]; for workloads whose work is time.
+    """
+
+    keep: Keep = Keep.ALL
+    attempts: Attempts = Attempts.SUM
+    fractions: Fractions | None = None
+    window_s: tuple[float, float] | None = None
+    longest_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.window_s is not None and not 0 <= self.window_s[0] < self.window_s[1]:
+            raise InputError("window: expected START-END in seconds, START before END")
+        if self.longest_s is not None and not self.longest_s > 0:
+            raise InputError("longest_s: expected seconds above 0")
+
+    @classmethod
+    def read(cls, text: str) -> LogReading:
+        """Read ``keep=completed,attempts=span,fractions=drop,window=0-86400,longest_s=1209600``.
+
+        Raises
+        ------
+        InputError
+            If a choice is unknown, given twice, or not one of its values.
+        """
+        found: dict[str, Any] = {}
+        for part in filter(None, text.split(",")):
+            name, equals, value = part.partition("=")
+            if not equals or name not in _READERS:
+                raise InputError(
+                    f"choice {part!r}: expected one of {', '.join(_READERS)}, as NAME=VALUE"
+                )
+            field, reader = _READERS[name]
+            if field in found:
+                raise InputError(f"choice {name!r} is given twice")
+            try:
+                found[field] = reader(value)
+            except ValueError:
+                raise InputError(
+                    f"choice {name!r}: got {value!r}, expected {_EXPECTED[name]}"
+                ) from None
+        return cls(**found)
+
+    @property
+    def of_log(self) -> bool:
+        """True if something is chosen that only an importer of logs knows."""
+        return self != LogReading(window_s=self.window_s, longest_s=self.longest_s)
+
+
+def _window(text: str) -> tuple[float, float]:
+    start, _, end = text.partition("-")
+    return float(start), float(end)
+
+
+_READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "keep": ("keep", Keep),
+    "attempts": ("attempts", Attempts),
+    "fractions": ("fractions", Fractions),
+    "window": ("window_s", _window),
+    "longest_s": ("longest_s", float),
+}
+
+_EXPECTED = {
+    "keep": ", ".join(Keep),
+    "attempts": ", ".join(Attempts),
+    "fractions": ", ".join(Fractions),
+    "window": "START-END in seconds from the first arrival",
+    "longest_s": "a number of seconds",
+}

@@ -1,0 +1,71 @@
+"""Alibaba's openb pods: name, cpu_milli, memory_mib, num_gpu, gpu_milli, ..., scheduled_time.
+
+Source: Weng et al., ATC'23; github.com/alibaba/clusterdata, cluster-trace-gpu-v2023, files ``csv/openb_pod_list_*``.
+Times are seconds. ``pod_phase`` is the phase when the list was made, not how a pod ended. 44 % of the pods
+with GPUs ask for a part of one (``gpu_milli`` below 1,000). The class of service becomes the name, the
+GPU types that are allowed (``gpu_spec``) the model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.traces import Imported
+from shadowprice.instances.traces.cleaning import JobLog, replayed
+from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.instances.workload_files import read_table, split_header
+
+NAME = "openb2023"
+COLUMNS = (
+    "name",
+    "cpu_milli",
+    "memory_mib",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+    "qos",
+    "pod_phase",
+    "creation_time",
+    "deletion_time",
+    "scheduled_time",
+)
+
+
+def sniff(first_line: str, path: Path) -> bool:
+    """True if the header is that of the pods."""
+    return tuple(split_header(first_line)) == COLUMNS
+
+
+def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
+    """Read the pods; see :func:`load_log`."""
+    return load_log(path, LogReading())
+
+
+def load_log(path: Path, choices: LogReading) -> Imported:
+    """Read the pods.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, no pod is left, or pods ask for parts of a GPU and no choice is made.
+    """
+    log = JobLog.of(path, read_table(path), COLUMNS)
+    log.without_states(choices)
+    gpus = log.numbers("num_gpu") * log.numbers("gpu_milli") / 1000.0
+    gpus = log.whole_gangs(gpus, choices, "num_gpu")
+    submit_s = log.numbers("creation_time")
+    known = log.submitted(submit_s)
+    submit_s, gpus = submit_s[known], gpus[known]
+    ran, ran_s = log.ran_s(log.numbers("scheduled_time"), log.numbers("deletion_time"))
+    return replayed(
+        log,
+        submit_s=submit_s[ran],
+        gpus=gpus[ran],
+        ran_s=ran_s,
+        texts={
+            "id": log.text("name"),
+            "model": log.text("gpu_spec"),
+            "name": log.text("qos"),
+        },
+    )

@@ -1,0 +1,71 @@
+"""Alibaba's trace of spot GPUs: job_name, organization, gpu_model, ..., submit_time, duration, job_type.
+
+Source: Duan et al., ASPLOS'26; github.com/alibaba/clusterdata, cluster-trace-v2026-spot-gpu, file
+``job_info_df.csv``. Times are seconds from the first submission. The gang is ``gpu_request`` times ``worker_num``,
+which the examples bear out and the description does not say. The organisation becomes the tenant, the
+GPU model the job's model, and the priority (HP or Spot) its name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.traces import Imported
+from shadowprice.instances.traces.cleaning import JobLog, replayed
+from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.instances.workload_files import read_table, split_header
+
+NAME = "spot2026"
+COLUMNS = (
+    "job_name",
+    "organization",
+    "gpu_model",
+    "cpu_request",
+    "gpu_request",
+    "worker_num",
+    "submit_time",
+    "duration",
+    "job_type",
+)
+
+
+def sniff(first_line: str, path: Path) -> bool:
+    """True if the header is that of the jobs."""
+    return tuple(split_header(first_line)) == COLUMNS
+
+
+def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
+    """Read the jobs; see :func:`load_log`."""
+    return load_log(path, LogReading())
+
+
+def load_log(path: Path, choices: LogReading) -> Imported:
+    """Read the jobs; the log has no states, so that all ran.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, no job is left, or jobs ask for parts of a GPU and no choice is made.
+    """
+    log = JobLog.of(path, read_table(path), COLUMNS)
+    log.without_states(choices)
+    gpus = log.whole_gangs(
+        log.numbers("gpu_request") * log.numbers("worker_num"), choices, "gpu_request"
+    )
+    submit_s = log.numbers("submit_time")
+    known = log.submitted(submit_s)
+    submit_s, gpus = submit_s[known], gpus[known]
+    ran, ran_s = log.ran_s(0.0 * submit_s, log.numbers("duration"))
+    return replayed(
+        log,
+        submit_s=submit_s[ran],
+        gpus=gpus[ran],
+        ran_s=ran_s,
+        texts={
+            "id": log.text("job_name"),
+            "tenant": log.text("organization"),
+            "model": log.text("gpu_model"),
+            "name": log.text("job_type"),
+        },
+    )

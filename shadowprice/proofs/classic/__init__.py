@@ -1,0 +1,1 @@
+"""Theorems of classic policies."""

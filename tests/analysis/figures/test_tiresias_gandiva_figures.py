@@ -1,0 +1,129 @@
+"""The figures of Tiresias and Gandiva: their kept tables, captions and measures."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shadowprice.analysis.figures import Figure, Size
+from shadowprice.analysis.figures.command import load_figure
+from shadowprice.analysis.figures.results import read_table
+from support.paths import ROOT
+
+FOLDER = ROOT / "paper_figs"
+NAMES = sorted(
+    path.stem
+    for path in FOLDER.glob("[a-z]*.py")
+    if path.stem.startswith(("tiresias_", "gandiva_"))
+)
+TINY = {
+    "gandiva_automl": {"configurations": 12, "gpus": (4,), "judged_at": (0.1,), "seeds": 1},
+    "gandiva_nine_days": {"jobs": (30,), "shown_jobs": 30, "hours": 2.0, "seeds": 1},
+    "gandiva_packing": {"jobs": 30, "nodes": 2, "seeds": 1},
+    "gandiva_time_slicing": {"quanta_s": (60.0,), "charges_s": (1.0,), "minutes": 12},
+    "tiresias_placement": {"seeds": 1},
+    "tiresias_sweeps": {"jobs": 60, "nodes": 4, "seeds": 1},
+    "tiresias_testbed": {"seeds": 1, "restart_s": ()},
+    "tiresias_trace": {"jobs": 60, "nodes": 8, "part": 2, "loads": (1.0,), "seeds": 1},
+    "tiresias_worked_example": {},
+}
+
+
+def figure(name: str) -> Figure:
+    return load_figure(FOLDER / f"{name}.py")
+
+
+def measures() -> ModuleType:
+    """The module of measures beside the figures."""
+    figure("tiresias_testbed")
+    return sys.modules["_measures"]
+
+
+def test_every_figure_is_tried_here() -> None:
+    assert sorted(TINY) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_kept_table_has_every_published_number(name: str) -> None:
+    found = figure(name)
+    kept = FOLDER / "data" / f"{name}.csv"
+    table = read_table(kept)
+    for each in found.published:
+        compared = each.compared(table)
+        assert compared is not None, each.what
+        assert np.isfinite(compared.ours.mean)
+        assert f"{compared.verdict}" in compared.sentence()
+    caption = found.caption(table, found.sizes[Size.DEFAULT].settings)
+    assert caption
+    numbers = table.select_dtypes("number").columns.difference(
+        ["seed", "jobs", "job", "gpus", "position", "judged_at", "quantum_s", "charge_s", "load"]
+    )
+    changed = table.copy()
+    rng = np.random.default_rng(0)
+    for column in numbers:
+        changed[column] = table[column] * rng.uniform(1.5, 3.0, len(table))
+    # A caption is computed from the table: with other numbers it says something else.
+    assert found.caption(changed, found.sizes[Size.DEFAULT].settings) != caption
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tiny_run_gives_rows_twice_the_same(name: str) -> None:
+    found = figure(name)
+    settings = replace(found.sizes[Size.QUICK].settings, **TINY[name])
+    chosen = list(found.points(settings))
+    assert chosen
+    assert len(set(chosen)) == len(chosen)
+    rows = found.run(chosen[0])
+    assert rows == found.run(chosen[0])
+    numbers = [value for row in rows for value in row.values() if isinstance(value, float)]
+    assert np.isfinite(numbers).all()
+
+
+def test_factors_are_taken_seed_by_seed() -> None:
+    table = pd.DataFrame(
+        [
+            {"seed": seed, "system": system, "measure": "mean", "value": value}
+            for seed, system, value in [(0, "a", 2.0), (0, "b", 6.0), (1, "a", 1.0), (1, "b", 5.0)]
+        ]
+    )
+    found = measures().factor(table, "mean", "a", "b")
+    assert found.mean == 4.0  # (3 + 5) / 2, not 11 / 3
+    assert measures().factor(table, "mean", "a", "c") is None
+    assert measures().level(table, "mean", "b").mean == 5.5
+    assert measures().level(table, "median", "b") is None
+
+
+def test_published_curves_rise() -> None:
+    for path in sorted((FOLDER / "published").glob("*.csv")):
+        assert path.read_text().startswith("# "), path
+    for name, label in (
+        ("tiresias_testbed_jct", "YARN-CS"),
+        ("gandiva_nine_days_jct", "Gandiva"),
+    ):
+        values, shares = measures().published_curve(name, label)
+        assert 50 < len(values) <= 200
+        assert np.all(np.diff(values) >= 0)
+        assert np.all(np.diff(shares) > 0)
+
+
+def test_utilisation_of_parts_adds_up() -> None:
+    module = figure_module("gandiva_packing")
+    point = module.Point(40, 2, (20.0, 200.0), 60.0, 0, "Gandiva, packing")
+    jobs = module.sp.generate("gandiva", jobs=point.jobs, seed=0)
+    found = module.simulate(module.instance(jobs, "2x4"), module.SYSTEMS[point.system])
+    end_s = float(found.end_s.max())
+    whole = found.utilisation(0.0, end_s)
+    parts = [found.utilisation(k * end_s / 8, (k + 1) * end_s / 8) for k in range(8)]
+    assert np.mean(parts) == pytest.approx(whole, rel=1e-9)
+    assert found.utilisation() == pytest.approx(whole)
+    assert 0 < whole <= 1
+
+
+def figure_module(name: str) -> ModuleType:
+    """The module that a figure's functions are of."""
+    return sys.modules[figure(name).run.__module__]

@@ -1,0 +1,297 @@
+"""Importers of public logs and of a cluster's own accounts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shadowprice.errors import InputError
+from shadowprice.instances.traces import Imported, load_trace
+from shadowprice.instances.traces.log_reading import LogReading
+
+SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "trace_samples"
+sampled = pytest.mark.skipif(not SAMPLES.exists(), reason="the samples of public traces are absent")
+
+HELIOS = (
+    "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
+)
+ACME = (
+    "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,"
+    "queue,gpu_time"
+)
+
+
+def read(tmp_path: Path, text: str, format: str | None = None, name: str = "log.csv") -> Imported:
+    path = tmp_path / name
+    path.write_text(text)
+    return load_trace(path, format=format)
+
+
+def counted(imported: Imported) -> int:
+    """Rows that were kept or dropped."""
+    dropped = sum(each.count for each in imported.report if each.action == "dropped")
+    return len(imported.workload) + dropped
+
+
+def at(seconds: int) -> str:
+    return str(np.datetime64("2020-06-01T00:00:00") + seconds).replace("T", " ")
+
+
+ROW = st.tuples(
+    st.integers(0, 16),  # GPUs
+    st.integers(0, 10**6),  # submitted
+    st.integers(0, 10**5),  # in the queue
+    st.integers(0, 10**6),  # ran
+    st.sampled_from(["COMPLETED", "FAILED", "CANCELLED", "RUNNING"]),
+)
+
+
+@given(st.lists(ROW, min_size=1, max_size=8), st.sampled_from(["all", "completed"]))
+def test_every_row_is_replayed_as_it_ran_or_dropped_for_a_reason(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, int, int, str]], keep: str
+) -> None:
+    lines, expected = [], {}
+    for k, (gpus, submit, queue, ran, state) in enumerate(rows):
+        start, end = submit + queue, submit + queue + ran
+        ended = "" if state == "RUNNING" else at(end)
+        lines.append(
+            f"{k},u,v{k % 2},{gpus},1,1,{state},{at(submit)},{at(start)},{ended},{ran},{queue}"
+        )
+        if gpus and ended and ran and (keep == "all" or state == "COMPLETED"):
+            expected[str(k)] = (gpus, float(ran), f"v{k % 2}", submit)
+    text = "\n".join([HELIOS, *lines])
+    folder = tmp_path_factory.mktemp("log")
+    if not expected:
+        with pytest.raises(InputError, match=r"no usable row is left; dropped"):
+            read(folder, text, f"helios:keep={keep}")
+        return
+    imported = read(folder, text, f":keep={keep}")
+    jobs = imported.workload
+    found = {
+        name: (gpus, work, tenant)
+        for name, gpus, work, tenant in zip(jobs.id, jobs.gpus, jobs.work, jobs.tenant, strict=True)
+    }
+    assert found == {name: each[:3] for name, each in expected.items()}
+    first = min(each[3] for each in expected.values())
+    arrivals = dict(zip(jobs.id, jobs.arrival_s, strict=True))
+    assert arrivals == {name: each[3] - first for name, each in expected.items()}
+    assert imported.rows_read == counted(imported) == len(rows)
+
+
+def test_a_duration_that_contains_the_queue_is_found(tmp_path: Path) -> None:
+    row = "j,u,1,8,9,Eval,FAILED,2023-05-17 11:00:00+00:00,2023-05-17 11:00:10+00:00,2023-05-17 11:00:18+00:00"
+    imported = read(tmp_path, f"{ACME}\n{row},18,10,144\n")
+    assert imported.workload.work.tolist() == [8.0]
+    (finding,) = imported.report
+    assert finding.action == "contradicted"
+    assert "'duration' is not end_time - start_time" in str(finding)
+
+
+def attempt(start: str, end: str, gpus: int) -> dict[str, object]:
+    detail = [{"ip": "m1", "gpus": [f"gpu{k}" for k in range(gpus)]}]
+    return {"start_time": start, "end_time": end, "detail": detail}
+
+
+def philly(*attempts: dict[str, object], **changed: object) -> dict[str, object]:
+    job = {
+        "status": "Pass",
+        "vc": "v",
+        "jobid": "a",
+        "user": "u",
+        "submitted_time": "2017-10-07 01:00:00",
+    }
+    return {**job, "attempts": list(attempts), **changed}
+
+
+TWO = philly(
+    attempt("2017-10-07 01:00:00", "2017-10-07 01:01:00", 8),
+    attempt("2017-10-07 01:05:00", "2017-10-07 01:07:00", 4),
+)
+
+
+@pytest.mark.parametrize(("attempts", "seconds"), [("sum", 180), ("span", 420), ("last", 120)])
+def test_attempts_of_philly(tmp_path: Path, attempts: str, seconds: float) -> None:
+    other = philly(attempt("2017-10-07 01:00:00", "None", 1), jobid="b")
+    none = philly(jobid="c")
+    before_and_after = philly(
+        attempt("2017-11-05 00:30:00", "2017-11-05 03:30:00", 1),
+        jobid="d",
+        submitted_time="2017-11-05 00:30:00",
+    )
+    text = json.dumps([TWO, other, none, before_and_after])
+    imported = read(tmp_path, text, f"philly-log:attempts={attempts}")
+    # The clock is set back within the last one: four hours, not three.
+    assert imported.workload.work.tolist() == [seconds, 4 * 3600.0]
+    assert imported.workload.gpus.tolist() == [8, 1]
+    assert imported.rows_read == counted(imported) == 4
+    assert f"run time is the {attempts} of attempts" in imported.notes
+
+
+def test_accounts_of_slurm(tmp_path: Path) -> None:
+    head = "JobID|User|Account|Partition|State|Submit|Start|End|AllocTRES|Elapsed"
+    rows = (
+        "1|u|lab|gpu|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:03:00|cpu=4,gres/gpu:a100=2,gres/gpu=2,node=1|x",
+        "1.batch|||gpu|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:03:00|cpu=4,gres/gpu=2|x",
+        "2_3|u|lab|gpu|CANCELLED by 1001|2026-01-01T00:00:10|2026-01-01T00:01:00|2026-01-01T00:01:30|"
+        "gres/gpu:a100=1,gres/gpu:h100=3|x",
+        "3|u|lab|gpu|PENDING|2026-01-01T00:00:20|Unknown|Unknown||x",
+        "4|u|lab|cpu|COMPLETED|2026-01-01T00:00:20|2026-01-01T00:01:00|2026-01-01T00:01:30|cpu=4|x",
+    )
+    text = "\n".join([head, *rows])
+    imported = read(tmp_path, text, name="sacct.txt")
+    assert imported.workload.gpus.tolist() == [2, 4]
+    assert imported.workload.work.tolist() == [120.0, 30.0]
+    assert imported.workload.tenant.tolist() == ["lab", "lab"]
+    assert imported.rows_read == counted(imported) == 5
+    assert len(read(tmp_path, text, ":keep=completed").workload) == 1
+
+
+def swf(**changed: object) -> str:
+    values = {"job": 1, "submit": 0, "wait": 5, "run": 60, "allocated": 4, "cpu": -1, "mem": -1}
+    values |= {"requested": -1, "limit": 90, "memory": -1, "status": 1, "user": 3, "group": 2}
+    values |= {"executable": 7, "queue": 1, "partition": 1, "before": -1, "think": -1}
+    return " ".join(str({**values, **changed}[name]) for name in values)
+
+
+def test_the_standard_workload_format(tmp_path: Path) -> None:
+    lines = [
+        "; Version: 2.2",
+        swf(),
+        swf(job=2, allocated=-1, requested=8, group=-1),
+        swf(job=3, status=2),
+        swf(job=4, run=-1),
+        swf(job=5, status=5) + " 1 2 3",  # Frontier has three fields more.
+    ]
+    imported = read(tmp_path, "\n".join(lines), name="log.swf")
+    jobs = imported.workload
+    assert jobs.id.tolist() == ["1", "2", "5"]
+    assert jobs.gpus.tolist() == [4, 8, 4]
+    assert jobs.tenant.tolist() == ["2", "", "2"]
+    assert imported.rows_read == counted(imported) == 5
+    assert len(read(tmp_path, "\n".join(lines), "swf:keep=completed").workload) == 2
+    with pytest.raises(InputError, match="line 2: 3 fields, expected 18"):
+        read(tmp_path, "; Version: 2.2\n1 2 3\n", name="log.swf")
+
+
+def pai(tmp_path: Path) -> Path:
+    (tmp_path / "pai_job_table.csv").write_text(
+        "j1,i1,u1,Terminated,100.0,400.0\nj2,i2,u2,Failed,200.0,900.0\nj3,i3,u3,Running,300.0,\n"
+    )
+    (tmp_path / "pai_task_table.csv").write_text(
+        "j1,worker,2,Terminated,150.0,400.0,600.0,29,100.0,V100\n"
+        "j1,ps,1,Terminated,120.0,400.0,600.0,29,,CPU\n"
+        "j2,tensorflow,1,Failed,210.0,900.0,600.0,29,50.0,T4\n"
+        "j3,tensorflow,1,Running,310.0,,600.0,29,100.0,T4\n"
+    )
+    (tmp_path / "pai_group_tag_table.csv").write_text("i1,u1,,g7,bert\ni2,u2,,g8,\n")
+    return tmp_path / "pai_job_table.csv"
+
+
+def test_the_tables_of_pai(tmp_path: Path) -> None:
+    path = pai(tmp_path)
+    imported = load_trace(path, format=":fractions=round-up")
+    jobs = imported.workload
+    assert jobs.gpus.tolist() == [2, 1]
+    assert jobs.work.tolist() == [280.0, 690.0]  # From the first launch of a task.
+    assert jobs.group.tolist() == ["g7", "g8"]
+    assert imported.rows_read == counted(imported) == 3
+    with pytest.raises(InputError, match="1 of 3 jobs ask for parts of a GPU; choose fractions"):
+        load_trace(path)
+    (tmp_path / "pai_task_table.csv").unlink()
+    with pytest.raises(InputError, match="pai_task_table is missing beside it"):
+        load_trace(path)
+
+
+def test_windows_and_longest_work(tmp_path: Path) -> None:
+    text = "id,gpus,submit,duration\n1,1,0,10\n2,1,50,500\n3,1,100,20\n"
+    imported = read(tmp_path, text, ":window=50-100,longest_s=90")
+    assert imported.workload.work.tolist() == [90.0]
+    assert imported.workload.arrival_s.tolist() == [0.0]
+    assert [str(each) for each in imported.report] == [
+        "dropped 2 rows: outside the window (first: 1)",
+        "repaired 1 rows: cut to 90 s (first: 2: 500 s)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ("keep=some", "choice 'keep': got 'some', expected all, completed"),
+        ("nothing=1", "choice 'nothing=1': expected one of keep, attempts"),
+        ("keep=all,keep=all", "choice 'keep' is given twice"),
+        ("window=9", "choice 'window': got '9', expected START-END"),
+        ("window=9-3", "window: expected START-END in seconds, START before END"),
+        ("longest_s=-1", "longest_s: expected seconds above 0"),
+    ],
+)
+def test_a_choice_that_is_none(choices: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        LogReading.read(choices)
+
+
+def test_a_table_has_no_choices_of_logs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="keep, attempts and fractions are for logs"):
+        read(tmp_path, "id,gpus,submit,duration\n1,1,0,10\n", "csv:keep=completed")
+
+
+def test_seconds_in_the_queue_are_no_tenant(tmp_path: Path) -> None:
+    imported = read(tmp_path, "id,gpus,submit,duration,queue\n1,1,0,10,7\n2,1,0,10,8\n")
+    assert imported.workload.tenant.tolist() == ["", ""]
+    assert imported.notes == ("columns that are not used: queue",)
+    named = read(tmp_path, "id,gpus,submit,duration,queue\n1,1,0,10,a\n2,1,0,10,8\n")
+    assert named.workload.tenant.tolist() == ["a", "8"]
+    both = read(tmp_path, "id,gpus,submit,duration,user,vc\n1,1,0,10,u,v\n")
+    assert both.workload.tenant.tolist() == ["v"]
+
+
+@sampled
+@pytest.mark.parametrize(
+    ("name", "format", "jobs", "rows"),
+    [
+        ("acme/trace_kalos.sample.csv", None, 2, 2),
+        ("acme/trace_seren.sample.csv", None, 2, 2),
+        ("helios/cluster_log.sample.csv", None, 3, 3),
+        ("philly/cluster_job_log.sample.json", None, 1, 1),
+        ("spot2026/job_info_df.sample.csv", None, 4, 4),
+        ("openb2023/openb_pod_list_default.csv", ":fractions=drop", 3630, 8152),
+        ("openb2023/openb_pod_list_gpuspec33.csv", ":fractions=round-up", None, 8152),
+        ("swf/lublin_256.head2000.swf", None, 2000, 2000),
+    ],
+)
+def test_samples_of_public_traces(
+    name: str, format: str | None, jobs: int | None, rows: int
+) -> None:
+    imported = load_trace(SAMPLES / name, format=format)
+    assert imported.rows_read == counted(imported) == rows
+    assert jobs is None or len(imported.workload) == jobs
+
+
+def big_helios(rows: int) -> str:
+    line = "{k},u,v,{g},4,1,COMPLETED,{s},{s},{e},60,0"
+    return "\n".join(
+        [HELIOS, *(line.format(k=k, g=k % 8 + 1, s=at(k), e=at(k + 60)) for k in range(rows))]
+    )
+
+
+def big_swf(rows: int) -> str:
+    return "\n".join(swf(job=k + 1, submit=k) for k in range(rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("made", "name"), [(big_helios, "log.csv"), (big_swf, "log.swf")])
+def test_a_million_rows_in_ten_seconds(
+    tmp_path: Path, made: Callable[[int], str], name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(made(1_000_000))
+    began_s = time.process_time()
+    imported = load_trace(path)
+    assert len(imported.workload) == 1_000_000
+    assert time.process_time() - began_s < 20.0  # Ten on an idle machine.
