@@ -50,7 +50,7 @@ from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.wording import at_most
 
 SYSTEMS = tuple(name for name in POLICIES if name != "no migration")
-SAMPLE = "sample"
+MADE_UP = "made up"
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def run(point: Point) -> list[Row]:
             "mixed": work_on_several_types(found.outcome),
             **limits(found),
         }
-    measured = SAMPLE if point.throughputs is None else "measured"
+    measured = MADE_UP if point.throughputs is None else "measured"
     named = {"workload": point.workload, "seed": point.seed, "system": point.system}
     return [row(found.metrics, **named, rates=measured, lost=found.lost, **more)]
 
@@ -197,7 +197,7 @@ def ours(
     """A factor of the table, of measured rates only."""
 
     def found(table: pd.DataFrame) -> Estimate | None:
-        rows = table[(table["workload"] == kind) & (table["rates"] != SAMPLE)]
+        rows = table[(table["workload"] == kind) & (table["rates"] != MADE_UP)]
         return ratio_by_seed(rows, better=better, than=than, column=column, on="system")
 
     return found

@@ -123,7 +123,7 @@ def run(point: Point) -> list[Row]:
         "bounds": point.bounds or GAVEL,
         "fill": point.fill,
         "seed": point.seed,
-        "rates": "sample" if point.throughputs is None else "measured",
+        "rates": "made up" if point.throughputs is None else "measured",
     }
     if not point.utility:
         found = run_system(GAVEL, jobs, where)

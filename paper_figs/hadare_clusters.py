@@ -75,7 +75,7 @@ def run(point: Point) -> list[Row]:
     """A row of metrics for every system."""
     rates = table(point.throughputs)
     jobs = mix(point.jobs, point.seed, point.cluster, rates)
-    measured = "sample" if point.throughputs is None else "measured"
+    measured = "made up" if point.throughputs is None else "measured"
     named: Row = {"jobs": point.jobs, "seed": point.seed, "rates": measured}
     return [
         named | system_on(system, point.cluster, jobs, aggregation_s=AGGREGATION_S)

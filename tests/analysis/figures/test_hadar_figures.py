@@ -119,7 +119,7 @@ def test_only_measured_rates_stand_beside_published_numbers() -> None:
     assert compared is not None
     assert compared.ours.mean == 2.0
     assert compared.limit == 2.4
-    assert jct.compared(simulated("sample", 2.4)) is None
+    assert jct.compared(simulated("made up", 2.4)) is None
     # The cause says that no scheduler can have 2.5; a limit above that takes it back.
     assert jct.cause is Cause.IMPOSSIBLE
     with pytest.raises(ValueError, match="needs a limit below"):
