@@ -36,6 +36,7 @@ from shadowprice.analysis.figures import (
     estimate,
     main,
 )
+from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.plots.style import COLOURS
 from shadowprice.analysis.wording import at_most
 from shadowprice.solvers.hadar.prices import published_bounds
@@ -185,7 +186,7 @@ def most(table: pd.DataFrame, column: str) -> tuple[float, float]:
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """TTD against mean JCT, a mark a combination, mean over the seeds."""
-    picture, (axes,) = page.grid(1, 1, 3.6)
+    picture, (axes,) = page.grid(1, 1, 3.6 if page.width_in >= PAGE_IN else 5.6)
     mean = factors(table).groupby(["utility", "bounds", "fill"], sort=False)[["ttd", "jct"]].mean()
     for (utility, bounds, fill), (ttd, jct) in zip(mean.index, mean.to_numpy(), strict=True):
         colour = COLOURS[list(UTILITIES).index(utility)]
@@ -206,7 +207,7 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     axes.axvline(1.0, color="#BBBBBB", lw=0.8)
     axes.set(xlabel="TTD, times better than Gavel", ylabel="mean JCT, times better than Gavel")
     axes.set_ylim(0.0, None)
-    if page.width_in > 5:
+    if page.width_in >= PAGE_IN:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
