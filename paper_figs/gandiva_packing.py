@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 from _gandiva import BIN_PACKING, YARN_LIKE, Run, instance, simulate
-from _measures import factor, level, measured
+from _measures import clear_of_marks, factor, level, measured
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
@@ -146,6 +146,10 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     right.set_xscale("log")
     right.set_xlim(30, 12_000)
     right.xaxis.set_major_formatter("{x:g}")
+    if page.compares:
+        places = [list(SYSTEMS).index(system) for system in (BASELINE, PACKING)]
+        for axes, measure in ((middle, "utilisation"), (right, "first")):
+            clear_of_marks(axes, dict(zip(places, found[measure], strict=True)))
     middle.set_xlabel("utilisation [%]" + mark)
     right.set_xlabel("first 100 minibatches [s]")
     return picture

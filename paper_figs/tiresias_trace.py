@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from _measures import STATISTICS, measured, statistics
+from _measures import STATISTICS, clear_of_marks, measured, statistics
 from _tiresias import OURS, simulate
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
@@ -195,6 +195,8 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
             axes.set_xscale("log")
             axes.set_xlim(0.5, 3 * most)
             axes.xaxis.set_major_formatter("{x:g}")
+        if page.compares:
+            clear_of_marks(axes, dict(enumerate(values)))
         axes.set_title(f"{measure} JCT, load {at:g}")
         axes.set_xlabel("over Tiresias-L" + (", | published" if page.compares else ""))
     by_load(table, settings, page, panels[3])
