@@ -1,78 +1,145 @@
-"""Our own: the measured ratio of A-SRPT against its theorem, over lambda = mu and over rho.
+"""Ours: the measured ratio of A-SRPT against its theorem, over errors of predictions and over rho.
 
-Total completion time of the strict algorithm (no early starts, no delays) over the larger of two exact
-lower bounds of the optimum, and the factor of ASRPT-pred with the instance's own rho and
-predictions within [n / mu, lambda n] (``proofs/asrpt/prediction.py``). Run:
-``python paper_figs/asrpt_bound.py`` (a minute), ``--quick``; writes paper_figs/out/asrpt_bound.{csv,png}.
+Total completion time of the strict algorithm (no early starts, no delays) over the larger of two exact lower
+bounds of the optimum, and the factor of ASRPT-pred with the instance's own rho and predictions within
+[n / mu, lambda n] (``proofs/asrpt/prediction.py``).
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-from _asrpt import arguments, save, titled
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Picture
 
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
 from shadowprice.proofs.asrpt.conversion import Gangs, completions
 from shadowprice.proofs.asrpt.prediction import optimum_at_least, ratio
 
 CAPACITY = 16
+"""GPUs."""
+
+OFF, RHO = "off", "rho"
+LABELS = {OFF: "lambda = mu", RHO: "rho"}
+USUAL = 2.0
+"""Of the one while the other is swept."""
 
 
-def measured(jobs: int, off: float, rho: float, seed: int) -> tuple[float, float]:
-    """Measured ratio and the theorem's factor on one random instance."""
-    draw = np.random.default_rng(seed)
-    release = np.cumsum(draw.exponential(40.0, jobs)).astype(int)
-    gang = draw.choice([1, 2, 4, 8], jobs, p=[0.4, 0.3, 0.2, 0.1])
-    shortest = np.maximum(np.round(60 * draw.lognormal(1.0, 1.0, jobs)), 1).astype(int)
-    longest = np.maximum((shortest * draw.uniform(1.0, rho, jobs)).astype(int), shortest)
-    virtual = np.maximum((shortest * off ** draw.uniform(-1.0, 1.0, jobs)).astype(int), 1)
+@dataclass(frozen=True)
+class Settings:
+    """Two sweeps."""
+
+    off: tuple[float, ...] = field(
+        default=(1.0, 1.5, 2.0, 4.0, 8.0, 16.0),
+        metadata={"help": "factors by which predictions are off at most"},
+    )
+    rho: tuple[float, ...] = field(
+        default=(1.0, 2.0, 5.0, 10.0, 30.0, 100.0),
+        metadata={"help": "largest ratios of longest to shortest run"},
+    )
+    jobs: int = field(default=400, metadata={"help": "jobs"})
+    seeds: int = field(default=20, metadata={"help": "number of seeds, from 0"})
+
+
+@dataclass(frozen=True)
+class Point:
+    """One random instance."""
+
+    sweep: str
+    off: float
+    rho: float
+    jobs: int
+    seed: int
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """All instances of both sweeps."""
+    for off in settings.off:
+        for seed in range(settings.seeds):
+            yield Point(OFF, off, USUAL, settings.jobs, seed)
+    for rho in settings.rho:
+        for seed in range(settings.seeds):
+            yield Point(RHO, USUAL, rho, settings.jobs, seed)
+
+
+def run(point: Point) -> list[Row]:
+    """Measured ratio and the theorem's factor."""
+    gangs = drawn(point)
+    total = sum(completions(gangs, list(gangs.longest)), Fraction(0))
+    factor = ratio(gangs.rho, gangs.virtual_over, gangs.kappa, gangs.crowding)
+    return [
+        {
+            "sweep": point.sweep,
+            "value": point.off if point.sweep == OFF else point.rho,
+            "seed": point.seed,
+            "ratio": float(total / optimum_at_least(gangs)),
+            "factor": float(factor),
+        }
+    ]
+
+
+def drawn(point: Point) -> Gangs:
+    """Gangs of 1, 2, 4 and 8 GPUs, lognormal lengths, Poisson arrivals."""
+    rng = np.random.default_rng(point.seed)
+    jobs = point.jobs
+    release = np.cumsum(rng.exponential(40.0, jobs)).astype(int)
+    gang = rng.choice([1, 2, 4, 8], jobs, p=[0.4, 0.3, 0.2, 0.1])
+    shortest = np.maximum(np.round(60 * rng.lognormal(1.0, 1.0, jobs)), 1).astype(int)
+    longest = np.maximum((shortest * rng.uniform(1.0, point.rho, jobs)).astype(int), shortest)
+    error = point.off ** rng.uniform(-1.0, 1.0, jobs)
+    virtual = np.maximum((shortest * error).astype(int), 1)
     columns = (
         tuple(int(v) for v in column) for column in (release, gang, shortest, longest, virtual)
     )
-    gangs = Gangs(CAPACITY, *columns)
-    total = sum(completions(gangs, list(gangs.longest)), Fraction(0))
-    factor = ratio(gangs.rho, gangs.virtual_over, gangs.kappa, gangs.crowding)
-    return float(total / optimum_at_least(gangs)), float(factor)
+    return Gangs(CAPACITY, *columns)
 
 
-def draw(axes: Axes, frame: pd.DataFrame, x: str, label: str) -> None:
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """Measured ratios as points, the factor as a line."""
-    axes.plot(frame[x], frame["ratio"], ".", color="#0072B2", alpha=0.5, label="measured")
-    factor = frame.groupby(x)["factor"].mean()
-    axes.plot(factor.index, factor, color="#D55E00", label="theorem, mean over instances")
-    titled(axes, f"over {label}", f"largest measured {frame['ratio'].max():.2f}")
-    axes.set(xlabel=label, ylabel="total completion time / bound", xscale="log", yscale="log")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+    picture, every = page.grid(1, 2, 2.7)
+    for axes, sweep in zip(every, LABELS, strict=True):
+        mine = table[table["sweep"] == sweep]
+        axes.plot(mine["value"], mine["ratio"], ".", color="#0072B2", alpha=0.5, label="measured")
+        factor = mine.groupby("value")["factor"].mean()
+        axes.plot(factor.index, factor, color="#D55E00", label="theorem, mean over instances")
+        axes.set(xlabel=LABELS[sweep], ylabel="total completion time / bound")
+        axes.set(xscale="log", yscale="log")
+        values = sorted(mine["value"].unique())
+        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.set_xticks([], minor=True)
+    every[0].legend()
+    return picture
 
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """Largest measured ratio, and how much of the factor an instance used at most."""
+    said = []
+    for sweep, label in LABELS.items():
+        mine = table[table["sweep"] == sweep]
+        used = (mine["ratio"] / mine["factor"]).max()
+        said.append(f"over {label} at most {mine['ratio'].max():.2f}, {used:.2f} of the factor")
+    return (
+        f"{settings.jobs} jobs on {CAPACITY} GPUs, {settings.seeds} instances a value; the one is {USUAL:g} while the "
+        f"other is swept. Total completion time over an exact lower bound of the optimum: {'; '.join(said)}."
+    )
+
+
+FIGURE = Figure(
+    name="asrpt_bound",
+    paper="A-SRPT, our theorem ASRPT-pred",
+    sizes={
+        Size.QUICK: Sized(Settings(jobs=60, seeds=3), minutes=0.05),
+        Size.DEFAULT: Sized(Settings(), minutes=1.0),
+        Size.FULL: Sized(Settings(jobs=2_000, seeds=50), minutes=30.0),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+)
 
 if __name__ == "__main__":
-    given = arguments(__doc__ or "")
-    jobs, seeds = (60, range(3)) if given.quick else (400, range(20))
-    rows = []
-    for sweep, values in (("off", (1, 1.5, 2, 4, 8, 16)), ("rho", (1, 2, 5, 10, 30, 100))):
-        for value in values:
-            for seed in seeds:
-                at = {
-                    "off": 2.0 if sweep == "rho" else value,
-                    "rho": value if sweep == "rho" else 2.0,
-                }
-                ratio_, factor = measured(jobs, at["off"], at["rho"], seed)
-                rows.append(
-                    {
-                        "sweep": sweep,
-                        "value": value,
-                        "seed": seed,
-                        "ratio": ratio_,
-                        "factor": factor,
-                    }
-                )
-    frame = pd.DataFrame(rows)
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    for axes, (sweep, label) in zip(
-        figure.subplots(1, 2), {"off": "lambda = mu", "rho": "rho"}.items(), strict=True
-    ):
-        draw(axes, frame[frame["sweep"] == sweep], "value", label)
-    save(frame, figure, "asrpt_bound")
+    main(FIGURE)

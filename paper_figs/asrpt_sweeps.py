@@ -1,93 +1,161 @@
-"""A-SRPT against the baselines over load, cluster size, noise, bandwidth and theta.
+"""A-SRPT against the baselines over cluster size, errors of predictions, bandwidth and its own parameters.
 
-The published sweeps (Figures 6 to 9) could not be read; these are of the same kind. Mean JCT over
-that of the best baseline, below 1 is better. ``asrpt`` is the algorithm of the theorem: no job starts
-before its virtual completion, which costs it at every load; ``asrpt-early`` may start jobs before,
-``+ overtake`` lets them pass those that do not fit, as the WCS baselines do, and gives up the
-guarantee. Run: ``python paper_figs/asrpt_sweeps.py`` (minutes), ``--quick``; writes
-paper_figs/out/asrpt_sweeps.{csv,png}.
+The published sweeps (Figures 6 to 9) could not be read; these are of the same kind, at load 0.9, with one parameter
+changed at a time. Mean JCT over that of the best of five baselines, which is chosen for each instance. ``theta`` is the
+ratio of longest to shortest iteration from which a job waits for a better placement, ``stretch`` slows the
+virtual machine down.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import pandas as pd
-from _asrpt import arguments, lines, network, run, save, titled, trace
-from matplotlib.figure import Figure
-
-POLICIES = {
-    "asrpt": "asrpt",
-    "asrpt-early": "asrpt-early",
-    "asrpt-early + overtake": "asrpt-early:overtake=true",
-    "spjf": "spjf",
-    "spwf": "spwf",
-    "wcs-duration": "wcs-duration",
-    "wcs-workload": "wcs-workload",
-    "wcs-subtime": "wcs-subtime",
-}
-OURS = ("asrpt", "asrpt-early", "asrpt-early + overtake")
-USUAL = {"load": 0.9, "gpus": 64, "noise": 0.0, "nic": 12.5, "theta": 1.5}
-SWEEPS = {
-    "load": (0.6, 0.7, 0.8, 0.9, 1.0),
-    "gpus": (32, 64, 128, 256),
-    "noise": (1.0, 1.5, 2.0, 4.0, 8.0),
-    "nic": (3.125, 6.25, 12.5, 25.0),
-    "theta": (1.0, 1.25, 1.5, 2.0),
-}
-WHY = (
-    "The best baseline is chosen for each instance. asrpt waits for its virtual\n"
-    "machine, which outruns the cluster: its queue then is first come, first served."
+from _asrpt import (
+    ANY,
+    BASELINES,
+    EARLY,
+    OURS,
+    OVERTAKING,
+    STRICT,
+    Scenario,
+    draw_ratios,
+    log_axis,
+    network,
+    relative,
+    rows_of,
+    trace,
 )
-LABELS = {
-    "load": "load",
-    "gpus": "GPUs",
-    "noise": "predictions off by up to this factor",
-    "nic": "NIC [GB/s]",
-    "theta": "theta",
+from matplotlib.figure import Figure as Picture
+
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
+from shadowprice.errors import InputError
+
+LOAD = 0.9
+USUAL_GPUS, USUAL_NIC = 64, 12.5
+SWEEPS = {
+    "gpus": ("GPUs", (32.0, 64.0, 128.0, 256.0)),
+    "noise": ("predictions off by up to a factor", (1.0, 1.5, 2.0, 4.0, 8.0)),
+    "nic": ("NIC [GB/s]", (0.3, 1.25, 3.125, 12.5, 25.0)),
+    "theta": ("theta", (1.0, 1.25, 1.5, 2.0)),
+    "stretch": ("stretch", (1.0, 1.25, 1.5, 2.0, 4.0)),
 }
+INSTANCE = ["sweep", "value", "seed"]
 
 
-def point(sweep: str, value: float, jobs: int, seeds: range) -> Iterator[dict[str, object]]:
-    """All policies at one value of one parameter, the others as usual."""
-    at = USUAL | {sweep: value}
-    of = network(at["nic"])
-    guess = f"noisy:{at['noise']:g}" if at["noise"] else "forest"
-    for seed in seeds:
-        work = trace(jobs, at["load"], int(at["gpus"]), seed, of)
-        for label, name in POLICIES.items():
-            joint = "," if ":" in name else ":"
-            policy = f"{name}{joint}theta={at['theta']}" if label in OURS else name
-            settings = {"predictor": guess, "placement": "heavy-edge"}
-            mean_s = run(work, int(at["gpus"]), policy, of, **settings).jct_s.mean()
-            yield {"sweep": sweep, "value": value, "seed": seed, "policy": label, "jct_s": mean_s}
+@dataclass(frozen=True)
+class Settings:
+    """Parameters that are swept, one at a time."""
 
+    sweeps: tuple[str, ...] = field(
+        default=tuple(SWEEPS), metadata={"help": f"of {', '.join(SWEEPS)}"}
+    )
+    every: int = field(default=1, metadata={"help": "take every so many of a sweep's values"})
+    jobs: int = field(default=2_000, metadata={"help": "jobs"})
+    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+
+
+@dataclass(frozen=True)
+class Point:
+    """All policies on one instance."""
+
+    sweep: str
+    value: float
+    jobs: int
+    seed: int
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """All instances."""
+    for sweep in settings.sweeps:
+        if sweep not in SWEEPS:
+            raise InputError(f"sweep {sweep!r} is not one of {', '.join(SWEEPS)}")
+        for value in SWEEPS[sweep][1][:: settings.every]:
+            for seed in range(settings.seeds):
+                yield Point(sweep, value, settings.jobs, seed)
+
+
+def run(point: Point) -> list[Row]:
+    """One row for each policy, and one for the bound."""
+    gpus = int(point.value) if point.sweep == "gpus" else USUAL_GPUS
+    nic = point.value if point.sweep == "nic" else USUAL_NIC
+    noisy = point.sweep == "noise" and point.value > 1.0
+    under = Scenario(
+        point.sweep, nic_gb_per_s=nic, predictor=f"noisy:{point.value:g}" if noisy else "oracle"
+    )
+    jobs = trace(point.jobs, LOAD, gpus, point.seed, network(nic))
+    where: Row = {"sweep": point.sweep, "value": point.value, "seed": point.seed}
+    return [{**where, **row} for row in rows_of(under, policies(point), jobs, gpus)]
+
+
+def policies(point: Point) -> dict[str, str]:
+    """A-SRPT with the swept parameter, and the baselines; ``stretch`` is about the strict form alone."""
+    if point.sweep == "stretch":
+        ours = {STRICT: f"asrpt:stretch={point.value:g}"}
+    else:
+        ours = {name: OURS[name] for name in (STRICT, EARLY, OVERTAKING)}
+    if point.sweep == "theta":
+        ours = {
+            name: f"{given}{',' if ':' in given else ':'}theta={point.value:g}"
+            for name, given in ours.items()
+        }
+    return {**ours, **BASELINES}
+
+
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """A panel for each parameter."""
+    rows = -(-len(settings.sweeps) // 2)
+    picture, panels = page.grid(rows, 2, 2.3 * rows + 0.7)
+    for axes, sweep in zip(panels, settings.sweeps, strict=False):
+        mine = relative(table[table["sweep"] == sweep], "jct_s", INSTANCE)
+        draw_ratios(page, axes, mine, "value")
+        values = sorted(mine["value"].unique())
+        axes.set(xlabel=SWEEPS[sweep][0], ylabel="mean JCT / best baseline", xscale="log")
+        axes.set_xticks(values, [f"{value:g}" for value in values], minor=False)
+        axes.set_xticks([], minor=True)
+        log_axis(axes, mine.groupby(["policy", "value"])["ratio"].mean())
+    for axes in panels[len(settings.sweeps) :]:
+        axes.set_visible(False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    columns = 4 if page.width_in > 4 else 2
+    picture.legend(handles, labels, loc="outside lower center", ncols=columns)
+    return picture
+
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """Range of each form of A-SRPT over every sweep."""
+    said = []
+    for sweep in settings.sweeps:
+        mine = relative(table[table["sweep"] == sweep], "jct_s", INSTANCE)
+        mean = mine.groupby(["policy", "value"])["ratio"].mean()
+        ranges = [
+            f"{policy} {mean[policy].min():.2f} to {mean[policy].max():.2f}"
+            for policy in (STRICT, EARLY, OVERTAKING, ANY)
+            if policy in mean.index.get_level_values(0)
+        ]
+        said.append(f"over {SWEEPS[sweep][0]}: {', '.join(ranges)}")
+    return (
+        f"{settings.jobs:,} jobs at load {LOAD:g}, {settings.seeds} seeds, Heavy-Edge placement; {USUAL_GPUS} GPUs and "
+        f"{USUAL_NIC:g} GB/s unless swept. Mean JCT over that of the best baseline, mean over the seeds. "
+        + "; ".join(said)
+        + "."
+    )
+
+
+FIGURE = Figure(
+    name="asrpt_sweeps",
+    paper="A-SRPT (arXiv 2501.05563), Figures 6 to 9; settings ours",
+    sizes={
+        Size.QUICK: Sized(Settings(every=3, jobs=60, seeds=1), minutes=0.15),
+        Size.DEFAULT: Sized(Settings(), minutes=4.0),
+        Size.FULL: Sized(Settings(seeds=20), minutes=15.0),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+)
 
 if __name__ == "__main__":
-    given = arguments(__doc__ or "")
-    jobs, seeds = (150, range(1)) if given.quick else (2_000, range(3))
-    frame = pd.DataFrame(
-        row
-        for sweep, values in SWEEPS.items()
-        for value in (values[::3] if given.quick else values)
-        for row in point(sweep, value, jobs, seeds)
-    )
-    where = ["sweep", "value", "seed"]
-    baselines = frame[~frame["policy"].isin(OURS)].groupby(where)["jct_s"].min()
-    frame["relative"] = frame["jct_s"] / frame.set_index(where).index.map(baselines)
-    figure = Figure(figsize=(15, 7), layout="constrained")
-    panels = figure.subplots(2, 3).ravel()
-    for axes, sweep in zip(panels, SWEEPS, strict=False):
-        mine = frame[frame["sweep"] == sweep]
-        lines(axes, mine, "value", "relative")
-        best = mine[mine["policy"] == OURS[2]].groupby("value")["relative"].mean()
-        text = f"asrpt-early + overtake: {best.min():.2f} to {best.max():.2f} of the best baseline"
-        titled(axes, f"over {LABELS[sweep]}", text)
-        axes.axhline(1.0, color="#444444", lw=0.8, ls=":")
-        axes.set(xlabel=LABELS[sweep], ylabel="mean JCT / best baseline", yscale="log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-    panels[-1].set_axis_off()
-    panels[-1].legend(*panels[0].get_legend_handles_labels(), frameon=False, loc="center")
-    panels[-1].text(
-        0.5, 0.0, WHY, ha="center", va="bottom", fontsize=8, transform=panels[-1].transAxes
-    )
-    save(frame, figure, "asrpt_sweeps")
+    main(FIGURE)

@@ -1,70 +1,129 @@
 """Synergy (OSDI'22), the CPU:GPU ratio: what TUNE gains with 3 to 6 CPUs for each GPU.
 
-128 GPUs, multi-GPU jobs under SRTF and FIFO. As in the public simulator, a job's work is its run time with the
-share of the cluster it runs on: with 6 CPUs as long as with 3, and less to gain. Published: the
-gain shrinks with the ratio (recalled; no numbers known). Run: ``python paper_figs/synergy_cpu_ratio.py``
-(minutes), ``--quick`` (seconds: 160 jobs on 32 GPUs); writes paper_figs/out/synergy_cpu_ratio.{csv,png}.
+128 GPUs, multi-GPU jobs under SRTF and FIFO, classes (20, 70, 10). As in the public simulator, a job's work is its run
+time with the share of the cluster it runs on: with 6 CPUs as long as with 3, and less to gain. No
+numbers of this experiment are known.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import pandas as pd
 from _synergy import (
     FULL_GPUS,
-    arguments,
+    MULTI,
     cluster,
-    gains,
+    draw_lines,
+    factors_by,
     instance,
-    lines,
-    measured_jct_h,
+    jct_h,
+    jobs_of,
+    least_jct_h,
+    measured,
     outcome,
-    save,
-    titled,
 )
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Picture
 
-import shadowprice as sp
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
 
-RATIOS = (3, 4, 5, 6)
-ORDERS = ("fifo", "srtf")
 POLICIES = ("proportional", "tune")
-JOBS_PER_HOUR = 4.0
+SPLIT = "20/70/10"
 
 
-def runs(jobs: int, gpus: int) -> Iterator[dict[str, object]]:
-    """One row for every ratio, order and policy."""
-    work = sp.generate("synergy", jobs=jobs, jobs_per_hour=JOBS_PER_HOUR * gpus / FULL_GPUS)
-    for ratio in RATIOS:
-        given = instance(work, cluster(gpus, ratio))
-        for order in ORDERS:
-            for policy in POLICIES:
-                jct_h = measured_jct_h(outcome(given, f"synergy-{policy}:{order}")).mean()
-                yield {"cpus_per_gpu": ratio, "order": order, "policy": policy, "jct_h": jct_h}
+@dataclass(frozen=True)
+class Settings:
+    """Ratios at one load."""
+
+    ratios: tuple[int, ...] = field(default=(3, 4, 5, 6), metadata={"help": "CPUs for each GPU"})
+    orders: tuple[str, ...] = field(default=("fifo", "srtf"), metadata={"help": "orders of jobs"})
+    rate: float = field(default=4.0, metadata={"help": "jobs per hour on 128 GPUs"})
+    jobs: int = field(default=1_000, metadata={"help": "multi-GPU jobs"})
+    gpus: int = field(default=FULL_GPUS, metadata={"help": "GPUs, in nodes of 8"})
+    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
 
 
-def draw(frame: pd.DataFrame, what: str) -> Figure:
-    """JCT under each order."""
-    figure = Figure(figsize=(10, 4.4), layout="constrained")
-    for axes, order in zip(figure.subplots(1, len(ORDERS)), ORDERS, strict=True):
-        mine = frame[frame["order"] == order]
-        lines(axes, mine, "cpus_per_gpu", "jct_h", POLICIES)
-        found = gains(mine, ["cpus_per_gpu"])
-        said = ", ".join(f"{row.gain:.2f}x" for row in found.itertuples())
-        titled(
-            axes, order.upper(), f"proportional / tune: {said}\npublished: shrinks with the ratio"
-        )
-        axes.set(xlabel="CPUs per GPU", ylabel="mean JCT [h]", xticks=RATIOS)
-    figure.suptitle(
-        f"{what}; work is run time with the share of each cluster", fontsize=8.5, x=0.01, ha="left"
+@dataclass(frozen=True)
+class Point:
+    """One run."""
+
+    cpus_per_gpu: int
+    order: str
+    policy: str
+    jobs_per_hour: float
+    jobs: int
+    gpus: int
+    seed: int
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """Both policies for every ratio, order and seed."""
+    for ratio in settings.ratios:
+        for order in settings.orders:
+            for seed in range(settings.seeds):
+                for name in POLICIES:
+                    yield Point(
+                        ratio, order, name, settings.rate, settings.jobs, settings.gpus, seed
+                    )
+
+
+def run(point: Point) -> list[Row]:
+    """JCT of the measured jobs, and the least that any scheduler could give them."""
+    jobs = jobs_of(
+        MULTI, SPLIT, point.jobs_per_hour, gpus=point.gpus, jobs=point.jobs, seed=point.seed
     )
-    return figure
+    given, rows = instance(jobs, cluster(point.gpus, point.cpus_per_gpu)), measured(point.jobs)
+    done = outcome(given, f"synergy-{point.policy}:{point.order}")
+    return [
+        {
+            "cpus_per_gpu": point.cpus_per_gpu,
+            "order": point.order,
+            "seed": point.seed,
+            "policy": point.policy,
+            **jct_h(done, rows),
+            "least_h": least_jct_h(jobs, given.cluster, rows),
+        }
+    ]
 
+
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """JCT by ratio under each order."""
+    picture, every = page.grid(1, len(settings.orders), 2.6)
+    for axes, order in zip(every, settings.orders, strict=True):
+        draw_lines(page, axes, table[table["order"] == order], "cpus_per_gpu")
+        axes.set(xlabel="CPUs for each GPU", ylabel="mean JCT [h]", xticks=settings.ratios)
+        axes.set(title=order.upper(), ylim=(0.0, None))
+    every[0].legend()
+    return picture
+
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """Factors by ratio, under each order."""
+    said = []
+    for order, rows in table.groupby("order", sort=False):
+        found = factors_by(rows, "cpus_per_gpu")
+        factors = ", ".join(f"{each.text()}x with {ratio}" for ratio, each in found.items())
+        said.append(f"{str(order).upper()}: {factors}")
+    return (
+        f"{settings.jobs:,} multi-GPU jobs at {settings.rate:g} an hour on 128 GPUs, run on {settings.gpus}; "
+        f"{settings.seeds} seeds. Proportional / TUNE in mean JCT by CPUs for each GPU. {'; '.join(said)}."
+    )
+
+
+FIGURE = Figure(
+    name="synergy_cpu_ratio",
+    paper="Synergy (OSDI'22), CPU:GPU ratio",
+    sizes={
+        Size.QUICK: Sized(Settings(jobs=160, gpus=32, seeds=1), minutes=0.05),
+        Size.DEFAULT: Sized(Settings(), minutes=2.5),
+        Size.FULL: Sized(Settings(jobs=6_000, seeds=5), minutes=40.0),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+)
 
 if __name__ == "__main__":
-    quick = arguments(__doc__ or "").quick
-    jobs, gpus = (160, 32) if quick else (1_500, FULL_GPUS)
-    table = pd.DataFrame(runs(jobs, gpus))
-    text = (
-        f"{jobs:,} multi-GPU jobs on {gpus} GPUs, at the rate of {JOBS_PER_HOUR:g} an hour on 128"
-    )
-    save(table, draw(table, text), "synergy_cpu_ratio")
+    main(FIGURE)

@@ -1,29 +1,35 @@
 """Synergy (OSDI'22), Figure 12: DRF and Tetris, with whole demands, with shares, and with TUNE.
 
 128 GPUs, multi-GPU jobs. DRF and Tetris order jobs by demand; GREEDY gives each its whole demand or skips it,
-the others place every job that the GPUs suffice for. FIFO, LAS and SRTF beside them. No numbers of the
-figure are known; published in words: whole demands leave GPUs idle. Run: ``python paper_figs/synergy_drf_tetris.py``
-(minutes), ``--quick`` (seconds: 160 jobs on 32 GPUs); writes paper_figs/out/synergy_drf_tetris.{csv,png}.
+the others place every job that the GPUs suffice for. FIFO, LAS and SRTF beside them. The figure's numbers are not
+known.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from _synergy import (
     FULL_GPUS,
-    arguments,
+    MULTI,
     cluster,
     instance,
-    measured_jct_h,
+    jct_h,
+    jobs_of,
+    least_jct_h,
+    measured,
     outcome,
-    save,
-    titled,
+    split_name,
 )
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, estimate, main
 from shadowprice.analysis.plots.style import COLOURS
+from shadowprice.errors import InputError
 
 ORDERS = {
     "DRF": "drf:{}",
@@ -33,71 +39,134 @@ ORDERS = {
     "SRTF": "synergy-{}:srtf",
 }
 MECHANISMS = ("greedy", "proportional", "tune")
-SPLITS = ((20.0, 70.0, 10.0), (50.0, 0.0, 50.0))
-JOBS_PER_HOUR = 3.5
 
 
-def gpu_use(of: sp.Outcome) -> float:
+@dataclass(frozen=True)
+class Settings:
+    """Orders and mechanisms at one load."""
+
+    splits: tuple[str, ...] = field(
+        default=("20/70/10", "50/0/50"),
+        metadata={"help": "shares of image, language and speech models"},
+    )
+    orders: tuple[str, ...] = field(
+        default=tuple(ORDERS), metadata={"help": f"of {', '.join(ORDERS)}"}
+    )
+    rate: float = field(default=3.5, metadata={"help": "jobs per hour on 128 GPUs"})
+    jobs: int = field(default=600, metadata={"help": "multi-GPU jobs"})
+    gpus: int = field(default=FULL_GPUS, metadata={"help": "GPUs, in nodes of 8"})
+    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run."""
+
+    split: str
+    order: str
+    policy: str
+    jobs_per_hour: float
+    jobs: int
+    gpus: int
+    seed: int
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """Every order with every mechanism."""
+    for split in settings.splits:
+        for order in settings.orders:
+            if order not in ORDERS:
+                raise InputError(f"order {order!r} is not one of {', '.join(ORDERS)}")
+            for seed in range(settings.seeds):
+                for mechanism in MECHANISMS:
+                    yield Point(
+                        split, order, mechanism, settings.rate, settings.jobs, settings.gpus, seed
+                    )
+
+
+def run(point: Point) -> list[Row]:
+    """JCT of the measured jobs, and the share of the GPUs that jobs held."""
+    jobs = jobs_of(
+        MULTI, point.split, point.jobs_per_hour, gpus=point.gpus, jobs=point.jobs, seed=point.seed
+    )
+    given, rows = instance(jobs, cluster(point.gpus)), measured(point.jobs)
+    done = outcome(given, ORDERS[point.order].format(point.policy))
+    return [
+        {
+            "split": point.split,
+            "order": point.order,
+            "seed": point.seed,
+            "policy": point.policy,
+            **jct_h(done, rows),
+            "least_h": least_jct_h(jobs, given.cluster, rows),
+            "gpus_held": gpus_held(done),
+        }
+    ]
+
+
+def gpus_held(of: sp.Outcome) -> float:
     """Share of the GPUs held while jobs arrive."""
     rows, last_s = of.schedule, of.instance.workload.arrival_s[-1]
     held_s = np.maximum(np.minimum(rows.end_s, last_s) - rows.start_s, 0.0)
-    return float(held_s @ rows.gpus) / (of.instance.cluster.total_gpus * last_s)
+    return float(held_s @ rows.gpus) / (of.instance.cluster.total_gpus * float(last_s))
 
 
-def runs(jobs: int, gpus: int) -> Iterator[dict[str, object]]:
-    """One row for every split, order and mechanism."""
-    for split in SPLITS:
-        work = sp.generate(
-            "synergy", jobs=jobs, jobs_per_hour=JOBS_PER_HOUR * gpus / FULL_GPUS, class_shares=split
-        )
-        given = instance(work, cluster(gpus))
-        for label, name in ORDERS.items():
-            for mechanism in MECHANISMS:
-                done = outcome(given, name.format(mechanism))
-                yield {
-                    "split": f"({', '.join(f'{part:g}' for part in split)})",
-                    "order": label,
-                    "policy": mechanism,
-                    "jct_h": measured_jct_h(done).mean(),
-                    "gpu_use": gpu_use(done),
-                }
-
-
-def draw(frame: pd.DataFrame, what: str) -> Figure:
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """Bars by order and mechanism, a panel for each split."""
-    figure = Figure(figsize=(12, 4.8), layout="constrained")
-    splits = frame["split"].unique()
-    for axes, split in zip(figure.subplots(1, len(splits)), splits, strict=True):
-        mine = frame[frame["split"] == split]
+    picture, every = page.grid(1, len(settings.splits), 3.0)
+    for axes, split in zip(every, settings.splits, strict=True):
+        mine = table[table["split"] == split]
         for k, (colour, mechanism) in enumerate(zip(COLOURS, MECHANISMS, strict=False)):
-            jct_h = mine[mine["policy"] == mechanism].set_index("order")["jct_h"][list(ORDERS)]
-            bars = axes.bar(
-                np.arange(len(ORDERS)) + 0.27 * (k - 1), jct_h, 0.25, color=colour, label=mechanism
+            rows = mine[mine["policy"] == mechanism]
+            found = [estimate(rows[rows["order"] == order]["jct_h"]) for order in settings.orders]
+            half = [each.high - each.mean for each in found]
+            axes.bar(
+                np.arange(len(found)) + 0.27 * (k - 1),
+                [each.mean for each in found],
+                0.25,
+                yerr=half if any(half) else None,
+                error_kw={"lw": 0.8},
+                color=colour,
+                label=mechanism,
             )
-            axes.bar_label(bars, fmt="%.0f", fontsize=7)
-        use = mine.groupby("policy")["gpu_use"].mean()
-        titled(
-            axes,
-            f"image, language, speech: {split}",
-            "GPUs held: " + ", ".join(f"{name} {use[name]:.0%}" for name in MECHANISMS),
-        )
-        axes.set_xticks(np.arange(len(ORDERS)), list(ORDERS))
-        axes.set_ylabel("mean JCT [h]")
-        axes.set_ylim(0, 1.22 * mine["jct_h"].max())
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper right")
-    figure.suptitle(what, fontsize=8.5, x=0.01, ha="left")
-    return figure
+        page.limit_line(axes, float(mine["least_h"].mean()), "any scheduler, at least")
+        axes.set_xticks(np.arange(len(settings.orders)), settings.orders)
+        axes.set(ylabel="mean JCT [h]", title=split_name(split))
+    every[0].legend(loc="upper right")
+    return picture
 
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """GPUs held by mechanism, and where whole demands are behind TUNE."""
+    use = table.groupby("policy", sort=False)["gpus_held"].mean()
+    mean = table.pivot_table(index=["split", "order"], columns="policy", values="jct_h", sort=False)
+    behind = [
+        f"{order} {split_name(split)} {row['greedy'] / row['tune']:.2f}x"
+        for (split, order), row in mean.iterrows()
+    ]
+    return (
+        f"{settings.jobs:,} multi-GPU jobs at {settings.rate:g} an hour on 128 GPUs, run on {settings.gpus}; "
+        f"{settings.seeds} seeds; panels by shares of image, language and speech models. GPUs held while jobs arrive: "
+        + ", ".join(f"{name} {share:.0%}" for name, share in use.items())
+        + ". Mean JCT with whole demands (greedy) over that with TUNE: "
+        + ", ".join(behind)
+        + "."
+    )
+
+
+FIGURE = Figure(
+    name="synergy_drf_tetris",
+    paper="Synergy (OSDI'22), Figure 12",
+    sizes={
+        Size.QUICK: Sized(Settings(jobs=160, gpus=32, seeds=1), minutes=0.1),
+        Size.DEFAULT: Sized(Settings(), minutes=3.5),
+        Size.FULL: Sized(Settings(jobs=6_000, seeds=5), minutes=60.0),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+)
 
 if __name__ == "__main__":
-    quick = arguments(__doc__ or "").quick
-    jobs, gpus = (160, 32) if quick else (1_000, FULL_GPUS)
-    table = pd.DataFrame(runs(jobs, gpus))
-    text = (
-        f"{jobs:,} multi-GPU jobs on {gpus} GPUs, at the rate of {JOBS_PER_HOUR:g} an hour on 128. Published, in "
-        "words: whole demands (GREEDY) leave GPUs idle beside jobs that wait.\nThey do here, and under DRF and FIFO "
-        "JCT is then longer than with TUNE. Under Tetris, LAS and SRTF to wait for a whole demand pays in the\nmean: "
-        "shares hold only four GPUs in five at this load, and TUNE lets nobody wait for CPUs, but cuts others down."
-    )
-    save(table, draw(table, text), "synergy_drf_tetris")
+    main(FIGURE)

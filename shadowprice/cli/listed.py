@@ -48,6 +48,8 @@ def policies_command(preset: PresetOption = None, as_json: JsonOption = False) -
         preempts = "yes" if row["preempts"] else "no"
         told = (row["does"], row["guarantee"], row["source"])
         clauses = [*filter(None, map(_clause, told)), *_switch_lines(row)]
+        if row["use"]:
+            clauses.append(f"use {row['use']}")
         if row["from"] != OURS:
             clauses.append(f"from {row['from']}")
         table.add_row(str(row["policy"]), str(row["knows"]), preempts, "\n".join(clauses))
@@ -109,6 +111,7 @@ def _record(name: str, thing: Policy | RunsItself, origin: str) -> dict[str, Any
         "does": _first_line(type(thing).__doc__),
         "guarantee": statements.guarantee,
         "source": statements.source,
+        "use": statements.use,
         "from": origin,
         **asdict(switches_of(thing)),
     }

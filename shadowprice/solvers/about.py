@@ -1,7 +1,8 @@
-"""Statements on a policy in its file: its source, and its guarantee.
+"""Statements on a policy in its file: its source, its guarantee, and which of its names is for what use.
 
 The docstring of a policy's module has a line that begins with ``Source:`` and one that begins with
-``Guarantee:``; each statement ends with its paragraph or where the other begins. Ours all have both.
+``Guarantee:``, and may have one that begins with ``Use:``; each statement ends with its paragraph or where
+another begins. Ours all have the first two.
 """
 
 from __future__ import annotations
@@ -10,26 +11,29 @@ import re
 import sys
 from dataclasses import dataclass
 
-_LABELS = ("Source:", "Guarantee:")
+_LABELS = ("Source:", "Guarantee:", "Use:")
 _CLAUSE = re.compile(r";|\.(?=\s+[A-Z]|$)")
 
 
 @dataclass(frozen=True)
 class About:
-    """Two statements in full.
+    """Statements in full; empty where the file does not say.
 
     Parameters
     ----------
     source, guarantee : str
-        Citation with section, and what is proven, or that nothing is; empty where the file does not say.
+        Citation with section, and what is proven, or that nothing is.
+    use : str
+        Which of several names of the policy to take for what.
     """
 
     source: str
     guarantee: str
+    use: str = ""
 
 
 def about(thing: object) -> About:
-    """Source and guarantee, as stated in the file of a policy's class."""
+    """Source, guarantee and use, as stated in the file of a policy's class."""
     module = sys.modules.get(type(thing).__module__)
     text = (module.__doc__ or "").strip() if module else ""
     return About(*(_statement(text, label) for label in _LABELS))

@@ -1,6 +1,8 @@
 """What `shadowprice policies` says of every policy comes from the policy's own file."""
 
+import importlib.util
 import json
+import sys
 
 import pytest
 
@@ -25,6 +27,22 @@ def test_a_file_without_a_source_says_nothing():
     assert about(Unsourced()) == About("", "")
 
 
+def test_statements_end_where_another_begins(tmp_path):
+    module = tmp_path / "mine.py"
+    module.write_text(
+        '"""Mine.\n\nSource: me,\nhere.\nGuarantee: none.\nUse: ``mine`` always;\nnever.\n\nMore.\n"""\n'
+        "class Mine:\n    pass\n"
+    )
+    spec = importlib.util.spec_from_file_location("mine_with_statements", module)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    sys.modules["mine_with_statements"] = loaded
+    try:
+        assert about(loaded.Mine()) == About("me, here.", "none.", "mine always; never.")
+    finally:
+        del sys.modules["mine_with_statements"]
+
+
 def test_first_clauses():
     assert (
         first_clause("Smith, vol. 3, 1956 (SPT). In Tiresias' words") == "Smith, vol. 3, 1956 (SPT)"
@@ -42,3 +60,5 @@ def test_the_command_lists_them(capsys):
     assert listed["fifo"]["knows"] == "nothing"
     assert "Tiresias" in listed["las2d"]["source"]
     assert "hadare" in listed
+    assert listed["fifo"]["use"] == ""
+    assert "asrpt-early on clusters in use" in listed["asrpt"]["use"]

@@ -16,6 +16,9 @@ from shadowprice.instances.objective import Objective
 KEYS = ["family", "jobs", "policy", "objective"]
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+_LEAST_GAP = 0.18
+"""Between two ticks, of the length of the axis."""
+
 _TICKS = (1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
@@ -70,8 +73,7 @@ def plot_study(table: pd.DataFrame, objective: Objective = Objective.FLOW) -> Fi
     """One panel a family: mean certified ratio of every policy with its interval, one mark a size."""
     mine = table[table["objective"] == str(objective)]
     families = list(dict.fromkeys(mine["family"]))
-    order = mine.groupby("policy")["mean"].apply(lambda means: np.exp(np.log(means).mean()))
-    names = order.sort_values(ascending=False, kind="stable").index.tolist()
+    names = worst_first(mine)
     across = min(4, len(families))
     down = -(-len(families) // across)
     figure = Figure(
@@ -82,7 +84,7 @@ def plot_study(table: pd.DataFrame, objective: Objective = Objective.FLOW) -> Fi
     for axes in panels.flat[len(families) :]:
         axes.set_visible(False)
     for axes, name in zip(panels.flat, families, strict=False):
-        _panel(axes, mine[mine["family"] == name], names, name)
+        plot_family(axes, mine[mine["family"] == name], names, name)
     figure.suptitle(
         f"Certified ratio, total {objective} time over a bound of preemptive schedules: mean of the draws, "
         f"{CONFIDENCE:.0%} bootstrap interval; ours, nothing published to compare with",
@@ -93,7 +95,34 @@ def plot_study(table: pd.DataFrame, objective: Objective = Objective.FLOW) -> Fi
     return figure
 
 
-def _panel(axes: Axes, table: pd.DataFrame, names: list[str], title: str) -> None:
+def worst_first(table: pd.DataFrame) -> list[str]:
+    """Policies in order of the geometric mean of their means, largest first."""
+    order = table.groupby("policy")["mean"].apply(lambda means: np.exp(np.log(means).mean()))
+    names: list[str] = order.sort_values(ascending=False, kind="stable").index.tolist()
+    return names
+
+
+def _spaced_ticks(most: float) -> list[float]:
+    """Ticks of a logarithmic axis from 1, far enough from one another to be read in a narrow panel."""
+    reach = np.log(max(1.1, most) * 1.05)
+    kept = [1.0]
+    for tick in _TICKS[1:]:
+        far = np.log(tick / kept[-1]) >= _LEAST_GAP * reach
+        if far and tick <= most * 1.05:
+            kept.append(tick)
+    return kept
+
+
+def plot_family(axes: Axes, table: pd.DataFrame, names: list[str], title: str) -> None:
+    """Draw the mean ratio of every policy on one family with its interval, one mark a size.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of :func:`summary` of one family and objective.
+    names : list of str
+        Policies, from the bottom up.
+    """
     styled(axes)
     sizes = sorted(set(table["jobs"]))
     for k, size in enumerate(sizes):
@@ -114,9 +143,7 @@ def _panel(axes: Axes, table: pd.DataFrame, names: list[str], title: str) -> Non
     most = float(table["mean_high"].max())
     axes.set(xscale="log", xlim=(0.97, max(1.1, most) * 1.05), xlabel="cost / bound")
     axes.set_ylim(-0.7, len(names) - 0.3)
-    shown = [tick for tick in _TICKS if tick <= most * 1.05]
-    wide = [tick for tick in shown if tick in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)]
-    axes.xaxis.set_major_locator(FixedLocator(wide if most > 2.5 else shown))
+    axes.xaxis.set_major_locator(FixedLocator(_spaced_ticks(most)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_yticks(np.arange(len(names)), names, fontsize=8)

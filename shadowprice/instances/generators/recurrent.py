@@ -10,6 +10,7 @@ spread of the group's own; medians lognormal around their user's and kind's leve
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -31,6 +32,8 @@ from shadowprice.instances.workload import Workload
 NAME = "recurrent"
 MODELS = ("resnet-50", "vgg-19", "bert-large", "gpt-2-medium", "t5-base", "resnet-18")
 GANG_SHARES = {1: 0.40, 2: 0.20, 4: 0.20, 8: 0.15, 16: 0.05}
+"""Shares of groups by gang size; ours, of the order of what the trace has."""
+
 RECURRING = 5
 """A group recurs if it has at least this many jobs, as the paper counts."""
 
@@ -72,6 +75,7 @@ def generate(
     spread_high: float = 0.5,
     longest_iterations: float = 1e6,
     kinds: Mapping[tuple[str, int], float] | None = None,
+    gang_shares: Mapping[int, float] | None = None,
 ) -> Workload:
     """Jobs with work in whole iterations, tenants (users), groups, names and models; O(jobs log jobs).
 
@@ -93,9 +97,12 @@ def generate(
     spread_low, spread_high : float
         Standard deviation of the logarithm of iterations in a group: log-uniform between these.
     kinds : mapping of (model, gang size) to float, optional
-        Seconds per iteration of every kind of job there may be, drawn uniformly by group; load
-        counts with them. By default six models, gangs of 40, 20, 20, 15, 5 % of 1, 2, 4, 8, 16
-        GPUs (wider than ``gpus_total`` left out), and one second.
+        Seconds per iteration of every kind of job there may be; load counts with them. By
+        default six models with gangs of :data:`GANG_SHARES`, and one second.
+    gang_shares : mapping of int to float, optional
+        Shares of the groups by gang size, in any unit; the kinds of one gang size are equally
+        frequent, and gangs wider than ``gpus_total``, or without a kind, are left out. By default all
+        ``kinds`` that are given are equally frequent; without ``kinds``, :data:`GANG_SHARES`.
 
     Raises
     ------
@@ -115,7 +122,7 @@ def generate(
         )
     share = check_number("recurring_share", recurring_share, -1e-300, 1.0)
     rng = random_generator(seed, 4)
-    table, shares = _kinds(kinds, check_count("gpus_total", gpus_total))
+    table, shares = _kinds(kinds, gang_shares, check_count("gpus_total", gpus_total))
     groups = _groups(rng, _sizes(rng, jobs, share), users, shares, math.log(median), (low, high))
     of = _in_order(rng, groups.size)
     drawn = np.exp(rng.normal(np.log(groups.median[of]), groups.spread[of]))
@@ -144,14 +151,15 @@ def generate(
 
 
 def _kinds(
-    kinds: Mapping[tuple[str, int], float] | None, gpus_total: int
+    kinds: Mapping[tuple[str, int], float] | None,
+    gang_shares: Mapping[int, float] | None,
+    gpus_total: int,
 ) -> tuple[list[tuple[str, int, float]], NDArray[np.float64]]:
     """Model, gang size and seconds per iteration of each kind of job, and its probability."""
     if kinds is None:
-        fitting = {gang: part for gang, part in GANG_SHARES.items() if gang <= gpus_total}
-        table = [(model, gang, 1.0) for model in MODELS for gang in fitting]
-        shares = np.array([fitting[gang] for _, gang, _ in table])
-        return table, shares / shares.sum()
+        wanted = GANG_SHARES if gang_shares is None else _checked_shares(gang_shares)
+        table = [(model, gang, 1.0) for model in MODELS for gang in wanted if gang <= gpus_total]
+        return table, _probabilities(table, wanted, gpus_total)
     if not kinds:
         raise InputError("recurrent: kinds is empty, expected one or more (model, gang size)")
     table = [
@@ -162,7 +170,35 @@ def _kinds(
         )
         for (model, gang), seconds in kinds.items()
     ]
-    return table, np.full(len(table), 1.0 / len(table))
+    if gang_shares is None:
+        return table, np.full(len(table), 1.0 / len(table))
+    return table, _probabilities(table, _checked_shares(gang_shares), gpus_total)
+
+
+def _checked_shares(gang_shares: Mapping[int, float]) -> dict[int, float]:
+    return {
+        check_count("gang size of gang_shares", gang): check_number(
+            f"share of gangs of {gang}", share, -1e-300, 1e9
+        )
+        for gang, share in gang_shares.items()
+    }
+
+
+def _probabilities(
+    table: list[tuple[str, int, float]], shares: Mapping[int, float], gpus_total: int
+) -> NDArray[np.float64]:
+    """Share of a kind's gang size, divided among the kinds of that size."""
+    alike = Counter(gang for _, gang, _ in table)
+    found = np.array(
+        [shares.get(gang, 0.0) / alike[gang] if gang <= gpus_total else 0.0 for _, gang, _ in table]
+    )
+    if not found.sum() > 0:
+        raise InputError(
+            f"recurrent: gang_shares is {dict(shares)}, expected a share > 0 of a gang that a kind of job "
+            f"has, of at most {gpus_total} GPUs"
+        )
+    probabilities: NDArray[np.float64] = found / found.sum()
+    return probabilities
 
 
 def _sizes(rng: np.random.Generator, jobs: int, recurring_share: float) -> NDArray[np.int64]:

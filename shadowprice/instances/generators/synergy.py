@@ -12,7 +12,7 @@ Durations are those with GPU-proportional CPUs and memory, by one of two laws or
   cuts the trace.
 
 Within a class all models are equally frequent. Other random numbers than the simulator's: same law,
-not the same jobs.
+not the same jobs. The simulator's own single-GPU jobs are those of ``synergy-published``.
 """
 
 from __future__ import annotations

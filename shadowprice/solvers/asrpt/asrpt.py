@@ -28,6 +28,10 @@ is claimed elsewhere. ASRPT-conv is about single jobs, and there a delay adds th
 ASRPT-early for ``work_conserving`` with a finite guard, no constant without; none with ``overtake``. A
 stretch c is a prediction c times too long: where the ratio says Lambda (1 + kappa K) + rho it becomes c
 Lambda + Lambda kappa K + rho. None ever for flow time (ASRPT-ratio has a family). Never preempts.
+
+Use: ``asrpt-early`` on clusters in use, where its mean JCT is below that of ``asrpt`` at every load of
+``paper_figs/asrpt_load.py``; ``asrpt`` where the guarantee is wanted.
+
 Knows: what its predictor does. Cost: O(log n + d) a job for d gang sizes, beside predictor and
 placement; a job that is held back is placed again at every event.
 """

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
 from shadowprice.instances.generators import generate
+from shadowprice.instances.generators.recurrent import GANG_SHARES
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_files import read_workload, write_workload
 
@@ -118,9 +119,33 @@ def test_gangs_wider_than_the_cluster_are_left_out() -> None:
     assert rate.arrival_s[-1] == pytest.approx(200 * 3600, rel=0.05)
 
 
+def test_gangs_have_the_shares_that_are_asked_for() -> None:
+    kinds = {("a", 1): 1.0, ("b", 1): 1.0, ("c", 4): 1.0, ("d", 16): 1.0}
+    asked = {"jobs": 20_000, "gpus_total": 8, "recurring_share": 0.0, "kinds": kinds}
+    drawn = generate("recurrent", **asked, gang_shares={1: 3, 2: 5, 4: 1, 16: 7})
+    # Nobody has gangs of 2, and those of 16 are wider than the cluster.
+    share = {model: float(np.mean(drawn.model == model)) for model, _ in kinds}
+    assert share["a"] == pytest.approx(3 / 8, abs=0.02)
+    assert share["b"] == pytest.approx(3 / 8, abs=0.02)
+    assert share["c"] == pytest.approx(2 / 8, abs=0.02)
+    assert share["d"] == 0.0
+    # Without shares all kinds are alike, the wide one too.
+    plain = generate("recurrent", **asked)
+    assert np.mean(plain.model == "d") == pytest.approx(1 / 4, abs=0.02)
+
+
+def test_the_usual_shares_may_be_given() -> None:
+    given_shares = generate("recurrent", seed=3, gpus_total=8, gang_shares=GANG_SHARES)
+    assert given_shares == generate("recurrent", seed=3, gpus_total=8)
+
+
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
+        ({"gang_shares": {}}, "expected a share > 0 of a gang that a kind of job has"),
+        ({"gang_shares": {0: 1.0}}, "gang size of gang_shares is 0"),
+        ({"gang_shares": {1: -1.0}}, "share of gangs of 1 is -1.0"),
+        ({"gang_shares": {32: 1.0}, "gpus_total": 16}, "of at most 16 GPUs"),
         ({"jobs": 0}, "jobs is 0"),
         ({"users": -1}, "users is -1, expected an integer from 0"),
         ({"recurring_share": 1.1}, "recurring_share is 1.1, expected a number >= 0, at most 1"),
