@@ -31,6 +31,7 @@ from shadowprice.analysis.figures import (
     Sized,
     main,
 )
+from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.plots.style import colour_of
 
 SYSTEMS = {
@@ -142,7 +143,8 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     mark = ", | published" if page.compares else ""
     names = [name.replace(" of the queue ", "\n").replace(", ", ",\n") for name in SYSTEMS]
     middle.set_yticks(range(len(names)), names)
-    right.set_yticks([])
+    beside = page.width_in >= PAGE_IN  # Below one another each panel needs the names.
+    right.set_yticks([] if beside else range(len(names)), [] if beside else names)
     right.set_xscale("log")
     right.set_xlim(30, 12_000)
     right.xaxis.set_major_formatter("{x:g}")

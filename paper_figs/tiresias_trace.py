@@ -193,7 +193,7 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         axes.set_xlim(0, 1.25 * most)
         if measure == "median":  # Spans a factor of 30 as published.
             axes.set_xscale("log")
-            axes.set_xlim(0.5, 3 * most)
+            axes.set_xlim(0.2, 3 * most)
             axes.xaxis.set_major_formatter("{x:g}")
         if page.compares:
             clear_of_marks(axes, dict(enumerate(values)))

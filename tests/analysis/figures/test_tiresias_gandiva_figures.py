@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shadowprice.analysis.figures import Figure, Size
+from shadowprice.analysis.figures import Figure, Page, Size
 from shadowprice.analysis.figures.command import load_figure
 from shadowprice.analysis.figures.results import read_table
 from support.paths import ROOT
@@ -93,6 +93,14 @@ def test_a_tiny_run_gives_rows_twice_the_same(name: str) -> None:
     assert rows == found.run(chosen[0])
     numbers = [value for row in rows for value in row.values() if isinstance(value, float)]
     assert np.isfinite(numbers).all()
+
+
+def test_a_column_has_no_ratios_of_widths() -> None:
+    picture, axes = Page(3.3).grid(1, 2, 2.0, width_ratios=(2, 1))
+    assert picture.get_size_inches().tolist() == [3.3, 4.0]
+    assert len(axes) == 2
+    _, (left, _right) = Page(7.0).grid(1, 2, 2.0, width_ratios=(2, 1))
+    assert left.get_subplotspec().get_gridspec().get_width_ratios() == (2, 1)
 
 
 def test_factors_are_taken_seed_by_seed() -> None:
