@@ -33,6 +33,7 @@ from shadowprice.analysis.figures import (
 )
 from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.plots.style import colour_of
+from shadowprice.errors import InputError
 
 SYSTEMS = {
     "head of the queue blocks": YARN_LIKE,
@@ -73,6 +74,12 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Every system on every seed."""
+    window = settings.window_min
+    if len(window) != 2 or not 0 <= window[0] < window[1]:
+        shown = ",".join(f"{minute:g}" for minute in window)
+        raise InputError(
+            f"--window-min: got {shown}, expected two minutes, the first before the last"
+        )
     given = settings.jobs, settings.nodes, settings.window_min, settings.first_s
     for seed in range(settings.seeds):
         for system in SYSTEMS:

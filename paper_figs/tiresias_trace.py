@@ -97,6 +97,8 @@ def points(settings: Settings) -> Iterator[Point]:
     for variant in settings.variants:
         if variant not in VARIANTS:
             raise InputError(f"variant {variant!r} is not one of {', '.join(VARIANTS)}")
+    if not 1 <= settings.part <= min(settings.nodes, settings.jobs):
+        raise InputError(f"--part: got {settings.part}, expected 1 to the number of nodes and jobs")
     if "services" in settings.variants:
         size = settings.jobs // settings.part, settings.nodes // settings.part
         for seed in range(settings.seeds):

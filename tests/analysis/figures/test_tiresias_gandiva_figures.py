@@ -13,6 +13,7 @@ import pytest
 from shadowprice.analysis.figures import Figure, Page, Size
 from shadowprice.analysis.figures.command import load_figure
 from shadowprice.analysis.figures.results import read_table
+from shadowprice.errors import InputError
 from support.paths import ROOT
 
 FOLDER = ROOT / "paper_figs"
@@ -93,6 +94,29 @@ def test_a_tiny_run_gives_rows_twice_the_same(name: str) -> None:
     assert rows == found.run(chosen[0])
     numbers = [value for row in rows for value in row.values() if isinstance(value, float)]
     assert np.isfinite(numbers).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("tiresias_sweeps", {"hours": (2.0, 4.0)}, "--hours: expected 1 among them"),
+        ("tiresias_sweeps", {"queues": (1,)}, "--queues: got 1, expected 2 or more"),
+        ("tiresias_trace", {"variants": ("all",)}, "variant 'all' is not one of"),
+        ("tiresias_trace", {"part": 65}, "--part: got 65, expected 1 to"),
+        ("tiresias_placement", {"workload": "x"}, "workload 'x' is not one of"),
+        ("gandiva_automl", {"gpus": (6,)}, "--gpus: got 6, expected multiples of 4"),
+        ("gandiva_automl", {"shown": 0.4}, "--shown 0.4: expected one of"),
+        ("gandiva_packing", {"window_min": (5.0,)}, "--window-min: got 5, expected two minutes"),
+        ("gandiva_packing", {"window_min": (9.0, 5.0)}, "--window-min: got 9,5, expected two"),
+    ],
+)
+def test_settings_that_make_no_figure_are_refused(
+    name: str, wrong: dict[str, object], said: str
+) -> None:
+    found = figure(name)
+    settings = replace(found.sizes[Size.DEFAULT].settings, **wrong)
+    with pytest.raises(InputError, match=said):
+        list(found.points(settings))
 
 
 def test_a_column_has_no_ratios_of_widths() -> None:
