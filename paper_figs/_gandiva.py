@@ -16,6 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import shadowprice as sp
+from shadowprice.analysis.limits import Measure, limit
+from shadowprice.analysis.outcome import Outcome
 from shadowprice.execution.engine import run
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.conditions import Conditions
@@ -139,3 +141,9 @@ def _migrations(schedule: sp.Schedule) -> int:
         a == b and m != n for a, b, m, n in zip(jobs, jobs[1:], nodes, nodes[1:], strict=False)
     ]
     return int(sum(changed))
+
+
+def certified_limit(found: Run, measure: Measure) -> float:
+    """Best factor over a run that any scheduler could have; see :mod:`shadowprice.analysis.limits`."""
+    outcome = Outcome.verified(found.instance, found.schedule, policy="baseline")
+    return limit(outcome, measure).factor

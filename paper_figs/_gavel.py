@@ -1,23 +1,26 @@
 """The setting of Gavel's experiments (OSDI'20, section 7.1), for the figures beside this file.
 
-Clusters of V100, P100 and K80 GPUs, one a server; jobs of the published generator, run by the published
-simulator's semantics (preset ``gavel``). Rates are those of the published table (``shadowprice data fetch
-gavel-simulation-throughputs``). Where a figure is only tried out, a made-up table stands for it: six types whose rates
-are printed in the paper's repository, one for each family, gangs 0.9 times as fast a GPU each time they
+Clusters of V100, P100 and K80 GPUs; jobs of the published generator, run by the published simulator's
+semantics (preset ``gavel``). Rates are those of the published table (``shadowprice data fetch
+gavel-simulation-throughputs``). Where a figure is only tried out, a made-up table stands for it: rates that
+the paper's repository prints of one job type for each family, gangs 0.9 times as fast a GPU each time they
 double, and two jobs that share GPUs at 65 % of their own speed.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 import pandas as pd
 
 import shadowprice as sp
 from shadowprice.analysis.figures.results import read_table
-from shadowprice.errors import InputError
-from shadowprice.instances.generators.gavel_published import DISTRIBUTED_TYPES, JOB_TYPES
+from shadowprice.analysis.plots.style import COLOURS, GREY
+from shadowprice.errors import GivenUpError, InputError
+from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
 
 TYPES = ("v100", "p100", "k80")
@@ -36,22 +39,25 @@ GANGS = (1, 2, 4, 8)
 PUBLISHED = Path(__file__).parent / "published"
 
 
+def table(path: Path | None) -> sp.Throughputs:
+    """The published table, its types in a fixed order, or the made-up one if no file is given."""
+    return _made_up() if path is None else _read(path)
+
+
 def rates(path: Path | None, *, made_up: bool) -> sp.Throughputs:
-    """The published table, its types in a fixed order, or the made-up one.
+    """As :func:`table`, but the made-up one only if that is asked for.
 
     Raises
     ------
     InputError
         If the published one is needed and not given.
     """
-    if made_up and path is None:
-        return _made_up()
-    if path is None:
+    if path is None and not made_up:
         raise InputError(
             "this figure needs --throughputs FILE, Gavel's simulation_throughputs.json: "
             "`shadowprice data fetch gavel-simulation-throughputs` gets it and prints its path"
         )
-    return _read(path)
+    return table(path)
 
 
 @cache
@@ -65,12 +71,14 @@ def _read(path: Path) -> sp.Throughputs:
 
 @cache
 def _made_up() -> sp.Throughputs:
-    alone: dict[Kind, tuple[float, ...]] = {}
-    for model in JOB_TYPES:
-        one_gpu = FAMILIES[model.partition(" (")[0]]
-        for gang in GANGS if model in DISTRIBUTED_TYPES else (1,):
-            speed = gang * 0.9 ** (gang.bit_length() - 1)
-            alone[model, gang] = tuple(rate * speed for rate in one_gpu)
+    alone: dict[Kind, tuple[float, ...]] = {
+        (model, gang): tuple(
+            rate * gang * 0.9 ** (gang.bit_length() - 1)
+            for rate in FAMILIES[model.partition(" (")[0]]
+        )
+        for model in JOB_TYPES
+        for gang in GANGS
+    }
     together = {
         (name, one, other): (0.65 * alone[one][k], 0.65 * alone[other][k])
         for k, name in enumerate(TYPES)
@@ -81,11 +89,104 @@ def _made_up() -> sp.Throughputs:
     return sp.Throughputs(TYPES, alone, together, "a made-up table of rates")
 
 
+def cluster(per_type: int) -> str:
+    """Nodes of 4 GPUs, ``per_type`` GPUs of each type."""
+    return ",".join(f"{per_type // 4}x4:{name}" for name in TYPES)
+
+
 def servers(gpus_per_type: int) -> str:
     """A cluster of servers with one GPU, as the published simulator has them by default."""
     return ",".join(f"{gpus_per_type}x1:{name}" for name in TYPES)
 
 
+class WindowPoint(Protocol):
+    """Fields of a point that is measured over a window of jobs, while others go on to arrive."""
+
+    @property
+    def rate(self) -> float:
+        """Jobs per hour."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the published generator and simulator."""
+
+    @property
+    def first_job(self) -> int:
+        """First job of the window."""
+
+    @property
+    def last_job(self) -> int:
+        """First job after the window."""
+
+    @property
+    def gpus_per_type(self) -> int:
+        """GPUs of each type."""
+
+    @property
+    def give_up_h(self) -> float:
+        """Time at which a run ends in any case [h]."""
+
+    @property
+    def throughputs(self) -> Path | None:
+        """Published table."""
+
+    @property
+    def made_up(self) -> bool:
+        """True if a made-up table may stand for it."""
+
+
+def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> sp.Outcome | None:
+    """Run a published policy until the jobs of a window are complete; None if it was given up before."""
+    jobs = sp.endless(
+        "gavel-published",
+        seed=point.seed,
+        jobs_per_hour=point.rate,
+        single_gpu=single_gpu,
+        throughputs=rates(point.throughputs, made_up=point.made_up),
+    )
+    window = sp.JobWindow(point.first_job, point.last_job, latest_s=3600.0 * point.give_up_h)
+    semantics = sp.Semantics(preset="gavel", seed=point.seed, until_complete=window)
+    try:
+        return sp.simulate(jobs, servers(point.gpus_per_type), policy, semantics)
+    except GivenUpError:
+        return None
+
+
 def curves(name: str) -> pd.DataFrame:
     """Points of a published picture: columns ``curve``, ``x``, ``y``."""
     return read_table(PUBLISHED / f"{name}.csv")
+
+
+# For figures that are scripts still.
+
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "OUT",
+    "TYPES",
+    "Scale",
+    "cluster",
+    "curves",
+    "over_window",
+    "rates",
+    "save",
+    "servers",
+    "table",
+]
+OUT = Path(__file__).parent / "out"
+
+
+class Scale(StrEnum):
+    """How much is run."""
+
+    QUICK = "quick"
+    USUAL = "usual"
+    FULL = "full"
+
+
+def save(frame: pd.DataFrame, figure: object, name: str) -> None:
+    """Write the numbers and the picture to ``paper_figs/out``."""
+    OUT.mkdir(exist_ok=True)
+    frame.to_csv(OUT / f"{name}.csv", index=False)
+    figure.savefig(OUT / f"{name}.png", dpi=150)  # type: ignore[attr-defined]
+    print(frame.to_string(index=False, max_rows=60))

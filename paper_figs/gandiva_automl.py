@@ -266,8 +266,8 @@ FIGURE = Figure(
         Size.QUICK: Sized(
             Settings(configurations=60, judged_at=(0.05, 0.1, 0.3), seeds=1), minutes=0.1
         ),
-        Size.DEFAULT: Sized(Settings(), minutes=2.0),
-        Size.FULL: Sized(Settings(seeds=50), minutes=20.0),
+        Size.DEFAULT: Sized(Settings(), minutes=0.3),
+        Size.FULL: Sized(Settings(seeds=50), minutes=3.0),
     },
     points=points,
     run=run,

@@ -8,16 +8,16 @@ What differs: of many optimal allocations our solver may return another than the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _gavel import curves, rates, servers
+from _gavel import curves, over_window
 from matplotlib.figure import Figure as Picture
 
-import shadowprice as sp
 from shadowprice.analysis.figures import (
     Estimate,
     Figure,
@@ -31,13 +31,13 @@ from shadowprice.analysis.figures import (
     ratio_by_seed,
 )
 from shadowprice.analysis.plots.style import colour_of
-from shadowprice.errors import GivenUpError, InputError
+from shadowprice.errors import InputError
 
 POLICIES = {"LAS": "max_min_fairness", "Gavel": "max_min_fairness_perf", "AlloX": "allox"}
 """Names on the published simulator's command line."""
 
 TRACES = ("single", "multiple")
-TITLES = {"single": "one GPU a job", "multiple": "up to 8 GPUs a job"}
+TITLES = {"single": "One GPU a job", "multiple": "Up to 8 GPUs a job"}
 
 
 @dataclass(frozen=True)
@@ -107,36 +107,19 @@ def points(settings: Settings) -> Iterator[Point]:
 
 def run(point: Point) -> list[Row]:
     """Mean JCT of the window [h]; none if the run was given up before it was complete."""
-    jobs = sp.endless(
-        "gavel-published",
-        seed=point.seed,
-        jobs_per_hour=point.rate,
-        single_gpu=point.trace == "single",
-        throughputs=rates(point.throughputs, made_up=point.made_up),
-    )
-    window = sp.JobWindow(point.first_job, point.last_job, latest_s=3600.0 * point.give_up_h)
-    semantics = sp.Semantics(preset="gavel", seed=point.seed, until_complete=window)
+    found = over_window(point, POLICIES[point.policy], single_gpu=point.trace == "single")
     row: Row = {
         "trace": point.trace,
         "jobs_per_hour": point.rate,
         "seed": point.seed,
         "policy": point.policy,
+        "given_up": found is None,
     }
-    try:
-        found = sp.simulate(jobs, servers(point.gpus_per_type), POLICIES[point.policy], semantics)
-    except GivenUpError:
-        return [
-            row | {"jct_h": float("nan"), "arrived": 0, "end_h": point.give_up_h, "given_up": True}
-        ]
-    return [
-        row
-        | {
-            "jct_h": float(found.jct_s[found.measured].mean()) / 3600.0,
-            "arrived": len(found.complete),
-            "end_h": float(found.schedule.end_s.max()) / 3600.0,
-            "given_up": False,
-        }
-    ]
+    if found is None:
+        return [row | {"jct_h": math.nan, "arrived": 0, "end_h": point.give_up_h}]
+    mean_h = float(found.jct_s[found.measured].mean()) / 3600.0
+    end_h = float(found.schedule.end_s.max()) / 3600.0
+    return [row | {"jct_h": mean_h, "arrived": len(found.complete), "end_h": end_h}]
 
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
@@ -168,9 +151,7 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
         rate = table[table.trace == trace].jobs_per_hour.max()
         found = _ratio(table, trace, rate)
         if found is not None:
-            said.append(
-                f"{TITLES[trace].capitalize()}, {rate:g} jobs/h: LAS / Gavel {found.text()}."
-            )
+            said.append(f"{TITLES[trace]}, {rate:g} jobs/h: LAS / Gavel {found.text()}.")
     for row in table[table.given_up].itertuples():
         said.append(
             f"{row.policy}, {TITLES[row.trace]}, {row.jobs_per_hour:g} jobs/h, seed {row.seed}: given up after "

@@ -200,8 +200,8 @@ FIGURE = Figure(
     paper="Tiresias (NSDI'19), Figure 12",
     sizes={
         Size.QUICK: Sized(Settings(seeds=1), minutes=0.05),
-        Size.DEFAULT: Sized(Settings(), minutes=0.2),
-        Size.FULL: Sized(Settings(seeds=100), minutes=2.0),
+        Size.DEFAULT: Sized(Settings(), minutes=0.05),
+        Size.FULL: Sized(Settings(seeds=100), minutes=0.5),
     },
     points=points,
     run=run,

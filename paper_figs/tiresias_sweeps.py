@@ -200,8 +200,8 @@ FIGURE = Figure(
     paper="Tiresias (NSDI'19), Figures 14 and 15",
     sizes={
         Size.QUICK: Sized(Settings(jobs=1000, nodes=8, seeds=1), minutes=0.1),
-        Size.DEFAULT: Sized(Settings(), minutes=2.0),
-        Size.FULL: Sized(Settings(seeds=50), minutes=10.0),
+        Size.DEFAULT: Sized(Settings(), minutes=3.5),
+        Size.FULL: Sized(Settings(seeds=50), minutes=17.0),
     },
     points=points,
     run=run,
