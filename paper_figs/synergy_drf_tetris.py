@@ -52,8 +52,8 @@ class Settings:
     orders: tuple[str, ...] = field(
         default=tuple(ORDERS), metadata={"help": f"of {', '.join(ORDERS)}"}
     )
-    rate: float = field(default=4.5, metadata={"help": "jobs per hour on 128 GPUs"})
-    jobs: int = field(default=1_500, metadata={"help": "multi-GPU jobs"})
+    rate: float = field(default=5.0, metadata={"help": "jobs per hour on 128 GPUs"})
+    jobs: int = field(default=600, metadata={"help": "multi-GPU jobs"})
     gpus: int = field(default=FULL_GPUS, metadata={"help": "GPUs, in nodes of 8"})
     seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
 
