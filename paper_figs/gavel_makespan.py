@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from _gavel import curves, rates, servers
+from _gavel import curves, published_curves, rates, servers
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
@@ -126,13 +126,9 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     theirs = curves("gavel_makespan")
     drawn = theirs[theirs.x.between(table.jobs.min(), table.jobs.max())]
     gavel = drawn[drawn.policy == "Gavel"].set_index("x").y
-    for name, points_of in drawn[drawn.policy.isin(settings.policies)].groupby("policy"):
-        style = {"colour": colour_of(settings.policies.index(str(name))), "marker": "x"}
-        label = f"{name}, published"
-        page.published_curve(left, points_of.x, points_of.y, label, **style)
-        if name != "Gavel":
-            ratio = points_of.y.to_numpy() / gavel.loc[points_of.x].to_numpy()
-            page.published_curve(right, points_of.x, ratio, label, **style)
+    published_curves(page, left, drawn, settings.policies)
+    ratio = drawn.assign(y=drawn.y / gavel.reindex(drawn.x).to_numpy())
+    published_curves(page, right, ratio[ratio.policy != "Gavel"], settings.policies)
     left.set(xlabel="jobs", ylabel="makespan [h]", ylim=(0, None))
     right.set(xlabel="jobs", ylabel="makespan / Gavel's", ylim=(0, None))
     for axes in (left, right):
