@@ -123,8 +123,9 @@ def run(point: Point) -> list[Row]:
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """A panel for each trace, with the paper's points."""
-    picture, panels = page.grid(1, 2, 2.9)
-    for axes, trace in zip(panels, TRACES, strict=True):
+    traces = [trace for trace in TRACES if (table.trace == trace).any()]
+    picture, panels = page.grid(1, len(traces), 2.9)
+    for axes, trace in zip(panels, traces, strict=True):
         mine = table[(table.trace == trace) & ~table.given_up]
         page.lines(axes, mine, x="jobs_per_hour", y="jct_h", by="policy", order=settings.policies)
         theirs = curves("gavel_jct_by_rate")
