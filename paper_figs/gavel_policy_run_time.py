@@ -151,14 +151,14 @@ FIGURE = Figure(
         Size.QUICK: Sized(
             Settings(jobs=(32, 64), sharing_jobs=(16, 32), seeds=1, made_up=True), minutes=0.05
         ),
-        Size.DEFAULT: Sized(Settings(), minutes=3),
+        Size.DEFAULT: Sized(Settings(), minutes=0.5),
         Size.FULL: Sized(
             Settings(
                 jobs=(32, 64, 128, 256, 512, 1024, 2048),
                 sharing_jobs=(32, 64, 128, 256, 512),
                 seeds=5,
             ),
-            minutes=10,
+            minutes=2,
         ),
     },
     points=points,
