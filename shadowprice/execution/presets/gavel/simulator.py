@@ -207,6 +207,8 @@ class _Simulator:
             return
         self.failures[jobs[0]] += 1
         if self.failures[jobs[0]] >= MAX_FAILURES:
+            if self.window is not None:
+                self.window.lose(jobs[0], self.policy.name)
             self.dropped.append(str(self.workload.id[jobs[0]]))
             self._leave(jobs[0])
 
