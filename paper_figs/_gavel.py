@@ -10,7 +10,6 @@ double, and two jobs that share GPUs at 65 % of their own speed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -21,7 +20,7 @@ from matplotlib.axes import Axes
 import shadowprice as sp
 from shadowprice.analysis.figures import Page
 from shadowprice.analysis.figures.results import read_table
-from shadowprice.analysis.plots.style import COLOURS, GREY, colour_of
+from shadowprice.analysis.plots.style import GREY, colour_of
 from shadowprice.errors import GivenUpError, InputError
 from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
@@ -168,39 +167,3 @@ def published_curves(page: Page, axes: Axes, points: pd.DataFrame, policies: Seq
 def curves(name: str) -> pd.DataFrame:
     """Points of a published picture: columns ``curve``, ``x``, ``y``."""
     return read_table(PUBLISHED / f"{name}.csv")
-
-
-# For figures that are scripts still.
-
-__all__ = [
-    "COLOURS",
-    "GREY",
-    "OUT",
-    "TYPES",
-    "Scale",
-    "cluster",
-    "curves",
-    "over_window",
-    "published_curves",
-    "rates",
-    "save",
-    "servers",
-    "table",
-]
-OUT = Path(__file__).parent / "out"
-
-
-class Scale(StrEnum):
-    """How much is run."""
-
-    QUICK = "quick"
-    USUAL = "usual"
-    FULL = "full"
-
-
-def save(frame: pd.DataFrame, figure: object, name: str) -> None:
-    """Write the numbers and the picture to ``paper_figs/out``."""
-    OUT.mkdir(exist_ok=True)
-    frame.to_csv(OUT / f"{name}.csv", index=False)
-    figure.savefig(OUT / f"{name}.png", dpi=150)  # type: ignore[attr-defined]
-    print(frame.to_string(index=False, max_rows=60))
