@@ -9,16 +9,19 @@ double, and two jobs that share GPUs at 65 % of their own speed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 import shadowprice as sp
+from shadowprice.analysis.figures import Page
 from shadowprice.analysis.figures.results import read_table
-from shadowprice.analysis.plots.style import COLOURS, GREY
+from shadowprice.analysis.plots.style import COLOURS, GREY, colour_of
 from shadowprice.errors import GivenUpError, InputError
 from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
@@ -152,6 +155,16 @@ def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> sp.Outc
         return None
 
 
+def published_curves(page: Page, axes: Axes, points: pd.DataFrame, policies: Sequence[str]) -> None:
+    """Draw published points of policies in the policies' colours, with one entry in the legend."""
+    for place, name in enumerate(policies):
+        drawn = points[points.policy == name]
+        if len(drawn):
+            style = {"colour": colour_of(place), "marker": "x"}
+            page.published_curve(axes, drawn.x, drawn.y, "_published", **style)
+    page.published_curve(axes, [], [], "published", colour=GREY, marker="x")
+
+
 def curves(name: str) -> pd.DataFrame:
     """Points of a published picture: columns ``curve``, ``x``, ``y``."""
     return read_table(PUBLISHED / f"{name}.csv")
@@ -168,6 +181,7 @@ __all__ = [
     "cluster",
     "curves",
     "over_window",
+    "published_curves",
     "rates",
     "save",
     "servers",
