@@ -60,8 +60,9 @@ nightly: $(VENV)/.installed-test  ## all tests, slow ones too, and a random sear
 mutants: $(VENV)/.installed-test  ## how many sampled faults the tests notice; FILES='shadowprice/proofs/lb_*.py' SAMPLE=20 SEED=1 JOBS=2
 	$(BIN)/python benchmarks/mutants.py $(foreach file,$(FILES),'$(file)') $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
-bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simulation_throughputs.json.xz add real data
+bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simulation_throughputs.json.xz add real data; PEERS=folder, recorded runs
 	$(BIN)/python benchmarks/throughput.py $(if $(PHILLY),--philly $(PHILLY))
+	$(BIN)/python benchmarks/index_policies.py $(if $(PHILLY),--philly $(PHILLY)) $(if $(PEERS),--peers $(PEERS))
 	$(BIN)/python benchmarks/offline_optimum.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_front_end.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_allocations.py $(if $(GAVEL),--throughputs $(GAVEL))

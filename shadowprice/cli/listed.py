@@ -30,6 +30,7 @@ def policies_command(preset: PresetOption = None, as_json: JsonOption = False) -
     Policies and models of installed packages are among them, and are imported; one that is broken is a line
     on stderr. A policy in a file of your own needs no list: it is FILE.py:NAME.
     """
+    from shadowprice.execution.kernel.run import ENGINE, RULE
     from shadowprice.execution.presets.registry import preset as find_preset
 
     if preset is not None:
@@ -48,6 +49,8 @@ def policies_command(preset: PresetOption = None, as_json: JsonOption = False) -
         preempts = "yes" if row["preempts"] else "no"
         told = (row["does"], row["guarantee"], row["source"])
         clauses = [*filter(None, map(_clause, told)), *_switch_lines(row)]
+        if row["loop"] != ENGINE:
+            clauses.append(f"index: {row['loop']}")
         if row["use"]:
             clauses.append(f"use {row['use']}")
         if row["from"] != OURS:
@@ -55,6 +58,7 @@ def policies_command(preset: PresetOption = None, as_json: JsonOption = False) -
         table.add_row(str(row["policy"]), str(row["knows"]), preempts, "\n".join(clauses))
     console.print(table)
     _print_other_names()
+    console.print(RULE, highlight=False)
 
 
 def _print_other_names() -> None:
@@ -102,6 +106,7 @@ def _policies() -> list[dict[str, Any]]:
 
 def _record(name: str, thing: Policy | RunsItself, origin: str) -> dict[str, Any]:
     from shadowprice.analysis.settle import switches_of
+    from shadowprice.execution.kernel.run import loop_of
 
     statements = about(thing)
     return {
@@ -113,6 +118,7 @@ def _record(name: str, thing: Policy | RunsItself, origin: str) -> dict[str, Any
         "source": statements.source,
         "use": statements.use,
         "from": origin,
+        "loop": loop_of(thing),
         **asdict(switches_of(thing)),
     }
 

@@ -74,6 +74,7 @@ from shadowprice.proofs.certificate_speeds import (
     MappedRuns,
     Runs,
     owed_ticks,
+    sorted_further,
     ticks_of,
 )
 
@@ -307,7 +308,8 @@ class _Verifier:
         # Of two rows that share the same GPUs, the one of the earlier job stands for both.
         gpus = np.where(self.shared & (s.partner < s.job), 0, s.gpus)
         change = np.concatenate((-gpus, gpus))
-        order = np.lexsort((np.arange(2 * n) >= n, time, node))
+        # At one node and time GPUs are freed before others are taken: ends come before starts here.
+        order = sorted_further(np.argsort(time, kind="stable"), node)
         held = np.cumsum(change[order])
         size = self.size[node[order]]
         self.refuse(

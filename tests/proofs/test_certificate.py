@@ -17,6 +17,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
+from shadowprice.proofs.certificate_speeds import sorted_further
 from shadowprice.solvers.registry import policies, policy
 
 POLICIES = sorted(policies())
@@ -44,6 +45,16 @@ def test_accepts_every_policy(instance: Instance, name: str) -> None:
 def test_accepts_every_policy_with_overheads(instance: Instance, name: str) -> None:
     costly = Instance(instance.cluster, instance.workload, COSTLY)
     verify(costly, run(costly, policy(name)).schedule)
+
+
+WHOLE = st.integers(0, 3) | st.integers(65_530, 65_545) | st.integers(0, 2**40)
+
+
+@given(columns=st.lists(st.tuples(WHOLE, WHOLE), max_size=12))
+def test_rows_are_sorted_as_by_any_sort(columns: list[tuple[int, int]]) -> None:
+    first, second = np.array(columns, dtype=np.int64).reshape(-1, 2).T
+    order = sorted_further(np.arange(len(first)), second)
+    assert sorted_further(order, first).tolist() == np.lexsort((second, first)).tolist()
 
 
 def lose_a_job(frame: pd.DataFrame, k: int) -> pd.DataFrame:

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from shadowprice.solvers.index_policy import JobIndex, ServiceRule, same_key
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
 
@@ -63,6 +65,10 @@ class Easy:
         shadow_s = float(ends[order[k]])
         at_shadow = decision.free_gpus + int(gpus[ends <= shadow_s].sum())
         return shadow_s, at_shadow - state.gang[head]
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
+        """Order of arrival, backfilled."""
+        return JobIndex(ServiceRule.BACKFILLS, same_key)
 
 
 POLICIES = (Easy(),)

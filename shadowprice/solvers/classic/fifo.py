@@ -15,6 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.solvers.index_policy import JobIndex, ServiceRule, same_key
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
 
@@ -34,6 +38,10 @@ class Fifo:
                 break
         return decision
 
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
+        """Order of arrival."""
+        return JobIndex(ServiceRule.HEAD_BLOCKS, same_key)
+
 
 @dataclass(frozen=True)
 class FifoSkip:
@@ -51,6 +59,10 @@ class FifoSkip:
                 break
             decision.start(job)
         return decision
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
+        """Order of arrival."""
+        return JobIndex(ServiceRule.SKIPS, same_key)
 
 
 POLICIES = (Fifo(), FifoSkip())

@@ -18,6 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.solvers.index_policy import (
+    IndexedJob,
+    JobIndex,
+    ServiceRule,
+    Table,
+    WhileRunning,
+)
 from shadowprice.solvers.list_scheduling import serve_in_order
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
@@ -53,6 +60,20 @@ class Las:
     def priority(self, live: JobColumns) -> NDArray[np.int64]:
         """Order by executed time [s]."""
         return np.argsort(live.attained_s, kind="stable")
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
+        """Order by executed time."""
+        return JobIndex(
+            ServiceRule.PREEMPTS,
+            attained_s,
+            while_running=WhileRunning.ALIKE,
+            quantum_s=self.quantum_s,
+        )
+
+
+def attained_s(job: IndexedJob, table: Table) -> float:
+    """Executed time [s]."""
+    return job.attained_s
 
 
 POLICIES = (Las(),)

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from shadowprice.solvers.index_policy import IndexedJob, JobIndex, ServiceRule, Table
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
 
@@ -38,6 +40,15 @@ class Sjf:
             if not decision.start(job):
                 break
         return decision
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
+        """Order by duration."""
+        return JobIndex(ServiceRule.HEAD_BLOCKS, processing_s)
+
+
+def processing_s(job: IndexedJob, table: Table) -> float:
+    """Duration [s]."""
+    return job.processing_s
 
 
 POLICIES = (Sjf(),)

@@ -20,6 +20,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.solvers.index_policy import (
+    IndexedJob,
+    JobIndex,
+    ServiceRule,
+    Table,
+    WhileRunning,
+)
 from shadowprice.solvers.list_scheduling import serve_in_order
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
@@ -40,6 +47,10 @@ class Srtf:
         """Order by remaining time; live jobs come in order of arrival and the sort is stable."""
         return np.argsort(live.remaining_s, kind="stable")
 
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
+        """Order by remaining time."""
+        return JobIndex(ServiceRule.PREEMPTS, remaining_s, while_running=WhileRunning.ALIKE)
+
 
 @dataclass(frozen=True)
 class Srsf:
@@ -56,6 +67,20 @@ class Srsf:
     def priority(self, live: JobColumns) -> NDArray[np.int64]:
         """Order by remaining service [GPU-s]."""
         return np.argsort(live.remaining_s * live.gpus, kind="stable")
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
+        """Order by remaining service."""
+        return JobIndex(ServiceRule.PREEMPTS, remaining_gpu_s, while_running=WhileRunning.ALIKE)
+
+
+def remaining_s(job: IndexedJob, table: Table) -> float:
+    """Remaining run time [s]."""
+    return job.remaining_s
+
+
+def remaining_gpu_s(job: IndexedJob, table: Table) -> float:
+    """Remaining service [GPU-s]."""
+    return job.remaining_s * job.gpus
 
 
 POLICIES = (Srtf(), Srsf())

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.solvers.index_policy import IndexedJob, JobIndex, Table, WhileRunning
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 from shadowprice.solvers.tiresias.gittins_index import (
     LearnedDistribution,
@@ -119,6 +120,25 @@ class Gittins2d(Las2d):
         index[ranked] = self._index_of(state).quantum_index(attained[ranked], quantum[ranked])
         return np.lexsort((live.jobs, live.first_start_s, -index, queue))
 
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
+        """Order by queue, Gittins index and first start; none while the distribution is learned."""
+        plain = super().job_index(service_gpu_s)
+        if plain is None or self.learned == "online":
+            return None
+        known = self.sample
+        if known is None:
+            assert service_gpu_s is not None
+            known = ServiceDistribution(service_gpu_s)
+        counts = np.array([self.reading == "B", len(self._limits)], dtype=np.float64)
+        return replace(
+            plain,
+            key=against_index,
+            level=queue_in_table,
+            next_step_s=demoted_at_in_table_s,
+            table=np.concatenate((counts, self._limits, known.samples_gpu_s, known.prefix)),
+            while_running=WhileRunning.VARIES,
+        )
+
     def _index_of(self, state: State) -> QuantumIndex:
         if self.learned == "online":
             return self._distribution(state)
@@ -129,6 +149,51 @@ class Gittins2d(Las2d):
     def _distribution(self, state: State) -> LearnedDistribution:
         """Distribution of service learned in this run."""
         return state.notes(LearnedDistribution, lambda: LearnedDistribution(self.sample))
+
+
+# The table of the index: 1.0 for reading B, the number of limits, the limits, n samples, n + 1 prefix sums.
+
+
+def queue_in_table(job: IndexedJob, table: Table) -> float:
+    """Queue of a job by its service; the first is 0."""
+    service = job.attained_s * job.gpus
+    queue = 0.0
+    for k in range(2, 2 + int(table[1])):
+        if table[k] <= service:
+            queue += 1.0
+    return queue
+
+
+def demoted_at_in_table_s(job: IndexedJob, table: Table) -> float:
+    """Executed time at which a job leaves its queue [s], infinity in the last."""
+    service = job.attained_s * job.gpus
+    for k in range(2, 2 + int(table[1])):
+        if table[k] > service:
+            return float(table[k] / job.gpus)
+    return np.inf
+
+
+def against_index(job: IndexedJob, table: Table) -> float:
+    """The index of a job in its queue with the sign turned, 0 in the last queue.
+
+    As :meth:`.ServiceDistribution.quantum_index`, operation by operation.
+    """
+    limits = int(table[1])
+    attained, queue = job.attained_s * job.gpus, 2
+    while queue < 2 + limits and table[queue] <= attained:
+        queue += 1
+    if queue == 2 + limits:
+        return 0.0
+    quantum = table[queue] - attained if table[0] else table[queue]
+    count = (len(table) - 3 - limits) // 2
+    samples, prefix = table[2 + limits : 2 + limits + count], table[2 + limits + count :]
+    first = np.searchsorted(samples, attained, side="right")
+    if first == count:
+        return 0.0
+    within = np.searchsorted(samples, attained + quantum, side="right")
+    ending = within - first
+    served = prefix[within] - prefix[first] - ending * attained + (count - within) * quantum
+    return float(-(ending / served))
 
 
 POLICIES = (Gittins2d(),)

@@ -47,14 +47,14 @@ class ServiceDistribution:
     samples_gpu_s: NDArray[np.float64]
 
     @cached_property
-    def _prefix(self) -> NDArray[np.float64]:
+    def prefix(self) -> NDArray[np.float64]:
         """Sums of the k smallest samples, shape (n + 1,)."""
         return np.concatenate(([0.0], np.cumsum(self.samples_gpu_s)))
 
     def sums(self, attained: ArrayLike, quantum: ArrayLike) -> Sums:
         """Numbers of samples and their service that G(a, D) is made of; O(log n) a pair."""
         a, d = np.broadcast_arrays(np.asarray(attained, float), np.asarray(quantum, float))
-        samples, prefix = self.samples_gpu_s, self._prefix
+        samples, prefix = self.samples_gpu_s, self.prefix
         first = np.searchsorted(samples, a, side="right")
         within = np.searchsorted(samples, a + d, side="right")
         ending = within - first

@@ -28,6 +28,14 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICK_S, up_to_grid
+from shadowprice.solvers.index_policy import (
+    IndexedJob,
+    JobIndex,
+    ServiceRule,
+    Table,
+    Ties,
+    WhileRunning,
+)
 from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
@@ -157,6 +165,38 @@ class Las2d:
                     self.promote_knob * service_s[starving] - live.waited_s[starving]
                 )
                 decision.wake_at(state.now_s + max(float(gap_s.min()), TICK_S))
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
+        """Order by queue, then first start; none with promotions, which depend on time waited."""
+        if self.promote_knob < np.inf:
+            return None
+        return JobIndex(
+            ServiceRule.PREEMPTS,
+            queue_of,
+            ties=Ties.FIRST_START,
+            table=self._limits,
+            while_running=WhileRunning.STEPS,
+            next_step_s=demoted_at_s,
+        )
+
+
+def queue_of(job: IndexedJob, limits: Table) -> float:
+    """Queue of a job by its service; the first is 0."""
+    service = job.attained_s * job.gpus
+    queue = 0.0
+    for limit in limits:
+        if limit <= service:
+            queue += 1.0
+    return queue
+
+
+def demoted_at_s(job: IndexedJob, limits: Table) -> float:
+    """Executed time at which a job leaves its queue [s], infinity in the last."""
+    service = job.attained_s * job.gpus
+    for limit in limits:
+        if limit > service:
+            return float(limit / job.gpus)
+    return np.inf
 
 
 POLICIES = (Las2d(),)

@@ -1,0 +1,149 @@
+"""Keys of jobs in compiled code, and running jobs of one gang size in order of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shadowprice.execution.kernel.arrays import NOBODY, Arrays
+from shadowprice.execution.kernel.compiling import function, inlined
+from shadowprice.execution.kernel.running import insert_at, sort_listed, unlist
+from shadowprice.execution.kernel.waiting import comes_first
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.solvers.index_policy import IndexedJob, Measure, Table
+
+
+@inlined
+def indexed(a: Arrays, job: int) -> IndexedJob:
+    """A job as its index sees it now."""
+    run, it = a.run[0], a.jobs[job]
+    ran_s = 0.0
+    if it.at != NOBODY:
+        ran_s = max(run.now_s - it.progress_from_s, 0.0)
+    return IndexedJob(
+        float(it.gpus),
+        it.arrival_s,
+        it.weight,
+        it.processing_s if run.told else np.nan,
+        it.left_s - ran_s if run.told else np.nan,
+        it.attained_s + ran_s,
+        it.first_start_s,
+    )
+
+
+@inlined
+def set_key(key: Measure, level: Measure, table: Table, a: Arrays, job: int) -> None:
+    """Compute the key of a job."""
+    run, it = a.run[0], a.jobs[job]
+    told = indexed(a, job)
+    it.key = key(told, table)
+    if run.levels:
+        it.level = level(told, table)
+    if run.by_first_start:
+        it.tie = it.first_start_s
+    if np.isnan(it.key) or np.isnan(it.level):
+        run.faulty = job
+
+
+@inlined
+def bring_up_to_date(key: Measure, level: Measure, table: Table, a: Arrays, job: int) -> None:
+    """Compute the key of a running job again if it may have changed otherwise than by a step."""
+    run = a.run[0]
+    if run.changes and not (run.steps and a.jobs[job].step_s == np.inf):
+        set_key(key, level, table, a, job)
+
+
+@function
+def set_step(next_step_s: Measure, table: Table, a: Arrays, job: int) -> None:
+    """Tell when the key of a job steps next."""
+    run, it = a.run[0], a.jobs[job]
+    if it.step_s < np.inf:
+        run.unsettled_gpus -= it.gpus
+    it.step_s = next_step_s(indexed(a, job), table)
+    if it.step_s < np.inf:
+        run.unsettled_gpus += it.gpus
+    if it.at == NOBODY:
+        return
+    it.crossing_s = it.progress_from_s + (up_to_grid(it.step_s) - it.attained_s)
+    if it.crossing_s < run.crossing_s:
+        run.crossing_s, run.crossing = it.crossing_s, job
+
+
+@inlined
+def up_to_grid(time_s: float) -> float:
+    """Round a time up to the next tick [s]."""
+    return np.ceil(time_s * TICKS_PER_S) / TICKS_PER_S
+
+
+@function
+def take_steps(key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays) -> None:
+    """Bring running jobs whose key has stepped to their new place."""
+    run, count = a.run[0], 0
+    if not run.steps or run.now_s < run.crossing_s:
+        return
+    for k in range(len(a.sizes)):
+        size = a.sizes[k]
+        for place in range(size.listed, size.listed + size.running):
+            if a.jobs[a.listed[place]].crossing_s <= run.now_s:
+                a.sorting[count] = a.listed[place]
+                count += 1
+    for k in range(count):
+        job = a.sorting[k]
+        unlist(a, job)
+        set_key(key, level, table, a, job)
+        set_step(next_step_s, table, a, job)
+        list_running(key, level, table, a, job)
+    find_crossing(a)
+
+
+@function
+def find_crossing(a: Arrays) -> None:
+    """The first time at which the key of a running job steps."""
+    run = a.run[0]
+    run.crossing_s, run.crossing = np.inf, NOBODY
+    for k in range(len(a.sizes)):
+        size = a.sizes[k]
+        for place in range(size.listed, size.listed + size.running):
+            job = a.listed[place]
+            if a.jobs[job].crossing_s < run.crossing_s:
+                run.crossing_s, run.crossing = a.jobs[job].crossing_s, job
+
+
+@function
+def sort_running(key: Measure, level: Measure, table: Table, a: Arrays) -> None:
+    """Put running jobs into their order of now, if that may have changed and matters.
+
+    While all jobs whose keys have steps to come fit side by side, it matters only among the others.
+    """
+    run = a.run[0]
+    if not run.disorders or (run.steps and run.unsettled_gpus <= run.total_gpus):
+        return
+    for k in range(len(a.sizes)):
+        size = a.sizes[k]
+        for place in range(size.listed, size.listed + size.running):
+            bring_up_to_date(key, level, table, a, a.listed[place])
+        sort_listed(a, size.listed, size.listed + size.running)
+
+
+@inlined
+def jobs_before(
+    key: Measure, level: Measure, table: Table, a: Arrays, size: int, waiting: int
+) -> int:
+    """Number of running jobs of a gang size that come before another job."""
+    first, low, high = a.sizes[size].listed, 0, a.sizes[size].running
+    middle = high - 1  # Most often all do.
+    while low < high:
+        job = a.listed[first + middle]
+        bring_up_to_date(key, level, table, a, job)
+        if comes_first(a, waiting, job):
+            high = middle
+        else:
+            low = middle + 1
+        middle = (low + high) // 2
+    return low
+
+
+@function
+def list_running(key: Measure, level: Measure, table: Table, a: Arrays, job: int) -> None:
+    """Put a job that runs into its place among those of its gang size."""
+    size = a.jobs[job].size
+    insert_at(a, size, jobs_before(key, level, table, a, size, job), job)

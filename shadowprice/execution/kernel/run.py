@@ -1,0 +1,293 @@
+"""Runs in the compiled loop: which ones it serves, and how one is carried out.
+
+It serves policies that offer an index, jobs that run as one gang on GPUs of one speed, alone, and the
+placements ``count``, ``consolidate`` and ``pack``, with any charges and rounds. From
+:data:`WORTHWHILE_JOBS` jobs on it is used instead of the engine: loading compiled code costs as much as the
+engine needs for so many. Schedules are the same, row by row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import PolicyError
+from shadowprice.execution.engine import EngineRun, Rounds
+from shadowprice.execution.engine import run as run_in_engine
+from shadowprice.instances.schedule import Schedule
+from shadowprice.solvers.index_policy import (
+    HasIndex,
+    IndexedJob,
+    JobIndex,
+    Measure,
+    ServiceRule,
+    Ties,
+    WhileRunning,
+    same_key,
+)
+from shadowprice.solvers.placement.consolidated import Consolidate, Pack
+from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.policy import Knowledge, Policy
+
+if TYPE_CHECKING:
+    from shadowprice.execution.kernel.arrays import Arrays
+    from shadowprice.execution.kernel.loop import Loop
+    from shadowprice.instances.instance import Instance
+    from shadowprice.solvers.placement.protocol import Placement
+
+WORTHWHILE_JOBS = 2000
+"""Jobs from which on a run is worth loading compiled code."""
+
+ENGINE = "engine"
+"""The loop that runs every policy."""
+
+_MOST_GPUS = 2**20
+_ROWS_AT_A_TIME = 2**18
+_EXACT_GPU_S = 2.0**33
+
+
+def run(
+    instance: Instance,
+    policy: Policy,
+    *,
+    placement: Placement | None = None,
+    rounds: Rounds | None = None,
+    least_jobs: int = WORTHWHILE_JOBS,
+) -> EngineRun:
+    """Run a policy in the compiled loop if that serves the run, else in the engine.
+
+    Parameters
+    ----------
+    placement, rounds
+        As :func:`shadowprice.execution.engine.run` takes them.
+    least_jobs : int
+        Jobs from which on the compiled loop is used.
+
+    Raises
+    ------
+    InputError, PolicyError
+        As the engine does; also if a key is not a number or cannot be compiled.
+    """
+    where, when = placement or Count(), rounds or Rounds()
+    index = None
+    if len(instance.workload) >= least_jobs and serves(instance, where):
+        index = index_of(instance, policy)
+    if index is None or not compiler_found():
+        return run_in_engine(instance, policy, placement=where, rounds=when)
+    return _compiled_run(instance, policy, index, where, when)
+
+
+def serves(instance: Instance, placement: Placement) -> bool:
+    """True if the compiled loop can run an instance with this placement, whatever the policy."""
+    plain = (
+        instance.workload.throughput is None
+        and instance.pair_throughputs is None
+        and instance.graphs is None
+        and instance.conditions is None
+        and instance.copies is None
+        and instance.until_complete is None
+    )
+    known = placement == Count() or placement == Consolidate() or placement == Pack()
+    return plain and known and instance.cluster.total_gpus <= _MOST_GPUS
+
+
+def index_of(instance: Instance, policy: Policy) -> JobIndex | None:
+    """The index of a policy about an instance; None if it has none."""
+    if not offers_index(policy):
+        return None
+    assert isinstance(policy, HasIndex)
+    service_gpu_s = None
+    if Knowledge.DISTRIBUTION in policy.knows:
+        service_gpu_s = np.sort(instance.workload.gpus * instance.shortest_s)
+    index = policy.job_index(service_gpu_s)
+    if index is not None and (index.rule is ServiceRule.PREEMPTS) != policy.preemptive:
+        raise PolicyError(
+            f"{policy.name}: declares preemptive = {policy.preemptive}, but its index has the rule "
+            f"{str(index.rule)!r}"
+        )
+    return index
+
+
+def offers_index(policy: object) -> bool:
+    """True if the class of a policy says itself what its index is.
+
+    One that inherits the index of another may decide otherwise than that.
+    """
+    return "job_index" in vars(type(policy))
+
+
+def loop_of(policy: object) -> str:
+    """Loop that runs a policy where the compiled one serves: ``engine``, or the rule of its index."""
+    if not offers_index(policy):
+        return ENGINE
+    assert isinstance(policy, HasIndex)
+    index = policy.job_index(np.ones(1))
+    return ENGINE if index is None else f"compiled, {index.rule}"
+
+
+RULE = (
+    f"From {WORTHWHILE_JOBS:,} jobs on, policies with an index run in the compiled loop if all GPUs are of one speed, "
+    "jobs have neither graphs nor conditions and share nothing, the run ends with the last of them, and the "
+    "placement is count, consolidate or pack; all others run in the engine. Schedules are the same."
+)
+"""Rule by which a loop is chosen, for those who read it."""
+
+
+def compiler_found() -> bool:
+    """True if numba can be imported; without it everything runs in the engine."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _compiled_run(
+    instance: Instance,
+    policy: Policy,
+    index: JobIndex,
+    placement: Placement,
+    rounds: Rounds,
+) -> EngineRun:
+    from shadowprice.execution.kernel import arrays, loop
+
+    functions = _functions(policy, index)
+    advance = _loop()
+    began = time.process_time()
+    a = arrays.arrays_of(instance, _ROWS_AT_A_TIME)
+    _set_rules(a, policy, index, placement, rounds)
+    parts: list[NDArray[Any]] = []
+    state = loop.ROOM
+    while state == loop.ROOM:
+        state = advance(*functions, index.table, a)
+        parts.append(a.rows[: int(a.run["rows"][0])].copy())
+        a.run["rows"] = 0
+    if state != loop.DONE:
+        # Jobs wait for ever, or a key is no number: the engine says which and when.
+        return run_in_engine(instance, policy, placement=placement, rounds=rounds)
+    schedule = _schedule(np.concatenate(parts))
+    cpu_s = time.process_time() - began
+    return EngineRun(instance, schedule, int(a.run["decisions"][0]), cpu_s, policy.name)
+
+
+def _schedule(rows: NDArray[Any]) -> Schedule:
+    job, node, gpus = (rows[name].astype(np.int64) for name in ("job", "node", "gpus"))
+    start_s, end_s, overhead_s = (rows[name].copy() for name in ("start_s", "end_s", "overhead_s"))
+    return Schedule(job, node, gpus, start_s, end_s, overhead_s)
+
+
+def _set_rules(
+    a: Arrays, policy: Policy, index: JobIndex, placement: Placement, rounds: Rounds
+) -> None:
+    from shadowprice.execution.kernel import arrays
+
+    rules = {
+        ServiceRule.HEAD_BLOCKS: arrays.HEAD_BLOCKS,
+        ServiceRule.SKIPS: arrays.SKIPS,
+        ServiceRule.PREEMPTS: arrays.PREEMPTS,
+        ServiceRule.BACKFILLS: arrays.BACKFILLS,
+    }
+    places = {Count(): arrays.COUNT, Consolidate(): arrays.CONSOLIDATE, Pack(): arrays.PACK}
+    run = a.run
+    run["rule"], run["placement"] = rules[index.rule], places[placement]
+    run["round_s"], run["first_round_s"] = rounds.length_s, rounds.first_s
+    run["quantum_s"] = index.quantum_s
+    run["told"] = Knowledge.DURATION in policy.knows
+    alike = index.while_running is WhileRunning.ALIKE
+    run["changes"] = alike or index.while_running is WhileRunning.VARIES
+    # Who pays overhead stands still while others run, and products beyond 2**53 ticks are rounded.
+    most = float((a.jobs["processing_s"] * a.jobs["gpus"]).max(initial=0.0))
+    keeps = alike and not a.run["charges"][0] and most < _EXACT_GPU_S
+    run["disorders"] = run["changes"] & (not keeps)
+    run["steps"] = index.next_step_s is not None
+    run["levels"] = index.level is not None
+    run["by_first_start"] = index.ties is Ties.FIRST_START
+
+
+@cache
+def _loop() -> Loop:
+    """The compiled loop of this process, compiled or read from the cache by a run of no jobs."""
+    from shadowprice.execution.kernel import arrays, loop
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.instance import Instance
+    from shadowprice.instances.workload import Workload
+
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    advance = loop.compiled(digest.hexdigest())
+    nothing = Instance(Cluster.parse("1x1"), Workload.from_columns(arrival_s=[], gpus=[], work=[]))
+    with _announced():
+        function = _compiled(same_key)
+        advance(function, function, function, np.zeros(0), arrays.arrays_of(nothing, 0))
+    return advance
+
+
+@contextmanager
+def _announced() -> Iterator[None]:
+    """Say on stderr, once, that code is compiled, if it is."""
+    from numba.core import event
+
+    class Compiling(event.Listener):  # type: ignore[misc]
+        said = False
+
+        def on_start(self, event: object) -> None:
+            if not self.said:
+                self.said = True
+                print(
+                    "compiling the loop for index policies: about ten seconds, once on this machine",
+                    file=sys.stderr,
+                )
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Compiling()):
+        yield
+
+
+def _functions(policy: Policy, index: JobIndex) -> tuple[Any, Any, Any]:
+    """Key, level and next step as the loop calls them; in place of one that there is not, one that is not called."""
+    given = (index.key, index.level or same_key, index.next_step_s or same_key)
+    compiled = []
+    for measure in given:
+        try:
+            compiled.append(_compiled(measure))
+        except Exception as error:
+            name = getattr(measure, "__name__", repr(measure))
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            # The first line of numba's says in which of its stages it failed.
+            said = (lines[1:] or lines or [type(error).__name__])[0].rstrip(".")
+            raise PolicyError(
+                f"{policy.name}: numba cannot compile {name}: {said}; expected arithmetic, comparisons and "
+                "functions of NumPy on the numbers of one job"
+            ) from error
+    key, level, next_step_s = compiled
+    return key, level, next_step_s
+
+
+@cache
+def _compiled(measure: Measure) -> Any:
+    """A measure as a function that compiled code calls.
+
+    Those of this package are cached: they call nothing outside their file, whose changes numba
+    notices.
+    """
+    import numba
+    from numba import types
+
+    table = types.Array(types.float64, 1, "C")
+    job = types.NamedUniTuple(types.float64, len(IndexedJob._fields), IndexedJob)
+    function = getattr(measure, "py_func", measure)
+    ours = function.__module__.partition(".")[0] == __name__.partition(".")[0]
+    compiler = numba.cfunc(types.float64(job, table), error_model="numpy", cache=ours)
+    return compiler(function)

@@ -1,0 +1,277 @@
+"""Index policies: the order of jobs is a number for each of them, and a rule says how GPUs follow that order.
+
+A policy that offers a :class:`JobIndex` beside its ``decide`` says the same thing twice: ``decide`` is the
+reference, and the index is what the compiled loop of :mod:`shadowprice.execution.kernel` runs, to the same
+schedule row by row. A policy of one's own need only say the index, see :class:`IndexPolicy`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import PolicyError
+from shadowprice.instances.grid import TICK_S, up_to_grid
+from shadowprice.solvers.list_scheduling import serve_in_order
+from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+
+
+class IndexedJob(NamedTuple):
+    """A job that has arrived, as an index sees it at one moment; all numbers are floats.
+
+    ``processing_s`` and ``remaining_s`` are no numbers (NaN) to policies that do not know durations.
+    """
+
+    gpus: float
+    """Gang size [GPUs]."""
+    arrival_s: float
+    """Arrival [s]."""
+    weight: float
+    """Weight."""
+    processing_s: float
+    """Whole run time [s]."""
+    remaining_s: float
+    """Run time left [s]."""
+    attained_s: float
+    """Time it has run so far, without overheads [s]."""
+    first_start_s: float
+    """First start [s], infinity before it."""
+
+
+Table = NDArray[np.float64]
+"""Numbers that an index is computed with beside those of the job, shape (numbers,)."""
+
+Measure = Callable[[IndexedJob, Table], float]
+"""A number of one job, computed with arithmetic, comparisons and functions that numba compiles."""
+
+
+class ServiceRule(StrEnum):
+    """Rules by which GPUs follow the order of jobs."""
+
+    HEAD_BLOCKS = "head-blocks"
+    """Waiting jobs start in order, the first that does not fit blocks those behind; nobody is stopped."""
+
+    SKIPS = "skips"
+    """Waiting jobs start in order, those that do not fit are passed over; nobody is stopped."""
+
+    PREEMPTS = "preempts"
+    """All live jobs get GPUs in order, those that do not fit are passed over, and the others stop:
+    :func:`shadowprice.solvers.list_scheduling.serve_in_order`."""
+
+    BACKFILLS = "backfills"
+    """As ``HEAD_BLOCKS`` in order of arrival, but jobs behind the head may start if it is not delayed:
+    EASY backfilling. The key is not looked at."""
+
+
+class WhileRunning(StrEnum):
+    """Change of a job's key while it runs; it never changes while the job waits."""
+
+    CONSTANT = "constant"
+    STEPS = "steps"
+    """Constant between the attained times that ``next_step_s`` tells."""
+    ALIKE = "alike"
+    """At any time, but so that jobs of one gang size that make progress all the while stay in order, as
+    by remaining or attained time."""
+    VARIES = "varies"
+    """At any time, until there is no next step; always where no steps are told."""
+
+
+class Ties(StrEnum):
+    """Order of jobs of equal level and key; what is equal then is in order of arrival."""
+
+    ARRIVAL = "arrival"
+    FIRST_START = "first-start"
+
+
+@dataclass(frozen=True, eq=False)
+class JobIndex:
+    """An order of jobs: by level, then by key, least first, then by ``ties`` and arrival.
+
+    Parameters
+    ----------
+    rule : ServiceRule
+        How GPUs follow the order.
+    key : callable
+        Key of a job.
+    level : callable, optional
+        Level of a job, such as the number of its queue; changes with the key. All are 0 if not given.
+    ties : Ties
+        Order among equals.
+    table : ndarray
+        Handed to ``key``, ``level`` and ``next_step_s``.
+    while_running : WhileRunning
+        How key and level change while a job runs.
+    next_step_s : callable, optional
+        Attained time at which the key of a running job steps next [s], infinity for never. While jobs
+        wait for want of GPUs a decision is due then.
+    quantum_s : float
+        Longest time between two decisions while jobs wait [s].
+    """
+
+    rule: ServiceRule
+    key: Measure
+    level: Measure | None = None
+    ties: Ties = Ties.ARRIVAL
+    table: Table = field(default_factory=lambda: np.zeros(0))
+    while_running: WhileRunning = WhileRunning.CONSTANT
+    next_step_s: Measure | None = None
+    quantum_s: float = math.inf
+
+    def __post_init__(self) -> None:
+        steps = self.while_running is WhileRunning.STEPS
+        if steps and self.next_step_s is None:
+            raise PolicyError("index: the key steps while a job runs, but no next_step_s is given")
+        if not self.quantum_s >= TICK_S:
+            raise PolicyError(
+                f"index: quantum_s is {self.quantum_s!r}, expected seconds of at least {TICK_S}"
+            )
+        wakes = self.quantum_s < math.inf or self.next_step_s is not None
+        if wakes and self.rule is not ServiceRule.PREEMPTS:
+            raise PolicyError(
+                f"index: quantum_s or next_step_s is given with the rule {str(self.rule)!r}, which stops "
+                "no running job"
+            )
+
+
+@runtime_checkable
+class HasIndex(Protocol):
+    """A policy whose order is an index."""
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
+        """The index; None if with its present parameters the order is none.
+
+        Parameters
+        ----------
+        service_gpu_s : ndarray or None
+            Services of all jobs, sorted [GPU-s]; for policies that have declared to know them.
+        """
+
+
+def same_key(job: IndexedJob, table: Table) -> float:
+    """The key of policies that order jobs by level, first start or arrival alone."""
+    return 0.0
+
+
+class IndexPolicy:
+    """Base of policies of one's own that say nothing but their index.
+
+    A subclass is a frozen dataclass with ``name``, ``knows``, ``preemptive`` and :meth:`job_index`, whose
+    functions take one job. Any rule but ``BACKFILLS`` will do.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from typing import ClassVar
+    >>> def remaining_per_weight(job, table):
+    ...     return job.remaining_s / job.weight
+    >>> @dataclass(frozen=True)
+    ... class Wsrpt(IndexPolicy):
+    ...     name: str = "wsrpt"
+    ...     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
+    ...     preemptive: ClassVar[bool] = True
+    ...
+    ...     def job_index(self, service_gpu_s):
+    ...         varies = WhileRunning.VARIES
+    ...         return JobIndex(ServiceRule.PREEMPTS, remaining_per_weight, while_running=varies)
+    >>> import shadowprice as sp
+    >>> jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[10, 1])
+    >>> sp.simulate(jobs, "1x1", Wsrpt()).summary()["avg_jct_s"]
+    6.0
+    """
+
+    name: str
+    knows: frozenset[Knowledge]
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
+        """The index of this policy."""
+        raise NotImplementedError
+
+    def decide(self, state: State) -> Decision:
+        """Serve jobs by their index; O(L log L) for L live jobs, and a call of ``key`` for each."""
+        order = state.notes(_IndexOrder, lambda: self._order_in(state))
+        rule = order.index.rule
+        if rule is ServiceRule.PREEMPTS:
+            return _serve_live(state, order)
+        decision = Decision(state)
+        waiting = state.columns(state.waiting)
+        for job in waiting.jobs[order.positions(waiting)].tolist():
+            if not decision.start(job) and rule is ServiceRule.HEAD_BLOCKS:
+                break
+        return decision
+
+    def _order_in(self, state: State) -> _IndexOrder:
+        told = Knowledge.DISTRIBUTION in self.knows
+        index = self.job_index(state.service_gpu_s() if told else None)
+        if index is None or index.rule is ServiceRule.BACKFILLS:
+            found = "no index" if index is None else f"an index with the rule {index.rule}"
+            raise PolicyError(f"job_index returned {found}, expected one with another rule")
+        return _IndexOrder(index, Knowledge.DURATION in self.knows)
+
+
+@dataclass(frozen=True)
+class _IndexOrder:
+    """An index, and whether it is told how long jobs run."""
+
+    index: JobIndex
+    told: bool
+
+    def positions(self, jobs: JobColumns) -> NDArray[np.int64]:
+        """Positions in the columns, first in order first."""
+        index = self.index
+        key = self.measured(jobs, index.key)
+        first = [jobs.first_start_s] if index.ties is Ties.FIRST_START else []
+        level = [] if index.level is None else [self.measured(jobs, index.level)]
+        return np.lexsort((jobs.jobs, *first, key, *level))
+
+    def measured(self, jobs: JobColumns, measure: Measure) -> NDArray[np.float64]:
+        """A measure of each job; refuses one that is no number."""
+        table = self.index.table
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            found = np.array([measure(job, table) for job in self._each(jobs)], dtype=np.float64)
+        if np.isnan(found).any():
+            name = str(jobs.id[int(np.isnan(found).argmax())])
+            raise PolicyError(not_a_number(measure, name))
+        return found
+
+    def _each(self, jobs: JobColumns) -> list[IndexedJob]:
+        unknown = np.full(len(jobs), np.nan)
+        columns = (
+            jobs.gpus.astype(np.float64),
+            jobs.arrival_s,
+            jobs.weight,
+            jobs.processing_s if self.told else unknown,
+            jobs.remaining_s if self.told else unknown,
+            jobs.attained_s,
+            jobs.first_start_s,
+        )
+        # Numbers of NumPy, by which division by zero gives infinity as it does in compiled code.
+        return [IndexedJob(*numbers) for numbers in zip(*columns, strict=True)]
+
+
+def _serve_live(state: State, order: _IndexOrder) -> Decision:
+    # Before GPUs are reserved for those who start.
+    by_count, index = state.fits_by_count, order.index
+    decision = serve_in_order(state, order.positions)
+    if len(state.waiting) + len(decision.stops) > len(decision.starts):
+        decision.wake_at(state.now_s + index.quantum_s)
+        if index.next_step_s is not None and not by_count:
+            runs = [*(state.running.keys() - set(decision.stops)), *decision.starts]
+            live = state.columns(sorted(runs))
+            gap_s = up_to_grid(order.measured(live, index.next_step_s) - live.attained_s)
+            decision.wake_at(state.now_s + max(float(gap_s.min(initial=math.inf)), TICK_S))
+    return decision
+
+
+def not_a_number(measure: Measure, job: str) -> str:
+    """Error message about a measure that is NaN of some job."""
+    name = getattr(measure, "__name__", repr(measure))
+    return (
+        f"{name} of job {job!r} is not a number, expected one; of policies that do not declare "
+        "'duration', processing_s and remaining_s are not"
+    )

@@ -1,0 +1,210 @@
+"""Policies that say their index: in the engine, in the compiled loop, and wrongly."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import shadowprice as sp
+from shadowprice.errors import PolicyError
+from shadowprice.execution import engine
+from shadowprice.execution.kernel import run as kernel
+from shadowprice.solvers.classic.fifo import Fifo
+from shadowprice.solvers.classic.las import Las
+from shadowprice.solvers.classic.srtf import Srtf
+from shadowprice.solvers.index_policy import (
+    IndexedJob,
+    IndexPolicy,
+    JobIndex,
+    ServiceRule,
+    Table,
+    WhileRunning,
+)
+from shadowprice.solvers.policy import Decision, Knowledge, State
+from shadowprice.solvers.registry import placement
+from shadowprice.solvers.tiresias.las2d import Las2d
+from support.paths import ROOT
+
+
+def remaining_s(job: IndexedJob, table: Table) -> float:
+    return job.remaining_s
+
+
+def none_at_all(job: IndexedJob, table: Table) -> float:
+    return job.remaining_s - np.inf if job.gpus < 0 else np.nan
+
+
+def calling_another(job: IndexedJob, table: Table) -> float:
+    return twice(job.gpus)
+
+
+def twice(number: float) -> float:
+    return 2.0 * number
+
+
+@dataclass(frozen=True)
+class ByIndex(IndexPolicy):
+    index: JobIndex
+    name: str = "by-index"
+    preemptive: bool = True
+    knows: frozenset[Knowledge] = frozenset({Knowledge.DURATION})
+
+    def job_index(self, service_gpu_s: np.ndarray | None) -> JobIndex:
+        return self.index
+
+
+INDEX = JobIndex(ServiceRule.PREEMPTS, remaining_s, while_running=WhileRunning.ALIKE)
+
+
+def crowded(jobs: int = 40) -> sp.Instance:
+    workload = sp.generate("gavel", jobs=jobs, seed=3, load=1.2, gpus_total=8)
+    return sp.Instance.feasible(sp.Cluster.parse("2x4"), workload)[0]
+
+
+def rows(schedule: sp.Schedule) -> list[list[float]]:
+    return schedule.to_frame().to_numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    ("ours", "index"),
+    [
+        (Srtf(), INDEX),
+        (Las(quantum_s=900.0), Las(quantum_s=900.0).job_index(None)),
+        (Las2d(thresholds_gpu_s=(7200.0,)), Las2d(thresholds_gpu_s=(7200.0,)).job_index(None)),
+    ],
+)
+def test_an_index_alone_decides_as_the_policy_that_has_it(ours: Any, index: JobIndex) -> None:
+    own = ByIndex(index, knows=ours.knows)
+    schedule = engine.run(crowded(), own).schedule
+    assert len(schedule.runs) > len(crowded().workload)
+    assert rows(schedule) == rows(engine.run(crowded(), ours).schedule)
+
+
+def test_a_key_that_is_no_number_is_one_sentence() -> None:
+    policy = ByIndex(replace(INDEX, key=none_at_all))
+    for run in (engine.run, compiled):
+        with pytest.raises(
+            PolicyError, match=r"by-index at .*none_at_all of job '0' is not a number"
+        ):
+            run(crowded(), policy)
+
+
+def compiled(instance: sp.Instance, policy: Any) -> engine.EngineRun:
+    return kernel.run(instance, policy, least_jobs=0)
+
+
+def test_what_does_not_know_durations_is_not_told_them() -> None:
+    for run in (engine.run, compiled):
+        with pytest.raises(PolicyError, match=r"is not a number.*declare 'duration'"):
+            run(crowded(), ByIndex(INDEX, knows=frozenset()))
+
+
+def test_a_key_that_cannot_be_compiled_is_one_sentence() -> None:
+    with pytest.raises(
+        PolicyError, match="by-index: numba cannot compile calling_another: "
+    ) as caught:
+        compiled(crowded(), ByIndex(replace(INDEX, key=calling_another)))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: compiled(crowded(), ByIndex(INDEX, preemptive=False)), "preemptive = False, but"),
+        (lambda: replace(INDEX, quantum_s=0.0), "quantum_s is 0.0, expected seconds"),
+        (lambda: replace(INDEX, while_running=WhileRunning.STEPS), "no next_step_s is given"),
+        (lambda: replace(INDEX, rule=ServiceRule.SKIPS, quantum_s=1.0), "stops no running job"),
+        (
+            lambda: engine.run(crowded(), ByIndex(JobIndex(ServiceRule.BACKFILLS, remaining_s))),
+            "expected one with another rule",
+        ),
+    ],
+)
+def test_what_goes_together_is_checked(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        make()
+
+
+@dataclass(frozen=True)
+class LastIn(Fifo):
+    """Inherits an index that it does not follow."""
+
+    name: str = "last-in"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+
+    def decide(self, state: State) -> Decision:
+        decision = Decision(state)
+        for job in reversed(state.waiting):
+            decision.start(job)
+        return decision
+
+
+def test_an_inherited_index_is_not_used() -> None:
+    assert kernel.loop_of(Fifo()) == "compiled, head-blocks"
+    assert kernel.loop_of(LastIn()) == "engine"
+    expected = engine.run(crowded(), LastIn()).schedule
+    assert rows(compiled(crowded(), LastIn()).schedule) == rows(expected)
+
+
+def test_promotions_are_left_to_the_engine() -> None:
+    assert kernel.loop_of(Las2d()) == "compiled, preempts"
+    assert kernel.loop_of(Las2d(promote_knob=2.0)) == "engine"
+
+
+def test_what_the_loop_serves() -> None:
+    instance = crowded()
+    served = {name: kernel.serves(instance, placement(name)) for name in ("count", "pack", "skew")}
+    assert served == {"count": True, "pack": True, "skew": False}
+    fast = sp.Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[5], throughput=[[2.0]], gpu_types=["v100"]
+    )
+    typed = sp.Instance(sp.Cluster.parse("1x4:v100"), fast)
+    assert not kernel.serves(typed, placement("count"))
+    window = replace(instance, until_complete=JobWindow(1, 3))
+    assert not kernel.serves(window, placement("count"))
+
+
+def test_rows_beyond_the_room_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "_ROWS_AT_A_TIME", 4)
+    assert rows(compiled(crowded(), Srtf()).schedule) == rows(
+        engine.run(crowded(), Srtf()).schedule
+    )
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import shadowprice as sp
+jobs = sp.generate("gavel", jobs=2000, seed=1, load=0.5, gpus_total=64)
+print(sp.simulate(jobs, "8x8", "fifo").summary()["avg_jct_s"])
+"""
+
+
+def test_everything_works_without_numba() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NUMBA], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    jobs = sp.generate("gavel", jobs=2000, seed=1, load=0.5, gpus_total=64)
+    assert len(jobs) >= kernel.WORTHWHILE_JOBS
+    assert float(done.stdout) == sp.simulate(jobs, "8x8", "fifo").summary()["avg_jct_s"]
+
+
+def test_the_benchmark_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark = runpy.run_path(str(ROOT / "benchmarks" / "index_policies.py"))
+    benchmark["print_targets"](sp.generate("gavel", jobs=30, seed=0, load=0.9, gpus_total=600))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(benchmark["SETTINGS"]) * len(benchmark["TARGETS"])
+    recorded = {
+        "jobs": [["a", 1, 0, 60], ["b", 2, 5, 90]],
+        "cluster": {"gpus": 4, "nodes": 2},
+        "runs": {},
+    }
+    assert benchmark["repeat"](recorded, "helios", "helios/fifo@consolidate") > 0
+    assert benchmark["repeat"](recorded, "tiresias", "no-such-policy/count") is None

@@ -1,0 +1,164 @@
+"""The compiled loop makes the engine's schedules, row by row, and takes as many decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shadowprice as sp
+from shadowprice.errors import PolicyError
+from shadowprice.execution import engine
+from shadowprice.execution.kernel import run as kernel
+from shadowprice.solvers.classic.easy import Easy
+from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
+from shadowprice.solvers.classic.las import Las
+from shadowprice.solvers.classic.sjf import Sjf
+from shadowprice.solvers.classic.srtf import Srsf, Srtf
+from shadowprice.solvers.index_policy import (
+    IndexedJob,
+    IndexPolicy,
+    JobIndex,
+    ServiceRule,
+    Table,
+    Ties,
+    WhileRunning,
+)
+from shadowprice.solvers.placement.consolidated import Consolidate, Pack
+from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.policy import Knowledge, Policy
+from shadowprice.solvers.tiresias.gittins2d import Gittins2d
+from shadowprice.solvers.tiresias.las2d import Las2d
+
+
+def remaining_per_weight(job: IndexedJob, table: Table) -> float:
+    return job.remaining_s / job.weight
+
+
+def youngest(job: IndexedJob, table: Table) -> float:
+    return -job.arrival_s if job.gpus < table[0] else job.attained_s
+
+
+def narrowest(job: IndexedJob, table: Table) -> float:
+    return job.gpus
+
+
+def periods(job: IndexedJob, table: Table) -> float:
+    """Stepping every four seconds."""
+    return job.attained_s // 4.0
+
+
+def next_period(job: IndexedJob, table: Table) -> float:
+    return (job.attained_s // 4.0 + 1.0) * 4.0
+
+
+@dataclass(frozen=True)
+class Own(IndexPolicy):
+    index: JobIndex
+    name: str = "own"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
+
+    @property
+    def preemptive(self) -> bool:
+        return self.index.rule is ServiceRule.PREEMPTS
+
+    def job_index(self, service_gpu_s: np.ndarray | None) -> JobIndex:
+        return self.index
+
+
+PREEMPTS, VARIES = ServiceRule.PREEMPTS, WhileRunning.VARIES
+OWN = [
+    JobIndex(PREEMPTS, remaining_per_weight, while_running=VARIES),
+    JobIndex(PREEMPTS, youngest, table=np.array([3.0]), while_running=VARIES, quantum_s=7.0),
+    JobIndex(ServiceRule.SKIPS, remaining_per_weight),
+    JobIndex(
+        PREEMPTS,
+        periods,
+        level=narrowest,
+        ties=Ties.FIRST_START,
+        while_running=WhileRunning.STEPS,
+        next_step_s=next_period,
+    ),
+]
+THRESHOLDS = [(12.0,), (5.0, 40.0), (3.0, 10.0, 33.3)]
+POLICIES: list[Policy] = [
+    Fifo(),
+    FifoSkip(),
+    Sjf(),
+    Srtf(),
+    Srsf(),
+    Las(quantum_s=3.0),
+    Las(quantum_s=60.0),
+    *(Las2d(thresholds_gpu_s=limits) for limits in THRESHOLDS),
+    *(Gittins2d(thresholds_gpu_s=limits, reading=r) for limits in THRESHOLDS for r in "AB"),
+    Easy(),
+    *map(Own, OWN),
+]
+PLACEMENTS = [Count(), Consolidate(), Pack()]
+CLUSTERS = ["1x1", "2x4", "3x2", "4x4", "2x4,3x2", "1x8,4x1", "6x1"]
+OVERHEADS = [
+    sp.Overheads(),
+    sp.Overheads(start_s=1.5),
+    sp.Overheads(restart_s=2.25, migration_s=4.0),
+    sp.Overheads(start_s=0.5, restart_by_gpus=((1, 1.0), (4, 3.0)), migration_s=1.0),
+]
+ROUNDS = [(0.0, 0.0), (5.0, 0.0), (6.5, 2.25), (30.0, 0.0)]
+
+
+def same(one: sp.Schedule, other: sp.Schedule) -> bool:
+    columns = [each.name for each in fields(sp.Schedule)]
+    pairs = [(getattr(one, name), getattr(other, name)) for name in columns]
+    return all(a is b is None or np.array_equal(a, b) for a, b in pairs)
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> sp.Instance:
+    """Few jobs on small clusters, often at equal times, of equal length, and in bursts."""
+    cluster = sp.Cluster.parse(draw(st.sampled_from(CLUSTERS)))
+    n = draw(st.integers(1, 14))
+    wide = st.sampled_from([g for g in (1, 1, 2, 3, 4, 6) if g <= cluster.total_gpus])
+    gaps = st.sampled_from([0.0, 0.0, 1.0, 2.5, 7.0, 2.0**-20])
+    works = st.sampled_from([1.0, 3.0, 4.0, 10.0, 12.5, 20.0 + 2.0**-20, 60.0])
+    arrival = np.cumsum(draw(st.lists(gaps, min_size=n, max_size=n)))
+    jobs = sp.Workload.from_columns(
+        arrival_s=arrival,
+        gpus=draw(st.lists(wide, min_size=n, max_size=n)),
+        work=draw(st.lists(works, min_size=n, max_size=n)),
+        weight=draw(st.lists(st.sampled_from([1.0, 2.0, 0.5]), min_size=n, max_size=n)),
+    )
+    return sp.Instance(cluster, jobs, draw(st.sampled_from(OVERHEADS)))
+
+
+def agree(
+    instance: sp.Instance,
+    policy: Policy,
+    placement: Count | Consolidate | Pack,
+    rounds: engine.Rounds,
+) -> None:
+    def run(loop: Callable[..., engine.EngineRun], **more: int) -> engine.EngineRun | str:
+        try:
+            return loop(instance, policy, placement=placement, rounds=rounds, **more)
+        except PolicyError as error:
+            return str(error)
+
+    found, expected = run(kernel.run, least_jobs=0), run(engine.run)
+    if isinstance(found, str) or isinstance(expected, str):
+        assert found == expected
+    else:
+        assert same(found.schedule, expected.schedule)
+        assert found.decisions == expected.decisions
+
+
+@settings(max_examples=120, deadline=None)
+@given(instances(), st.sampled_from(POLICIES), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
+def test_schedules_are_the_engines(
+    instance: sp.Instance,
+    policy: Policy,
+    placement: Count | Consolidate | Pack,
+    round_s: tuple[float, float],
+) -> None:
+    agree(instance, policy, placement, engine.Rounds(*round_s))
