@@ -9,16 +9,18 @@ double, and two jobs that share GPUs at 65 % of their own speed.
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 import shadowprice as sp
+from shadowprice.analysis.figures import Page
 from shadowprice.analysis.figures.results import read_table
-from shadowprice.analysis.plots.style import COLOURS, GREY
+from shadowprice.analysis.plots.style import GREY, colour_of
 from shadowprice.errors import GivenUpError, InputError
 from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
@@ -152,41 +154,16 @@ def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> sp.Outc
         return None
 
 
+def published_curves(page: Page, axes: Axes, points: pd.DataFrame, policies: Sequence[str]) -> None:
+    """Draw published points of policies in the policies' colours, with one entry in the legend."""
+    for place, name in enumerate(policies):
+        drawn = points[points.policy == name]
+        if len(drawn):
+            style = {"colour": colour_of(place), "marker": "x"}
+            page.published_curve(axes, drawn.x, drawn.y, "_published", **style)
+    page.published_curve(axes, [], [], "published", colour=GREY, marker="x")
+
+
 def curves(name: str) -> pd.DataFrame:
     """Points of a published picture: columns ``curve``, ``x``, ``y``."""
     return read_table(PUBLISHED / f"{name}.csv")
-
-
-# For figures that are scripts still.
-
-__all__ = [
-    "COLOURS",
-    "GREY",
-    "OUT",
-    "TYPES",
-    "Scale",
-    "cluster",
-    "curves",
-    "over_window",
-    "rates",
-    "save",
-    "servers",
-    "table",
-]
-OUT = Path(__file__).parent / "out"
-
-
-class Scale(StrEnum):
-    """How much is run."""
-
-    QUICK = "quick"
-    USUAL = "usual"
-    FULL = "full"
-
-
-def save(frame: pd.DataFrame, figure: object, name: str) -> None:
-    """Write the numbers and the picture to ``paper_figs/out``."""
-    OUT.mkdir(exist_ok=True)
-    frame.to_csv(OUT / f"{name}.csv", index=False)
-    figure.savefig(OUT / f"{name}.png", dpi=150)  # type: ignore[attr-defined]
-    print(frame.to_string(index=False, max_rows=60))

@@ -1,70 +1,100 @@
-"""The systems that Hadar's and HadarE's figures compare, and one row of metrics for each run.
+"""The systems that Hadar's and HadarE's figures compare, their workloads, and a row of metrics a run.
 
 Settings recalled from the papers: rounds of 6 minutes, 10 s for a restart. Hadar is run with the
-published utility, iterations over time in the system, and with 1 / (time in the system), since the
-first makes long jobs worth more than short ones. Tiresias is 2D-LAS with a threshold of 3,200
-GPU-s, YARN-CS is FIFO with consolidated gangs, Gavel is heterogeneity-aware max-min fairness. For
-HadarE a copy uses all GPUs of its node, its speed in proportion to them (as recalled: 'one whole
-node'); with ``CopyWidth.GANG`` it uses no more GPUs than the job asked for and holds the others idle.
+utility that is recalled, iterations over time in the system, with 1 / (time in the system), since the first
+makes long jobs worth more than short ones, and with or without jobs on the GPUs that its prices leave idle
+('filled', ours). Tiresias is 2D-LAS with a threshold of 3,200 GPU-s, YARN-CS is FIFO with consolidated
+gangs, Gavel is heterogeneity-aware max-min fairness.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _gavel import COLOURS, GREY, OUT, TYPES, Scale, cluster, save, table
-from matplotlib.axes import Axes
+import pandas as pd
+from _gavel import TYPES, cluster, table
 
 import shadowprice as sp
+from shadowprice.analysis.figures import Estimate, Row, estimate
+from shadowprice.analysis.limits import Measure, limit
+from shadowprice.analysis.plots.style import COLOURS
 from shadowprice.analysis.run_metrics import RunMetrics, of_schedule
+from shadowprice.errors import InputError
 from shadowprice.execution.copies.hadare import CopyWidth
+from shadowprice.instances.generators.hadar import sampled
 
-__all__ = ["COLOURS", "GREY", "OUT", "TYPES", "Scale", "cluster", "save", "table"]
+__all__ = ["TYPES", "cluster", "table"]
 
 ROUND_S, RESTART_S = 360.0, 10.0
 POLICIES = {
     "Hadar": ("hadar", "count"),
-    "Hadar, U = 1/JCT": ("hadar:utility=completion_time", "count"),
+    "Hadar filled": ("hadar:fill=true", "count"),
+    "Hadar 1/JCT": ("hadar:utility=completion_time", "count"),
+    "Hadar 1/JCT filled": ("hadar:utility=completion_time,fill=true", "count"),
     "Gavel": ("gavel:max_min_fairness_perf", "count"),
-    "Gavel, makespan": ("gavel:min_total_duration_perf", "count"),
+    "Gavel agnostic": ("gavel:max_min_fairness", "count"),
+    "Gavel makespan": ("gavel:min_total_duration_perf", "count"),
+    "Gavel SJF": ("gavel:sjf_programme_perf", "count"),
     "Tiresias": ("las2d:thresholds_gpu_s=3200", "count"),
     "YARN-CS": ("fifo", "consolidate"),
+    "no migration": ("fifo", "count"),
 }
+"""Policy and placement by name; the last is for clusters of one GPU a node, where no job ever moves."""
 IN_ROUNDS = ("hadar", "gavel")
 """Policies with a parameter ``round_s``; the others decide when something happens."""
-COPIES = {"HadarE": CopyWidth.NODE, "HadarE, own gang": CopyWidth.GANG}
+COPIES = {"HadarE": CopyWidth.NODE, "HadarE own gang": CopyWidth.GANG}
+"""A copy uses all GPUs of its node, or no more than the job asked for and holds the others idle."""
 COLOUR_OF = {
     "Hadar": COLOURS[0],
-    "Hadar, U = 1/JCT": COLOURS[5],
+    "Hadar filled": COLOURS[5],
+    "Hadar 1/JCT": COLOURS[4],
+    "Hadar 1/JCT filled": COLOURS[2],
     "HadarE": COLOURS[2],
-    "HadarE, own gang": "#8fd3bd",
+    "HadarE own gang": "#8fd3bd",
     "Gavel": COLOURS[1],
-    "Gavel, makespan": COLOURS[4],
+    "Gavel agnostic": "#e8c8a0",
+    "Gavel makespan": "#d9a760",
+    "Gavel SJF": "#b98a4a",
     "Tiresias": COLOURS[3],
     "YARN-CS": "#999999",
+    "no migration": "#999999",
 }
 """The same colour for a system in all pictures."""
 
+WORKLOADS = {"philly": "Philly's busiest hours", "classes": "classes of GPU-hours"}
 
-def arguments(
-    description: str, *more: Callable[[argparse.ArgumentParser], object]
-) -> argparse.Namespace:
-    """``--quick``, ``--full`` and ``--throughputs``, and what a figure adds."""
-    parser = argparse.ArgumentParser(description=description)
-    scale = parser.add_mutually_exclusive_group()
-    for each in (Scale.QUICK, Scale.FULL):
-        scale.add_argument(f"--{each}", dest="scale", action="store_const", const=each)
-    parser.set_defaults(scale=Scale.USUAL)
-    parser.add_argument(
-        "--throughputs", type=Path, help="Gavel's throughput table (JSON, may be xz)"
-    )
-    for add in more:
-        add(parser)
-    return parser.parse_args()
+
+def known(names: tuple[str, ...], expected: Mapping[str, object], what: str) -> None:
+    """Refuse names that are not known.
+
+    Raises
+    ------
+    InputError
+        Naming the first.
+    """
+    for name in names:
+        if name not in expected:
+            raise InputError(f"{what} {name!r} is not one of {', '.join(expected)}")
+
+
+def workload(
+    kind: str, jobs: int, seed: int, rates: sp.Throughputs, philly: Path | None
+) -> sp.Workload:
+    """Jobs of the trace's busiest hours, or of the classes.
+
+    Raises
+    ------
+    InputError
+        If the trace is asked for and no file is given.
+    """
+    if kind == "classes":
+        return sp.generate("hadar", jobs=jobs, seed=seed, throughputs=rates)
+    if philly is None:
+        raise InputError("workload philly: expected the trace, --philly FILE (flat CSV)")
+    return sampled(sp.load(philly), jobs=jobs, seed=seed, throughputs=rates)
 
 
 @dataclass(frozen=True)
@@ -76,13 +106,12 @@ class Run:
     metrics : RunMetrics
     lost : float
         Share of the cluster's time until the end that went into restarts and averaging.
-    outcome : Outcome, optional
-        Of systems that run a job as one gang.
+    outcome : Outcome
     """
 
     metrics: RunMetrics
     lost: float
-    outcome: sp.Outcome | None = None
+    outcome: sp.Outcome
 
 
 def run(
@@ -92,8 +121,9 @@ def run(
     *,
     round_s: float = ROUND_S,
     aggregation_s: float = 0.0,
+    options: str = "",
 ) -> Run:
-    """Run a system by its name in the figures."""
+    """Run a system by its name in the figures, with further parameters of its policy."""
     if label in COPIES:
         hadare = sp.HadarE(
             round_s=round_s, restart_s=RESTART_S, aggregation_s=aggregation_s, width=COPIES[label]
@@ -101,11 +131,12 @@ def run(
         outcome = sp.simulate(jobs, where, hadare)
         found = of_schedule(outcome.instance, outcome.schedule)
         lost_s = outcome.schedule.overhead_s.sum()
-        return Run(found, lost_s / (len(where.nodes) * found.ttd_s))
+        return Run(found, lost_s / (len(where.nodes) * found.ttd_s), outcome)
     policy, placement = POLICIES[label]
     name, _, given = policy.partition(":")
     if name in IN_ROUNDS:
-        policy = f"{name}:" + ",".join(part for part in (given, f"round_s={round_s}") if part)
+        parts = (given, f"round_s={round_s}", options if name == "hadar" else "")
+        policy = f"{name}:" + ",".join(part for part in parts if part)
     semantics = sp.Semantics(placement=placement, overheads=sp.Overheads(restart_s=RESTART_S))
     outcome = sp.simulate(jobs, where, policy, semantics)
     schedule = outcome.schedule
@@ -145,43 +176,43 @@ def work_on_several_types(outcome: sp.Outcome) -> float:
     schedule = outcome.schedule
     kind = outcome.instance.cluster.type_of_node[schedule.node]
     held_s = schedule.gpus * (schedule.end_s - schedule.start_s)
-    runs, run = np.unique(np.stack((schedule.job, schedule.start_s)), axis=1, return_inverse=True)
+    runs, of_run = np.unique(
+        np.stack((schedule.job, schedule.start_s)), axis=1, return_inverse=True
+    )
     low, high = np.full(runs.shape[1], 1 << 30), np.full(runs.shape[1], -1)
-    np.minimum.at(low, run.ravel(), kind)
-    np.maximum.at(high, run.ravel(), kind)
-    return float(held_s[(low < high)[run.ravel()]].sum() / held_s.sum())
+    np.minimum.at(low, of_run.ravel(), kind)
+    np.maximum.at(high, of_run.ravel(), kind)
+    return float(held_s[(low < high)[of_run.ravel()]].sum() / held_s.sum())
 
 
-def row(found: RunMetrics, **named: object) -> dict[str, object]:
+def row(found: RunMetrics, **named: str | float | bool) -> Row:
     """A row of a table in hours."""
+    values = {name: value for name, value in found.to_dict().items() if value is not None}
     hours = {
         name.removesuffix("_s") + "_h": value / 3600
-        for name, value in found.to_dict().items()
-        if name.endswith("_s") and value is not None
+        for name, value in values.items()
+        if name.endswith("_s")
     }
-    plain = {name: value for name, value in found.to_dict().items() if not name.endswith("_s")}
+    plain = {name: value for name, value in values.items() if not name.endswith("_s")}
     return {**named, **hours, **plain}
 
 
-def note(axes: Axes, title: str, text: str) -> None:
-    """Title a panel, and below it say what it shows beside what the paper reports."""
-    axes.set_title(title, loc="left", pad=8 + 10 * (1 + text.count("\n")), fontsize=11)
-    axes.text(0.0, 1.02, text, transform=axes.transAxes, fontsize=7.5, color=GREY, va="bottom")
-    axes.spines[["top", "right"]].set_visible(False)
+def limits(found: Run) -> Row:
+    """Certified best factors over the run that any scheduler could have."""
+    return {
+        "limit_ttd": limit(found.outcome, Measure.TTD).factor,
+        "limit_jct": limit(found.outcome, Measure.MEAN_JCT).factor,
+    }
 
 
-def bars(axes: Axes, values: Mapping[str, float], form: str) -> None:
-    """One horizontal bar a system, its value beside it."""
-    names = list(values)
-    axes.barh(names, list(values.values()), color=[COLOUR_OF[name] for name in names], height=0.65)
-    axes.set_xlim(0, 1.25 * max(values.values()))
-    for place, value in enumerate(values.values()):
-        axes.annotate(
-            f"{value:{form}}",
-            (value, place),
-            (3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-        )
-    axes.invert_yaxis()
+def ratios(rows: pd.DataFrame, than: str, column: str) -> dict[str, Estimate]:
+    """Times better than a system, seed by seed, of each system in the order of the rows, itself 1."""
+    wide = rows.pivot_table(index="seed", columns="system", values=column)
+    names = [name for name in dict.fromkeys(rows["system"]) if than in wide]
+    return {name: estimate((wide[than] / wide[name]).dropna()) for name in names}
+
+
+def range_of(rows: pd.DataFrame, system: str, column: str) -> tuple[float, float] | None:
+    """Least and largest value of a column over a system's seeds; None without rows."""
+    values = rows.loc[rows["system"] == system, column]
+    return None if values.empty else (float(values.min()), float(values.max()))

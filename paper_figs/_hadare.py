@@ -5,32 +5,19 @@ What is recalled and what assumed is said in ``hadare_clusters.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from _hadar import TYPES, row, run
+from _hadar import ROUND_S, TYPES, row, run
 
 import shadowprice as sp
+from shadowprice.analysis.figures import Row
 
 FP32 = {"t4": 8.1, "titan-rtx": 16.3, "t400": 1.1, "rtx3090": 35.6, "a2000": 8.0, "v100": 15.7}
 """Peak single-precision TFLOP/s by the vendor's data sheets; V100 is the SXM2 one."""
-K80_SPEED = 0.2
-"""A K80's typical rate beside a V100's in Gavel's table; for stating limits, not for rates."""
-
 CLUSTERS = {
-    "AWS": [
-        ("v100", 1.0),
-        ("t4", FP32["t4"] / FP32["v100"]),
-        ("t4", FP32["t4"] / FP32["v100"]),
-        ("k80", K80_SPEED),
-        ("k80", K80_SPEED),
-    ],
-    "lab": [
-        (name, FP32[name] / FP32["v100"])
-        for name in ("titan-rtx", "t4", "t400", "rtx3090", "a2000")
-    ],
+    "AWS": ("v100", "t4", "t4", "k80", "k80"),
+    "lab": ("titan-rtx", "t4", "t400", "rtx3090", "a2000"),
 }
-"""GPU type of each node, and its speed beside a V100."""
+"""GPU type of each node."""
 
 MIXES = (1, 3, 4, 5, 8, 10, 12)
 FAMILIES = ("ResNet-18", "LM", "Transformer", "CycleGAN", "ResNet-50")
@@ -40,13 +27,13 @@ AGGREGATION_S = 10.0
 
 def nodes(where: str) -> sp.Cluster:
     """The cluster by name."""
-    return sp.Cluster.parse(",".join(f"1x1:{name}" for name, _ in CLUSTERS[where]))
+    return sp.Cluster.parse(",".join(f"1x1:{name}" for name in CLUSTERS[where]))
 
 
 def mix(jobs: int, seed: int, where: str, rates: sp.Throughputs) -> sp.Workload:
     """Jobs of one GPU that take turns at the models, batch sizes and lengths drawn."""
     rng = np.random.default_rng([seed, jobs])
-    types = tuple(dict.fromkeys(name for name, _ in CLUSTERS[where]))
+    types = tuple(dict.fromkeys(name for name in CLUSTERS[where]))
     models, speeds = [], []
     for number in range(jobs):
         family = FAMILIES[number % len(FAMILIES)]
@@ -77,21 +64,15 @@ def mix(jobs: int, seed: int, where: str, rates: sp.Throughputs) -> sp.Workload:
     )
 
 
-def systems_on(
+def system_on(
+    system: str,
     where: str,
     jobs: sp.Workload,
-    systems: Sequence[str],
-    named: dict[str, object],
     *,
     aggregation_s: float,
-    round_s: float = 360.0,
-) -> list[dict[str, object]]:
-    """A row of metrics for every system."""
-    rows = []
-    for label in systems:
-        found = run(label, jobs, nodes(where), round_s=round_s, aggregation_s=aggregation_s)
-        useful = found.metrics.cru - found.lost
-        rows.append(
-            row(found.metrics, system=label, cluster=where, round_s=round_s, useful=useful, **named)
-        )
-    return rows
+    round_s: float = ROUND_S,
+) -> Row:
+    """A row of metrics for one system; ``useful`` is CRU without restarts and averaging."""
+    found = run(system, jobs, nodes(where), round_s=round_s, aggregation_s=aggregation_s)
+    useful = found.metrics.cru - found.lost
+    return row(found.metrics, system=system, cluster=where, round_s=round_s, useful=useful)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.text import Annotation
 
 from shadowprice.analysis.figures import Estimate, Row, estimate
 
@@ -62,3 +64,20 @@ def published_curve(name: str, label: str) -> tuple[np.ndarray, np.ndarray]:
     read = pd.read_csv(PUBLISHED_CURVES / f"{name}.csv", comment="#")
     part = read[read.curve == label]
     return part.iloc[:, 2].to_numpy(), part["share"].to_numpy()
+
+
+def clear_of_marks(axes: Axes, marks: Mapping[int, float]) -> None:
+    """Move the numbers of horizontal bars that a published mark would lie on into the bars.
+
+    Parameters
+    ----------
+    marks : mapping of int to float
+        Published value by place of the bar; the limits of the axes are already set.
+    """
+    share = axes.transData + axes.transAxes.inverted()
+    for place, text in enumerate(axes.texts):
+        if place in marks and isinstance(text, Annotation):
+            number, mark = (share.transform((x, 0.0))[0] for x in (text.xy[0], marks[place]))
+            if -0.01 < mark - number < 0.11:
+                text.xy = (axes.get_xlim()[0], text.xy[1])
+                text.set_color("white")

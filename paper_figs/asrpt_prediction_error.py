@@ -31,9 +31,9 @@ class Settings:
     predictors: tuple[str, ...] = field(
         default=("forest", "median", "last"), metadata={"help": "predictors by name"}
     )
-    jobs: int = field(default=5_000, metadata={"help": "jobs"})
+    jobs: int = field(default=10_000, metadata={"help": "jobs"})
     gpus: int = field(default=256, metadata={"help": "GPUs, in nodes of 8"})
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    seeds: int = field(default=10, metadata={"help": "number of seeds, from 0"})
 
 
 @dataclass(frozen=True)

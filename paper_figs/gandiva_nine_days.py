@@ -24,7 +24,7 @@ from _gandiva import (
     instance,
     simulate,
 )
-from _measures import curve, factor, level, measured, published_curve, quantile_rows
+from _measures import clear_of_marks, curve, factor, level, measured, published_curve, quantile_rows
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
@@ -135,6 +135,9 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         markeredgewidth=1.6,
     )
     left.set_xlim(0, 1.3 * max(832.0, *(found.high for found in bars.values())))
+    if page.compares:
+        marks = {"YARN-like": 832.0, "Gandiva": 656.0}
+        clear_of_marks(left, {list(bars).index(label): marks[label] for label in COMPARED})
     left.set_title("mean")
     left.set_xlabel("[min]" + (", | published" if page.compares else ""))
     names = {"YARN-like": (380, 0.22, "left"), "Gandiva": (55, 0.72, "right")}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 from _gandiva import BIN_PACKING, YARN_LIKE, Run, instance, simulate
-from _measures import factor, level, measured
+from _measures import clear_of_marks, factor, level, measured
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
@@ -31,7 +31,9 @@ from shadowprice.analysis.figures import (
     Sized,
     main,
 )
+from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.plots.style import colour_of
+from shadowprice.errors import InputError
 
 SYSTEMS = {
     "head of the queue blocks": YARN_LIKE,
@@ -72,6 +74,12 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Every system on every seed."""
+    window = settings.window_min
+    if len(window) != 2 or not 0 <= window[0] < window[1]:
+        shown = ",".join(f"{minute:g}" for minute in window)
+        raise InputError(
+            f"--window-min: got {shown}, expected two minutes, the first before the last"
+        )
     given = settings.jobs, settings.nodes, settings.window_min, settings.first_s
     for seed in range(settings.seeds):
         for system in SYSTEMS:
@@ -142,10 +150,15 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     mark = ", | published" if page.compares else ""
     names = [name.replace(" of the queue ", "\n").replace(", ", ",\n") for name in SYSTEMS]
     middle.set_yticks(range(len(names)), names)
-    right.set_yticks([])
+    beside = page.width_in >= PAGE_IN  # Below one another each panel needs the names.
+    right.set_yticks([] if beside else range(len(names)), [] if beside else names)
     right.set_xscale("log")
     right.set_xlim(30, 12_000)
     right.xaxis.set_major_formatter("{x:g}")
+    if page.compares:
+        places = [list(SYSTEMS).index(system) for system in (BASELINE, PACKING)]
+        for axes, measure in ((middle, "utilisation"), (right, "first")):
+            clear_of_marks(axes, dict(zip(places, found[measure], strict=True)))
     middle.set_xlabel("utilisation [%]" + mark)
     right.set_xlabel("first 100 minibatches [s]")
     return picture

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _gavel import curves, over_window
+from _gavel import curves, over_window, published_curves
 from _measures import curve, measured, quantile_rows
 from matplotlib.figure import Figure as Picture
 
@@ -50,7 +50,7 @@ class Settings:
     last_job: int = field(default=5000, metadata={"help": "first job after those measured"})
     gpus_per_type: int = 36
     give_up_h: float = field(
-        default=3600.0, metadata={"help": "time at which a run ends in any case [h]"}
+        default=12000.0, metadata={"help": "time at which a run ends in any case [h]"}
     )
     throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table (JSON)"})
     made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
@@ -104,11 +104,8 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     jct = table[table.measure == "JCT [h]"]
     page.lines(left, jct, x="jobs_per_hour", y="value", by="system", order=settings.policies)
     theirs = curves("gavel_finish_time_fairness")
-    within = theirs.x.between(jct.jobs_per_hour.min() - 0.6, jct.jobs_per_hour.max())
-    for name, drawn in theirs[within & theirs.policy.isin(settings.policies)].groupby("policy"):
-        colour = colour_of(settings.policies.index(str(name)))
-        label = f"{name}, published"
-        page.published_curve(left, drawn.x, drawn.y, label, colour=colour, marker="x")
+    within = theirs.x.between(jct.jobs_per_hour.min() / 2.0, jct.jobs_per_hour.max())
+    published_curves(page, left, theirs[within], settings.policies)
     left.set(xlabel="jobs per hour", ylabel="mean JCT [h]", ylim=(0, None))
     rate = table.jobs_per_hour.max()
     for place, name in enumerate(settings.policies):

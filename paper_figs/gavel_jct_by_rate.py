@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _gavel import curves, over_window
+from _gavel import curves, over_window, published_curves
 from matplotlib.figure import Figure as Picture
 
 from shadowprice.analysis.figures import (
@@ -30,7 +30,6 @@ from shadowprice.analysis.figures import (
     main,
     ratio_by_seed,
 )
-from shadowprice.analysis.plots.style import colour_of
 from shadowprice.errors import InputError
 
 POLICIES = {"LAS": "max_min_fairness", "Gavel": "max_min_fairness_perf", "AlloX": "allox"}
@@ -56,7 +55,7 @@ class Settings:
     last_job: int = field(default=5000, metadata={"help": "first job after those measured"})
     gpus_per_type: int = 36
     give_up_h: float = field(
-        default=3600.0, metadata={"help": "time at which a run ends in any case [h]"}
+        default=12000.0, metadata={"help": "time at which a run ends in any case [h]"}
     )
     throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table (JSON)"})
     made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
@@ -124,20 +123,18 @@ def run(point: Point) -> list[Row]:
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """A panel for each trace, with the paper's points."""
-    picture, panels = page.grid(1, 2, 2.9)
-    for axes, trace in zip(panels, TRACES, strict=True):
+    traces = [trace for trace in TRACES if (table.trace == trace).any()]
+    picture, panels = page.grid(1, len(traces), 2.9)
+    for axes, trace in zip(panels, traces, strict=True):
         mine = table[(table.trace == trace) & ~table.given_up]
         page.lines(axes, mine, x="jobs_per_hour", y="jct_h", by="policy", order=settings.policies)
         theirs = curves("gavel_jct_by_rate")
-        theirs = theirs[(theirs.trace == trace) & theirs.policy.isin(settings.policies)]
-        within = theirs.x.between(mine.jobs_per_hour.min() - 0.5, mine.jobs_per_hour.max())
-        for name, points_of in theirs[within].groupby("policy"):
-            colour = colour_of(settings.policies.index(str(name)))
-            page.published_curve(
-                axes, points_of.x, points_of.y, f"{name}, published", colour=colour, marker="x"
-            )
+        seen = mine.jobs_per_hour
+        within = theirs.x.between(seen.min() / 2.0, seen.max())
+        published_curves(page, axes, theirs[(theirs.trace == trace) & within], settings.policies)
         axes.set(title=TITLES[trace], xlabel="jobs per hour", ylabel="mean JCT [h]", ylim=(0, None))
-        axes.legend()
+        if len(mine):
+            axes.legend(loc="upper left")
     return picture
 
 

@@ -1,21 +1,23 @@
 """Gavel (OSDI'20), section 7.3: makespan of static multi-GPU traces against the number of jobs.
 
 36 GPUs of each type; jobs of the published generator, all there at 0; published policies in the published
-simulator. Makespan is the completion of the last job.
+simulator. Makespan is the completion of the last job. The published simulator drops a job that has fewer steps
+left than GPUs; a dropped job has no completion.
 
-What differs: no space sharing with Gavel. The published simulator's FIFO, as it is in its repository, uses
-V100s only, which cannot give the paper's ratio.
+What differs: no space sharing with Gavel. FIFO is that of the published repository, which draws a type of GPU and
+then does not use it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
-from _gavel import curves, rates, servers
+from _gavel import curves, published_curves, rates, servers
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
@@ -33,6 +35,7 @@ from shadowprice.analysis.figures import (
 )
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.errors import InputError
+from shadowprice.execution.presets.gavel.record import GavelSimulation
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 
 POLICIES = {
@@ -101,7 +104,7 @@ def run(point: Point) -> list[Row]:
     instance = sp.Instance(where, jobs, pair_throughputs=given if shares else None)
     found = simulate_gavel(instance, policy, seed=point.seed)
     if not shares:
-        sp.verify(instance, found.schedule)
+        verify_completed(instance, found)
     makespan_h = max(found.end_s.values()) / 3600.0
     return [
         {
@@ -111,6 +114,17 @@ def run(point: Point) -> list[Row]:
             "makespan_h": makespan_h,
         }
     ]
+
+
+def verify_completed(instance: sp.Instance, found: GavelSimulation) -> None:
+    """Verify the schedule of the jobs that were not dropped."""
+    keep = ~np.isin(instance.workload.id, found.dropped)
+    row_of, schedule = np.cumsum(keep) - 1, found.schedule
+    mine = keep[schedule.job]
+    columns = ("node", "gpus", "start_s", "end_s", "overhead_s")
+    rows = {name: getattr(schedule, name)[mine] for name in columns}
+    completed = replace(instance, workload=instance.workload.select(keep))
+    sp.verify(completed, sp.Schedule(row_of[schedule.job[mine]], **rows))
 
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
@@ -126,13 +140,9 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     theirs = curves("gavel_makespan")
     drawn = theirs[theirs.x.between(table.jobs.min(), table.jobs.max())]
     gavel = drawn[drawn.policy == "Gavel"].set_index("x").y
-    for name, points_of in drawn[drawn.policy.isin(settings.policies)].groupby("policy"):
-        style = {"colour": colour_of(settings.policies.index(str(name))), "marker": "x"}
-        label = f"{name}, published"
-        page.published_curve(left, points_of.x, points_of.y, label, **style)
-        if name != "Gavel":
-            ratio = points_of.y.to_numpy() / gavel.loc[points_of.x].to_numpy()
-            page.published_curve(right, points_of.x, ratio, label, **style)
+    published_curves(page, left, drawn, settings.policies)
+    ratio = drawn.assign(y=drawn.y / gavel.reindex(drawn.x).to_numpy())
+    published_curves(page, right, ratio[ratio.policy != "Gavel"], settings.policies)
     left.set(xlabel="jobs", ylabel="makespan [h]", ylim=(0, None))
     right.set(xlabel="jobs", ylabel="makespan / Gavel's", ylim=(0, None))
     for axes in (left, right):
@@ -151,6 +161,10 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
     text = f"Makespan of {table.jobs.max()} jobs over Gavel's: {', '.join(said)} times."
     theirs = curves("gavel_makespan").pivot_table(index="x", columns="policy", values="y")
     fifo = (theirs.FIFO / theirs.Gavel).loc[500]
+    wide = largest.pivot_table(index="seed", columns="policy", values="makespan_h")
+    if {"FIFO", "Gavel"} <= {*wide}:
+        ratios = wide.FIFO / wide.Gavel
+        text += f" By seed FIFO's is {ratios.min():.2f} to {ratios.max():.2f} times Gavel's."
     return text + f" In the authors' drawing FIFO's is {fifo:.2f} times Gavel's at 500 jobs."
 
 
@@ -182,17 +196,17 @@ def drawn_ratio(than: str, jobs: int) -> float:
     return round(float(theirs[than][jobs] / theirs["Gavel"][jobs]), 2)
 
 
-BROKEN_FIFO = (
-    "FIFO of the published repository serves every job on V100s alone, and so does ours: 2.5 cannot come "
-    "out of it"
+FIFO_BY_CHANCE = (
+    "FIFO of the published repository does not use the type that it draws, and ours follows it: its makespan "
+    "differs a great deal by seed"
 )
 FIGURE = Figure(
     name="gavel_makespan",
     paper="Gavel (OSDI'20), section 7.3, makespan",
     sizes={
         Size.QUICK: Sized(Settings(jobs=(8, 16), seeds=1, gpus_per_type=8, made_up=True), 0.1),
-        Size.DEFAULT: Sized(Settings(), 15),
-        Size.FULL: Sized(Settings(jobs=(100, 200, 300, 400, 500, 600, 700)), 25),
+        Size.DEFAULT: Sized(Settings(), 5),
+        Size.FULL: Sized(Settings(jobs=(100, 200, 300, 400, 500, 600, 700)), 9),
     },
     points=points,
     run=run,
@@ -202,7 +216,7 @@ FIGURE = Figure(
         beside("Gandiva", 700, 1.4, "OSDI'20, section 7.3"),
         beside("Gandiva", 500, drawn_ratio("Gandiva", 500), "the authors' drawing"),
         beside("Gandiva", 700, drawn_ratio("Gandiva", 700), "the authors' drawing"),
-        beside("FIFO", 500, 2.5, "OSDI'20, section 7.3", Cause.ON_PURPOSE, BROKEN_FIFO),
+        beside("FIFO", 500, 2.5, "OSDI'20, section 7.3", Cause.ON_PURPOSE, FIFO_BY_CHANCE),
     ),
 )
 

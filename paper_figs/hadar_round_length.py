@@ -1,94 +1,150 @@
 """HadarE (arXiv 2503.10918), slot-time sweep: CRU, TTD and JCT against the length of a round.
 
-The lab cluster of ``hadare_clusters.py`` with mix M-8. The paper's numbers are not known; it reports
-that short rounds lose time to aggregation and long ones leave the tail unbalanced (recalled). Here a
-restart costs 10 s and averaging copies, an assumption, 10 s for each round with several copies of a
-job. Time spent on either counts as busy in CRU, hence 'useful' beside it: without overheads. Run:
-``python paper_figs/hadar_round_length.py [--throughputs FILE]`` (a minute), ``--quick`` (seconds);
-writes paper_figs/out/hadar_round_length.{csv,png}.
+The lab cluster of ``hadare_clusters.py`` with one mix. The paper's numbers are not known. Here a restart
+costs 10 s and averaging copies, an assumption, 10 s for each round with several copies of a job. Time
+spent on either counts as busy in CRU, hence a line beside it without overheads.
 """
 
-import numpy as np
-import pandas as pd
-from _hadar import COLOUR_OF, RESTART_S, Scale, arguments, note, save, table
-from _hadare import AGGREGATION_S, mix, systems_on
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
+from __future__ import annotations
 
-SYSTEMS = ("Hadar", "HadarE")
-WHERE, JOBS = "lab", 8
-SCALES = {
-    Scale.QUICK: ((90.0, 360.0, 1440.0), 1),
-    Scale.USUAL: ((45.0, 90.0, 180.0, 360.0, 720.0, 1440.0, 2880.0), 8),
-    Scale.FULL: ((30.0, 45.0, 90.0, 180.0, 360.0, 720.0, 1440.0, 2880.0, 5760.0), 20),
-}
-"""Lengths of a round [s], draws of the jobs."""
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+from _hadar import COLOUR_OF, COPIES, POLICIES, RESTART_S, known, table
+from _hadare import AGGREGATION_S, CLUSTERS, mix, system_on
+from matplotlib.figure import Figure as Picture
+from matplotlib.ticker import NullLocator, StrMethodFormatter
+
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Lengths of a round, and the jobs."""
+
+    rounds_s: tuple[float, ...] = field(
+        default=(45.0, 90.0, 180.0, 360.0, 720.0, 1440.0, 2880.0),
+        metadata={"help": "lengths of a round [s]"},
+    )
+    seeds: int = field(default=10, metadata={"help": "draws of the jobs"})
+    cluster: str = field(default="lab", metadata={"help": "AWS or lab"})
+    jobs: int = field(default=8, metadata={"help": "n of the mix M-n"})
+    aggregation_s: float = field(
+        default=AGGREGATION_S, metadata={"help": "averaging the copies of a job, a round [s]"}
+    )
+    systems: tuple[str, ...] = ("Hadar", "HadarE")
+    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table, JSON"})
+
+
+@dataclass(frozen=True)
+class Point:
+    """A draw with rounds of one length, under all systems."""
+
+    round_s: float
+    seed: int
+    cluster: str
+    jobs: int
+    aggregation_s: float
+    systems: tuple[str, ...]
+    throughputs: Path | None
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """Every draw with every length."""
+    known((settings.cluster,), CLUSTERS, "cluster")
+    known(settings.systems, {**POLICIES, **COPIES}, "system")
+    for seed in range(settings.seeds):
+        for round_s in settings.rounds_s:
+            yield Point(
+                round_s,
+                seed,
+                settings.cluster,
+                settings.jobs,
+                settings.aggregation_s,
+                settings.systems,
+                settings.throughputs,
+            )
+
+
+def run(point: Point) -> list[Row]:
+    """A row of metrics for every system."""
+    jobs = mix(point.jobs, point.seed, point.cluster, table(point.throughputs))
+    found = [
+        system_on(
+            system,
+            point.cluster,
+            jobs,
+            aggregation_s=point.aggregation_s,
+            round_s=point.round_s,
+        )
+        for system in point.systems
+    ]
+    named: Row = {"seed": point.seed, "jobs": point.jobs}
+    return [named | each for each in found]
+
+
 PANELS = {"cru": "CRU [share of node time]", "ttd_h": "TTD [h]", "mean_jct_h": "mean JCT [h]"}
 
 
-def draw(frame: pd.DataFrame) -> Figure:
-    """Mean and 95 % intervals over the draws."""
-    figure = Figure(figsize=(15, 4.4), layout="constrained")
-    best = {}
-    for axes, (column, label) in zip(figure.subplots(1, 3), PANELS.items(), strict=True):
-        for name in SYSTEMS:
-            mine = frame[frame["system"] == name].groupby("round_s")[column]
-            mean, error = mine.mean(), 1.96 * mine.sem().fillna(0.0)
-            axes.errorbar(
-                mean.index,
-                mean,
-                yerr=error,
-                marker="o",
-                ms=3,
-                lw=1.4,
-                capsize=2,
-                color=COLOUR_OF[name],
-                label=name,
-            )
-            if column == "cru":
-                useful = frame[frame["system"] == name].groupby("round_s")["useful"].mean()
-                axes.plot(
-                    useful,
-                    ls="--",
-                    lw=1.2,
-                    color=COLOUR_OF[name],
-                    label=f"{name}, without overheads",
-                )
-            best[name] = mean.idxmax() if column == "cru" else mean.idxmin()
-        found = ", ".join(f"{name} {length:.0f} s" for name, length in best.items())
-        note(axes, label.split(" [")[0], f"best here: {found}; the paper's numbers are not known")
-        lengths = np.unique(frame["round_s"])
-        axes.set(xlabel="length of a round [s]", ylabel=label, xscale="log")
-        axes.set_ylim(0, 1.05 if column == "cru" else None)
-        axes.xaxis.set_major_locator(FixedLocator(lengths.tolist()))
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """A panel a metric, a line a system."""
+    picture, panels = page.grid(1, len(PANELS), 2.3)
+    for axes, (column, words) in zip(panels, PANELS.items(), strict=True):
+        page.lines(
+            axes,
+            table,
+            x="round_s",
+            y=column,
+            by="system",
+            order=settings.systems,
+            colours=COLOUR_OF,
+        )
+        if column == "cru":
+            for name, rows in table.groupby("system", sort=False):
+                useful = rows.groupby("round_s")["useful"].mean()
+                axes.plot(useful, ls="--", lw=1.0, color=COLOUR_OF[str(name)])
+        axes.set(xlabel="length of a round [s]", title=words, xscale="log")
+        axes.set_ylim(0, 1.05 if column == "cru" else 1.15 * table[column].max())
+        axes.set_xticks(list(settings.rounds_s)[::2])
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:.0f}"))
-        axes.legend(frameon=False, fontsize=9, loc="lower left")
-    figure.supxlabel(
-        f"Lab cluster, mix M-{JOBS}, {frame['seed'].nunique()} draws of the jobs; a restart costs "
-        f"{RESTART_S:.0f} s, averaging the copies of a job {AGGREGATION_S:.0f} s a round (assumed).",
-        fontsize=8.5,
-    )
-    return figure
+    panels[1].legend(loc="lower left")
+    return picture
 
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """The best length of a round for each system and metric."""
+    said = []
+    for name, rows in table.groupby("system", sort=False):
+        mean = rows.groupby("round_s")[list(PANELS)].mean()
+        best = f"{mean['ttd_h'].idxmin():.0f} s for TTD, {mean['mean_jct_h'].idxmin():.0f} s for mean JCT"
+        said.append(f"{name} {best}")
+    return (
+        f"{settings.cluster} cluster, mix M-{settings.jobs}, means over the draws of the jobs "
+        f"(n = {settings.seeds}) with 95 % intervals; "
+        f"a restart costs {RESTART_S:.0f} s, averaging copies {settings.aggregation_s:.0f} s a round. "
+        f"Dashed: CRU without these. Best lengths here: {'; '.join(said)}."
+    )
+
+
+FIGURE = Figure(
+    name="hadar_round_length",
+    paper="HadarE (arXiv 2503.10918), length of a round",
+    sizes={
+        Size.QUICK: Sized(Settings(rounds_s=(90.0, 360.0, 1440.0), seeds=1), minutes=0.05),
+        Size.DEFAULT: Sized(Settings(), minutes=1.0),
+        Size.FULL: Sized(
+            Settings((30.0, 45.0, 90.0, 180.0, 360.0, 720.0, 1440.0, 2880.0, 5760.0), 20),
+            minutes=3.0,
+        ),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+)
 
 if __name__ == "__main__":
-    given = arguments(__doc__ or "")
-    rates = table(given.throughputs)
-    lengths, seeds = SCALES[given.scale]
-    results = pd.DataFrame(
-        [
-            each
-            for seed in range(seeds)
-            for length in lengths
-            for each in systems_on(
-                WHERE,
-                mix(JOBS, seed, WHERE, rates),
-                SYSTEMS,
-                {"seed": seed},
-                aggregation_s=AGGREGATION_S,
-                round_s=length,
-            )
-        ]
-    )
-    save(results, draw(results), "hadar_round_length")
+    main(FIGURE)

@@ -1,179 +1,303 @@
-"""Hadar (IPDPS'24), trace-driven simulation: TTD, mean JCT, CRU, queueing delay and FTF of all systems.
+"""Hadar (IPDPS'24), trace-driven simulation: TTD, mean JCT, queueing delay and FTF of all systems.
 
-15 nodes of 4 GPUs, 20 each of V100, P100, K80; 480 jobs, all there at 0. Published (abstracts): TTD
-1.20x over Gavel; mean JCT 3x over YARN-CS and 2.5x over Gavel; queueing delay 13 % and FTF 1.5 %
-better than Gavel's. Run: ``python paper_figs/hadar_simulation.py --throughputs FILE [--philly FILE]``
-(minutes), ``--quick`` (seconds: 48 jobs, 24 GPUs), ``--full`` (three seeds); writes
-paper_figs/out/hadar_simulation.{csv,png}. Jobs: shadowprice.instances.generators.hadar; from Philly's
-busiest hours with ``--philly``, else of equally frequent classes of GPU-hours, an assumption of ours.
-
-Why the factors are not met, by the columns of the table: (1) the published utility, iterations over
-time in the system, makes a long job worth more than a short one in every round, so that long jobs
-run first: bad for JCT and all that hangs on it. With 1 / JCT instead short ones run first. (2)
-Iterations of different models do not compare: where the price of a node's last GPUs is that of a
-job with many small steps, jobs with few large ones are refused beside idle GPUs (idle_waiting). (3)
-For the same work Hadar holds more GPU time (cru x ttd_h): jobs choose types in order of payoff,
-Gavel's programme by who loses least on a slow one. (4) Mixed gangs are what Hadar has over Gavel;
-they are rare (mixed). (5) Even Gavel's own makespan policy does not gain 1.20x in TTD.
+15 nodes of 4 GPUs, 20 each of V100, P100, K80; 480 jobs, all there at 0 (recalled). Jobs:
+shadowprice.instances.generators.hadar; from Philly's busiest hours with ``--philly FILE``, else of equally
+frequent classes of GPU-hours, an assumption of ours. What no scheduler can exceed is certified
+(shadowprice.analysis.limits).
 """
 
-import argparse
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from textwrap import fill
 
 import pandas as pd
 from _hadar import (
-    Scale,
-    arguments,
-    bars,
-    cluster,
+    COLOUR_OF,
+    COPIES,
+    POLICIES,
+    WORKLOADS,
     idle_beside_waiting,
-    note,
+    known,
+    limits,
+    range_of,
+    ratios,
     row,
-    run,
-    save,
     table,
     work_on_several_types,
+    workload,
 )
-from matplotlib.figure import Figure
+from _hadar import cluster as nodes
+from _hadar import run as run_system
+from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.instances.generators.hadar import sampled
-
-SCALES = {
-    Scale.QUICK: (48, 8, (0,)),
-    Scale.USUAL: (480, 20, (0,)),
-    Scale.FULL: (480, 20, (0, 1, 2)),
-}
-"""Jobs, GPUs of each type, seeds."""
-SYSTEMS = (
-    "Hadar",
-    "Hadar, U = 1/JCT",
-    "HadarE",
-    "HadarE, own gang",
-    "Gavel",
-    "Gavel, makespan",
-    "Tiresias",
-    "YARN-CS",
+from shadowprice.analysis.figures import (
+    Cause,
+    Estimate,
+    Evidence,
+    Figure,
+    Page,
+    Published,
+    Row,
+    Size,
+    Sized,
+    main,
+    ratio_by_seed,
 )
-PANELS = {
-    "ttd_h": ("TTD [h]", ".0f"),
-    "mean_jct_h": ("mean JCT [h]", ".1f"),
-    "cru": ("CRU [share of GPU time; HadarE: of nodes]", ".2f"),
-    "mean_queueing_h": ("mean queueing delay [h]", ".1f"),
-    "mean_ftf": ("mean FTF: JCT over that in an n-th share, n jobs present", ".2f"),
-}
+from shadowprice.analysis.figures.page import PAGE_IN
+from shadowprice.analysis.wording import at_most
+
+SYSTEMS = tuple(name for name in POLICIES if name != "no migration")
+MADE_UP = "made up"
 
 
-def workload(trace: sp.Workload | None, jobs: int, seed: int, rates: sp.Throughputs) -> sp.Workload:
-    """Jobs of the trace's busiest hours, or of the classes."""
-    if trace is not None:
-        return sampled(trace, jobs=jobs, seed=seed, throughputs=rates)
-    return sp.generate("hadar", jobs=jobs, seed=seed, throughputs=rates)
+@dataclass(frozen=True)
+class Settings:
+    """Workloads, systems and sizes."""
+
+    workloads: tuple[str, ...] = field(
+        default=("philly", "classes"), metadata={"help": "jobs: philly, classes"}
+    )
+    jobs: int = 480
+    gpus_per_type: int = field(default=20, metadata={"help": "GPUs of each of three types"})
+    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    classes_seeds: int = field(
+        default=1, metadata={"help": "the same for classes, whose runs take ten times as long"}
+    )
+    systems: tuple[str, ...] = field(default=SYSTEMS, metadata={"help": "by their names"})
+    beam: int = field(default=8, metadata={"help": "states that Hadar's dual subroutine keeps"})
+    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table, JSON"})
+    philly: Path | None = field(default=None, metadata={"help": "Philly trace, flat CSV"})
 
 
-def systems(jobs: sp.Workload, where: sp.Cluster, seed: int) -> list[dict[str, object]]:
-    """One row for every system."""
-    rows = []
-    for label in SYSTEMS:
-        found = run(label, jobs, where)
-        why = (
-            {}
-            if found.outcome is None
-            else {
-                "idle_waiting": idle_beside_waiting(found.outcome),
-                "mixed": work_on_several_types(found.outcome),
-            }
+@dataclass(frozen=True)
+class Point:
+    """A system on one draw of the jobs."""
+
+    workload: str
+    seed: int
+    system: str
+    jobs: int
+    gpus_per_type: int
+    beam: int
+    throughputs: Path | None
+    philly: Path | None
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """Every system on every draw."""
+    known(settings.workloads, WORKLOADS, "workload")
+    known(settings.systems, {**POLICIES, **COPIES}, "system")
+    for kind in settings.workloads:
+        for seed in range(settings.classes_seeds if kind == "classes" else settings.seeds):
+            for system in settings.systems:
+                yield Point(
+                    kind,
+                    seed,
+                    system,
+                    settings.jobs,
+                    settings.gpus_per_type,
+                    settings.beam,
+                    settings.throughputs,
+                    settings.philly,
+                )
+
+
+def run(point: Point) -> list[Row]:
+    """Metrics of a run, and what any scheduler could gain over it."""
+    rates = table(point.throughputs)
+    jobs = workload(point.workload, point.jobs, point.seed, rates, point.philly)
+    where = sp.Cluster.parse(nodes(point.gpus_per_type))
+    found = run_system(point.system, jobs, where, options=f"width={point.beam}")
+    more: Row = {}
+    if point.system not in COPIES:
+        more = {
+            "idle_waiting": idle_beside_waiting(found.outcome),
+            "mixed": work_on_several_types(found.outcome),
+            **limits(found),
+        }
+    measured = MADE_UP if point.throughputs is None else "measured"
+    named = {"workload": point.workload, "seed": point.seed, "system": point.system}
+    return [row(found.metrics, **named, rates=measured, lost=found.lost, **more)]
+
+
+PANELS = (
+    ("ttd_h", "Gavel", "limit_ttd", "TTD", 1.20),
+    ("mean_jct_h", "Gavel", "limit_jct", "mean JCT", 2.5),
+)
+PANELS += (("mean_jct_h", "YARN-CS", "limit_jct", "mean JCT", 3.0),)
+"""Column, baseline, column of its limit, words, published factor."""
+
+
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """Factors over the baselines, a row a workload; limits as lines."""
+    kinds = list(dict.fromkeys(table["workload"]))
+    picture, panels = page.grid(len(kinds), len(PANELS), 2.5 * len(kinds))
+    for number, axes in enumerate(panels):
+        kind = kinds[number // len(PANELS)]
+        column, than, limited, words, published = PANELS[number % len(PANELS)]
+        rows = table[table["workload"] == kind]
+        values = ratios(rows, than, column)
+        if not values:
+            axes.set_axis_off()
+            continue
+        page.bars(axes, values, form=".2f", colours=COLOUR_OF)
+        for text in axes.texts:  # Lines are drawn through them.
+            text.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6})
+            text.set_zorder(4)
+        reach = max(axes.get_xlim()[1], 1.1 * published if page.compares else 0.0)
+        most = range_of(rows, than, limited)
+        if most is not None and page.compares:
+            reach = max(reach, 1.1 * most[1])
+            for value in dict.fromkeys(most):
+                page.limit_line(axes, value, "", along="x")
+            axes.axvspan(most[1], 100.0, color="#AA0000", alpha=0.06, lw=0)
+        page.published_line(axes, published, "", along="x")
+        axes.set_xlim(0.0, reach)
+        axes.set_title(f"{words} over {than}")
+        axes.set_xlabel("times better")
+        if number % len(PANELS) == 0 or page.width_in < PAGE_IN:
+            axes.set_ylabel(WORKLOADS[kind])
+        if number % len(PANELS) and page.width_in >= PAGE_IN:
+            axes.tick_params(labelleft=False)
+    return picture
+
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """What is drawn, what no scheduler exceeds, and what was idle."""
+    lines = [
+        f"{settings.jobs} jobs at 0 on {3 * settings.gpus_per_type} GPUs, seeds from 0; rates: "
+        f"{', '.join(dict.fromkeys(table['rates']))}. Bars: means with 95 % intervals. Dashed: published. "
+        "Dotted red: the least and the largest factor over the seeds that no scheduler exceeds, certified."
+    ]
+    for kind, rows in table.groupby("workload", sort=False):
+        parts = []
+        for system, column, words in (
+            ("Gavel", "limit_ttd", "TTD over Gavel"),
+            ("Gavel", "limit_jct", "mean JCT over Gavel"),
+            ("YARN-CS", "limit_jct", "mean JCT over YARN-CS"),
+        ):
+            most = range_of(rows, system, column)
+            if most is not None:
+                ends = dict.fromkeys(at_most(value) for value in most)
+                parts.append(f"{words} {' to '.join(ends)}")
+        idle = rows.groupby("system", sort=False)["idle_waiting"].mean().dropna()
+        said = ", ".join(f"{name} {value:.0%}" for name, value in idle.items())
+        lines.append(
+            f"{WORKLOADS[str(kind)]}: limits of {'; '.join(parts)}. GPU time idle while a job waits: {said}."
         )
-        rows.append(row(found.metrics, system=label, seed=seed, lost=found.lost, **why))
-    return rows
+    return " ".join(lines)
 
 
-def notes(mean: pd.DataFrame) -> dict[str, str]:
-    """What each panel shows beside the published factors."""
+def ours(
+    kind: str, better: str, than: str, column: str
+) -> Callable[[pd.DataFrame], Estimate | None]:
+    """A factor of the table, of measured rates only."""
 
-    def over(name: str, other: str) -> str:
-        value = mean[name]
-        ours = [value[other] / value[mine] for mine in ("Hadar", "Hadar, U = 1/JCT")]
-        return f"{other} / Hadar: {ours[0]:.2f}x, with U = 1/JCT {ours[1]:.2f}x"
+    def found(table: pd.DataFrame) -> Estimate | None:
+        rows = table[(table["workload"] == kind) & (table["rates"] != MADE_UP)]
+        return ratio_by_seed(rows, better=better, than=than, column=column, on="system")
 
-    idle = mean["idle_waiting"]
-    most = mean["ttd_h"]["Gavel"] / mean["ttd_h"]["Gavel, makespan"]
-    return {
-        "ttd_h": f"{over('ttd_h', 'Gavel')}; published 1.20x\n"
-        f"Gavel's makespan policy, made for TTD, gets {most:.2f}x",
-        "mean_jct_h": f"{over('mean_jct_h', 'Gavel')}; published 2.5x\n"
-        f"{over('mean_jct_h', 'YARN-CS')}; published 3x",
-        "cru": "idle while jobs wait: "
-        + ", ".join(
-            f"{name} {idle[name]:.0%}" for name in ("Hadar", "Hadar, U = 1/JCT", "Gavel", "YARN-CS")
+    return found
+
+
+def largest(kind: str, than: str, column: str) -> Callable[[pd.DataFrame], float | None]:
+    """The largest limit over the seeds."""
+
+    def found(table: pd.DataFrame) -> float | None:
+        most = range_of(table[table["workload"] == kind], than, column)
+        return None if most is None else most[1]
+
+    return found
+
+
+def published(kind: str) -> Iterator[Published]:
+    """The abstracts' factors beside ours on one workload."""
+    where = f"480 jobs, 60 GPUs, {WORKLOADS[kind]}"
+    one, other = "Hadar filled", "Hadar 1/JCT filled"
+    shown = Cause.IMPOSSIBLE if kind == "classes" else Cause.RECALLED
+    rows = (
+        (
+            "TTD",
+            1.20,
+            one,
+            "Gavel",
+            "ttd_h",
+            "limit_ttd",
+            "arXiv 2503.10918, abstract",
+            shown,
         ),
-        "mean_queueing_h": f"{over('mean_queueing_h', 'Gavel')}\npublished 1.15x (-13 %)",
-        "mean_ftf": f"{over('mean_ftf', 'Gavel')}\npublished 1.015x",
-    }
-
-
-def draw(frame: pd.DataFrame, jobs: str) -> Figure:
-    """Five panels of bars and the reasons."""
-    mean = frame.drop(columns="seed").groupby("system", sort=False).mean()
-    figure = Figure(figsize=(15, 7.6), layout="constrained")
-    panels = figure.subplots(2, 3).ravel()
-    said = notes(mean)
-    for axes, (name, (label, form)) in zip(panels, PANELS.items(), strict=False):
-        bars(axes, mean[name].to_dict(), form)
-        note(axes, label.split(" [")[0].split(":")[0], said[name])
-        axes.set_xlabel(label)
-    panels[2].set_xlim(0, 1.1)
-    panels[4].set_xscale("log")
-    panels[4].set_xlim(0.5 * mean["mean_ftf"].min(), 4 * mean["mean_ftf"].max())
-    panels[-1].axis("off")
-    panels[-1].text(
-        0.0, 1.0, reasons(mean, jobs), transform=panels[-1].transAxes, va="top", fontsize=8.5
+        (
+            "mean JCT",
+            2.5,
+            other,
+            "Gavel",
+            "mean_jct_h",
+            "limit_jct",
+            "IPDPS'24, abstract",
+            Cause.IMPOSSIBLE,
+        ),
+        (
+            "mean JCT",
+            3.0,
+            other,
+            "YARN-CS",
+            "mean_jct_h",
+            "limit_jct",
+            "IPDPS'24, abstract",
+            Cause.RECALLED,
+        ),
+        (
+            "queueing delay",
+            1.15,
+            other,
+            "Gavel",
+            "mean_queueing_h",
+            None,
+            "IPDPS'24, abstract",
+            Cause.RECALLED,
+        ),
+        ("FTF", 1.015, other, "Gavel", "mean_ftf", None, "IPDPS'24, abstract", Cause.RECALLED),
     )
-    return figure
+    for words, value, system, than, column, limited, place, cause in rows:
+        yield Published(
+            system="Hadar",
+            place=place,
+            what=f"{system}: {words} over {than}, {WORKLOADS[kind]}",
+            value=value,
+            unit="x",
+            ours=ours(kind, system, than, column),
+            settings=where,
+            evidence=Evidence.READ,
+            cause=cause,
+            why="a certified limit of this workload is below it: the paper's Gavel or jobs were others"
+            if cause is Cause.IMPOSSIBLE
+            else "utility, prices and jobs are recalled, the paper's text is not public",
+            limit=None if limited is None else largest(kind, than, limited),
+        )
 
 
-def reasons(mean: pd.DataFrame, jobs: str) -> str:
-    """Why what is seen is not what is published."""
-    held = mean["cru"] * mean["ttd_h"] / (mean["cru"] * mean["ttd_h"])["Gavel"]
-    paragraphs = (
-        f"{jobs}.",
-        "Hadar's utility is iterations / JCT, as recalled: long jobs are worth more in every round and "
-        "run first, which is bad for JCT; with U = 1/JCT short ones run first, as the published mean "
-        "JCT suggests.",
-        f"For the same work Hadar holds {held['Hadar']:.2f}x Gavel's GPU time: jobs choose types in order of "
-        "payoff, not by who loses least on a slow one.",
-        "Hadar leaves GPUs idle beside waiting jobs: the price of a node's last GPUs, set by models "
-        "with many small iterations, is above what those with few large ones are worth; and "
-        "nothing starts within a round. Gavel fills GPUs at once.",
-        f"Gangs on several GPU types, which Gavel cannot have: {mean['mixed']['Hadar']:.1%} of Hadar's "
-        "GPU time.",
-        "HadarE's copies have all GPUs of a node, n GPUs counted as n times as fast; 'own gang' uses "
-        "no more than the job asked for. How well averaged copies learn is not part of this.",
-    )
-    return "\n\n".join(fill(paragraph, 64) for paragraph in paragraphs)
-
-
-def with_philly(parser: argparse.ArgumentParser) -> None:
-    """The option for a trace."""
-    parser.add_argument("--philly", type=Path, help="Philly trace, flat CSV, may be compressed")
-
+FIGURE = Figure(
+    name="hadar_simulation",
+    paper="Hadar (IPDPS'24), trace-driven simulation",
+    sizes={
+        Size.QUICK: Sized(
+            Settings(workloads=("classes",), jobs=48, gpus_per_type=8, seeds=1), minutes=0.1
+        ),
+        Size.DEFAULT: Sized(Settings(), minutes=9.0),
+        Size.FULL: Sized(
+            Settings(seeds=10, classes_seeds=10, beam=64, systems=(*SYSTEMS, *COPIES)),
+            minutes=500.0,
+        ),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+    published=(*published("philly"), *published("classes")),
+)
 
 if __name__ == "__main__":
-    given = arguments(__doc__ or "", with_philly)
-    rates = table(given.throughputs)
-    count, per_type, seeds = SCALES[given.scale]
-    trace = sp.load(given.philly) if given.philly else None
-    where = sp.Cluster.parse(cluster(per_type))
-    results = pd.DataFrame(
-        [
-            each
-            for seed in seeds
-            for each in systems(workload(trace, count, seed, rates), where, seed)
-        ]
-    )
-    origin = "of Philly's busiest hours" if trace is not None else "of equally frequent classes"
-    said = f"{count} jobs {origin}, {3 * per_type} GPUs; rates: " + (
-        "Gavel's" if given.throughputs else rates.source
-    )
-    save(results, draw(results, said), "hadar_simulation")
+    main(FIGURE)

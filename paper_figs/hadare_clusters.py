@@ -1,9 +1,8 @@
 """HadarE (arXiv 2503.10918): CRU, TTD and JCT on two clusters of five nodes, by workload mix.
 
-Mixes M-1 to M-12 have as many jobs as their name says, all there at 0. Published: CRU 1.45x, TTD
--50 % on AWS and -80 % in the lab (abstract; beside which scheduler, and in which mix, is not recalled).
-Run: ``python paper_figs/hadare_clusters.py [--throughputs FILE]`` (a minute), ``--quick`` (seconds),
-``--full`` (20 draws of the jobs); writes paper_figs/out/hadare_clusters.{csv,png}.
+Mixes M-1 to M-12 have as many jobs as their name says, all there at 0. Beside HadarE: Gavel, Hadar, and a
+baseline that never leaves the node it started on (FIFO, one job a node), since the abstract does not say beside
+which scheduler, and in which mix, its numbers are.
 
 Assumed by us: one GPU a node; the lab's types are recalled with low confidence, of AWS' only V100 and
 T4 are. Rates: V100 and K80 as measured by Gavel, the others in proportion to a GPU's peak FP32
@@ -12,90 +11,211 @@ published mixes' weather model was not measured on any of these GPUs and is left
 the copies of a job costs 10 s a round.
 """
 
-import numpy as np
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
 import pandas as pd
-from _hadar import COLOUR_OF, Scale, arguments, note, save, table
-from _hadare import AGGREGATION_S, CLUSTERS, MIXES, mix, systems_on
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from _hadar import COLOUR_OF, COPIES, POLICIES, known, table
+from _hadare import AGGREGATION_S, CLUSTERS, MIXES, mix, system_on
+from matplotlib.figure import Figure as Picture
 
-SYSTEMS = ("Gavel", "Hadar", "HadarE")
-PUBLISHED_TTD = {"AWS": "-50 %", "lab": "-80 %"}
-SCALES = {Scale.QUICK: (MIXES[:3], 1), Scale.USUAL: (MIXES, 8), Scale.FULL: (MIXES, 20)}
-"""Mixes, draws of each."""
-PANELS = {"cru": "CRU [share of node time]", "ttd_h": "TTD [h]", "mean_jct_h": "mean JCT [h]"}
+from shadowprice.analysis.figures import (
+    Cause,
+    Estimate,
+    Evidence,
+    Figure,
+    Page,
+    Published,
+    Row,
+    Size,
+    Sized,
+    estimate,
+    main,
+)
+
+BASELINES = ("Gavel", "Hadar", "no migration")
 
 
-def grouped(axes: Axes, mean: pd.DataFrame) -> None:
-    """Bars of the systems, side by side for every mix."""
-    places = np.arange(len(mean))
-    for number, name in enumerate(SYSTEMS):
-        axes.bar(places + 0.27 * (number - 1), mean[name], 0.25, color=COLOUR_OF[name], label=name)
-    axes.set_xticks(places, [f"M-{jobs}" for jobs in mean.index])
+@dataclass(frozen=True)
+class Settings:
+    """Clusters, mixes and draws."""
+
+    clusters: tuple[str, ...] = field(default=tuple(CLUSTERS), metadata={"help": "AWS, lab"})
+    mixes: tuple[int, ...] = field(default=MIXES, metadata={"help": "numbers of jobs"})
+    seeds: int = field(default=8, metadata={"help": "draws of the jobs"})
+    systems: tuple[str, ...] = (*BASELINES, "HadarE")
+    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table, JSON"})
 
 
-def said(column: str, where: str, mean: pd.DataFrame) -> str:
-    """What a panel shows beside the published factor."""
-    by_mix = {name: mean["HadarE"] / mean[name] for name in ("Gavel", "Hadar")}
-    if column == "cru":
-        parts = [f"{ratio.mean():.2f}x {name}'s" for name, ratio in by_mix.items()]
-        return f"HadarE: {', '.join(parts)}, mean of mixes; published 1.45x"
-    parts = [
-        f"{100 * (ratio.min() - 1):+.0f} to {100 * (ratio.max() - 1):+.0f} % beside {name}"
-        for name, ratio in by_mix.items()
+@dataclass(frozen=True)
+class Point:
+    """A mix on a cluster, under all systems."""
+
+    cluster: str
+    jobs: int
+    seed: int
+    systems: tuple[str, ...]
+    throughputs: Path | None
+
+
+def points(settings: Settings) -> Iterator[Point]:
+    """Every draw of every mix."""
+    known(settings.clusters, CLUSTERS, "cluster")
+    known(settings.systems, {**POLICIES, **COPIES}, "system")
+    for where in settings.clusters:
+        for jobs in settings.mixes:
+            for seed in range(settings.seeds):
+                yield Point(where, jobs, seed, settings.systems, settings.throughputs)
+
+
+def run(point: Point) -> list[Row]:
+    """A row of metrics for every system."""
+    rates = table(point.throughputs)
+    jobs = mix(point.jobs, point.seed, point.cluster, rates)
+    measured = "made up" if point.throughputs is None else "measured"
+    named: Row = {"jobs": point.jobs, "seed": point.seed, "rates": measured}
+    return [
+        named | system_on(system, point.cluster, jobs, aggregation_s=AGGREGATION_S)
+        for system in point.systems
     ]
-    published = f"; published {PUBLISHED_TTD[where]}" if column == "ttd_h" else ""
-    return f"HadarE: {', '.join(parts)}{published}"
 
 
-def most(where: str) -> str:
-    """The largest cut of the TTD there can be, where one job alone runs."""
-    speeds = np.array([speed for _, speed in CLUSTERS[where]])
-    return f"{100 * (speeds.max() / speeds.sum() - 1):.0f} %"
+def beside(table: pd.DataFrame, column: str, baseline: str) -> pd.DataFrame:
+    """HadarE's value over a baseline's of the same draw: columns cluster, jobs, seed, ratio."""
+    wide = table.pivot_table(index=["cluster", "jobs", "seed"], columns="system", values=column)
+    if not {"HadarE", baseline} <= set(wide):
+        return pd.DataFrame(columns=["cluster", "jobs", "seed", "ratio"])
+    return (wide["HadarE"] / wide[baseline]).rename("ratio").dropna().reset_index()
 
 
-def draw(frame: pd.DataFrame) -> Figure:
-    """A row a cluster, a column a metric."""
-    figure = Figure(figsize=(15, 8), layout="constrained")
-    for axes_row, (where, mine) in zip(
-        figure.subplots(len(CLUSTERS), len(PANELS)),
-        frame.groupby("cluster", sort=False),
-        strict=True,
-    ):
-        for axes, (column, label) in zip(axes_row, PANELS.items(), strict=True):
-            mean = mine.pivot_table(index="jobs", columns="system", values=column)
-            grouped(axes, mean)
-            note(axes, f"{where}: {label.split(' [')[0]}", said(column, str(where), mean))
-            axes.set(xlabel="mix (number of jobs)", ylabel=label)
-    figure.axes[1].legend(frameon=False, fontsize=9, loc="upper left")
-    limits = ", ".join(f"about {most(where)} ({where})" for where in CLUSTERS)
-    figure.supxlabel(
-        "Five nodes of one GPU; GPU types and rates partly assumed, see the head of the script.\n"
-        f"The most a job alone can gain, all nodes beside the fastest one, is {limits} of TTD.\n"
-        "With more jobs than nodes hardly a node is idle until the last "
-        "jobs, and HadarE gains the tail only.",
-        fontsize=8.5,
+def change(table: pd.DataFrame, column: str, baseline: str) -> pd.DataFrame:
+    """The same as a change in per cent."""
+    found = beside(table, column, baseline)
+    return found.assign(ratio=100.0 * (found["ratio"].astype(float) - 1.0))
+
+
+PANELS = (("cru", "CRU, times the baseline's", beside), ("ttd_h", "TTD, change [%]", change))
+PANELS += (("mean_jct_h", "mean JCT, change [%]", change),)
+PUBLISHED_CRU = 1.45
+PUBLISHED_TTD = {"AWS": -50.0, "lab": -80.0}
+
+
+def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
+    """A row a cluster, a column a metric; a line for every baseline."""
+    clusters = list(dict.fromkeys(table["cluster"]))
+    picture, panels = page.grid(len(clusters), len(PANELS), 2.1 * len(clusters))
+    for number, axes in enumerate(panels):
+        where = clusters[number // len(PANELS)]
+        column, words, of = PANELS[number % len(PANELS)]
+        parts = [
+            of(table[table["cluster"] == where], column, name).assign(baseline=name)
+            for name in BASELINES
+        ]
+        rows = pd.concat([part for part in parts if len(part)])
+        page.lines(
+            axes, rows, x="jobs", y="ratio", by="baseline", order=BASELINES, colours=COLOUR_OF
+        )
+        if column == "cru":
+            page.published_line(axes, PUBLISHED_CRU, "published")
+            axes.set_ylim(0.0, None)
+        elif column == "ttd_h" and where in PUBLISHED_TTD:
+            page.published_line(axes, PUBLISHED_TTD[where], "published")
+        axes.set(title=f"{where}: {words}", xlabel="mix M-n, jobs n")
+        axes.set_xticks(sorted(set(table["jobs"])))
+    handles, labels = panels[0].get_legend_handles_labels()
+    beside_each = [name if name == "published" else f"beside {name}" for name in labels]
+    picture.legend(
+        handles, beside_each, loc="outside upper center", ncols=2 if page.width_in < 5 else 4
     )
-    return figure
+    return picture
 
+
+def caption(table: pd.DataFrame, settings: Settings) -> str:
+    """HadarE beside each baseline, by cluster."""
+    lines = [
+        "HadarE beside three baselines by the number of jobs; means over the draws of the jobs "
+        f"(n = {settings.seeds}) with 95 % intervals."
+    ]
+    for where, rows in table.groupby("cluster", sort=False):
+        for name in BASELINES:
+            cru, ttd = beside(rows, "cru", name), change(rows, "ttd_h", name)
+            if cru.empty:
+                continue
+            by_mix = ttd.groupby("jobs")["ratio"].mean()
+            lines.append(
+                f"{where}, beside {name}: CRU {_span(cru.groupby('jobs')['ratio'].mean(), '.2f')}x, TTD "
+                f"{_span(by_mix, '+.0f')} %, mean over the mixes {by_mix.mean():+.0f} %."
+            )
+    return " ".join(lines)
+
+
+def _span(values: pd.Series, form: str) -> str:
+    return f"{values.min():{form}} to {values.max():{form}}"
+
+
+def ours(
+    where: str, column: str, baseline: str, jobs: int | None
+) -> Callable[[pd.DataFrame], Estimate | None]:
+    """HadarE beside a baseline on one mix, or on average over all; measured rates only."""
+
+    def found(table: pd.DataFrame) -> Estimate | None:
+        rows = table[(table["cluster"] == where) & (table["rates"] == "measured")]
+        rows = rows if jobs is None else rows[rows["jobs"] == jobs]
+        ratio = (beside if column == "cru" else change)(rows, column, baseline)
+        return None if ratio.empty else estimate(ratio.groupby("seed")["ratio"].mean())
+
+    return found
+
+
+def published() -> Iterator[Published]:
+    """The abstract's numbers beside ours."""
+    why = "the abstract names neither baseline nor mix; GPU types, rates and jobs are assumed"
+    for where, cut in PUBLISHED_TTD.items():
+        for baseline in ("Gavel", "Hadar"):
+            yield Published(
+                system="HadarE",
+                place="arXiv 2503.10918, abstract",
+                what=f"CRU beside {baseline}, {where}, mix M-5",
+                value=PUBLISHED_CRU,
+                unit="x",
+                ours=ours(where, "cru", baseline, 5),
+                settings="5 jobs on 5 nodes, 8 draws",
+                evidence=Evidence.READ,
+                cause=Cause.RECALLED,
+                why=why,
+            )
+        for baseline in ("no migration", "Hadar"):
+            yield Published(
+                system="HadarE",
+                place="arXiv 2503.10918, abstract",
+                what=f"TTD beside {baseline}, {where}, mean of all mixes",
+                value=cut,
+                unit="%",
+                ours=ours(where, "ttd_h", baseline, None),
+                settings="M-1 to M-12 on 5 nodes, 8 draws",
+                evidence=Evidence.READ,
+                cause=Cause.RECALLED,
+                why=why,
+            )
+
+
+FIGURE = Figure(
+    name="hadare_clusters",
+    paper="HadarE (arXiv 2503.10918), two clusters of five nodes",
+    sizes={
+        Size.QUICK: Sized(Settings(mixes=(1, 5), seeds=1), minutes=0.05),
+        Size.DEFAULT: Sized(Settings(), minutes=1.0),
+        Size.FULL: Sized(Settings(seeds=20), minutes=3.0),
+    },
+    points=points,
+    run=run,
+    draw=draw,
+    caption=caption,
+    published=tuple(published()),
+)
 
 if __name__ == "__main__":
-    given = arguments(__doc__ or "")
-    rates = table(given.throughputs)
-    mixes, seeds = SCALES[given.scale]
-    results = pd.DataFrame(
-        [
-            each
-            for where in CLUSTERS
-            for jobs in mixes
-            for seed in range(seeds)
-            for each in systems_on(
-                where,
-                mix(jobs, seed, where, rates),
-                SYSTEMS,
-                {"jobs": jobs, "seed": seed},
-                aggregation_s=AGGREGATION_S,
-            )
-        ]
-    )
-    save(results, draw(results), "hadare_clusters")
+    main(FIGURE)

@@ -94,7 +94,8 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         draw_lines(page, axes, table[table["order"] == order], "cpus_per_gpu")
         axes.set(xlabel="CPUs for each GPU", ylabel="mean JCT [h]", xticks=settings.ratios)
         axes.set(title=order.upper(), ylim=(0.0, None))
-    every[0].legend()
+    handles, labels = every[0].get_legend_handles_labels()
+    picture.legend(handles, labels, loc="outside lower center", ncols=3)
     return picture
 
 

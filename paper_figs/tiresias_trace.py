@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from _measures import STATISTICS, measured, statistics
+from _measures import STATISTICS, clear_of_marks, measured, statistics
 from _tiresias import OURS, simulate
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
@@ -97,6 +97,8 @@ def points(settings: Settings) -> Iterator[Point]:
     for variant in settings.variants:
         if variant not in VARIANTS:
             raise InputError(f"variant {variant!r} is not one of {', '.join(VARIANTS)}")
+    if not 1 <= settings.part <= min(settings.nodes, settings.jobs):
+        raise InputError(f"--part: got {settings.part}, expected 1 to the number of nodes and jobs")
     if "services" in settings.variants:
         size = settings.jobs // settings.part, settings.nodes // settings.part
         for seed in range(settings.seeds):
@@ -193,8 +195,10 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         axes.set_xlim(0, 1.25 * most)
         if measure == "median":  # Spans a factor of 30 as published.
             axes.set_xscale("log")
-            axes.set_xlim(0.5, 3 * most)
+            axes.set_xlim(0.2, 3 * most)
             axes.xaxis.set_major_formatter("{x:g}")
+        if page.compares:
+            clear_of_marks(axes, dict(enumerate(values)))
         axes.set_title(f"{measure} JCT, load {at:g}")
         axes.set_xlabel("over Tiresias-L" + (", | published" if page.compares else ""))
     by_load(table, settings, page, panels[3])

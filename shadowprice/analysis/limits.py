@@ -17,9 +17,8 @@ TTD           first start to last completion                                    
 makespan      first arrival to last completion                                      count
 ============  ====================================================================  =====================
 
-Of some of the jobs, such as those between the first and last thousand of a long trace, the limit holds as
-well: the others can only be in the way. Not where two jobs may share GPUs, whose partner may then be one
-of the others.
+Of some of the jobs, such as the window whose completion ends a run, the limit holds as well: the others can
+only be in the way. Not where two jobs may share GPUs, whose partner may then be one of the others.
 """
 
 from __future__ import annotations
@@ -145,21 +144,22 @@ def limit(
     Parameters
     ----------
     jobs : ndarray of int, optional
-        Rows of the jobs that are measured; all of them if not given.
+        Rows of the jobs that are measured; if not given all of them, or the window whose completion
+        ended the run.
     columns : int
         Size of the interval LPs.
 
     Raises
     ------
     InputError
-        If the measure is unknown, there are no jobs, a row is none of the workload's, jobs run as several
-        copies, or only some are measured where two may share GPUs.
+        If the measure is unknown, there are no jobs, a row is none of the workload's or of a job that is
+        not complete, jobs run as several copies, or only some are measured where two may share GPUs.
     VerificationError
         If the run is better than the bound, which would be an error of this package.
     """
     what = _measure(measure)
     outcome.instance.expect_gangs("limits")
-    rows = _rows(outcome.instance, jobs)
+    rows = _rows(outcome, jobs)
     cost = _COSTS[what](outcome, rows)
     goal, given = _relaxed(outcome.instance, what, rows)
     bound = repeatable_bounds(given, (goal,), columns=columns)[goal]
@@ -188,14 +188,20 @@ def _measure(measure: Measure | str) -> Measure:
         ) from None
 
 
-def _rows(instance: Instance, jobs: Rows | None) -> Rows:
+def _rows(outcome: Outcome, jobs: Rows | None) -> Rows:
     """The measured jobs, in order of arrival, each once."""
+    instance = outcome.instance
     count, source = len(instance.workload), instance.workload.source
-    rows = np.arange(count) if jobs is None else np.unique(np.asarray(jobs))
+    rows = np.arange(count)[outcome.measured] if jobs is None else np.unique(np.asarray(jobs))
     if not len(rows):
         raise InputError(f"{source}: no jobs are measured, expected at least one")
     if not np.issubdtype(rows.dtype, np.integer) or rows[0] < 0 or rows[-1] >= count:
         raise InputError(f"{source}: measured jobs, expected row numbers from 0 to {count - 1}")
+    left = rows[~outcome.complete[rows]]
+    if len(left):
+        raise InputError(
+            f"{source}: job {instance.workload.id[left[0]]!r} is measured and the run ended before it was complete"
+        )
     if len(rows) < count and SharingGain.of(instance) is not None:
         raise InputError(
             f"{source}: limits of {len(rows)} of {count} jobs are for instances in which nobody shares "
@@ -219,6 +225,7 @@ def _relaxed(instance: Instance, measure: Measure, rows: Rows) -> tuple[Objectiv
         workload=jobs,
         graphs=None if graphs is None else graphs.select(kept),
         conditions=None if conditions is None else conditions.select(kept),
+        until_complete=None,
     )
     return (Objective.FLOW if measure is Measure.MEAN_JCT else Objective.MAKESPAN), given
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from shadowprice.errors import EarlyEndError, GivenUpError
+from shadowprice.errors import EarlyEndError, GivenUpError, PolicyError
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
@@ -34,6 +34,14 @@ class WindowProgress:
     def leave(self, jobs: Iterable[int]) -> None:
         """Take note of jobs, by row, that are complete."""
         self._missing.difference_update(jobs)
+
+    def lose(self, job: int, policy: str) -> None:
+        """Raise PolicyError for a job of the window, by row, that will never be complete."""
+        if job in self._missing:
+            raise PolicyError(
+                f"{policy}: drops job {self._workload.id[job]!r}, which is one of jobs {self._window.first} to "
+                f"{self._window.last - 1} that are to be complete; expected another window"
+            )
 
     def over(self, now_s: float, admitted: int, policy: str) -> bool:
         """True if all jobs of the window are complete.

@@ -64,10 +64,11 @@ class Page:
         height_in : float
             Of the picture at full width [in].
         **subplots
-            As for ``Figure.subplots``.
+            As for ``Figure.subplots``; ratios of widths are left out in a column.
         """
         if self.width_in < PAGE_IN and columns > 1:
             rows, columns, height_in = rows * columns, 1, height_in * columns
+            subplots.pop("width_ratios", None)
         picture = Picture(figsize=(self.width_in, height_in), layout="constrained")
         axes = np.asarray(picture.subplots(rows, columns, squeeze=False, **subplots)).ravel()
         return picture, [styled(each) for each in axes]

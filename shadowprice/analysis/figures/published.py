@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shadowprice.analysis.figures.estimates import Estimate, shown
+from shadowprice.analysis.wording import at_most
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +139,7 @@ class Compared:
         known = "" if p.evidence is Evidence.READ else f", {p.evidence}"
         said = f"{p.what} ({p.place}{known}): published {shown(p.value, 6)} {p.unit}, ours {self.ours.text()}"
         if self.limit is not None:
-            said += f", no scheduler can exceed {shown(self.limit)}"
+            said += f", no scheduler can exceed {at_most(self.limit)}"
         said += f": {self.verdict}"
         if self.verdict is not ReproductionVerdict.REPRODUCED and p.cause is not None:
             said += f" ({p.cause})"

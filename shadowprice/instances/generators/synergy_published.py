@@ -83,7 +83,7 @@ def generate(
     InputError
         If a parameter is out of range.
     """
-    jobs, seed = check_jobs(jobs), check_count("seed", seed, least=0)
+    jobs, seed = check_jobs(jobs), check_count("seed", seed, least=0, most=2**64)
     rate = check_number("jobs_per_hour", jobs_per_hour, 0.0, 1e9)
     model = list(islice(_models(class_shares), jobs))
     iteration_s = [ITERATION_S[name] for name in model]

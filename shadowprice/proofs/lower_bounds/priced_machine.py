@@ -54,9 +54,9 @@ def bound(instance: Instance, prices: Sequence[int]) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If jobs run as several copies, or need not be complete.
     """
-    instance.expect_gangs("lower bounds")
+    instance.expect_all_complete("lower bounds")
     jobs = TypedJobs.of(instance)
     ticks = Fraction(busy_price_ticks(jobs, prices))
     if len(set(jobs.weight)) == 1:

@@ -43,9 +43,9 @@ def bound(instance: Instance, prices: SpanPrices) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If jobs run as several copies, or need not be complete.
     """
-    instance.expect_gangs("lower bounds")
+    instance.expect_all_complete("lower bounds")
     return span_ticks(TypedJobs.of(instance), prices)[0] / TICKS_PER_S
 
 

@@ -92,9 +92,9 @@ def test_cannot_be_right_needs_a_limit_that_shows_it() -> None:
         why = Cause.IMPOSSIBLE
         return Published("A", "Table 1", "JCT", 2.5, "x", ours, "toy", cause=why, limit=told)
 
-    shown = claim(2.2).compared(pd.DataFrame())
+    shown = claim(2.25).compared(pd.DataFrame())
     assert shown is not None
-    assert "no scheduler can exceed 2.2: not (cannot be right)." in shown.sentence()
+    assert "no scheduler can exceed 2.25x: not (cannot be right)." in shown.sentence()
     for limit in (None, 2.5, 3.0):
         with pytest.raises(ValueError, match=r"needs a limit below 2\.5"):
             claim(limit).compared(pd.DataFrame())

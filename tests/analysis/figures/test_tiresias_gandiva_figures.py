@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shadowprice.analysis.figures import Figure, Size
+from shadowprice.analysis.figures import Figure, Page, Size
 from shadowprice.analysis.figures.command import load_figure
 from shadowprice.analysis.figures.results import read_table
+from shadowprice.errors import InputError
 from support.paths import ROOT
 
 FOLDER = ROOT / "paper_figs"
@@ -61,7 +62,18 @@ def test_the_kept_table_has_every_published_number(name: str) -> None:
     caption = found.caption(table, found.sizes[Size.DEFAULT].settings)
     assert caption
     numbers = table.select_dtypes("number").columns.difference(
-        ["seed", "jobs", "job", "gpus", "position", "judged_at", "quantum_s", "charge_s", "load"]
+        [
+            "seed",
+            "jobs",
+            "job",
+            "gpus",
+            "position",
+            "judged_at",
+            "quantum_s",
+            "charge_s",
+            "load",
+            "of",
+        ]
     )
     changed = table.copy()
     rng = np.random.default_rng(0)
@@ -82,6 +94,37 @@ def test_a_tiny_run_gives_rows_twice_the_same(name: str) -> None:
     assert rows == found.run(chosen[0])
     numbers = [value for row in rows for value in row.values() if isinstance(value, float)]
     assert np.isfinite(numbers).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("tiresias_sweeps", {"hours": (2.0, 4.0)}, "--hours: expected 1 among them"),
+        ("tiresias_sweeps", {"queues": (1,)}, "--queues: got 1, expected 2 or more"),
+        ("tiresias_trace", {"variants": ("all",)}, "variant 'all' is not one of"),
+        ("tiresias_trace", {"part": 65}, "--part: got 65, expected 1 to"),
+        ("tiresias_placement", {"workload": "x"}, "workload 'x' is not one of"),
+        ("gandiva_automl", {"gpus": (6,)}, "--gpus: got 6, expected multiples of 4"),
+        ("gandiva_automl", {"shown": 0.4}, "--shown 0.4: expected one of"),
+        ("gandiva_packing", {"window_min": (5.0,)}, "--window-min: got 5, expected two minutes"),
+        ("gandiva_packing", {"window_min": (9.0, 5.0)}, "--window-min: got 9,5, expected two"),
+    ],
+)
+def test_settings_that_make_no_figure_are_refused(
+    name: str, wrong: dict[str, object], said: str
+) -> None:
+    found = figure(name)
+    settings = replace(found.sizes[Size.DEFAULT].settings, **wrong)
+    with pytest.raises(InputError, match=said):
+        list(found.points(settings))
+
+
+def test_a_column_has_no_ratios_of_widths() -> None:
+    picture, axes = Page(3.3).grid(1, 2, 2.0, width_ratios=(2, 1))
+    assert picture.get_size_inches().tolist() == [3.3, 4.0]
+    assert len(axes) == 2
+    _, (left, _right) = Page(7.0).grid(1, 2, 2.0, width_ratios=(2, 1))
+    assert left.get_subplotspec().get_gridspec().get_width_ratios() == (2, 1)
 
 
 def test_factors_are_taken_seed_by_seed() -> None:

@@ -26,7 +26,13 @@ from shadowprice.execution.presets.gavel.policies import (
     as_on_reference,
     isolated,
 )
-from shadowprice.execution.presets.gavel.record import GavelSimulation
+from shadowprice.execution.presets.gavel.record import (
+    GavelSimulation,
+    GavelSimulationRound,
+    RoundTask,
+    schedule_of,
+)
+from shadowprice.execution.presets.gavel.rounds import Workers
 from shadowprice.execution.presets.gavel.simulator import TYPE_ORDER, simulate_gavel
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.cluster import Cluster
@@ -638,3 +644,28 @@ def test_combinations_of_a_problem() -> None:
 
 def test_the_peer_knows_three_types() -> None:
     assert sorted(TYPE_ORDER) == list(TYPES)
+
+
+@pytest.mark.parametrize("completed", [{0: 1}, {}])
+def test_a_job_that_is_complete_in_floats_does_all_of_its_work(completed: dict[int, int]) -> None:
+    """The exact sum of its steps is a little less than its work, and the next round begins before its end."""
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0], gpus=[1, 1], work=[8, 8], throughput=[[1.0], [1.0]], gpu_types=("v100",)
+    )
+    instance = Instance(Cluster.parse("1x1:v100"), jobs)
+
+    def a_round(start_s: float, job: int, steps: float, end_s: float) -> GavelSimulationRound:
+        return GavelSimulationRound(start_s, (RoundTask((job, job), 0, (0,), (steps,), end_s),))
+
+    rounds = [
+        a_round(0.0, 0, 4.0 - 1e-9, 4.0),
+        a_round(4.0, 0, 4.0, 8.0),
+        a_round(7.5, 1, 8.0, 16.0),
+    ]
+    schedule = schedule_of(rounds, Workers.of(instance.cluster), instance, set(), completed)
+    if completed:
+        verify(instance, schedule)
+        assert schedule.end_s.tolist() == [4.0, 8.0, 16.0]
+    else:
+        with pytest.raises(Violation, match="ticks are missing"):
+            verify(instance, schedule)

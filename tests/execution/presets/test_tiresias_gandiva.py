@@ -75,6 +75,17 @@ def test_new_sets_are_filled_only_if_the_last_could_not_be_had() -> None:
     assert [len(each.jobs) for each in simulator.sets[4]] == [3, 0, 0]
     simulator.expand(4, 1)
     assert [len(each.jobs) for each in simulator.sets[4]] == [1, 1, 1]
+    assert [each.count for each in simulator.sets[4]] == [1, 1, 1]
+
+
+def test_new_sets_of_several_nodes_are_filled() -> None:
+    simulator = TiresiasGandivaSimulator(instance("4x4", [(0, 8, 50)] * 2))
+    assert simulator.place(0)
+    assert simulator.place(1)
+    simulator.shrink(8, 1)
+    assert [each.jobs for each in simulator.sets[8]] == [[1, 0]]
+    simulator.expand(8, 1)
+    assert [each.jobs for each in simulator.sets[8]] == [[0], [1]]
 
 
 def test_after_a_waiting_job_is_placed_the_next_is_passed_over() -> None:

@@ -94,6 +94,7 @@ def schedule_of(
     workers: Workers,
     instance: Instance,
     failed: Collection[tuple[int, Key]],
+    completed: Mapping[int, int],
 ) -> Schedule:
     """The rounds as rows, in order of time.
 
@@ -101,6 +102,9 @@ def schedule_of(
     ----------
     failed : collection of (int, key)
         Rounds, by number, and tasks whose steps the original did not count.
+    completed : mapping of int to int
+        Round, by number, in which each job was complete to the original, which counts in floats: the
+        exact sum of a job's steps may then be a little less than its work.
     """
     rows: list[tuple[int, int, int, int]] = []
     times: list[tuple[int, int]] = []
@@ -114,7 +118,8 @@ def schedule_of(
         for task in each.tasks:
             if (number, task.key) in failed:
                 continue
-            end = progress.end(task, start, until)
+            last = completed.get(task.key[0]) == number
+            end = progress.end(task, start, until, last=last)
             if end <= start:
                 continue
             free = max(free, end)
@@ -146,10 +151,10 @@ class _Progress:
         self._before = [(0, 1)] * len(self._work)
         self._ran: list[dict[int, int]] = [{} for _ in self._work]
 
-    def end(self, task: RoundTask, start: int, until: int | None) -> int:
+    def end(self, task: RoundTask, start: int, until: int | None, *, last: bool) -> int:
         """The tick at which the jobs of a task have done its steps; not after the next round begins.
 
-        But a job's last steps are done in any case: the next round then begins a tick later.
+        But the last steps of a job alone are done in any case: the next round then begins a tick later.
         """
         jobs = sorted(set(task.key))
         for job, steps in zip(jobs, task.steps, strict=True):
@@ -162,7 +167,7 @@ class _Progress:
         job = jobs[0]
         whole = self._whole[job][task.kind]
         counted, of = self._share(job)
-        last = counted >= of
+        last = last or counted >= of
         if last:
             counted = of = 1
         made, unit = self._made(job)

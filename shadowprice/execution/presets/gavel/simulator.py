@@ -128,6 +128,7 @@ class _Simulator:
         self.dropped: list[str] = []
         self.rounds: list[GavelSimulationRound] = []
         self.failed: set[tuple[int, Key]] = set()
+        self.completed: dict[int, int] = {}
         self.allocations = self.extensions = self.opportunities = 0
         window = instance.until_complete
         self.window = None if window is None else WindowProgress(window, workload)
@@ -151,7 +152,7 @@ class _Simulator:
             self.opportunities,
             self.busy_gpu_s,
             tuple(self.dropped),
-            schedule_of(self.rounds, self.workers, self.instance, self.failed),
+            schedule_of(self.rounds, self.workers, self.instance, self.failed, self.completed),
         )
 
     def _advance(self) -> None:
@@ -196,6 +197,7 @@ class _Simulator:
                 self.left[job] -= steps
                 if self.left[job] <= 0:
                     self.end_s[str(self.workload.id[job])] = task.end_s
+                    self.completed[job] = len(self.rounds) - 1
                     self._leave(job)
 
     def _fail(self, jobs: list[int]) -> None:
@@ -205,6 +207,8 @@ class _Simulator:
             return
         self.failures[jobs[0]] += 1
         if self.failures[jobs[0]] >= MAX_FAILURES:
+            if self.window is not None:
+                self.window.lose(jobs[0], self.policy.name)
             self.dropped.append(str(self.workload.id[jobs[0]]))
             self._leave(jobs[0])
 
