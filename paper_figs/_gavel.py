@@ -10,18 +10,24 @@ double, and two jobs that share GPUs at 65 % of their own speed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
 import shadowprice as sp
 from shadowprice.analysis.figures import Page
 from shadowprice.analysis.figures.results import read_table
 from shadowprice.analysis.plots.style import GREY, colour_of
-from shadowprice.errors import GivenUpError, InputError
+from shadowprice.errors import EarlyEndError, GivenUpError, InputError
+from shadowprice.execution.job_window import cut_schedule, window_end_s
+from shadowprice.execution.presets.gavel.record import GavelSimulation
+from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
 
@@ -137,8 +143,47 @@ class WindowPoint(Protocol):
         """True if a made-up table may stand for it."""
 
 
-def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> sp.Outcome | None:
-    """Run a published policy until the jobs of a window are complete; None if it was given up before."""
+@dataclass(frozen=True, eq=False)
+class WindowRun:
+    """A run that ended when a window of jobs was complete, or dropped by the published simulator.
+
+    Parameters
+    ----------
+    instance : Instance
+        Jobs that had arrived by then.
+    jct_s : ndarray, shape (n,)
+        Completion minus arrival [s]; infinity of jobs that were not complete.
+    rows : slice
+        The window.
+    arrived : int
+        Jobs that had arrived.
+    end_s : float
+        When the window was complete [s].
+    """
+
+    instance: sp.Instance
+    jct_s: NDArray[np.float64]
+    rows: slice
+    arrived: int
+    end_s: float
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Jobs of the window that are complete; the others were dropped."""
+        return np.isfinite(self.jct_s[self.rows])
+
+    @property
+    def mean_jct_h(self) -> float:
+        """Mean JCT of the jobs of the window that are complete [h], as the published simulator has it."""
+        return float(self.jct_s[self.rows][self.complete].mean()) / 3600.0
+
+
+def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> WindowRun | None:
+    """Run a published policy until the jobs of a window are complete; None if it was given up before.
+
+    The published simulator drops a gang that has fewer steps left than GPUs, after five tries. Where it
+    drops one of the window, the schedule of the complete jobs is verified, else the whole.
+    """
     jobs = sp.endless(
         "gavel-published",
         seed=point.seed,
@@ -147,11 +192,38 @@ def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> sp.Outc
         throughputs=rates(point.throughputs, made_up=point.made_up),
     )
     window = sp.JobWindow(point.first_job, point.last_job, latest_s=3600.0 * point.give_up_h)
-    semantics = sp.Semantics(preset="gavel", seed=point.seed, until_complete=window)
-    try:
-        return sp.simulate(jobs, servers(point.gpus_per_type), policy, semantics)
-    except GivenUpError:
-        return None
+    where = sp.Cluster.parse(servers(point.gpus_per_type))
+    count = 4 * window.last
+    while True:
+        instance = sp.Instance(where, jobs.first(count), until_complete=window)
+        try:
+            found = simulate_gavel(instance, policy, seed=point.seed)
+            break
+        except EarlyEndError:
+            count *= 2
+        except GivenUpError:
+            return None
+    end_s = np.array([found.end_s.get(job, np.inf) for job in instance.workload.id.tolist()])
+    ends = end_s[window.rows][np.isfinite(end_s[window.rows])]
+    there = instance.workload.arrival_s < ends.max()
+    came = replace(instance, workload=instance.workload.select(there))
+    if len(ends) == window.last - window.first:
+        sp.verify(came, cut_schedule(found.schedule, window_end_s(found.schedule, window)))
+    else:
+        verify_completed(instance, found)
+    jct_s = end_s[there] - came.workload.arrival_s
+    return WindowRun(came, jct_s, window.rows, int(there.sum()), float(ends.max()))
+
+
+def verify_completed(instance: sp.Instance, found: GavelSimulation) -> None:
+    """Verify the schedule of the jobs that are complete."""
+    keep = np.isin(instance.workload.id, list(found.end_s))
+    row_of, schedule = np.cumsum(keep) - 1, found.schedule
+    mine = keep[schedule.job]
+    columns = ("node", "gpus", "start_s", "end_s", "overhead_s")
+    rows = {name: getattr(schedule, name)[mine] for name in columns}
+    completed = replace(instance, workload=instance.workload.select(keep), until_complete=None)
+    sp.verify(completed, sp.Schedule(row_of[schedule.job[mine]], **rows))
 
 
 def published_curves(page: Page, axes: Axes, points: pd.DataFrame, policies: Sequence[str]) -> None:

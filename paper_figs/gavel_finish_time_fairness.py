@@ -92,9 +92,8 @@ def run(point: Point) -> list[Row]:
     key: Row = {"system": point.policy, "jobs_per_hour": point.rate, "seed": point.seed}
     if found is None:
         return list(measured(key, {"given up [h]": point.give_up_h}))
-    rows = found.measured
-    rho = finish_time_fairness(found.instance, found.jct_s)[rows]
-    values = {"JCT [h]": float(found.jct_s[rows].mean()) / 3600.0, "rho": float(rho.mean())}
+    rho = finish_time_fairness(found.instance, found.jct_s)[found.rows][found.complete]
+    values = {"JCT [h]": found.mean_jct_h, "rho": float(rho.mean())}
     return [*measured(key, values), *quantile_rows(key, rho)]
 
 

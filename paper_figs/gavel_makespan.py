@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from _gavel import curves, published_curves, rates, servers
+from _gavel import curves, published_curves, rates, servers, verify_completed
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
@@ -35,7 +34,6 @@ from shadowprice.analysis.figures import (
 )
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.errors import InputError
-from shadowprice.execution.presets.gavel.record import GavelSimulation
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 
 POLICIES = {
@@ -114,17 +112,6 @@ def run(point: Point) -> list[Row]:
             "makespan_h": makespan_h,
         }
     ]
-
-
-def verify_completed(instance: sp.Instance, found: GavelSimulation) -> None:
-    """Verify the schedule of the jobs that were not dropped."""
-    keep = ~np.isin(instance.workload.id, found.dropped)
-    row_of, schedule = np.cumsum(keep) - 1, found.schedule
-    mine = keep[schedule.job]
-    columns = ("node", "gpus", "start_s", "end_s", "overhead_s")
-    rows = {name: getattr(schedule, name)[mine] for name in columns}
-    completed = replace(instance, workload=instance.workload.select(keep))
-    sp.verify(completed, sp.Schedule(row_of[schedule.job[mine]], **rows))
 
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:

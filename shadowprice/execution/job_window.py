@@ -7,7 +7,7 @@ Gavel's simulator, ask a :class:`WindowProgress`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -34,14 +34,6 @@ class WindowProgress:
     def leave(self, jobs: Iterable[int]) -> None:
         """Take note of jobs, by row, that are complete."""
         self._missing.difference_update(jobs)
-
-    def lose(self, job: int, policy: str) -> None:
-        """Raise PolicyError for a job of the window, by row, that will never be complete."""
-        if job in self._missing:
-            raise PolicyError(
-                f"{policy}: drops job {self._workload.id[job]!r}, which is one of jobs {self._window.first} to "
-                f"{self._window.last - 1} that are to be complete; expected another window"
-            )
 
     def over(self, now_s: float, admitted: int, policy: str) -> bool:
         """True if all jobs of the window are complete.
@@ -79,6 +71,24 @@ class WindowProgress:
                 f"first is {jobs.id[min(missing)]!r}"
             )
         return False
+
+
+def refuse_dropped(
+    window: JobWindow, workload: Workload, dropped: Collection[str], policy: str
+) -> None:
+    """Refuse a run in which a job of the window was dropped and never completes.
+
+    Raises
+    ------
+    PolicyError
+        Naming the first such job.
+    """
+    for job in workload.id[window.rows].tolist():
+        if job in dropped:
+            raise PolicyError(
+                f"{policy}: drops job {job!r}, which is one of jobs {window.first} to {window.last - 1} that "
+                "are to be complete; expected another window"
+            )
 
 
 def window_end_s(schedule: Schedule, window: JobWindow) -> float:

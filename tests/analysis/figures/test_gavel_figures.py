@@ -82,6 +82,7 @@ def rates_table(given_up: bool) -> pd.DataFrame:
                         "policy": policy,
                         "given_up": gone,
                         "jct_h": math.nan if gone else mean_h * (1 + 0.02 * seed),
+                        "dropped": int((trace, seed, policy) == ("multiple", 2, "Gavel")),
                         "arrived": 9000,
                         "end_h": 3600.0,
                     }
@@ -95,6 +96,7 @@ def test_a_run_that_was_given_up_is_in_no_mean_and_said(given_up: bool) -> None:
     text = found.caption(table, found.sizes[Size.DEFAULT].settings)
     assert ("Up to 8 GPUs a job, 2.6 jobs/h, seed 1: given up after 3,600 h" in text) == given_up
     assert "One GPU a job, 5.6 jobs/h: LAS / Gavel 3.54" in text
+    assert "In 1 runs the published simulator drops 1 jobs of the window" in text
     by_what = {each.published.what: each for each in compared(found, table)}
     ratio = by_what["LAS / Gavel, mean JCT, Up to 8 GPUs a job, 2.6 jobs/h"]
     assert ratio.ours.count == (2 if given_up else 3)

@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.presets.gavel.policies import (
     POLICIES,
@@ -38,6 +40,7 @@ from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
+from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.traces.gavel import load
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
@@ -669,3 +672,21 @@ def test_a_job_that_is_complete_in_floats_does_all_of_its_work(completed: dict[i
     else:
         with pytest.raises(Violation, match="ticks are missing"):
             verify(instance, schedule)
+
+
+def test_a_window_with_a_job_that_is_dropped_is_refused_in_a_line() -> None:
+    """Job 0 is too slow for a step in a round; job 2 comes when the others are gone."""
+    jobs = Workload.from_columns(
+        id=["slow", "fast", "later"],
+        arrival_s=[0, 0, 100_000],
+        gpus=1,
+        work=[10.0, 10.0, 10.0],
+        model="m",
+        throughput=[[1e-3] * 3, [1.0] * 3, [1.0] * 3],
+        gpu_types=TYPES,
+    )
+    until = Semantics(preset="gavel", until_complete=JobWindow(0, 2))
+    with pytest.raises(PolicyError, match="drops job 'slow', which is one of jobs 0 to 1 that are"):
+        simulate(jobs, "1x2:v100", "isolated", until)
+    alone = Semantics(preset="gavel", until_complete=JobWindow(1, 2))
+    assert simulate(jobs, "1x2:v100", "isolated", alone).jct_s[1] == 10.0

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.execution.job_window import WindowProgress
+from shadowprice.execution.job_window import WindowProgress, refuse_dropped
 from shadowprice.execution.presets.gavel.inputs import Inputs, PairRates, rates_by_type
 from shadowprice.execution.presets.gavel.policies import ALL_POLICIES, PublishedPolicy
 from shadowprice.execution.presets.gavel.record import (
@@ -207,8 +207,6 @@ class _Simulator:
             return
         self.failures[jobs[0]] += 1
         if self.failures[jobs[0]] >= MAX_FAILURES:
-            if self.window is not None:
-                self.window.lose(jobs[0], self.policy.name)
             self.dropped.append(str(self.workload.id[jobs[0]]))
             self._leave(jobs[0])
 
@@ -309,7 +307,10 @@ def _loop(name: str) -> Callable[[Instance, int], Schedule]:
                 f"preset {NAME}: under {name!r} a pair waits for its slower half, which no verified "
                 "schedule can express; simulate_gavel gives its completion times"
             )
-        return simulate_gavel(instance, policy, seed=seed).schedule
+        found = simulate_gavel(instance, policy, seed=seed)
+        if instance.until_complete is not None:
+            refuse_dropped(instance.until_complete, instance.workload, found.dropped, policy.name)
+        return found.schedule
 
     return schedule
 
