@@ -153,12 +153,10 @@ def agree(
         assert found.decisions == expected.decisions
 
 
-@settings(max_examples=120, deadline=None)
-@given(instances(), st.sampled_from(POLICIES), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
+@settings(max_examples=25)
+@given(instances(), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
 def test_schedules_are_the_engines(
-    instance: sp.Instance,
-    policy: Policy,
-    placement: Count | Consolidate | Pack,
-    round_s: tuple[float, float],
+    instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
 ) -> None:
-    agree(instance, policy, placement, engine.Rounds(*round_s))
+    for policy in POLICIES:
+        agree(instance, policy, placement, engine.Rounds(*round_s))
