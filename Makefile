@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures theorems policy-state notebooks dist clean
+.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems policy-state notebooks dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -67,8 +67,11 @@ bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simul
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_front_end.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_allocations.py $(if $(GAVEL),--throughputs $(GAVEL))
 
-figures: $(VENV)/.installed  ## every figure of paper_figs/, at its fast size
-	set -e; for figure in paper_figs/[a-z]*.py; do echo "$$figure"; $(BIN)/python "$$figure" --quick; done
+figures: $(VENV)/.installed  ## every figure of paper_figs/, on all cores, going on where it was stopped; SIZE=quick, default or full
+	$(BIN)/python paper_figs --size $(or $(SIZE),quick)
+
+reproduction: $(VENV)/.installed  ## docs/reproduction.md, from the figures and their kept tables
+	$(BIN)/python docs/build_reproduction.py docs/reproduction.md
 
 theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and stored hard instances
 	$(BIN)/python docs/build_theorems.py docs/theorems.md
