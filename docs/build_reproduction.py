@@ -29,10 +29,11 @@ Made by `make reproduction` from the figures of [`paper_figs/`](../paper_figs) a
 [`paper_figs/data/`](../paper_figs/data), which `make figures SIZE=default` writes. Do not edit this page.
 
 *Ours*: mean over seeds, with Student's t interval of 95 % where there are several. *Reproduced*: the published
-number is inside our interval and ours has its shape, or ours is within 5 % of it. *In shape*: on the same side of
-no difference, and no more than a factor of 1.5 away. *Limit*: the certified best factor that any scheduler could
-have in the setting that was run. A number without a mark was read in the paper; *recalled* is defined in
-[semantics](semantics.md), *digitised* is measured in a drawing of the paper. Numbers in `x` are times better.
+number is inside our interval, which excludes that there is no difference, or ours is within 5 % of it.
+*In shape*: on the same side of no difference, and no more than a factor of 1.5 away. *Limit*: the certified best
+factor that any scheduler could have in the setting that was run. A number without a mark was read in the paper;
+*recalled* is defined in [semantics](semantics.md), *digitised* is measured in a drawing of the paper. Numbers in `x`
+are times better.
 
 Causes: *not public*: the trace, split or measurement is not to be had; *recalled*: the formula or setting is
 recalled, not read; *testbed*: an effect of the hardware; *ours on purpose*: we do something else, and say what;

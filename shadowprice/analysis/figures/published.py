@@ -37,7 +37,7 @@ class ReproductionVerdict(StrEnum):
     """Relation of our number to the published one."""
 
     REPRODUCED = "reproduced"
-    """Inside our interval of 95 % and of the same shape, or within 5 %."""
+    """Inside our interval of 95 %, which excludes that there is no difference, or within 5 %."""
 
     IN_SHAPE = "in shape"
     """On the same side of no difference, and no more than a factor of 1.5 away."""
@@ -149,12 +149,14 @@ class Compared:
 def verdict(value: float, unit: str, ours: Estimate) -> ReproductionVerdict:
     """Relation of our estimate to a published value.
 
-    An interval so wide that it holds everything proves nothing: besides holding the value, the mean
-    must have its shape.
+    An interval so wide that it holds no difference at all proves nothing: it has to exclude that,
+    and the mean to have the value's shape.
     """
-    shape = _shape(value, _NEUTRAL.get(unit), ours.mean)
+    neutral = _NEUTRAL.get(unit)
+    shape = _shape(value, neutral, ours.mean)
     close = abs(ours.mean - value) <= CLOSE * abs(value)
-    if close or (shape and ours.low <= value <= ours.high):
+    differs = not ours.low <= (neutral or 0.0) <= ours.high
+    if close or (shape and differs and ours.low <= value <= ours.high):
         return ReproductionVerdict.REPRODUCED
     return ReproductionVerdict.IN_SHAPE if shape else ReproductionVerdict.NOT
 

@@ -57,6 +57,11 @@ def test_an_estimate_of_nothing_is_refused(values: list[float]) -> None:
             Estimate(1.5, -9.0, 12.0, 2),
             ReproductionVerdict.NOT,
         ),  # An interval that holds everything.
+        # An interval that holds 'no difference'.
+        (2.5, "x", Estimate(3.3, 0.2, 6.4, 3), ReproductionVerdict.IN_SHAPE),
+        (-50.0, "%", Estimate(-45.0, -95.0, 5.0, 2), ReproductionVerdict.IN_SHAPE),
+        (8.0, "h", Estimate(9.0, -1.0, 19.0, 2), ReproductionVerdict.IN_SHAPE),
+        (8.0, "h", Estimate(9.0, 7.0, 11.0, 2), ReproductionVerdict.REPRODUCED),
         (-50.0, "%", exact(-64.0), ReproductionVerdict.IN_SHAPE),
         (-50.0, "%", exact(5.0), ReproductionVerdict.NOT),
         (26.4, "h", exact(26.3), ReproductionVerdict.REPRODUCED),
