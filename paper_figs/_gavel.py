@@ -178,6 +178,19 @@ class WindowRun:
         return float(self.jct_s[self.rows][self.complete].mean()) / 3600.0
 
 
+def window_jobs(point: WindowPoint, *, single_gpu: bool) -> sp.Workload:
+    """The jobs of a window alone."""
+    jobs = sp.endless(
+        "gavel-published",
+        seed=point.seed,
+        jobs_per_hour=point.rate,
+        single_gpu=single_gpu,
+        throughputs=rates(point.throughputs, made_up=point.made_up),
+    )
+    first = jobs.first(point.last_job)
+    return first.select(np.arange(point.first_job, point.last_job))
+
+
 def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> WindowRun | None:
     """Run a published policy until the jobs of a window are complete; None if it was given up before.
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _gavel import curves, over_window, published_curves
+from _gavel import curves, over_window, published_curves, servers, window_jobs
 from matplotlib.figure import Figure as Picture
 
+import shadowprice as sp
 from shadowprice.analysis.figures import (
     Estimate,
     Figure,
@@ -30,10 +31,17 @@ from shadowprice.analysis.figures import (
     main,
     ratio_by_seed,
 )
+from shadowprice.analysis.limits import COLUMNS
 from shadowprice.errors import InputError
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.objective import Objective
+from shadowprice.solvers.offline.strongest import repeatable_bounds
 
 POLICIES = {"LAS": "max_min_fairness", "Gavel": "max_min_fairness_perf", "AlloX": "allox"}
 """Names on the published simulator's command line."""
+
+ANY = "any scheduler"
+"""In place of a policy: the certified least mean JCT of the window's jobs, were they alone, on the same GPUs."""
 
 TRACES = ("single", "multiple")
 TITLES = {"single": "One GPU a job", "multiple": "Up to 8 GPUs a job"}
@@ -50,7 +58,7 @@ class Settings:
         default=(2.6, 2.4), metadata={"help": "jobs per hour where gangs have up to 8 GPUs"}
     )
     seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
-    policies: tuple[str, ...] = tuple(POLICIES)
+    policies: tuple[str, ...] = (*POLICIES, ANY)
     first_job: int = field(default=4000, metadata={"help": "first job that is measured"})
     last_job: int = field(default=5000, metadata={"help": "first job after those measured"})
     gpus_per_type: int = 36
@@ -61,7 +69,7 @@ class Settings:
     made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.policies if name not in POLICIES]
+        unknown = [name for name in self.policies if name not in (*POLICIES, ANY)]
         if unknown:
             raise InputError(f"policy {unknown[0]!r} is not one of {', '.join(POLICIES)}")
 
@@ -106,6 +114,8 @@ def points(settings: Settings) -> Iterator[Point]:
 
 def run(point: Point) -> list[Row]:
     """Mean JCT of the window [h]; none if the run was given up before it was complete."""
+    if point.policy == ANY:
+        return [least(point)]
     found = over_window(point, POLICIES[point.policy], single_gpu=point.trace == "single")
     row: Row = {
         "trace": point.trace,
@@ -122,13 +132,40 @@ def run(point: Point) -> list[Row]:
     return [row | found_row | {"end_h": found.end_s / 3600.0}]
 
 
+def least(point: Point) -> Row:
+    """A bound of the window's mean JCT that holds for every schedule in which nobody shares GPUs [h].
+
+    The other jobs can only be in the way of the window's.
+    """
+    single = point.trace == "single"
+    jobs = window_jobs(point, single_gpu=single)
+    instance = sp.Instance(sp.Cluster.parse(servers(point.gpus_per_type)), jobs)
+    bound = repeatable_bounds(instance, (Objective.FLOW,), columns=COLUMNS)[Objective.FLOW]
+    ticks = bound.ticks / len(jobs)
+    return {
+        "trace": point.trace,
+        "jobs_per_hour": point.rate,
+        "seed": point.seed,
+        "policy": ANY,
+        "given_up": False,
+        "jct_h": float(ticks / TICKS_PER_S) / 3600.0,
+        "dropped": 0,
+        "arrived": len(jobs),
+        "end_h": 0.0,
+    }
+
+
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """A panel for each trace, with the paper's points."""
     traces = [trace for trace in TRACES if (table.trace == trace).any()]
     picture, panels = page.grid(1, len(traces), 2.9)
     for axes, trace in zip(panels, traces, strict=True):
         mine = table[(table.trace == trace) & ~table.given_up]
-        page.lines(axes, mine, x="jobs_per_hour", y="jct_h", by="policy", order=settings.policies)
+        shown = [name for name in settings.policies if name != ANY]
+        page.lines(axes, mine, x="jobs_per_hour", y="jct_h", by="policy", order=shown)
+        bound = mine[mine.policy == ANY].groupby("jobs_per_hour").jct_h.mean()
+        if len(bound):
+            page.limit_curve(axes, bound.index, bound, "any scheduler, at least")
         theirs = curves("gavel_jct_by_rate")
         seen = mine.jobs_per_hour
         within = theirs.x.between(seen.min() / 2.0, seen.max())
@@ -169,6 +206,12 @@ def _ratio(table: pd.DataFrame, trace: str, rate: float, better: str = "Gavel") 
     return ratio_by_seed(mine, better=better, than="LAS", column="jct_h")
 
 
+def _limit(table: pd.DataFrame, trace: str, rate: float) -> float | None:
+    """Mean of LAS over the bound, over seeds where LAS completed all jobs: no scheduler's is larger."""
+    found = _ratio(table[table.dropped == 0], trace, rate, ANY)
+    return None if found is None else found.mean
+
+
 def published_ratio(trace: str, rate: float, value: float, place: str) -> Published:
     """Times that LAS takes longer than Gavel."""
     return Published(
@@ -178,6 +221,7 @@ def published_ratio(trace: str, rate: float, value: float, place: str) -> Publis
         value=value,
         unit="x",
         ours=lambda table: _ratio(table, trace, rate),
+        limit=lambda table: _limit(table, trace, rate),
         settings="jobs 4,000 to 4,999 of the published generator, 108 GPUs, seeds 0 to 2",
     )
 

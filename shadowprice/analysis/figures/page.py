@@ -160,6 +160,11 @@ class Page:
         """A dotted line at a value that no scheduler can pass."""
         self._line(axes, value, label, along, color="#AA0000", linestyle=":")
 
+    def limit_curve(self, axes: Axes, x: Any, y: Any, label: str) -> None:
+        """A dotted curve of values that no scheduler can pass."""
+        if self.compares:
+            axes.plot(x, y, label=label, linewidth=1.0, color="#AA0000", linestyle=":")
+
     def _line(self, axes: Axes, value: float, label: str, along: str, **line: Any) -> None:
         if self.compares:
             draw = axes.axhline if along == "y" else axes.axvline

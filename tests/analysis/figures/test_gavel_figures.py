@@ -15,6 +15,7 @@ import pytest
 
 from shadowprice.analysis.figures import Figure, ReproductionVerdict, Size
 from shadowprice.analysis.figures.command import compared, load_figure
+from shadowprice.analysis.figures.results import read_table
 from shadowprice.errors import InputError
 from support.paths import ROOT
 
@@ -108,9 +109,19 @@ def test_a_run_that_was_given_up_is_in_no_mean_and_said(given_up: bool) -> None:
 def test_the_highest_rates_run_first() -> None:
     found = figure(BY_RATE)
     points = list(found.points(found.sizes[Size.DEFAULT].settings))
-    assert [(p.trace, p.rate) for p in points[:9]] == [("single", 5.6)] * 9
-    assert len(points) == len(set(points)) == 3 * (3 * 3 + 2 * 2)
+    assert [(p.trace, p.rate) for p in points[:12]] == [("single", 5.6)] * 12
+    assert len(points) == len(set(points)) == 3 * (3 * 4 + 2 * 3)
     assert not any(p.policy == "AlloX" and p.trace == "multiple" for p in points)
+
+
+def test_no_policy_is_better_than_any_scheduler_can_be() -> None:
+    table = read_table(FOLDER / "data" / "gavel_jct_by_rate.csv")
+    wide = table[table.dropped == 0].pivot_table(
+        index=["trace", "jobs_per_hour", "seed"], columns="policy", values="jct_h"
+    )
+    assert len(wide) == 15
+    least = wide.pop("any scheduler")
+    assert (wide.min(axis=1) > least).all()
 
 
 @pytest.mark.parametrize("name", [BY_RATE, FAIRNESS, MAKESPAN, RUN_TIME])
