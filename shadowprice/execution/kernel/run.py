@@ -244,7 +244,7 @@ def _announced() -> Iterator[None]:
             if not self.said:
                 self.said = True
                 print(
-                    "compiling the loop for index policies: about ten seconds, once on this machine",
+                    "compiling the loop for index policies: some seconds, once on this machine",
                     file=sys.stderr,
                 )
 
