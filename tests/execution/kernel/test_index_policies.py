@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +31,7 @@ from shadowprice.solvers.index_policy import (
     WhileRunning,
 )
 from shadowprice.solvers.policy import Decision, Knowledge, State
-from shadowprice.solvers.registry import placement
+from shadowprice.solvers.registry import placement, policy
 from shadowprice.solvers.tiresias.las2d import Las2d
 from support.paths import ROOT
 
@@ -195,6 +197,21 @@ def test_everything_works_without_numba() -> None:
     jobs = sp.generate("gavel", jobs=2000, seed=1, load=0.5, gpus_total=64)
     assert len(jobs) >= kernel.WORTHWHILE_JOBS
     assert float(done.stdout) == sp.simulate(jobs, "8x8", "fifo").summary()["avg_jct_s"]
+
+
+def test_the_policy_of_the_page_runs_in_both_loops(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(# wsrpt\.py\n.*?)```", page, re.DOTALL)
+    (tmp_path / "wsrpt.py").write_text(code)
+    own = policy(f"{tmp_path / 'wsrpt.py'}:Wsrpt")
+    jobs = sp.generate("gavel", jobs=60, seed=0, load=1.2, gpus_total=8)
+    instance = sp.Instance(sp.Cluster.parse("2x4"), jobs)
+    found = kernel.run(instance, own, least_jobs=0)
+    expected = engine.run(instance, own)
+    assert kernel.loop_of(own) == "compiled, preempts"
+    assert kernel.serves(instance, placement("count"))
+    assert np.array_equal(found.schedule.end_s, expected.schedule.end_s)
+    assert np.array_equal(found.schedule.job, expected.schedule.job)
 
 
 def test_the_benchmark_runs(capsys: pytest.CaptureFixture[str]) -> None:
