@@ -87,7 +87,9 @@ def power_law(
     share: NDArray[np.float64], low: float, high: float, exponent: float
 ) -> NDArray[np.float64]:
     """Values up to which given shares of the density t^-p on [low, high] lie."""
-    if exponent == 1.0:
-        return np.asarray(low * (high / low) ** share)
-    a, b = low ** (1.0 - exponent), high ** (1.0 - exponent)
-    return np.asarray((a + share * (b - a)) ** (1.0 / (1.0 - exponent)))
+    # In logarithms, and by expm1 and log1p, so that nothing cancels near the exponent 1.
+    width = np.log(high / low)
+    power = (1.0 - exponent) * width
+    if power == 0.0:
+        return np.asarray(low * np.exp(width * share))
+    return np.asarray(low * np.exp(width * np.log1p(share * np.expm1(power)) / power))
