@@ -56,9 +56,8 @@ from shadowprice.solvers.price_log import PriceLog
 
 @dataclass
 class _HadarNotes:
-    """The nodes, and the time from which rounds are counted [s]."""
+    """The time from which rounds are counted [s]."""
 
-    hardware: Hardware
     origin_s: float = 0.0
 
 
@@ -118,14 +117,15 @@ class Hadar:
         live = state.live()
         if not len(live):
             return decision
-        notes = state.notes(_HadarNotes, lambda: _HadarNotes(Hardware.of(state)))
+        notes = state.notes(_HadarNotes, _HadarNotes)
         if not self.aligned and idle_before(state):
             notes.origin_s = state.now_s
         number = round_at(state.now_s, notes.origin_s, self.round_s)
         begins_s = notes.origin_s + number * self.round_s
         if begins_s > state.now_s:
             decision.wake_at(begins_s)
-        elif not self._choose(state, decision, live, notes.hardware):
+        # Of real hosts GPUs are lost and come back: what there is counts now, not what there was.
+        elif not self._choose(state, decision, live, Hardware.of(state)):
             decision.wake_at(state.now_s + self.round_s)
         return decision
 
