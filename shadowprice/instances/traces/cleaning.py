@@ -175,14 +175,6 @@ class JobLog:
         return left, ran[left]
 
 
-def stated_times_differ(
-    log: JobLog, stated_s: Seconds, ran_s: Seconds, column: str, of: str
-) -> None:
-    """Report where a column of times says something else than the times that are used."""
-    differs = np.abs(stated_s - ran_s) > 1.0
-    log.say("contradicted", differs, f"column {column!r} is not {of}, which is used")
-
-
 def dates_s(
     values: NDArray[np.object_], form: str | None = None, zone: str | None = None
 ) -> Seconds:
@@ -210,26 +202,40 @@ def dates_s(
 def replayed(
     log: JobLog,
     *,
-    submit_s: Seconds,
     gpus: Seconds,
-    ran_s: Seconds,
+    submit_s: Seconds,
+    start_s: Seconds,
+    end_s: Seconds,
     texts: Mapping[str, NDArray[np.object_]],
+    stated_s: Seconds | None = None,
 ) -> Imported:
-    """The workload of the rows that are left, submissions counted from the first of them.
+    """The workload of those of the rows left that ran, submissions counted from the first of them.
 
     Parameters
     ----------
     texts : mapping of str to ndarray
         Columns of the workload that are text, by their names there: id, tenant, model, group, name.
+    stated_s : ndarray, optional
+        Column ``duration`` of the log [s]: reported where it is not the time between start and end.
     """
+    known = log.submitted(submit_s)
+    ran, ran_s = log.ran_s(start_s[known], end_s[known])
+    if stated_s is not None:
+        differs = np.abs(stated_s[known][ran] - ran_s) > 1.0
+        log.say(
+            "contradicted",
+            differs,
+            "column 'duration' is not end_time - start_time, which is used",
+        )
+    submit_s = submit_s[known][ran]
     rows = log.rows + log.first_row
     first = submit_s.min()
     report_order(submit_s, rows, log.report)
-    columns: dict[str, Any] = {"id": [str(row) for row in rows], **texts}
+    columns: dict[str, Any] = {name: column[known][ran] for name, column in texts.items()}
     workload = Workload.from_columns(
         **columns,
         arrival_s=submit_s - first,
-        gpus=gpus.astype(np.int64),
+        gpus=gpus[known][ran].astype(np.int64),
         work=ran_s,
         source=str(log.path),
         rows=rows,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed, stated_times_differ
+from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed
 from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.workload_files import read_table, split_header
 
@@ -53,17 +53,14 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     log = JobLog.of(path, read_table(path), COLUMNS)
     gpus = log.whole_gangs(log.numbers("gpu_num"), choices, "gpu_num")
     gpus = gpus[log.keep_ended(log.text("state"), "COMPLETED", choices)]
-    submit_s = dates_s(log.text("submit_time"))
-    known = log.submitted(submit_s)
-    submit_s, gpus = submit_s[known], gpus[known]
-    ran, ran_s = log.ran_s(dates_s(log.text("start_time")), dates_s(log.text("end_time")))
-    stated_times_differ(log, log.numbers("duration"), ran_s, "duration", "end_time - start_time")
     log.notes.append("times are local, without a zone; of Helios' clusters clocks are not changed")
     return replayed(
         log,
-        submit_s=submit_s[ran],
-        gpus=gpus[ran],
-        ran_s=ran_s,
+        gpus=gpus,
+        submit_s=dates_s(log.text("submit_time")),
+        start_s=dates_s(log.text("start_time")),
+        end_s=dates_s(log.text("end_time")),
+        stated_s=log.numbers("duration"),
         texts={
             "id": log.text("job_id"),
             "tenant": log.text("vc"),

@@ -54,15 +54,12 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     log.without_states(choices)
     gpus = log.numbers("num_gpu") * log.numbers("gpu_milli") / 1000.0
     gpus = log.whole_gangs(gpus, choices, "num_gpu")
-    submit_s = log.numbers("creation_time")
-    known = log.submitted(submit_s)
-    submit_s, gpus = submit_s[known], gpus[known]
-    ran, ran_s = log.ran_s(log.numbers("scheduled_time"), log.numbers("deletion_time"))
     return replayed(
         log,
-        submit_s=submit_s[ran],
-        gpus=gpus[ran],
-        ran_s=ran_s,
+        gpus=gpus,
+        submit_s=log.numbers("creation_time"),
+        start_s=log.numbers("scheduled_time"),
+        end_s=log.numbers("deletion_time"),
         texts={
             "id": log.text("name"),
             "model": log.text("gpu_spec"),

@@ -80,15 +80,12 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     log = JobLog(path, {name: jobs[name].to_numpy(dtype=object) for name in JOBS})
     whole = log.whole_gangs(gpus.to_numpy(dtype=np.float64), choices, "plan_gpu")
     whole = whole[log.keep_ended(log.text("status"), "Terminated", choices)]
-    submit_s = log.numbers("start_time")
-    known = log.submitted(submit_s)
-    submit_s, whole = submit_s[known], whole[known]
-    ran, ran_s = log.ran_s(start.to_numpy(dtype=np.float64)[log.rows], log.numbers("end_time"))
     return replayed(
         log,
-        submit_s=submit_s[ran],
-        gpus=whole[ran],
-        ran_s=ran_s,
+        gpus=whole,
+        submit_s=log.numbers("start_time"),
+        start_s=start.to_numpy(dtype=np.float64)[log.rows],
+        end_s=log.numbers("end_time"),
         texts={
             "id": log.text("job_name"),
             "tenant": log.text("user"),

@@ -56,8 +56,6 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     gangs = np.array([_gang(job["attempts"]) for job in jobs], dtype=np.float64)
     log.drop(gangs == 0, "has no attempt with GPUs, so that its gang is not known")
     log.keep_ended(log.text("status"), "Pass", choices)
-    submit_s = dates_s(log.text("submitted_time"), _FORM, _ZONE)
-    submit_s = submit_s[log.submitted(submit_s)]
     first, last, sums = _attempts(jobs, log.rows)
     if choices.attempts is Attempts.SPAN:
         start_s, end_s = first, last
@@ -65,14 +63,14 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         spent = sums.sum(axis=1) if choices.attempts is Attempts.SUM else sums[:, -1]
         # Attempts as one run that begins with the first of them.
         start_s, end_s = first, first + spent
-    ran, ran_s = log.ran_s(start_s, end_s)
     log.notes.append("times are taken as Pacific, whose clocks change")
     log.notes.append(f"run time is the {choices.attempts} of attempts")
     return replayed(
         log,
-        submit_s=submit_s[ran],
         gpus=gangs[log.rows],
-        ran_s=ran_s,
+        submit_s=dates_s(log.text("submitted_time"), _FORM, _ZONE),
+        start_s=start_s,
+        end_s=end_s,
         texts={
             "id": log.text("jobid"),
             "tenant": log.text("vc"),

@@ -55,16 +55,13 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     # 'CANCELLED by 1001' is one state.
     state = np.array([each.split(" ")[0] for each in log.text("State").tolist()], dtype=object)
     gpus = gpus[log.keep_ended(state, "COMPLETED", choices)]
-    submit_s = _times_s(log.text("Submit"))
-    known = log.submitted(submit_s)
-    submit_s, gpus = submit_s[known], gpus[known]
-    ran, ran_s = log.ran_s(_times_s(log.text("Start")), _times_s(log.text("End")))
     log.notes.append("dates are the site's, without a zone: a change of its clocks is not seen")
     return replayed(
         log,
-        submit_s=submit_s[ran],
-        gpus=gpus[ran],
-        ran_s=ran_s,
+        gpus=gpus,
+        submit_s=_times_s(log.text("Submit")),
+        start_s=_times_s(log.text("Start")),
+        end_s=_times_s(log.text("End")),
         texts={
             "id": log.text("JobID"),
             "tenant": log.text("Account"),

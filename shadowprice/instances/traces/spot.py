@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, replayed
@@ -53,15 +55,12 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     gpus = log.whole_gangs(
         log.numbers("gpu_request") * log.numbers("worker_num"), choices, "gpu_request"
     )
-    submit_s = log.numbers("submit_time")
-    known = log.submitted(submit_s)
-    submit_s, gpus = submit_s[known], gpus[known]
-    ran, ran_s = log.ran_s(0.0 * submit_s, log.numbers("duration"))
     return replayed(
         log,
-        submit_s=submit_s[ran],
-        gpus=gpus[ran],
-        ran_s=ran_s,
+        gpus=gpus,
+        submit_s=log.numbers("submit_time"),
+        start_s=np.zeros(len(gpus)),
+        end_s=log.numbers("duration"),
         texts={
             "id": log.text("job_name"),
             "tenant": log.text("organization"),

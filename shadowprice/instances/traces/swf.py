@@ -91,17 +91,14 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     gpus = np.where(allocated > 0, allocated, requested)
     log.say("derived", (allocated <= 0) & (requested > 0), "processors are those asked for")
     gpus = log.whole_gangs(gpus, choices, "allocated")
-    submit_s = log.numbers("submit")
-    known = log.submitted(submit_s)
-    submit_s, gpus = submit_s[known], gpus[known]
     run = log.numbers("run")
-    ran, ran_s = log.ran_s(np.where(run < 0, np.nan, 0.0), run)
     log.notes.append("processors are taken as GPUs")
     return replayed(
         log,
-        submit_s=submit_s[ran],
-        gpus=gpus[ran],
-        ran_s=ran_s,
+        gpus=gpus,
+        submit_s=log.numbers("submit"),
+        start_s=np.where(run < 0, np.nan, 0.0),
+        end_s=run,
         texts={
             "id": log.text("job"),
             "tenant": _known(log, "group"),
