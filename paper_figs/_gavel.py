@@ -178,16 +178,20 @@ class WindowRun:
         return float(self.jct_s[self.rows][self.complete].mean()) / 3600.0
 
 
-def window_jobs(point: WindowPoint, *, single_gpu: bool) -> sp.Workload:
-    """The jobs of a window alone."""
-    jobs = sp.endless(
+def published_jobs(point: WindowPoint, *, single_gpu: bool) -> sp.EndlessWorkload:
+    """The published generator's jobs of a point, without end."""
+    return sp.endless(
         "gavel-published",
         seed=point.seed,
         jobs_per_hour=point.rate,
         single_gpu=single_gpu,
         throughputs=rates(point.throughputs, made_up=point.made_up),
     )
-    first = jobs.first(point.last_job)
+
+
+def window_jobs(point: WindowPoint, *, single_gpu: bool) -> sp.Workload:
+    """The jobs of a window alone."""
+    first = published_jobs(point, single_gpu=single_gpu).first(point.last_job)
     return first.select(np.arange(point.first_job, point.last_job))
 
 
@@ -197,13 +201,7 @@ def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> WindowR
     The published simulator drops a gang that has fewer steps left than GPUs, after five tries. Where it
     drops one of the window, the schedule of the complete jobs is verified, else the whole.
     """
-    jobs = sp.endless(
-        "gavel-published",
-        seed=point.seed,
-        jobs_per_hour=point.rate,
-        single_gpu=single_gpu,
-        throughputs=rates(point.throughputs, made_up=point.made_up),
-    )
+    jobs = published_jobs(point, single_gpu=single_gpu)
     window = sp.JobWindow(point.first_job, point.last_job, latest_s=3600.0 * point.give_up_h)
     where = sp.Cluster.parse(servers(point.gpus_per_type))
     count = 4 * window.last

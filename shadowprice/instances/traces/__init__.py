@@ -2,7 +2,7 @@
 
 An importer is a module with ``NAME``, ``sniff(first_line, path) -> bool`` and
 ``load(path, throughputs) -> Imported``; adding one is adding its file. One of a log that can be read in
-several ways has ``load_log(path, choices)`` as well (:mod:`.log_reading`). One that also has
+several ways has ``load_log(path, choices)`` instead (:mod:`.log_reading`). One that also has
 ``GENERAL = True`` is asked only where no other importer recognises the file. Installed packages offer
 modules or objects with the same members under names of their own (:mod:`shadowprice.entry_points`).
 """
@@ -125,7 +125,8 @@ def installed_importer(offer: Offer) -> Importer:
         If it cannot be imported, or is no importer.
     """
     found: Importer = offer.load()
-    missing = [each for each in ("sniff", "load") if not callable(getattr(found, each, None))]
+    expected = ("sniff", "load_log" if isinstance(found, LogImporter) else "load")
+    missing = [each for each in expected if not callable(getattr(found, each, None))]
     if missing:
         raise InputError(
             f"{offer}: has no {', '.join(missing)}, expected sniff(first_line, path) and "

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed
 from shadowprice.instances.traces.log_reading import LogReading
@@ -24,11 +23,6 @@ BESIDE = ("node_num", "cpu_num", "duration", "queue", "gpu_time")
 def sniff(first_line: str, path: Path) -> bool:
     """True if the header has the columns of both clusters' logs."""
     return set(NEEDED + BESIDE) <= set(split_header(first_line))
-
-
-def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
-    """Read a log; see :func:`load_log`."""
-    return load_log(path, LogReading())
 
 
 def load_log(path: Path, choices: LogReading) -> Imported:

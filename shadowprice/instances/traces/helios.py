@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed
 from shadowprice.instances.traces.log_reading import LogReading
@@ -35,11 +34,6 @@ COLUMNS = (
 def sniff(first_line: str, path: Path) -> bool:
     """True if the header is that of a cluster's log."""
     return tuple(split_header(first_line)) == COLUMNS
-
-
-def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
-    """Read a log; see :func:`load_log`."""
-    return load_log(path, LogReading())
 
 
 def load_log(path: Path, choices: LogReading) -> Imported:

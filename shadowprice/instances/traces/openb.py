@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, replayed
 from shadowprice.instances.traces.log_reading import LogReading
@@ -35,11 +34,6 @@ COLUMNS = (
 def sniff(first_line: str, path: Path) -> bool:
     """True if the header is that of the pods."""
     return tuple(split_header(first_line)) == COLUMNS
-
-
-def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
-    """Read the pods; see :func:`load_log`."""
-    return load_log(path, LogReading())
 
 
 def load_log(path: Path, choices: LogReading) -> Imported:

@@ -15,7 +15,6 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
-from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, replayed
 from shadowprice.instances.traces.log_reading import LogReading
@@ -45,11 +44,6 @@ def sniff(first_line: str, path: Path) -> bool:
     """True for a row of the job table: six fields, the fourth a status."""
     fields = first_line.strip().split(",")
     return len(fields) == len(JOBS) and fields[3] in STATES
-
-
-def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
-    """Read the tables; see :func:`load_log`."""
-    return load_log(path, LogReading())
 
 
 def load_log(path: Path, choices: LogReading) -> Imported:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
-from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed
 from shadowprice.instances.traces.log_reading import Attempts, LogReading
@@ -32,11 +31,6 @@ def sniff(first_line: str, path: Path) -> bool:
     """True if the text begins as an array of jobs."""
     begin = first_line.lstrip()
     return begin.startswith("[") and (begin == "[" or '"attempts"' in begin or '"jobid"' in begin)
-
-
-def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
-    """Read the log; see :func:`load_log`."""
-    return load_log(path, LogReading())
 
 
 def load_log(path: Path, choices: LogReading) -> Imported:

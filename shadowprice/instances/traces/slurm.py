@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.columns import ColumnChecks
-from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, Seconds, dates_s, replayed
 from shadowprice.instances.traces.log_reading import LogReading
@@ -32,11 +31,6 @@ _OF_TYPE = re.compile(r"(?:^|,)gres/gpu:[^=,]+=(\d+)(?=,|$)")
 def sniff(first_line: str, path: Path) -> bool:
     """True if the header has a job, its submission and what it held, between bars."""
     return {"JobID", "Submit", "AllocTRES"} <= set(first_line.strip().split("|"))
-
-
-def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
-    """Read the accounts; see :func:`load_log`."""
-    return load_log(path, LogReading())
 
 
 def load_log(path: Path, choices: LogReading) -> Imported:

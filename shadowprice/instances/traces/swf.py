@@ -14,7 +14,6 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
-from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, replayed
 from shadowprice.instances.traces.log_reading import LogReading
@@ -56,11 +55,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
-    """Read the log; see :func:`load_log`."""
-    return load_log(path, LogReading())
 
 
 def load_log(path: Path, choices: LogReading) -> Imported:
