@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Page, Row
+from shadowprice.analysis.figures import Page, Row, require_known
 from shadowprice.errors import InputError
 from shadowprice.instances.generators.recurrent import GANG_SHARES
 from shadowprice.instances.graphs.generated_graphs import workload_graphs
@@ -115,8 +115,7 @@ def scenario(name: str) -> Scenario:
     InputError
         If there is none of this name.
     """
-    if name not in SCENARIOS:
-        raise InputError(f"scenario {name!r} is not one of {', '.join(SCENARIOS)}")
+    require_known("scenario", (name,), SCENARIOS)
     return SCENARIOS[name]
 
 

@@ -9,7 +9,6 @@ gangs, Gavel is heterogeneity-aware max-min fairness.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,19 +64,6 @@ COLOUR_OF = {
 """The same colour for a system in all pictures."""
 
 WORKLOADS = {"philly": "Philly's busiest hours", "classes": "classes of GPU-hours"}
-
-
-def known(names: tuple[str, ...], expected: Mapping[str, object], what: str) -> None:
-    """Refuse names that are not known.
-
-    Raises
-    ------
-    InputError
-        Naming the first.
-    """
-    for name in names:
-        if name not in expected:
-            raise InputError(f"{what} {name!r} is not one of {', '.join(expected)}")
 
 
 def workload(

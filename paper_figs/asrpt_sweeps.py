@@ -29,8 +29,7 @@ from _asrpt import (
 )
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
-from shadowprice.errors import InputError
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main, require_known
 
 LOAD = 0.9
 USUAL_GPUS, USUAL_NIC = 64, 12.5
@@ -68,9 +67,8 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """All instances."""
+    require_known("sweep", settings.sweeps, SWEEPS)
     for sweep in settings.sweeps:
-        if sweep not in SWEEPS:
-            raise InputError(f"sweep {sweep!r} is not one of {', '.join(SWEEPS)}")
         for value in SWEEPS[sweep][1][:: settings.every]:
             for seed in range(settings.seeds):
                 yield Point(sweep, value, settings.jobs, seed)

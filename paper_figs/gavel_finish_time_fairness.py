@@ -30,10 +30,10 @@ from shadowprice.analysis.figures import (
     Sized,
     main,
     ratio_by_seed,
+    require_known,
 )
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.analysis.run_metrics import finish_time_fairness
-from shadowprice.errors import InputError
 
 POLICIES = {"agnostic": "finish_time_fairness", "Gavel": "finish_time_fairness_perf"}
 """Names on the published simulator's command line."""
@@ -56,9 +56,7 @@ class Settings:
     made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.policies if name not in POLICIES]
-        if unknown:
-            raise InputError(f"policy {unknown[0]!r} is not one of {', '.join(POLICIES)}")
+        require_known("policy", self.policies, POLICIES)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from shadowprice.analysis.figures import (
     Sized,
     estimate,
     main,
+    require_known,
 )
 from shadowprice.analysis.plots.style import COLOURS
-from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.generators.gavel_published import hierarchy_jobs
 from shadowprice.solvers.gavel.policies.water_filling import WaterFilling
@@ -54,11 +54,7 @@ class Settings:
     made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.inside if name not in INSIDE]
-        if unknown:
-            raise InputError(
-                f"policy inside entities {unknown[0]!r} is not one of {', '.join(INSIDE)}"
-            )
+        require_known("policy inside entities", self.inside, INSIDE)
 
 
 @dataclass(frozen=True)

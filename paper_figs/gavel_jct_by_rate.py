@@ -30,9 +30,9 @@ from shadowprice.analysis.figures import (
     estimate,
     main,
     ratio_by_seed,
+    require_known,
 )
 from shadowprice.analysis.limits import COLUMNS
-from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.strongest import repeatable_bounds
@@ -69,9 +69,7 @@ class Settings:
     made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.policies if name not in (*POLICIES, ANY)]
-        if unknown:
-            raise InputError(f"policy {unknown[0]!r} is not one of {', '.join(POLICIES)}")
+        require_known("policy", self.policies, (*POLICIES, ANY))
 
 
 @dataclass(frozen=True)

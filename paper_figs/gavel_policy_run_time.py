@@ -21,8 +21,7 @@ from _gavel import TYPES, rates
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
-from shadowprice.errors import InputError
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main, require_known
 from shadowprice.instances.allocation_file import looked_up_pairs
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import AllocationPolicy
@@ -57,9 +56,7 @@ class Settings:
     made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.policies if name not in POLICIES]
-        if unknown:
-            raise InputError(f"policy {unknown[0]!r} is not one of {', '.join(POLICIES)}")
+        require_known("policy", self.policies, POLICIES)
 
 
 @dataclass(frozen=True)

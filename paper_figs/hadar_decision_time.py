@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _hadar import COLOUR_OF, IN_ROUNDS, POLICIES, known, table
+from _hadar import COLOUR_OF, IN_ROUNDS, POLICIES, table
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 import shadowprice as sp
 from shadowprice.analysis.decision_time import first_decisions_s
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main, require_known
 from shadowprice.errors import InputError
 from shadowprice.solvers.registry import policy
 
@@ -54,7 +54,7 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Every queue on every cluster."""
-    known(settings.systems, POLICIES, "system")
+    require_known("system", settings.systems, POLICIES)
     for name in settings.systems:
         if not POLICIES[name][0].startswith(IN_ROUNDS):
             raise InputError(f"system {name!r} does not decide in rounds")

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from _hadar import COLOUR_OF, COPIES, POLICIES, RESTART_S, known, table
+from _hadar import COLOUR_OF, COPIES, POLICIES, RESTART_S, table
 from _hadare import AGGREGATION_S, CLUSTERS, mix, system_on
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main, require_known
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Every draw with every length."""
-    known((settings.cluster,), CLUSTERS, "cluster")
-    known(settings.systems, {**POLICIES, **COPIES}, "system")
+    require_known("cluster", (settings.cluster,), CLUSTERS)
+    require_known("system", settings.systems, {**POLICIES, **COPIES})
     for seed in range(settings.seeds):
         for round_s in settings.rounds_s:
             yield Point(

@@ -19,7 +19,6 @@ from _hadar import (
     POLICIES,
     WORKLOADS,
     idle_beside_waiting,
-    known,
     limits,
     range_of,
     ratios,
@@ -45,6 +44,7 @@ from shadowprice.analysis.figures import (
     Sized,
     main,
     ratio_by_seed,
+    require_known,
 )
 from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.wording import at_most
@@ -88,8 +88,8 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Every system on every draw."""
-    known(settings.workloads, WORKLOADS, "workload")
-    known(settings.systems, {**POLICIES, **COPIES}, "system")
+    require_known("workload", settings.workloads, WORKLOADS)
+    require_known("system", settings.systems, {**POLICIES, **COPIES})
     for kind in settings.workloads:
         for seed in range(settings.classes_seeds if kind == "classes" else settings.seeds):
             for system in settings.systems:

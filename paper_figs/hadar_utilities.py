@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _hadar import ROUND_S, WORKLOADS, known, limits, table, workload
+from _hadar import ROUND_S, WORKLOADS, limits, table, workload
 from _hadar import cluster as nodes
 from _hadar import run as run_system
 from matplotlib.figure import Figure as Picture
@@ -35,6 +35,7 @@ from shadowprice.analysis.figures import (
     Sized,
     estimate,
     main,
+    require_known,
 )
 from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.plots.style import COLOURS
@@ -95,9 +96,9 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Gavel and every combination on every draw."""
-    known((settings.workload,), WORKLOADS, "workload")
-    known(settings.utilities, UTILITIES, "utility")
-    known(settings.bounds, BOUNDS, "bounds of prices")
+    require_known("workload", (settings.workload,), WORKLOADS)
+    require_known("utility", settings.utilities, UTILITIES)
+    require_known("bounds of prices", settings.bounds, BOUNDS)
     same = (
         settings.workload,
         settings.jobs,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from _hadar import COLOUR_OF, COPIES, POLICIES, known, table
+from _hadar import COLOUR_OF, COPIES, POLICIES, table
 from _hadare import AGGREGATION_S, CLUSTERS, MIXES, mix, system_on
 from matplotlib.figure import Figure as Picture
 
@@ -34,6 +34,7 @@ from shadowprice.analysis.figures import (
     Sized,
     estimate,
     main,
+    require_known,
 )
 
 BASELINES = ("Gavel", "Hadar", "no migration")
@@ -63,8 +64,8 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Every draw of every mix."""
-    known(settings.clusters, CLUSTERS, "cluster")
-    known(settings.systems, {**POLICIES, **COPIES}, "system")
+    require_known("cluster", settings.clusters, CLUSTERS)
+    require_known("system", settings.systems, {**POLICIES, **COPIES})
     for where in settings.clusters:
         for jobs in settings.mixes:
             for seed in range(settings.seeds):

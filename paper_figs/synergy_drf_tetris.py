@@ -27,9 +27,17 @@ from _synergy import (
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, estimate, main
+from shadowprice.analysis.figures import (
+    Figure,
+    Page,
+    Row,
+    Size,
+    Sized,
+    estimate,
+    main,
+    require_known,
+)
 from shadowprice.analysis.plots.style import COLOURS
-from shadowprice.errors import InputError
 
 ORDERS = {
     "DRF": "drf:{}",
@@ -73,10 +81,9 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Every order with every mechanism."""
+    require_known("order", settings.orders, ORDERS)
     for split in settings.splits:
         for order in settings.orders:
-            if order not in ORDERS:
-                raise InputError(f"order {order!r} is not one of {', '.join(ORDERS)}")
             for seed in range(settings.seeds):
                 for mechanism in MECHANISMS:
                     yield Point(

@@ -26,9 +26,9 @@ from shadowprice.analysis.figures import (
     Sized,
     estimate,
     main,
+    require_known,
 )
 from shadowprice.analysis.plots.style import colour_of
-from shadowprice.errors import InputError
 from shadowprice.instances.speeds.profiles import family_profile, read_profiles
 
 ALL_MEMORY_GB = 250.0
@@ -67,9 +67,8 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """All models."""
+    require_known("model", settings.models, MODELS)
     for model in settings.models:
-        if model not in MODELS:
-            raise InputError(f"model {model!r} is not one of {', '.join(MODELS)}")
         yield Point(model, settings.cpus)
 
 

@@ -28,8 +28,8 @@ from shadowprice.analysis.figures import (
     Sized,
     estimate,
     main,
+    require_known,
 )
-from shadowprice.errors import InputError
 from shadowprice.instances.generators.synergy_published import ITERATION_S
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.bounds import simple_bounds
@@ -70,9 +70,8 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Both mechanisms under every order."""
+    require_known("trace", settings.traces, TRACES)
     for trace in settings.traces:
-        if trace not in TRACES:
-            raise InputError(f"trace {trace!r} is not one of {', '.join(TRACES)}")
         for order in settings.orders:
             for policy in POLICIES:
                 yield Point(trace, order, policy, settings.gpus)

@@ -29,9 +29,9 @@ from shadowprice.analysis.figures import (
     Sized,
     estimate,
     main,
+    require_known,
 )
 from shadowprice.analysis.plots.style import colour_of
-from shadowprice.errors import InputError
 from shadowprice.instances.speeds.model_skew import SHARE_AND_MB, published_skews
 
 POLICY = "las2d:thresholds_gpu_s=3200"
@@ -61,8 +61,7 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """One for each seed."""
-    if settings.workload not in GENERATORS:
-        raise InputError(f"workload {settings.workload!r} is not one of {', '.join(GENERATORS)}")
+    require_known("workload", (settings.workload,), GENERATORS)
     for seed in range(settings.seeds):
         yield Point(settings.workload, seed)
 

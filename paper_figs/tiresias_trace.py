@@ -33,6 +33,7 @@ from shadowprice.analysis.figures import (
     Sized,
     estimate,
     main,
+    require_known,
 )
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.plots.style import colour_of
@@ -94,9 +95,7 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Every scheduler at every load; Gandiva, the longest, first."""
-    for variant in settings.variants:
-        if variant not in VARIANTS:
-            raise InputError(f"variant {variant!r} is not one of {', '.join(VARIANTS)}")
+    require_known("variant", settings.variants, VARIANTS)
     if not 1 <= settings.part <= min(settings.nodes, settings.jobs):
         raise InputError(f"--part: got {settings.part}, expected 1 to the number of nodes and jobs")
     if "services" in settings.variants:

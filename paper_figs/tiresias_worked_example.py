@@ -26,9 +26,9 @@ from shadowprice.analysis.figures import (
     Sized,
     estimate,
     main,
+    require_known,
 )
 from shadowprice.analysis.plots.gantt import gantt
-from shadowprice.errors import InputError
 
 JOBS = {"arrival_s": [0, 0, 0], "gpus": [2, 1, 2], "work": [2, 8, 6], "id": ["1", "2", "3"]}
 POLICIES = {
@@ -55,9 +55,8 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """One run for each policy."""
+    require_known("policy", settings.policies, POLICIES)
     for label in settings.policies:
-        if label not in POLICIES:
-            raise InputError(f"policy {label!r} is not one of {', '.join(POLICIES)}")
         yield Point(label)
 
 

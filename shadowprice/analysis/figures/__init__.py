@@ -7,6 +7,7 @@ from shadowprice.analysis.figures.estimates import Estimate, estimate, ratio_by_
 from shadowprice.analysis.figures.figure import Figure, Row, Size, Sized
 from shadowprice.analysis.figures.page import Page
 from shadowprice.analysis.figures.published import Cause, Evidence, Published, ReproductionVerdict
+from shadowprice.analysis.figures.settings import require_known
 
 __all__ = [
     "Cause",
@@ -22,6 +23,7 @@ __all__ = [
     "estimate",
     "main",
     "ratio_by_seed",
+    "require_known",
 ]
 
 

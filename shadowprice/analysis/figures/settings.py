@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import typing
+from collections.abc import Collection, Iterable
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,19 @@ def changed(settings: Any, given: argparse.Namespace) -> Any:
         return dataclasses.replace(settings, **found)
     except ValueError as error:
         raise InputError(f"settings of the figure: {error}") from None
+
+
+def require_known(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse names that a setting has and the figure does not know.
+
+    Raises
+    ------
+    InputError
+        Naming the first.
+    """
+    for name in names:
+        if name not in known:
+            raise InputError(f"{what} {name!r} is not one of {', '.join(known)}")
 
 
 def option(name: str) -> str:
