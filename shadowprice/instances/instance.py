@@ -81,7 +81,8 @@ class Instance:
     Parameters
     ----------
     cluster, workload, overheads
-        What runs where, and what moving costs.
+        What runs where, and what moving costs. Jobs that may run on some GPU types only have rates
+        of 0 on the others (:meth:`Workload.on_allowed_types`).
     pair_throughputs : Throughputs, optional
         Rates of two jobs that share their GPUs, by model, gang size and GPU type, in units of
         their work a second; those that were not measured cannot share. Nobody shares without it.
@@ -118,6 +119,7 @@ class Instance:
     until_complete: JobWindow | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "workload", self.workload.on_allowed_types(self.cluster))
         if self.until_complete is not None:
             self._check_window(self.until_complete)
         if self.graphs is not None:
@@ -227,6 +229,7 @@ class Instance:
         conditions: Conditions | None = None,
     ) -> tuple[Instance, NDArray[np.object_]]:
         """The instance without the jobs that can never run, and their ids."""
+        workload = workload.on_allowed_types(cluster)
         can_run = _can_run(cluster, workload)
         if not can_run.all():
             workload, names = workload.select(can_run), workload.id[~can_run]

@@ -16,7 +16,7 @@ Rules, in the order they are checked (the first violated row is named):
                         is complete; the jobs outside it need not be
 ``gang``                whenever a job runs it holds exactly its gang, or as many more as it may grow,
                         all pieces at the same times
-``type``                a job runs on GPU types it has a throughput for
+``type``                a job runs on GPU types it has a throughput for and is allowed to run on
 ``stages``              where jobs have graphs, the replicas of every run add up to its job's graph,
                         one on each GPU it holds; else none are given
 ``resources``           where CPUs and memory matter every row has some, enough for progress, and no
@@ -244,6 +244,8 @@ class _Verifier:
         s = self.schedule
         unable = self.alone[s.job, self.kind[s.node]] == 0
         self.refuse("type", unable, "the job has no throughput on this node's GPU type")
+        allowed = run_speed.allowed_types(self.instance)[s.job, self.kind[s.node]]
+        self.refuse("type", ~allowed, "the job is not allowed to run on this node's GPU type")
 
     def stages(self, runs: Runs) -> None:
         graphs = self.instance.graphs

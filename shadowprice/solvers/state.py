@@ -96,6 +96,26 @@ class JobColumns:
         return self._table.text("name", self.jobs.tolist())
 
     @property
+    def job_class(self) -> NDArray[np.object_]:
+        """Classes of the jobs at their submission, as a log calls them; empty where unknown."""
+        return self._table.text("job_class", self.jobs.tolist())
+
+    @property
+    def limit_s(self) -> NDArray[np.float64]:
+        """Limits of run time that were submitted with the jobs [s], infinity for none."""
+        return self._table.column("limit_s")[self.jobs]
+
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """Nodes that the jobs asked for, 0 where unknown."""
+        return self._table.counts("nodes")[self.jobs]
+
+    @property
+    def gpu_milli(self) -> NDArray[np.int64]:
+        """Thousandths of each of their GPUs that the jobs hold: 1000, or less of one GPU."""
+        return self._table.counts("gpu_milli")[self.jobs]
+
+    @property
     def throughput(self) -> NDArray[np.float64]:
         """Work a second of the whole gang on each pool, 0 where it cannot run; shape (jobs, pools).
 
