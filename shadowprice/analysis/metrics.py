@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.workload import WHOLE_GPU
 
 
 def end_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
@@ -130,8 +131,10 @@ def utilization(instance: Instance, schedule: Schedule) -> float:
 
 
 def held_gpu_s(instance: Instance, schedule: Schedule) -> float:
-    """GPU time held [GPU-s]; two jobs that share GPUs hold them once."""
+    """GPU time held [GPU-s]; two jobs that share GPUs hold them once, of parts only these count."""
     share = np.where(schedule.partner >= 0, 0.5, 1.0)
+    if instance.workload.fractional.any():
+        share *= instance.workload.gpu_milli[schedule.job] / WHOLE_GPU
     held = held_gpus(instance, schedule) * share * (schedule.end_s - schedule.start_s)
     return math.fsum(held.tolist())
 

@@ -132,6 +132,14 @@ class Instance:
             self._only(alone, "profiles by CPUs and memory", "rates of jobs that share GPUs")
         if self.copies is not None:
             self._check_copies()
+        if self.workload.fractional.any():
+            for name, part in (
+                ("job graphs", self.graphs),
+                ("rates of jobs that share GPUs", self.pair_throughputs),
+                ("conditions of runs", self.conditions),
+                ("rules of copies", self.copies),
+            ):
+                self._only(part is None, "jobs that hold a part of a GPU", name)
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
@@ -198,8 +206,29 @@ class Instance:
                 f"{self.workload.source}: its jobs run as several copies: {what} are for jobs that run as one gang"
             )
 
+    def expect_whole_gpus(self, what: str) -> None:
+        """Refuse jobs that hold a part of a GPU.
+
+        Parameters
+        ----------
+        what : str
+            What is about whole GPUs only, in the plural.
+
+        Raises
+        ------
+        InputError
+            If some job of the instance holds a part of a GPU.
+        """
+        part = self.workload.fractional
+        if part.any():
+            first = self.workload.id[part.argmax()]
+            raise InputError(
+                f"{self.workload.source}: job {first!r} holds a part of a GPU: {what} are for jobs that hold "
+                "whole ones"
+            )
+
     def expect_all_complete(self, what: str) -> None:
-        """Refuse jobs that run as several copies, and jobs that need not be complete.
+        """Refuse jobs that run as several copies or hold a part of a GPU, and that need not be complete.
 
         Parameters
         ----------
@@ -209,9 +238,11 @@ class Instance:
         Raises
         ------
         InputError
-            If the instance has rules of copies, or ends when a window of jobs is complete.
+            If the instance has rules of copies or jobs that hold a part of a GPU, or ends when a window
+            of jobs is complete.
         """
         self.expect_gangs(what)
+        self.expect_whole_gpus(what)
         if self.until_complete is not None:
             raise InputError(
                 f"{self.workload.source}: runs until jobs {self.until_complete} are complete: {what} are for "
