@@ -86,6 +86,17 @@ def queueing_delay_s(instance: Instance, schedule: Schedule) -> NDArray[np.float
     return delay
 
 
+def gpu_types(instance: Instance, schedule: Schedule) -> NDArray[np.object_]:
+    """GPU types every job ran on, by name with bars between them, shape (n,); empty if it never ran."""
+    names = sorted(instance.cluster.gpu_types)
+    rank = np.array([names.index(name) for name in instance.cluster.gpu_types], dtype=np.int64)
+    used = np.zeros((len(instance.workload), len(names)), dtype=bool)
+    used[schedule.job, rank[instance.cluster.type_of_node[schedule.node]]] = True
+    patterns, of = np.unique(used, axis=0, return_inverse=True)
+    texts = ["|".join(np.array(names, dtype=object)[row]) for row in patterns]
+    return np.array([*texts, ""], dtype=object)[of.reshape(-1)]
+
+
 def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""Number of jobs present, averaged over each job's stay, shape (n,); at least 1.
 

@@ -255,7 +255,7 @@ class _Verifier:
         s = self.schedule
         unable = self.alone[s.job, self.gpu_type[s.node]] == 0
         self.refuse("type", unable, "the job has no throughput on this node's GPU type")
-        allowed = run_speed.allowed_types(self.instance)[s.job, self.kind[s.node]]
+        allowed = run_speed.allowed_types(self.instance)[s.job, self.gpu_type[s.node]]
         self.refuse("type", ~allowed, "the job is not allowed to run on this node's GPU type")
 
     def stages(self, runs: Runs) -> None:

@@ -79,6 +79,7 @@ def test_parts_share_one_gpu_and_are_stopped_for_a_wide_gang() -> None:
     small = [(0, 8, (1, 250)), (1, 8, (1, 250)), (2, 8, (1, 500)), (2, 8, (1, 100))]
     outcome = simulate(workload(small), "1x1", "fifo-skip")
     assert outcome.jobs["first_start_s"].tolist() == [0, 1, 2, 8]
+    assert outcome.jobs["held_gpus"].tolist() == [0.25, 0.25, 0.5, 0.1]
     held = (8 * 0.25 + 8 * 0.25 + 8 * 0.5 + 8 * 0.1) / 16
     assert outcome.summary()["utilization"] == pytest.approx(held, rel=1e-12)
     wide = [(0, 50, (1, 250)), (0, 50, (1, 400)), (3, 1, (2, 1000))]

@@ -86,7 +86,7 @@ class JobLog:
         """Numbers of a column, NaN for what is none."""
         return ColumnChecks.floats(self.text(name))
 
-    def drop(self, bad: Mask, why: str) -> None:
+    def drop(self, bad: Mask, why: str, action: str = "dropped") -> None:
         """Leave rows out, and say why.
 
         Raises
@@ -94,7 +94,7 @@ class JobLog:
         InputError
             If no row is left.
         """
-        self.say("dropped", bad, why)
+        self.say(action, bad, why)
         self.rows = self.rows[~bad]
         if not len(self.rows):
             raise InputError(
@@ -189,15 +189,15 @@ class JobLog:
         """
         ran = end - start
         left = np.ones(len(ran), dtype=np.bool_)
-        for bad, why in (
-            (np.isnan(start), "never started"),
-            (np.isnan(end), "still ran when the log ended (censored)"),
-            (ran < 0, "ends before it starts (contradicted)"),
-            (ran < TICK_S, "ran for no time"),
-            (ran > MAX_TIME_S, "ran for longer than any time here"),
+        for bad, why, action in (
+            (np.isnan(start), "never started", "dropped"),
+            (np.isnan(end), "still ran when the log ended", "censored"),
+            (ran < 0, "ends before it starts", "dropped"),
+            (ran < TICK_S, "ran for no time", "dropped"),
+            (ran > MAX_TIME_S, "ran for longer than any time here", "dropped"),
         ):
             now = bad & left
-            self.drop(now[left], why)
+            self.drop(now[left], why, action)
             left &= ~now
         return left, ran[left]
 
