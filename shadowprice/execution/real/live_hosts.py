@@ -85,8 +85,8 @@ class StoppedRun:
 
 
 STOPPED_BY_POLICY = "the policy stops it"
-_CLEAN = frozenset({0, 75, 143, -15})
-"""Exit codes after which a command's own checkpoint folder is taken for whole."""
+_SAVED = frozenset({0, 75, 143})
+"""Exit codes by which a command says that its own checkpoint folder is whole."""
 
 
 class LiveHosts:
@@ -347,9 +347,12 @@ class LiveHosts:
     def _committed(self, tracked: JobRecord, lease: HeldLease, end: Ending | None) -> int:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
         directory = self.run.orders.job_directory(tracked.job.name)
-        clean = end is not None and end.code in _CLEAN and not end.forced
-        if clean and tracked.job.keeps_checkpoints:
-            plain_checkpoints.adopt(directory, lease.epoch)
+        if end is not None and tracked.job.keeps_checkpoints:
+            if end.kind in (Kind.FINISHED, Kind.PREEMPTED):
+                said = end.code in _SAVED and not end.forced
+                plain_checkpoints.adopt(directory, lease.epoch, whole=said)
+            elif end.kind is Kind.FAILED:
+                plain_checkpoints.fall_back(directory)
         if end is not None and end.kind is Kind.FINISHED:
             return lease.target
         return committed_by(lease, directory)

@@ -14,7 +14,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from shadowprice.errors import HostError, InputError
-from shadowprice.execution.hosts.local.claims import DeviceClaims, Claimant
+from shadowprice.execution.hosts.local.claims import Claimant, DeviceClaims
 from shadowprice.execution.hosts.local.discovery import find_gpus, normalised
 from shadowprice.execution.hosts.local.host import LocalHost
 from shadowprice.execution.hosts.protocol import Device, Host, LaunchSpec, LeaseKey, Phase
