@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import threading
 from pathlib import Path
 
 from shadowprice.errors import HostError
@@ -125,6 +126,48 @@ def prepare(job_directory: Path, epoch: int) -> None:
     else:
         # Links stay links: what a command linked to is not ours to copy.
         shutil.copytree(before, target, symlinks=True)
+
+
+QUICK_S = 0.02
+"""For so long a preparation is waited for [s]; most take less, and copies of gigabytes minutes."""
+
+
+class FolderCopy:
+    """Thread that makes the checkpoint folder of an epoch, a copy of the last one.
+
+    Nobody waits for a copy at the end of the driver: what a dead driver had not copied is copied
+    again, for another epoch.
+
+    Parameters
+    ----------
+    job_directory : Path
+        Directory of the job.
+    epoch : int
+        Of the lease that is to use the folder.
+
+    Attributes
+    ----------
+    error : OSError or None
+        Why it could not be made, once :attr:`over`.
+    """
+
+    def __init__(self, job_directory: Path, epoch: int) -> None:
+        self.error: OSError | None = None
+        self._directory, self._epoch = job_directory, epoch
+        self._thread = threading.Thread(target=self._prepare, daemon=True)
+        self._thread.start()
+        self._thread.join(QUICK_S)
+
+    @property
+    def over(self) -> bool:
+        """True if the folder is there, or cannot be made."""
+        return not self._thread.is_alive()
+
+    def _prepare(self) -> None:
+        try:
+            prepare(self._directory, self._epoch)
+        except OSError as error:
+            self.error = error
 
 
 def adopt(job_directory: Path, epoch: int, *, whole: bool = True) -> None:

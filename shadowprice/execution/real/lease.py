@@ -61,6 +61,10 @@ class HeldLease:
         Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
     ask_s : float
         When it is asked again [s].
+    unstarted : bool
+        Whether its start is still to be carried out: no host knows it.
+    ordered_s : float
+        When its start was carried out, if later than its grant [s].
     done_exit_code : int or None
         Exit code of its command that says that it is done, of one that reports no steps.
     """
@@ -89,6 +93,8 @@ class HeldLease:
     copy: int | None = None
     given_up: bool = False
     ask_s: float = -math.inf
+    unstarted: bool = False
+    ordered_s: float = -math.inf
     done_exit_code: int | None = None
 
     @cached_property
