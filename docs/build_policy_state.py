@@ -16,9 +16,10 @@ from typing import Any
 
 from build_theorems import markdown
 from shadowprice.solvers import knowledge as knowledge_module
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, Policy
-from shadowprice.solvers.state import JobColumns, State
+from shadowprice.solvers.state import State
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "policies" / "narrowest_first.py"

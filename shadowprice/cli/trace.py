@@ -143,7 +143,7 @@ def scale_command(
     jobs = _read(file, trace_format).workload
     from shadowprice.analysis.trace.contents import run_times_s
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.rescaling import at_load, poisson_arrivals_of, shuffled
+    from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
     from shadowprice.instances.workload_files import write_workload
 
     where = None if cluster is None else Cluster.load(cluster)

@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 import build_policy_state as builder
 from shadowprice.cli import app
 from shadowprice.proofs.testing import laws
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, Policy
 from shadowprice.solvers.registry import policy
-from shadowprice.solvers.state import JobColumns, State
+from shadowprice.solvers.state import State
 from support.own_code import TRACE
 from support.paths import ROOT
 

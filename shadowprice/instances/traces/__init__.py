@@ -74,12 +74,15 @@ class Imported:
         Rows of the file, where the importer counts them.
     notes : tuple of str
         What was taken to be so.
+    origin_s : float, optional
+        Time 0 of the workload by the clock of the log, in seconds since 1970; None where it is not known.
     """
 
     workload: Workload
     report: tuple[Finding, ...] = ()
     rows_read: int | None = None
     notes: tuple[str, ...] = ()
+    origin_s: float | None = None
 
     def counts(self) -> dict[str, int]:
         """Rows by what was done with them: read, kept, and each of :data:`ACTIONS`."""
@@ -264,7 +267,7 @@ def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
 
     from shadowprice.instances.grid import to_grid
 
-    report, jobs = list(imported.report), imported.workload
+    report, jobs, origin_s = list(imported.report), imported.workload, imported.origin_s
     if choices.window_s is not None:
         start_s, end_s = choices.window_s
         outside = (jobs.arrival_s < start_s) | (jobs.arrival_s >= end_s)
@@ -274,6 +277,7 @@ def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
             first = str(jobs.id[outside.argmax()])
             report.append(Finding("dropped", int(outside.sum()), "outside the window", first))
             jobs = jobs.select(np.flatnonzero(~outside))
+            origin_s = None if origin_s is None else origin_s + float(jobs.arrival_s[0])
             jobs = replace(jobs, arrival_s=jobs.arrival_s - jobs.arrival_s[0])
     if choices.longest_s is not None:
         if jobs.throughput is not None:
@@ -285,4 +289,4 @@ def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
                 Finding("repaired", int(long.sum()), f"cut to {choices.longest_s:g} s", first)
             )
             jobs = replace(jobs, work=to_grid(np.minimum(jobs.work, choices.longest_s)))
-    return replace(imported, workload=jobs, report=tuple(report))
+    return replace(imported, workload=jobs, report=tuple(report), origin_s=origin_s)
