@@ -56,7 +56,7 @@ from shadowprice.execution.hosts.slurm.jobs import (
     why_not,
     write_note,
 )
-from shadowprice.execution.supervision.files import read_json
+from shadowprice.execution.supervision.files import make_folder, read_json
 
 KILL_AFTER_S = 5.0
 """After a supervisor should have killed its command [s]: it hangs, and Slurm is told to kill."""
@@ -155,7 +155,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
                 self._join(lease, job)
                 return False
         write_note(lease.order, lease.job)
-        lease.job.guests.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(str(lease.job.guests))
         self._join(lease, lease.job)
         return True
 
