@@ -25,7 +25,7 @@ from shadowprice.execution.real.job_file import JobFile, cluster_of, load_job_fi
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.lease import JobRecord
 from shadowprice.execution.real.lease_monitor import LeaseMonitor
-from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.execution.real.ledger import RunLedger, mend
 from shadowprice.execution.real.measuring import Measuring
 from shadowprice.execution.real.run import RealRun
 from shadowprice.execution.real.settings import Settings
@@ -212,7 +212,7 @@ def _disk_errors(settings: Settings) -> Iterator[None]:
         yield
     except (OSError, sqlite3.Error) as error:
         raise HostError(
-            f"state directory {settings.state}: {error}; once that is mended, the same command goes on"
+            f"state directory {settings.state}: {error}; {mend(error)}, and the same command goes on"
         ) from error
 
 

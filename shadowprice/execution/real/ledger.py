@@ -55,6 +55,26 @@ CREATE TABLE journal (seq INTEGER PRIMARY KEY AUTOINCREMENT, call TEXT NOT NULL,
 Row = dict[str, Any]
 
 
+_MENDS = (
+    (("full", "No space", "quota"), "free space on its disk"),
+    (("readonly", "read-only", "Read-only"), "mount its disk for writing"),
+    (("locked", "busy"), "close the program that has the ledger open, `lsof` names it"),
+    (("Permission", "permitted"), "make the directory your own, mode 0700"),
+    (
+        ("I/O", "malformed", "not a database"),
+        "see to its disk, or bring a copy of the directory back",
+    ),
+)
+
+
+def mend(error: BaseException) -> str:
+    """What a person can do about an error of a disk or of the ledger, in the imperative."""
+    said = str(error)
+    return next(
+        (what for words, what in _MENDS if any(word in said for word in words)), "mend that"
+    )
+
+
 class RunLedger:
     """An open ledger; :meth:`create` makes one, :meth:`open` opens one that exists.
 
@@ -175,7 +195,7 @@ class RunLedger:
         except sqlite3.Error as error:
             self._roll_back()
             raise HostError(
-                f"{self.path}: cannot be written: {error}; once that is mended, the same command goes on"
+                f"{self.path}: cannot be written: {error}; {mend(error)}, and the same command goes on"
             ) from error
         except BaseException:
             self._roll_back()

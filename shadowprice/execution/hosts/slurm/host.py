@@ -110,7 +110,8 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         Raises
         ------
         HostError
-            If Slurm does not answer, or nothing is free.
+            If Slurm does not answer, nothing is free, or the time limit is longer than that of the
+            partition.
         """
         own: Counter[str] = Counter()
         for job, comment in self._own(self._slurm.jobs()):
@@ -118,6 +119,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
                 own[job.node] += comment.gpus
         partition = self._options.partition
         where = f"partition {partition}" if partition else "the cluster"
+        self._options.check_limit(self._slurm.time_limit(partition))
         nodes = self._slurm.nodes(partition)
         found = found_nodes(nodes, own, self._options.exclude, where)
         self._nodes = {node.name: node for node in found}
