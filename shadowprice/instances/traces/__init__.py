@@ -3,7 +3,8 @@
 An importer is a module with ``NAME``, ``sniff(first_line, path) -> bool`` and
 ``load(path, throughputs) -> Imported``; adding one is adding its file. One of a log that can be read in
 several ways has ``load_log(path, choices)`` instead (:mod:`.log_reading`). One that also has
-``GENERAL = True`` is asked only where no other importer recognises the file. Installed packages offer
+``GENERAL = True`` is asked only where no other importer recognises the file; one with ``ZONED = True``
+may be told the zone of its dates. Installed packages offer
 modules or objects with the same members under names of their own (:mod:`shadowprice.entry_points`).
 """
 
@@ -243,6 +244,10 @@ def _installed_able(first_line: str, path: Path) -> dict[str, Importer]:
 def _load(
     importer: Importer, path: Path, throughputs: Throughputs | None, choices: LogReading
 ) -> Imported:
+    if choices.zone is not None and not getattr(importer, "ZONED", False):
+        raise InputError(
+            f"{path}: the zone of its times is known, or it has none; zone cannot be chosen"
+        )
     if isinstance(importer, LogImporter):
         imported = importer.load_log(path, choices)
     elif choices.of_log:
