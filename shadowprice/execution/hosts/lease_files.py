@@ -70,6 +70,11 @@ def supervisor_argv(state: Path, directory: Path, python: str = sys.executable) 
     return [python, "-I", "-S", str(state / "supervisor.py"), str(directory)]
 
 
+def launcher_argv(state: Path, descriptor: int, python: str = sys.executable) -> list[str]:
+    """Command that starts supervisors for whoever writes to a socket."""
+    return [python, "-I", "-S", str(state / "supervisor.py"), "serve", str(descriptor)]
+
+
 # Files that a job and its supervisor wrote, reduced to what makes sense.
 
 
@@ -156,6 +161,7 @@ def write_order(order: LaunchSpec) -> bool:
         "ttl_s": order.ttl_s,
         "grace_s": order.grace_s,
         "log_bytes": order.log_bytes,
+        "poll_s": order.poll_s,
     }
     write_json(f"{directory}/order.json", text)
     return True
@@ -334,6 +340,11 @@ class LeaseReader:
 
     def _read(self) -> RankStatus:
         return read_status(self.directory, self._recorded, here=self._here)
+
+    def supervisor(self) -> Mapping[str, Any] | None:
+        """Record that its supervisor wrote when it began, None before."""
+        self._recorded = self._recorded or read_supervisor(self.directory)
+        return self._recorded
 
     def _read_time_ns(self) -> int:
         """Time of the directory's last change, -1 if there is none."""
