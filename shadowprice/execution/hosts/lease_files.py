@@ -10,6 +10,8 @@ import importlib.resources
 import json
 import math
 import os
+import re
+import shutil
 import stat
 import sys
 import time
@@ -127,6 +129,7 @@ def _is_number(value: object) -> bool:
 
 
 LEASE_BYTES = 256
+_LEASE_FOLDER = re.compile(r"e[0-9]{1,15}-r[0-9]+(-c[0-9]+)?")
 LIVENESS_S = 0.5
 """A supervisor that dies changes no file; so often its lock is tried."""
 BEGIN_S = 2.0
@@ -201,6 +204,31 @@ def void(directory: Path, detail: str = "") -> bool:
             return True
     except OSError:
         return False
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Remove the directories of a job's leases that ended, but for the last ones; never raises.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the job's leases.
+    keep : int
+        Directories to keep, of the latest epochs.
+    """
+    try:
+        names = [name for name in os.listdir(folder) if _LEASE_FOLDER.fullmatch(name)]
+    except OSError:
+        return
+    names.sort(key=lambda name: int(name[1 : name.index("-")]))
+    for name in names[: max(len(names) - keep, 0)]:
+        directory = folder / name
+        with suppress(OSError):
+            if directory.is_symlink() or read_exit(directory) is None:
+                continue
+            with lease_lock(directory) as free:
+                if free:
+                    shutil.rmtree(directory)
 
 
 def expire(directory: Path, detail: str) -> bool:
