@@ -70,8 +70,9 @@ class Launcher:
             ready = select.select(waited, [], [], None if swept else SWEEP_S)[0]
             if self.wake in ready:
                 os.read(self.wake, 4096)
-            self._reap()
-            swept = self._kill_strangers()
+            # Strangers come when a supervisor dies, and only then is it worth a look at all processes.
+            if self._reap() or not swept:
+                swept = self._kill_strangers()
             if len(ready) > (self.wake in ready):
                 self._receive()
 
@@ -109,15 +110,15 @@ class Launcher:
         finally:
             os._exit(1)
 
-    def _reap(self) -> None:
-        """Collect who died; of supervisors that wrote no end, write one."""
+    def _reap(self) -> bool:
+        """Collect who died; of supervisors that wrote no end, write one. Whether any died."""
         died = []
         with contextlib.suppress(ChildProcessError):
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
                 if pid in self.supervisors:
                     died.append(self.supervisors.pop(pid))
         if not died:
-            return
+            return False
         while not self._kill_strangers():
             time.sleep(SWEEP_S / 4)
             with contextlib.suppress(ChildProcessError):
@@ -127,6 +128,7 @@ class Launcher:
         for directory in died:
             with contextlib.suppress(OSError):
                 _write_end(directory)
+        return True
 
     def _kill_strangers(self) -> bool:
         """Kill children that are no supervisors, and theirs; whether there are none."""
