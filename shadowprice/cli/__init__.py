@@ -16,6 +16,7 @@ import typer
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
+from shadowprice.cli.data import data
 from shadowprice.cli.doctor import doctor_command
 from shadowprice.cli.joint import joint_command
 from shadowprice.cli.laws import laws_command
@@ -37,8 +38,8 @@ from shadowprice.cli.show import (
     stderr,
     write,
 )
+from shadowprice.cli.trace import trace
 from shadowprice.errors import ShadowpriceError
-from shadowprice.instances.fetch import DATASETS, fetch
 from shadowprice.user_code import in_user_code
 
 DEBUG = "SHADOWPRICE_DEBUG"
@@ -127,6 +128,10 @@ def generate(
         Path | None,
         typer.Option("--service-samples", help="GPU times to draw services from, one a line."),
     ] = None,
+    parameters: Annotated[
+        Path | None,
+        typer.Option("--parameters", help="Parameters that `trace fit` wrote; options go before."),
+    ] = None,
     seed: SeedOption = 0,
 ) -> None:
     """Write a generated trace."""
@@ -135,21 +140,17 @@ def generate(
 
     given = {"jobs": jobs, "load": load, "gpus_total": gpus, "samples": samples}
     chosen = {key: value for key, value in given.items() if value is not None}
+    if parameters is not None:
+        from shadowprice.analysis.trace.fit import parameters_for
+
+        chosen = parameters_for(name, parameters, chosen)
     workload = generate_workload(name, seed=seed, **chosen)
     write(output, lambda: write_workload(workload, output))
     console.print(f"{len(workload)} jobs to {output}")
 
 
-data = typer.Typer(no_args_is_help=True, help="Public traces and tables.")
 app.add_typer(data, name="data", rich_help_panel="Data")
-
-
-@data.command("fetch", **shown("data fetch"))
-def fetch_command(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}.")],
-) -> None:
-    """Download a public data set, checked against its SHA-256, and print its path."""
-    print(fetch(name))
+app.add_typer(trace, name="trace", rich_help_panel="Data")
 
 
 def main() -> None:

@@ -153,6 +153,24 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ),
     ),
     "traces": (Example("traces", "All formats."),),
+    "trace show": (
+        Example("trace jobs.csv --cluster 4x4", "Arrivals, gangs, whose GPU time, load."),
+        Example("trace jobs.csv --cluster 4x4 --page trace.html", "The same as a page."),
+    ),
+    "trace fit": (
+        Example("trace fit jobs.csv -o law.json", "A law to generate similar jobs from."),
+        Example("generate lognormal --parameters law.json -o like.csv", "Jobs of that law."),
+    ),
+    "trace scale": (
+        Example(
+            "trace scale jobs.csv --cluster 4x4 --load 0.9 -o busy.csv",
+            "The same jobs, arriving so that they ask for 0.9 of the cluster.",
+        ),
+    ),
+    "data list": (Example("data list", "What there is, its licence, whom to cite."),),
+    "data path": (
+        Example("data path gavel-simulation-throughputs", "Where it is, checked again."),
+    ),
     "data fetch": (
         Example("data fetch gavel-simulation-throughputs", "Download a table, checked by SHA-256."),
     ),

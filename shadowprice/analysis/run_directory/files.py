@@ -27,9 +27,11 @@ Description = dict[str, Any]
 FORMAT = 1
 RUN, WORKLOAD, SCHEDULE = "run.json", "workload.parquet", "schedule.parquet"
 TOGETHER, GRAPHS, CONDITIONS = "together.parquet", "graphs.json", "conditions.json"
+CLEANING = "cleaning.json"
+"""What an importer made of the rows of a trace."""
 OLD_COPIES = "forks.parquet"
 """Rows of copies, as versions before 2 wrote them."""
-DATA = (WORKLOAD, SCHEDULE, OLD_COPIES, TOGETHER, GRAPHS, CONDITIONS)
+DATA = (WORKLOAD, SCHEDULE, OLD_COPIES, TOGETHER, GRAPHS, CONDITIONS, CLEANING)
 _PARTIAL = ".partial-"
 
 
@@ -242,4 +244,10 @@ def parsed(path: Path, read: Callable[[Path], T]) -> T:
 
 def described_cluster(cluster: Cluster) -> list[Description]:
     """Groups of equal nodes, as they are written to ``run.json``."""
-    return [{"count": count, **asdict(node)} for count, node in cluster.groups()]
+    return [
+        {
+            "count": count,
+            **{key: value for key, value in asdict(node).items() if key != "rack" or value},
+        }
+        for count, node in cluster.groups()
+    ]
