@@ -102,6 +102,7 @@ def run(
         If the policy decides something impossible, or leaves jobs waiting for ever, or those of the window
         until the run is given up.
     """
+    assert instance.failures is None, "nodes that fail have an engine of their own"
     began = time.process_time()
     engine = Engine(instance, policy, placement or Count(), rounds or Rounds())
     engine.loop()
@@ -190,6 +191,7 @@ class Engine:
                 state.arrived.clear()
             if state.finished:
                 state.finished.clear()
+                state.failed.clear()
         if state.waiting:
             self._starved()
 
@@ -214,7 +216,7 @@ class Engine:
     def _window_complete(self, window: WindowProgress) -> bool:
         """Note who finished; once those of the window have, stop all that still run."""
         state = self.state
-        window.leave(state.finished)
+        window.leave(state.completed)
         if not window.over(state.now_s, self.admitted, self.policy.name):
             return False
         for job in list(state.running):

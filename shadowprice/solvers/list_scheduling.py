@@ -37,7 +37,7 @@ def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Dec
     """Give GPUs in this order, by count for each pool; then place, then fill what is left over."""
     jobs, running = live.jobs[order], live.running[order]
     if state.allocator.anywhere or state.one_pool:
-        chosen = choose_by_count(live.gpus[order], state.total_gpus)
+        chosen = choose_by_count(live.gpus[order], state.up_gpus)
     else:
         chosen = choose_by_pool(state, jobs.tolist())
     decision = Decision(state)

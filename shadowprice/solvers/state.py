@@ -160,7 +160,7 @@ class JobColumns:
 
     @property
     def attained_s(self) -> NDArray[np.float64]:
-        """Time [s] the job has run so far, without overheads."""
+        """Time [s] the job has run so far, without overheads and checkpoints; what it lost counts."""
         attained: NDArray[np.float64] = (
             self._table.column("attained_s")[self.jobs] + self._ran_s() * self.running
         )
@@ -202,8 +202,11 @@ class JobColumns:
         return self._table.column("shortest_s")[self.jobs]
 
     def _ran_s(self) -> NDArray[np.float64]:
-        """Time since progress began in the current run; meaningless for jobs that do not run."""
-        return np.maximum(self._state.now_s - self._table.column("progress_from_s")[self.jobs], 0.0)
+        """Time in which the current run made progress; meaningless for jobs that do not run."""
+        since_s = self._state.now_s - self._table.column("progress_from_s")[self.jobs]
+        checkpoints = self._state.environment.checkpoints
+        elapsed_s: NDArray[np.float64] = np.maximum(since_s, 0.0)
+        return elapsed_s if checkpoints is None else checkpoints.progress_s(elapsed_s)
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -253,7 +256,12 @@ class State:
     job_allocator : JobAllocator or None
         The same if it treats jobs differently.
     arrived, finished : list of int
-        Jobs that arrived or finished since the last decision.
+        Jobs that arrived or finished since the last decision. A job that lost a node has finished, and
+        arrives again with the work that it had not saved.
+    failed : list of int
+        Those of ``finished`` that lost a node.
+    down_nodes : set of int
+        Nodes that are down now; none of their GPUs is free.
     """
 
     __slots__ = (
@@ -265,7 +273,9 @@ class State:
         "allocator",
         "amounts",
         "arrived",
+        "down_nodes",
         "environment",
+        "failed",
         "finished",
         "gang",
         "job_allocator",
@@ -304,13 +314,21 @@ class State:
         self.amounts: dict[int, Amounts] = {}
         self.arrived: list[int] = []
         self.finished: list[int] = []
+        self.failed: list[int] = []
+        self.down_nodes: set[int] = set()
 
     # What is known at the start.
 
     @property
     def total_gpus(self) -> int:
-        """GPUs of the cluster."""
+        """GPUs of the cluster, those of nodes that are down included."""
         return self.environment.cluster.total_gpus
+
+    @property
+    def up_gpus(self) -> int:
+        """GPUs of the nodes that are up now."""
+        nodes = self.environment.cluster.nodes
+        return self.total_gpus - sum(nodes[node].gpus for node in self.down_nodes)
 
     @property
     def nodes(self) -> int:
@@ -423,9 +441,16 @@ class State:
             self.require_arrived(*rows.tolist())
         return JobColumns(self, self._jobs, rows)
 
+    @property
+    def completed(self) -> list[int]:
+        """Jobs in :attr:`finished` whose work is done: all but those that lost a node."""
+        if not self.failed:
+            return self.finished
+        return [job for job in self.finished if job not in self.failed]
+
     def completed_work(self) -> NDArray[np.float64]:
-        """Whole work of the jobs in :attr:`finished`, which everyone knows once it is done."""
-        return self._jobs.column("work")[self.finished]
+        """Whole work of the jobs in :attr:`completed`, which everyone knows once it is done."""
+        return self._jobs.column("work")[self.completed]
 
     def graph_of(self, job: int) -> JobGraph:
         """Stages, replicas and traffic of a job.
@@ -511,6 +536,16 @@ class State:
         # Columns are in order of the jobs, whoever comes back.
         self._live = dict.fromkeys(sorted((*self._live, job)))
 
+    def fail(self, job: int, at_s: float, left_s: float, owed_s: float) -> None:
+        """Engine: a running job lost a node; it leaves, and arrives again with so much work left."""
+        del self.running[job]
+        self.forget(job, at_s)
+        self.finished.append(job)
+        self.failed.append(job)
+        self.readmit(job, left_s)
+        self._jobs.owed_s[job] = owed_s
+        self._jobs.waiting_since_s[job] = at_s
+
     def learn(self, environment: Environment, jobs: JobTable) -> None:
         """Engine: better estimates of the throughputs of the same jobs."""
         self.environment = environment
@@ -520,7 +555,11 @@ class State:
         """Engine: a job has finished at this time; what it attained can still be read."""
         jobs = self._jobs
         del self._live[job]
-        jobs.attained_s[job] += max(end_s - jobs.progress_from_s[job], 0.0)
+        ran_s = max(end_s - jobs.progress_from_s[job], 0.0)
+        checkpoints = self.environment.checkpoints
+        if checkpoints is not None:
+            ran_s = float(checkpoints.progress_s(ran_s))
+        jobs.attained_s[job] += ran_s
         jobs.relative_speed[job] = 0.0
         if self.amounts:
             self.amounts.pop(job, None)
