@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis import metrics, run_metrics
+from shadowprice.analysis import availability, metrics, run_metrics
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs.certificate import verify
@@ -123,7 +123,8 @@ class Outcome:
     def jobs(self) -> pd.DataFrame:
         """One row a job: id, arrival_s, first_start_s, end_s, jct_s, preemptions.
 
-        Of jobs that run as several copies also ``copies``, the largest number of them in a round.
+        Of jobs that run as several copies also ``copies``, the largest number of them in a round. Where
+        nodes fail also ``failures``, the runs that they cut short, and ``lost_s``, the work lost by that.
         """
         import pandas as pd
 
@@ -137,6 +138,9 @@ class Outcome:
         }
         if self.instance.copies is not None:
             columns["copies"] = metrics.most_copies(self.instance, self.schedule)
+        if self.instance.failures is not None:
+            columns["failures"] = availability.failures_of_jobs(self.instance, self.schedule)
+            columns["lost_s"] = availability.lost_s(self.instance, self.schedule)
         return pd.DataFrame(columns)
 
     def summary(self) -> dict[str, object]:
@@ -168,7 +172,8 @@ class Outcome:
         if self.instance.copies is not None:
             copies = metrics.most_copies(self.instance, self.schedule)
             summary["mean_copies"] = metrics.mean(copies.astype(np.float64))
-        return summary
+        failing = availability.of_schedule(self.instance, self.schedule)
+        return summary if failing is None else {**summary, **failing.to_dict()}
 
     def plot_gantt(self, axes: Axes | None = None) -> Axes:
         """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.distributions.gantt`."""

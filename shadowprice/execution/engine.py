@@ -94,7 +94,7 @@ def run(
     Raises
     ------
     InputError
-        If jobs run as several copies, or the run ends with a window of jobs and the policy is told the
+        If jobs run as several copies, nodes fail, or the run ends with a window of jobs and the policy is told the
         services of all.
     EarlyEndError
         If the last job arrives before those of the window are complete.
@@ -102,7 +102,10 @@ def run(
         If the policy decides something impossible, or leaves jobs waiting for ever, or those of the window
         until the run is given up.
     """
-    assert instance.failures is None, "nodes that fail have an engine of their own"
+    if instance.failures is not None:
+        raise InputError(
+            f"{instance.workload.source}: has nodes that fail, expected a run of execution.failing_nodes"
+        )
     began = time.process_time()
     engine = Engine(instance, policy, placement or Count(), rounds or Rounds())
     engine.loop()

@@ -16,10 +16,12 @@ import numpy as np
 
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import Engine, EngineRun, Rounds
+from shadowprice.execution.engine import run as run_on_sound_nodes
 from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, Policy
 
@@ -155,8 +157,19 @@ class FailingEngine(Engine):
         )
 
 
-def run(instance: Instance, policy: Policy, *, placement: Placement, rounds: Rounds) -> EngineRun:
-    """Run a policy on nodes that fail, as :func:`shadowprice.execution.engine.run` does on others.
+def run(
+    instance: Instance,
+    policy: Policy,
+    *,
+    placement: Placement | None = None,
+    rounds: Rounds | None = None,
+) -> EngineRun:
+    """Run a policy in the engine, on nodes that fail where the instance has some.
+
+    Parameters
+    ----------
+    placement, rounds
+        As :func:`shadowprice.execution.engine.run` takes them.
 
     Returns
     -------
@@ -170,8 +183,10 @@ def run(instance: Instance, policy: Policy, *, placement: Placement, rounds: Rou
     PolicyError
         Also if jobs wait for nodes that stay down.
     """
+    if instance.failures is None:
+        return run_on_sound_nodes(instance, policy, placement=placement, rounds=rounds)
     began = time.process_time()
-    engine = FailingEngine(instance, policy, placement, rounds)
+    engine = FailingEngine(instance, policy, placement or Count(), rounds or Rounds())
     engine.loop()
     cpu_s = time.process_time() - began
     known = replace(instance, failures=engine.events.failures)

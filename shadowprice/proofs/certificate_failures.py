@@ -93,6 +93,8 @@ class FailingRuns:
         """Rows whose node is down at some moment of theirs, and those that end when it goes down."""
         s, f = self._schedule, self._failures
         during, ending = np.zeros(len(s), dtype=bool), np.zeros(len(s), dtype=bool)
+        if not len(f.node):
+            return during, ending
         by_node = np.lexsort((f.down_s, f.node))
         nodes, first = np.unique(f.node[by_node], return_index=True)
         rows_by_node = np.argsort(s.node, kind="stable")

@@ -9,6 +9,7 @@
 ``together.parquet``      rates of jobs that share GPUs, where the instance has them
 ``graphs.json``           job graphs and their network, where the instance has them
 ``conditions.json``       conditions of runs, where the instance has them
+``failures.parquet``      when nodes were down, where they fail
 ========================  ==================================================================
 
 Directories of copies that earlier versions wrote (:mod:`.old_copies`) can be read, too.
@@ -31,9 +32,11 @@ from msgspec import UNSET, UnsetType
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import conditions as conditions_file
+from shadowprice.analysis.run_directory import failures as failures_file
 from shadowprice.analysis.run_directory import old_copies
 from shadowprice.analysis.run_directory.files import (
     CONDITIONS,
+    FAILURES,
     FORMAT,
     GRAPHS,
     RUN,
@@ -56,6 +59,7 @@ from shadowprice.analysis.run_metrics import SUMMARY
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
+from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
@@ -90,7 +94,7 @@ class _Together(msgspec.Struct, frozen=True):
 
 
 class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
-    """``run.json`` of a run; the last five only where the instance has such a thing."""
+    """``run.json`` of a run; the last six only where the instance has such a thing."""
 
     decisions: int
     overheads: _Overheads
@@ -99,6 +103,7 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     conditions: bool | UnsetType = UNSET
     copies: CopyRules | UnsetType = UNSET
     until_complete: str | UnsetType = UNSET
+    failures: failures_file.SavedFailures | UnsetType = UNSET
 
 
 def save(outcome: Outcome, directory: str | Path) -> None:
@@ -124,6 +129,9 @@ def save(outcome: Outcome, directory: str | Path) -> None:
     if conditions is not None:
         text = conditions_file.to_json(conditions)
         writers[CONDITIONS] = lambda path: path.write_text(text, encoding="utf-8")
+    if instance.failures is not None:
+        faults = failures_file.to_table(instance.failures)
+        writers[FAILURES] = lambda path: pq.write_table(faults, path)
     write_run(Path(directory), writers, _describe(outcome))
 
 
@@ -170,9 +178,10 @@ def _read(described: Description, directory: Path) -> FoundRun:
         else conditions_file.from_json(read_text(conditions), path=str(conditions)),
         None if saved.copies is UNSET else saved.copies,
         None if saved.until_complete is UNSET else JobWindow.parse(saved.until_complete),
+        None if saved.failures is UNSET else _read_failures(saved.failures, directory / FAILURES),
     )
     schedule = parsed(directory / SCHEDULE, _read_schedule)
-    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
+    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS, "failures": FAILURES}
     more = tuple(name for part, name in parts.items() if part in described)
     return FoundRun(saved, instance, schedule, SCHEDULE, more, saved.decisions)
 
@@ -224,12 +233,21 @@ def _describe(outcome: Outcome) -> Description:
         described["copies"] = asdict(instance.copies)
     if instance.until_complete is not None:
         described["until_complete"] = str(instance.until_complete)
+    if instance.failures is not None:
+        described["failures"] = failures_file.described(instance.failures)
     return described
 
 
 def _read_schedule(path: Path) -> Schedule:
     frame: pd.DataFrame = pq.read_table(pa.BufferReader(read_bytes(path))).to_pandas()
     return Schedule.from_frame(frame, source=str(path))
+
+
+def _read_failures(saved: failures_file.SavedFailures, path: Path) -> NodeFailures:
+    def read(file: Path) -> NodeFailures:
+        return saved.failures(pq.read_table(pa.BufferReader(read_bytes(file))), str(path))
+
+    return parsed(path, read)
 
 
 def _read_together(saved: _Together, path: Path) -> Throughputs:

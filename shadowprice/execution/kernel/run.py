@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import EngineRun, Rounds
-from shadowprice.execution.engine import run as run_in_engine
-from shadowprice.execution.failing_nodes import run as run_on_failing_nodes
+from shadowprice.execution.failing_nodes import run as run_in_engine
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.index_policy import (
     HasIndex,
@@ -83,8 +82,7 @@ def run(
     if len(instance.workload) >= least_jobs and serves(instance, where):
         index = index_of(instance, policy)
     if index is None or not compiler_found():
-        run_there = run_in_engine if instance.failures is None else run_on_failing_nodes
-        return run_there(instance, policy, placement=where, rounds=when)
+        return run_in_engine(instance, policy, placement=where, rounds=when)
     return _compiled_run(instance, policy, index, where, when)
 
 
