@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.failures.checkpointing import Checkpointing
@@ -84,6 +84,11 @@ class Environment:
             elastic=conditions is not None and conditions.elasticity is not None,
             checkpoints=None if instance.failures is None else instance.failures.checkpoints,
         )
+
+    def progress_s(self, elapsed_s: ArrayLike) -> NDArray[np.float64]:
+        """Progress of runs after some time without overheads [s]: all but their checkpoints."""
+        elapsed = np.asarray(elapsed_s, dtype=np.float64)
+        return elapsed if self.checkpoints is None else self.checkpoints.progress_s(elapsed)
 
 
 def _numbers(environment: Environment) -> list[tuple[object, ...]]:

@@ -204,9 +204,7 @@ class JobColumns:
     def _ran_s(self) -> NDArray[np.float64]:
         """Time in which the current run made progress; meaningless for jobs that do not run."""
         since_s = self._state.now_s - self._table.column("progress_from_s")[self.jobs]
-        checkpoints = self._state.environment.checkpoints
-        elapsed_s: NDArray[np.float64] = np.maximum(since_s, 0.0)
-        return elapsed_s if checkpoints is None else checkpoints.progress_s(elapsed_s)
+        return self._state.environment.progress_s(np.maximum(since_s, 0.0))
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -444,8 +442,6 @@ class State:
     @property
     def completed(self) -> list[int]:
         """Jobs in :attr:`finished` whose work is done: all but those that lost a node."""
-        if not self.failed:
-            return self.finished
         return [job for job in self.finished if job not in self.failed]
 
     def completed_work(self) -> NDArray[np.float64]:
@@ -555,11 +551,8 @@ class State:
         """Engine: a job has finished at this time; what it attained can still be read."""
         jobs = self._jobs
         del self._live[job]
-        ran_s = max(end_s - jobs.progress_from_s[job], 0.0)
-        checkpoints = self.environment.checkpoints
-        if checkpoints is not None:
-            ran_s = float(checkpoints.progress_s(ran_s))
-        jobs.attained_s[job] += ran_s
+        elapsed_s = max(end_s - jobs.progress_from_s[job], 0.0)
+        jobs.attained_s[job] += float(self.environment.progress_s(elapsed_s))
         jobs.relative_speed[job] = 0.0
         if self.amounts:
             self.amounts.pop(job, None)

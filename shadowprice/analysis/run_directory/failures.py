@@ -60,7 +60,7 @@ class SavedFailures(msgspec.Struct, frozen=True):
 
 
 def described(failures: NodeFailures) -> dict[str, Any]:
-    """What ``run.json`` says of failures."""
+    """Entries of ``run.json`` about failures."""
     rule = failures.checkpoints
     return {
         "source": failures.source,
