@@ -144,7 +144,7 @@ class _Verifier:
         self.workload = instance.workload
         self.schedule = schedule
         self.shared = schedule.partner >= 0
-        self.kind = run_speed.gpu_types(instance.cluster)[1]
+        self.gpu_type = run_speed.gpu_types(instance.cluster)[1]
         self.size = np.array([node.gpus for node in instance.cluster.nodes], dtype=np.int64)
         self.alone = run_speed.alone_ticks(instance)
         self.mapped: MappedRuns | None = None
@@ -247,7 +247,7 @@ class _Verifier:
 
     def types(self, runs: Runs) -> None:
         s = self.schedule
-        unable = self.alone[s.job, self.kind[s.node]] == 0
+        unable = self.alone[s.job, self.gpu_type[s.node]] == 0
         self.refuse("type", unable, "the job has no throughput on this node's GPU type")
 
     def stages(self, runs: Runs) -> None:
@@ -410,12 +410,12 @@ class _Verifier:
     def _row_ticks(self, rows: NDArray[np.int64]) -> run_speed.Ticks:
         """Time of the whole job [ticks] as each row runs: on its GPU type, with its partner."""
         s = self.schedule
-        job, kind, shared = s.job[rows], self.kind[s.node[rows]], self.shared[rows]
-        times = self.alone[job, kind]
+        job, gpu_type, shared = s.job[rows], self.gpu_type[s.node[rows]], self.shared[rows]
+        times = self.alone[job, gpu_type]
         if shared.any():
             beside = s.partner[rows][shared]
             times[shared] = run_speed.beside_ticks(
-                self.instance, self.alone, job[shared], beside, kind[shared]
+                self.instance, self.alone, job[shared], beside, gpu_type[shared]
             )
         return times
 
