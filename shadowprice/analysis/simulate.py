@@ -18,6 +18,7 @@ from shadowprice.instances.steady_state.endless import EndlessWorkload
 if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.execution.copies.local_sgd import Losses
+    from shadowprice.execution.engine import EngineRun
     from shadowprice.execution.own_loop import RunsItself
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
@@ -100,6 +101,12 @@ def carry_out(run: Run) -> Outcome:
     done = _execute(run)
     # Of nodes that fail, more faults may have been drawn than were known before.
     return _verified(replace(run, instance=done.instance), done)
+
+
+def outcome_of(run: Run, done: EngineRun) -> Outcome:
+    """Outcome of a settled run that the engine carried out elsewhere, verified."""
+    executed = _Executed(done.instance, done.schedule, done.cpu_s, done.decisions)
+    return _verified(replace(run, instance=done.instance), executed)
 
 
 def carry_out_gangs(run: Run) -> Outcome:

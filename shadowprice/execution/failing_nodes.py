@@ -20,7 +20,6 @@ from shadowprice.execution.engine import run as run_on_sound_nodes
 from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, Policy
@@ -89,9 +88,10 @@ class FailingEngine(Engine):
         self._simulated = self.hosts
         self.events = NodeEvents(instance.failures)
 
-    def schedule(self) -> Schedule:
-        """Schedule executed so far."""
-        return self._simulated.schedule()
+    def result(self, cpu_s: float) -> EngineRun:
+        """Everything done so far; its instance knows all faults until now."""
+        known = replace(self.instance, failures=self.events.failures)
+        return replace(super().result(cpu_s), instance=known)
 
     def _await(self, wake_s: float) -> float:
         state, event_s = self.state, super()._await(wake_s)
@@ -188,6 +188,4 @@ def run(
     began = time.process_time()
     engine = FailingEngine(instance, policy, placement or Count(), rounds or Rounds())
     engine.loop()
-    cpu_s = time.process_time() - began
-    known = replace(instance, failures=engine.events.failures)
-    return EngineRun(known, engine.schedule(), engine.decisions, cpu_s, policy.name)
+    return engine.result(time.process_time() - began)

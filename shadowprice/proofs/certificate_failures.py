@@ -54,11 +54,12 @@ class FailingRuns:
         writing = (rest == 0) | (rest > interval)
         self.writing: Mask = writing if rule.cost_s else elapsed == 0
         job = s.job[runs.row]
-        self._again = np.append(job[1:] == job[:-1], False) if len(job) else np.zeros(0, bool)
+        again = np.zeros(len(job), dtype=bool)
+        again[:-1] = job[1:] == job[:-1]
         self._down, ends_down = self._at_nodes()
         short = np.zeros(len(runs.row), dtype=bool)
         np.logical_or.at(short, runs.piece, ends_down[runs.order])
-        self._lost = short & self._again
+        self._lost = short & again
         self.counted = np.where(self._lost, saved, self._progress)
 
     def faults(self) -> Iterator[tuple[str, Mask, str]]:
@@ -78,10 +79,8 @@ class FailingRuns:
             Time of the whole job [ticks] as each run goes.
         """
         job, found = self._schedule.job[self._runs.row], np.zeros(len(whole), dtype=bool)
-        first = 0
         for run in np.flatnonzero(self._lost).tolist():
-            if job[first] != job[run]:
-                first = int(np.searchsorted(job, job[run]))
+            first = int(np.searchsorted(job, job[run]))
             # Shares of runs at one pace add up without fractions, and most jobs have one pace.
             ran = [*self.counted[first:run].tolist(), int(self._progress[run])]
             pace = int(whole[run])

@@ -11,13 +11,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from shadowprice.errors import PolicyError
 from shadowprice.execution.failing_nodes import FailingEngine, run
+from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.testing.cases import failing
 from shadowprice.proofs.testing.subject import Case
+from shadowprice.solvers.policy import Decision, Knowledge, State
 from shadowprice.solvers.registry import policy
 from support.failing_nodes import failures, instance_of, second_by_second
 
@@ -106,6 +111,13 @@ def test_a_run_that_completes_as_its_node_goes_down_is_complete() -> None:
     assert rule_broken(instance, rows((0, 6), (8, 14))) == "work"
 
 
+def test_a_run_does_not_end_while_a_checkpoint_is_written() -> None:
+    """A checkpoint takes 2 s, so that there is a second in it at whose end none is complete."""
+    instance = instance_of([(0, 1, 4)], [1], [], interval_s=2.0, cost_s=2.0)
+    ends = {end_s: rule_broken(instance, rows((0, end_s))) for end_s in (5.0, 6.0, 7.0, 8.0)}
+    assert ends == {5.0: "work", 6.0: None, 7.0: "work", 8.0: "work"}
+
+
 def test_nothing_is_believed_beyond_the_faults_that_are_known() -> None:
     assert ONE.failures is not None
     known = replace(ONE, failures=replace(ONE.failures, known_until_s=16.0))
@@ -114,10 +126,45 @@ def test_nothing_is_believed_beyond_the_faults_that_are_known() -> None:
     assert rule_broken(known, rows((0, 6), (8, 16))) is None
 
 
+class Together:
+    """Lets the second job join the first."""
+
+    name, knows, preemptive = "together", frozenset[Knowledge](), False
+
+    def decide(self, state: State) -> Decision:
+        decision = Decision(state)
+        if state.arrived:
+            decision.start(0)
+            decision.join(1, 0)
+        return decision
+
+
 def test_jobs_do_not_share_gpus_of_nodes_that_fail() -> None:
-    frame = rows((0, 6), (8, 16))
-    frame["partner"] = 0
-    assert rule_broken(ONE, frame) == "partner"
+    kind = ("a", 1)
+    table = Throughputs(("v100",), {kind: (1.0,)}, pairs={("v100", kind, kind): (0.5, 0.5)})
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0],
+        gpus=[1, 1],
+        work=[4, 4],
+        model=["a", "a"],
+        throughput=[[1.0], [1.0]],
+        gpu_types=("v100",),
+    )
+    cluster = Cluster((Node(1, "v100"),))
+    shared = Schedule(
+        np.array([0, 1]),
+        np.zeros(2, dtype=np.int64),
+        np.ones(2, dtype=np.int64),
+        np.zeros(2),
+        np.full(2, 8.0),
+        np.zeros(2),
+        partner=np.array([1, 0]),
+    )
+    instance = Instance(cluster, jobs, pair_throughputs=table)
+    verify(instance, shared)
+    assert rule_broken(replace(instance, failures=failures([])), shared.to_frame()) == "partner"
+    with pytest.raises(PolicyError, match="lets jobs share GPUs of nodes that fail"):
+        run(replace(instance, failures=failures([])), Together())
 
 
 # Faults in the engine, one by one: the verifier finds each.

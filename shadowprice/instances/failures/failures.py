@@ -114,6 +114,11 @@ class Failures:
         """The faults as they are written."""
         return self.faults.name
 
+    @property
+    def drawn(self) -> bool:
+        """True if they follow from a seed."""
+        return isinstance(self.faults, SeededFaults)
+
     def seeded(self, seed: int) -> Failures:
         """The same failures drawn by another seed.
 
