@@ -217,16 +217,18 @@ class _Episode:
         self._weight = settled.instance.workload.weight.tolist()
         self._arrival_s = settled.instance.workload.arrival_s.tolist()
         self._present, self._counted_s = 0.0, 0.0
-        self._count()
-        self._begin()
+        # Jobs may have waited before there is anything to choose: the first choice bears that cost.
+        self._borne_s = self._count() + self._begin()
 
     def choose(self, action: int) -> float:
         """Make a choice; returns the cost of the time that passed [s]."""
         if not self.view.choose(action):
             self.view = self._choices.view(self.run.state, self._decision)
-            return 0.0
+            if not self.view.forced:
+                return 0.0
         self.run.decide(self._decision)
-        return self._count() + self._begin()
+        cost_s, self._borne_s = self._borne_s, 0.0
+        return cost_s + self._count() + self._begin()
 
     def _begin(self) -> float:
         """Go on to a decision in which there is something to choose; returns the cost until then [s]."""

@@ -97,7 +97,7 @@ class JobChoices:
 
 
 class ChoiceView:
-    """What is shown before a choice, and what may be chosen.
+    """View of a state before a choice: the jobs that are shown, and what may be chosen.
 
     Attributes
     ----------
