@@ -240,7 +240,9 @@ def test_the_package_is_typed_and_versions_agree() -> None:
 # What would hurt a reader; none of it shapes the text of a file.
 FILES_IN_A_FOLDER = 22
 LINES_IN_A_FILE = 600
-LONGER_FILES: dict[str, str] = {}
+LONGER_FILES: dict[str, str] = {
+    "shadowprice/solvers/state.py": "all that a policy is given to read, in one place",
+}
 """Files beyond that length, each with its reason."""
 
 

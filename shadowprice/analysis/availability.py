@@ -25,6 +25,7 @@ from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.grid import TICK_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.workload import WHOLE_GPU
 
 Times = NDArray[np.float64]
 
@@ -84,7 +85,7 @@ def failures_of_jobs(instance: Instance, schedule: Schedule) -> NDArray[np.int64
     return np.bincount(failed, minlength=len(instance.workload)).astype(np.int64)
 
 
-def lost_s(instance: Instance, schedule: Schedule) -> Times:
+def lost_work_s(instance: Instance, schedule: Schedule) -> Times:
     """Lost work of every job, in time of its gang [s], shape (n,)."""
     failed = failed_runs(instance, schedule)
     lost = np.zeros(len(instance.workload))
@@ -99,7 +100,7 @@ def of_schedule(instance: Instance, schedule: Schedule) -> FailureMetrics | None
     if failures is None:
         return None
     failed = failed_runs(instance, schedule)
-    gang = _width(schedule)
+    gang = _width(instance, schedule)
     of_run = dict(zip(runs.tolist(), gang.tolist(), strict=True))
     lost = _lost_s(instance, schedule, failed) * np.array([of_run[row] for row in failed.tolist()])
     elapsed_s = _elapsed_s(schedule, runs)
@@ -134,13 +135,14 @@ def _lost_s(instance: Instance, schedule: Schedule, failed: NDArray[np.int64]) -
     return np.array(ticks, dtype=np.float64) * TICK_S
 
 
-def _width(schedule: Schedule) -> Times:
-    """GPUs of each of :attr:`Schedule.runs`."""
+def _width(instance: Instance, schedule: Schedule) -> Times:
+    """GPUs of each of :attr:`Schedule.runs`, of a part of one that part."""
     order = np.lexsort((-schedule.end_s, schedule.start_s, schedule.job))
     if not len(order):
         return np.zeros(0)
     first = np.concatenate(([0], np.cumsum(schedule.pieces)[:-1]))
-    return np.add.reduceat(schedule.gpus[order].astype(np.float64), first)
+    held = schedule.gpus[order] * (instance.workload.gpu_milli[schedule.job[order]] / WHOLE_GPU)
+    return np.add.reduceat(held, first)
 
 
 def _down(

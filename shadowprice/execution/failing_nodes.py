@@ -133,7 +133,7 @@ class FailingEngine(Engine):
         for job in lost:
             pieces = state.running[job]
             state.fail(job, at_s, *self._simulated.fail(job, at_s))
-            state.allocator.give_back(pieces)
+            state.release(job, pieces)
         taken = state.allocator.take_exact(everything)
         assert taken, "a node that goes down is held by a run"
         state.down_nodes.add(node)

@@ -41,6 +41,8 @@ Ticks = NDArray[np.int64]
 """Whole ticks, 0 where the job cannot run."""
 
 TICKS_PER_S = 2**20
+_NO_TYPE = "gpu"
+"""GPU type of nodes whose type was not given."""
 LONGEST_TICKS = 2**52
 _REACHED = 1 + 1e-9
 """What CPUs and memory are multiplied with before they are compared with a profile's grid."""
@@ -72,6 +74,18 @@ def alone_ticks(instance: Instance) -> Ticks:
             whole = _up(jobs.work[:, None] / rates)
         room = np.array([size[gpu_type == k].sum() for k in range(len(names))])
     return np.where(jobs.gpus[:, None] <= room, whole, 0)
+
+
+def allowed_types(instance: Instance) -> NDArray[np.bool_]:
+    """True where a job is allowed to run on a GPU type, shape (n, types); on nodes without a type all are."""
+    names, _ = gpu_types(instance.cluster)
+    given = instance.workload.allowed_types.tolist()
+    able = {
+        text: [text == "" or name == _NO_TYPE or name in text.split("|") for name in names]
+        for text in set(given)
+    }
+    table = [able[text] for text in given]
+    return np.array(table, dtype=np.bool_).reshape(len(given), len(names))
 
 
 def beside_ticks(

@@ -10,6 +10,8 @@
 ``graphs.json``           job graphs and their network, where the instance has them
 ``conditions.json``       conditions of runs, where the instance has them
 ``failures.parquet``      when nodes were down, where they fail
+``cleaning.json``         what an importer made of the rows of a trace: how many were read, kept,
+                          dropped, ..., why, the first of each, and what was taken to be so
 ========================  ==================================================================
 
 Directories of copies that earlier versions wrote (:mod:`.old_copies`) can be read, too.
@@ -20,7 +22,8 @@ them can still not pass a schedule that breaks a rule, nor metrics that are not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -35,6 +38,7 @@ from shadowprice.analysis.run_directory import conditions as conditions_file
 from shadowprice.analysis.run_directory import failures as failures_file
 from shadowprice.analysis.run_directory import old_copies
 from shadowprice.analysis.run_directory.files import (
+    CLEANING,
     CONDITIONS,
     FAILURES,
     FORMAT,
@@ -104,10 +108,18 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     copies: CopyRules | UnsetType = UNSET
     until_complete: str | UnsetType = UNSET
     failures: failures_file.SavedFailures | UnsetType = UNSET
+    cleaning: bool | UnsetType = UNSET
 
 
-def save(outcome: Outcome, directory: str | Path) -> None:
+def save(
+    outcome: Outcome, directory: str | Path, *, cleaning: Mapping[str, object] | None = None
+) -> None:
     """Write a run directory; an earlier run there is replaced.
+
+    Parameters
+    ----------
+    cleaning : mapping, optional
+        What an importer made of the rows of a trace, as ``Imported.document`` has it.
 
     Raises
     ------
@@ -132,7 +144,12 @@ def save(outcome: Outcome, directory: str | Path) -> None:
     if instance.failures is not None:
         faults = failures_file.to_table(instance.failures)
         writers[FAILURES] = lambda path: pq.write_table(faults, path)
-    write_run(Path(directory), writers, _describe(outcome))
+    described = _describe(outcome)
+    if cleaning is not None:
+        report = json.dumps(cleaning, indent=1, ensure_ascii=False) + "\n"
+        writers[CLEANING] = lambda path: path.write_text(report, encoding="utf-8")
+        described["cleaning"] = True
+    write_run(Path(directory), writers, described)
 
 
 def load(directory: str | Path) -> Outcome:
@@ -182,6 +199,7 @@ def _read(described: Description, directory: Path) -> FoundRun:
     )
     schedule = parsed(directory / SCHEDULE, _read_schedule)
     parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS, "failures": FAILURES}
+    parts["cleaning"] = CLEANING
     more = tuple(name for part, name in parts.items() if part in described)
     return FoundRun(saved, instance, schedule, SCHEDULE, more, saved.decisions)
 

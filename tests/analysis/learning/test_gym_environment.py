@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import runpy
 import subprocess
 import sys
 import warnings
@@ -228,14 +229,14 @@ class TestLawsOfALearnedPolicy(
 # The page and the example.
 
 
-def test_the_page_runs(tmp_path: Path) -> None:
+def test_the_page_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "rl.md").read_text(encoding="utf-8")
     code = page.split("```python\n")[1].split("```")[0]
     assert code.startswith("# episode.py")
     path = tmp_path / "episode.py"
     path.write_text(code, encoding="utf-8")
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
-    first, second = done.stdout.splitlines()
+    runpy.run_path(str(path))
+    first, second = capsys.readouterr().out.splitlines()
     assert float(first.split()[-4]) >= 1.0
     assert second == "4 4"
 
