@@ -272,7 +272,8 @@ class State:
     failed : list of int
         Those of ``finished`` that lost a node.
     down_nodes : set of int
-        Nodes that are down now; none of their GPUs is free.
+        Nodes that are down now; none of their GPUs is free. Of simulations: where a real host is lost, its
+        GPUs are not free, and it is not listed here.
     """
 
     __slots__ = (
@@ -577,8 +578,10 @@ class State:
         """Engine: a job has finished at this time; what it attained can still be read."""
         jobs = self._jobs
         del self._live[job]
-        elapsed_s = max(end_s - jobs.progress_from_s[job], 0.0)
-        jobs.attained_s[job] += float(self.environment.progress_s(elapsed_s))
+        ran_s = max(end_s - jobs.progress_from_s[job], 0.0)
+        if self.environment.checkpoints is not None:
+            ran_s = float(self.environment.progress_s(ran_s))
+        jobs.attained_s[job] += ran_s
         jobs.relative_speed[job] = 0.0
         if self.amounts:
             self.amounts.pop(job, None)
