@@ -96,9 +96,11 @@ def lower_bounds(
                 return
     yield from type_price_bounds(instance, goal)
     if goal is not Objective.MAKESPAN:
-        effort_s = PLANS_SHARE * budget_s
-        for found in priced_plans.search(RelaxedJobs.of(instance), effort_s, until=until):
-            yield _shifted(instance, goal, found.ticks, "priced-plans")
+        effort_s, rigid = PLANS_SHARE * budget_s, not (allowed.sharing or allowed.elastic)
+        jobs = RelaxedJobs.of(instance)
+        enough = time.monotonic() + PLANS_SHARE * max(until - time.monotonic(), 0.0)
+        for found in priced_plans.search(jobs, effort_s, rigid=rigid, until=enough):
+            yield _shifted(instance, goal, found.ticks, found.kind)
     left = until - time.monotonic()
     if goal is not Objective.MAKESPAN and left > 0.2:
         one_pool = _interval_lp(instance, left if instance.equal_speeds else 0.3 * left)
