@@ -288,6 +288,7 @@ def _bounds(
     yield {**lp, "grid": [min(release), last], "prices": [0]}, alone
     if budget_s <= 0 or last >= _MOST_TICKS:
         return
+    priced_plans.prepare()
     until = time.monotonic() + budget_s
     effort_s = PLANS_SHARE * budget_s
     enough = until - effort_s

@@ -245,7 +245,8 @@ def wide_gang_ticks(jobs: RelaxedJobs) -> Fraction:
     on a machine of speed q, by SRPT where they weigh the same and else by their mean busy times; all others
     as if alone. O(n log n). For jobs that hold whole gangs of their own.
     """
-    best = Fraction(0)
+    alone = [w * (r + p) for w, r, p in zip(jobs.weight, jobs.release, jobs.work, strict=True)]
+    all_alone, best = sum(alone, Fraction(0)), Fraction(0)
     for most in range(1, min(MOST_WIDE, jobs.total_gpus) + 1):
         wide = [j for j, g in enumerate(jobs.gpus) if g * (most + 1) > jobs.total_gpus]
         if not wide:
@@ -255,10 +256,7 @@ def wide_gang_ticks(jobs: RelaxedJobs) -> Fraction:
         found = Fraction(mean_busy_ticks(release, work, each, weight, most))
         if len(set(weight)) == 1:
             found = max(found, weight[0] * fluid_ticks(release, work, each, most))
-        among = set(wide)
-        rows = enumerate(zip(jobs.weight, jobs.release, jobs.work, strict=True))
-        rest = (w * (r + p) for j, (w, r, p) in rows if j not in among)
-        best = max(best, sum(rest, found))
+        best = max(best, found + all_alone - sum((alone[j] for j in wide), Fraction(0)))
     return best
 
 

@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +89,14 @@ def plan_bound(jobs: RelaxedJobs, prices: PlanPrices | GangPrices) -> Fraction:
     return exact_plan_bound(jobs, prices) if found is None else found
 
 
+@cache
+def prepare() -> None:
+    """Compile, or read from the cache, what the search runs; some seconds once on a machine, then one or so."""
+    jobs = RelaxedJobs([0, 0], [2, 1], [1, 1], [Fraction(1)] * 2, 1, Fraction(1))
+    for _ in search(jobs, 1e-3, rigid=True):
+        pass
+
+
 @dataclass
 class _Effort:
     """Cells that may still be looked at, and evaluations made."""
@@ -147,36 +157,33 @@ def search(
     best = max(tried, key=lambda found: found.ticks)
     grid = scaled.grid_ticks(fine)
     yield PlanBound(best.ticks, PlanPrices(grid, tuple(best.prices[0].tolist())), effort.steps)
-    whole = replace(effort, cells=effort.cells // 2 if rigid else effort.cells)
+    by_width = Configurations.of(scaled, fine) if rigid else None
+    if by_width is not None and by_width.work_per_cell * len(fine) * _ROUNDS > effort.cells // 2:
+        by_width = None
+    whole = replace(effort, cells=effort.cells if by_width is None else effort.cells // 2)
     ascent = _Ascent(scaled, fine, pool, target=served.delays)
     for found in ascent.steps(best, whole):
         best = found
         yield PlanBound(found.ticks, PlanPrices(grid, tuple(found.prices[0].tolist())), whole.steps)
-    if not rigid:
-        return
-    rest = _Effort(effort.cells // 2 + whole.cells, until, whole.steps)
-    yield from _by_width(scaled, fine, best, 2 * served.delays - scaled.alone, rest)
+    if by_width is not None:
+        rest = _Effort(effort.cells // 2 + whole.cells, until, whole.steps)
+        ascent = _Ascent(scaled, fine, by_width, target=2 * served.delays - scaled.alone)
+        yield from _by_width(ascent, best, rest)
 
 
-def _by_width(
-    scaled: ScaledJobs, bounds: NDArray[np.int64], known: Evaluated, target: float, effort: _Effort
-) -> Iterator[PlanBound]:
+def _by_width(ascent: _Ascent, known: Evaluated, effort: _Effort) -> Iterator[PlanBound]:
     """Bounds of prices by width, from those of a GPU on; only such as are larger than what is known."""
-    room = Configurations.of(scaled, bounds)
-    if room.work_per_cell * len(bounds) * _ROUNDS > effort.cells:
-        return
-    widths = np.unique(scaled.gpus)
-    grid = scaled.grid_ticks(bounds)
-    best = effort.count(
-        scaled.evaluate(bounds, scaled.rounded(widths[:, None] * known.prices.astype(float)), room)
-    )
-    for found in (best, *_Ascent(scaled, bounds, room, target).steps(best, effort)):
+    scaled, bounds = ascent.scaled, ascent.bounds
+    widths, grid = np.unique(scaled.gpus), scaled.grid_ticks(bounds)
+    of_gangs: NDArray[np.float64] = widths[:, None].astype(np.float64) * known.prices
+    first = scaled.rounded(of_gangs)
+    best = effort.count(scaled.evaluate(bounds, first, ascent.room))
+    for found in chain((best,), ascent.steps(best, effort)):
         if found.ticks > known.ticks:
             known = found
             rows = tuple(map(tuple, found.prices.tolist()))
-            yield PlanBound(
-                found.ticks, GangPrices(grid, tuple(widths.tolist()), rows), effort.steps
-            )
+            prices = GangPrices(grid, tuple(widths.tolist()), rows)
+            yield PlanBound(found.ticks, prices, effort.steps)
 
 
 @dataclass(frozen=True, eq=False)
