@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from build_theorems import markdown
-from shadowprice.solvers import state as state_module
+from shadowprice.solvers import knowledge as knowledge_module
+from shadowprice.solvers.job_columns import JobColumns
+from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, Policy
-from shadowprice.solvers.state import JobColumns, Knowledge, State
+from shadowprice.solvers.state import State
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "policies" / "narrowest_first.py"
@@ -41,10 +43,11 @@ before anything of it is carried out, and each mistake is one sentence with the 
 {text}
 ```
 
-```
-shadowprice simulate jobs.csv --cluster 8x8 --policy {name}:NarrowestFirst
-shadowprice compare jobs.csv --cluster 8x8 --policies fifo,{name}:NarrowestFirst:patience_s=600
-shadowprice laws {name}:NarrowestFirst --times patience_s
+```console
+$ shadowprice generate lognormal --jobs 100 --gpus 64 -o jobs.csv
+$ shadowprice simulate jobs.csv --cluster 8x8 --policy {name}:NarrowestFirst
+$ shadowprice compare jobs.csv --cluster 8x8 --policies srtf,{name}:NarrowestFirst:patience_s=600
+$ shadowprice laws {name}:NarrowestFirst --times patience_s
 ```
 """
 
@@ -158,7 +161,7 @@ def _returned(function: Any) -> str:
 
 def _values() -> Iterator[str]:
     """Members of the knowledge that can be declared, with the texts after them."""
-    tree = ast.parse(inspect.getsource(state_module))
+    tree = ast.parse(inspect.getsource(knowledge_module))
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     body = next(node for node in classes if node.name == Knowledge.__name__).body
     for one, after in itertools.pairwise(body):

@@ -156,6 +156,7 @@ def _refuse(outcome: Outcome, objective: Objective | str) -> Objective:
         ("jobs that need not be complete", instance.until_complete is not None),
         ("job graphs", instance.graphs is not None),
         ("conditions of runs", instance.conditions is not None),
+        ("jobs that hold a part of a GPU", bool(jobs.fractional.any())),
         ("jobs that share GPUs", bool((outcome.schedule.partner >= 0).any())),
     ):
         if there:

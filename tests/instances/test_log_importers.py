@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.instances.traces import Imported, load_trace
+from shadowprice.instances.traces import Imported, load_trace, openb
 from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.solvers.predictors.predictor import Features
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "trace_samples"
 sampled = pytest.mark.skipif(not SAMPLES.exists(), reason="the samples of public traces are absent")
@@ -36,8 +37,8 @@ def read(tmp_path: Path, text: str, format: str | None = None, name: str = "log.
 
 def counted(imported: Imported) -> int:
     """Rows that were kept or dropped."""
-    dropped = sum(each.count for each in imported.report if each.action == "dropped")
-    return len(imported.workload) + dropped
+    counts = imported.counts()
+    return counts["kept"] + counts["dropped"] + counts["censored"]
 
 
 def at(seconds: int) -> str:
@@ -69,7 +70,7 @@ def test_every_row_is_replayed_as_it_ran_or_dropped_for_a_reason(
     text = "\n".join([HELIOS, *lines])
     folder = tmp_path_factory.mktemp("log")
     if not expected:
-        with pytest.raises(InputError, match=r"no usable row is left; dropped"):
+        with pytest.raises(InputError, match=r"no usable row is left; (dropped|censored)"):
             read(folder, text, f"helios:keep={keep}")
         return
     imported = read(folder, text, f":keep={keep}")
@@ -150,7 +151,45 @@ def test_accounts_of_slurm(tmp_path: Path) -> None:
     assert imported.workload.work.tolist() == [120.0, 30.0]
     assert imported.workload.tenant.tolist() == ["lab", "lab"]
     assert imported.rows_read == counted(imported) == 5
+    assert imported.workload.outcome.tolist() == ["completed", "cancelled"]
     assert len(read(tmp_path, text, ":keep=completed").workload) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "limits"),
+    [
+        ("TimelimitRaw", ("1440", "90", "Partition_Limit")),
+        ("Timelimit", ("1-00:00:00", "01:30:00", "UNLIMITED")),
+    ],
+)
+def test_limits_that_were_submitted_to_slurm(
+    tmp_path: Path, field: str, limits: tuple[str, ...]
+) -> None:
+    head = f"JobID|User|Account|Partition|State|Submit|Start|End|AllocTRES|AllocNodes|{field}"
+    row = "{k}|u|lab|long|TIMEOUT|{k}|10|20|gres/gpu=2|2|{limit}"
+    rows = [row.format(k=k, limit=limit) for k, limit in enumerate(limits)]
+    imported = read(tmp_path, "\n".join([head, *rows]), name="sacct.txt")
+    jobs = imported.workload
+    assert jobs.limit_s.tolist() == [86400.0, 5400.0, np.inf]
+    assert jobs.nodes.tolist() == [2, 2, 2]
+    assert jobs.job_class.tolist() == ["long"] * 3
+    assert jobs.outcome.tolist() == ["failed"] * 3
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=6))
+def test_parts_of_a_gpu_are_kept_when_asked(
+    tmp_path_factory: pytest.TempPathFactory, milli: list[int]
+) -> None:
+    head = ",".join(openb.COLUMNS)
+    rows = [f"p{k},1,1,1,{each},A|B,LS,Running,{k},90,{k}" for k, each in enumerate(milli)]
+    imported = read(tmp_path_factory.mktemp("pods"), "\n".join([head, *rows]), ":fractions=keep")
+    jobs = imported.workload
+    assert jobs.gpus.tolist() == [-(-each // 1000) for each in milli]
+    assert jobs.gpu_milli.tolist() == [min(each, 1000) for each in milli]
+    rounded = sum(each.count for each in imported.report if each.action == "repaired")
+    assert rounded == sum(each > 1000 and each % 1000 > 0 for each in milli)
+    assert set(jobs.allowed_types) == {"A|B"}
+    assert set(jobs.job_class) == {"LS"}
 
 
 def swf(**changed: object) -> str:
@@ -174,6 +213,8 @@ def test_the_standard_workload_format(tmp_path: Path) -> None:
     assert jobs.id.tolist() == ["1", "2", "5"]
     assert jobs.gpus.tolist() == [4, 8, 4]
     assert jobs.tenant.tolist() == ["2", "", "2"]
+    assert jobs.limit_s.tolist() == [90.0] * 3
+    assert jobs.outcome.tolist() == ["completed", "completed", "cancelled"]
     assert imported.rows_read == counted(imported) == 5
     assert len(read(tmp_path, "\n".join(lines), "swf:keep=completed").workload) == 2
     with pytest.raises(InputError, match="line 2: 3 fields, expected 18"):
@@ -204,6 +245,15 @@ def test_the_tables_of_pai(tmp_path: Path) -> None:
     assert imported.rows_read == counted(imported) == 3
     with pytest.raises(InputError, match="1 of 3 jobs ask for parts of a GPU; choose fractions"):
         load_trace(path)
+    assert Features.of(jobs).group.tolist() == ["g7", "g8"]
+    for instances, actions in ((1, ["dropped"]), (3, ["derived", "dropped"])):
+        tasks = tmp_path / "pai_task_table.csv"
+        row = f"j2,tensorflow,{instances},Failed,210.0,900.0,600.0,29,{60 / instances},T4\n"
+        tasks.write_text("".join([*tasks.read_text().splitlines(keepends=True)[:2], row]))
+        kept = load_trace(path, format=":fractions=keep")
+        assert kept.workload.gpus.tolist() == [2, 1]
+        assert kept.workload.gpu_milli.tolist() == [1000, 600]
+        assert [each.action for each in kept.report] == actions
     (tmp_path / "pai_task_table.csv").unlink()
     with pytest.raises(InputError, match="pai_task_table is missing beside it"):
         load_trace(path)
@@ -220,9 +270,31 @@ def test_windows_and_longest_work(tmp_path: Path) -> None:
     ]
 
 
+def test_a_zone_that_is_chosen_for_dates(tmp_path: Path) -> None:
+    head = "JobID|User|Account|Partition|State|Submit|Start|End|AllocTRES"
+    night = "2026-10-25T00:30:00|2026-10-25T00:30:00|2026-10-25T03:30:00"
+    text = f"{head}\n1|u|lab|gpu|COMPLETED|{night}|gres/gpu=1\n"
+    plain = read(tmp_path, text, name="sacct.txt")
+    assert plain.workload.work.tolist() == [3 * 3600.0]
+    assert "choose zone=" in " ".join(plain.notes)
+    zoned = read(tmp_path, text, ":zone=Europe/Paris", name="sacct.txt")
+    assert zoned.workload.work.tolist() == [4 * 3600.0]
+    assert zoned.notes == ("dates are of Europe/Paris",)
+    with pytest.raises(InputError, match="zone cannot be chosen"):
+        read(tmp_path, swf(), "swf:zone=Europe/Paris")
+
+
+def test_columns_that_could_both_be_meant(tmp_path: Path) -> None:
+    text = "id,gpus,submit,duration,run_time\n1,1,0,10,{}\n2,1,0,20,20\n"
+    assert read(tmp_path, text.format(10)).workload.work.tolist() == [10.0, 20.0]
+    with pytest.raises(InputError, match="columns 'duration' and 'run_time' could both be work"):
+        read(tmp_path, text.format(11))
+
+
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
+        ("zone=Mars", "choice 'zone': got 'Mars', expected a zone such as"),
         ("keep=some", "choice 'keep': got 'some', expected all, completed"),
         ("nothing=1", "choice 'nothing=1': expected one of keep, attempts"),
         ("keep=all,keep=all", "choice 'keep' is given twice"),
@@ -295,3 +367,23 @@ def test_a_million_rows_in_ten_seconds(
     imported = load_trace(path)
     assert len(imported.workload) == 1_000_000
     assert time.process_time() - began_s < 20.0  # Ten on an idle machine.
+
+
+def test_workloads_of_pollux(tmp_path: Path) -> None:
+    text = "name,time,application,num_replicas,batch_size\nj1,30,bert,2,64\nj0,10,bert,2,32\nj2,40,ncf,0,8\n"
+    with pytest.raises(InputError, match=r"applications.csv: is missing, expected a table of"):
+        read(tmp_path, text, name="workload.csv")
+    table = tmp_path / "applications.csv"
+    table.write_text("application,num_replicas,batch_size,duration_s\nbert,2,64,100\nbert,2,,300\n")
+    imported = read(tmp_path, text, name="workload.csv")
+    jobs = imported.workload
+    assert jobs.id.tolist() == ["j0", "j1"]
+    assert jobs.arrival_s.tolist() == [0.0, 20.0]
+    assert jobs.work.tolist() == [300.0, 100.0]
+    assert jobs.model.tolist() == ["bert", "bert"]
+    assert imported.rows_read == counted(imported) == 3
+    table.write_text("application,num_replicas,batch_size,duration_s\nbert,2,64,100\n")
+    with pytest.raises(
+        InputError, match=r"row 2: .* no duration of 'bert' on 2 replicas with batch size 32"
+    ):
+        read(tmp_path, text, name="workload.csv")

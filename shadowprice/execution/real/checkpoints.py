@@ -4,7 +4,8 @@ The fence of a job is the epoch that may publish checkpoints; workers of earlier
 A command that knows nothing of leases saves and resumes by itself in the folder that stands for
 ``{checkpoint_dir}`` in its arguments. Every epoch has its own, a copy of the last one that was
 adopted, so that a command that should be dead writes where nobody reads. A folder is adopted when
-its lease ended cleanly.
+its command finished or was preempted; if it may have been ended while it saved, and the command that
+continues from it fails, the one before it is taken again.
 """
 
 from __future__ import annotations
@@ -12,12 +13,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import threading
 from pathlib import Path
 
 from shadowprice.errors import HostError
 from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.measuring import number
-from shadowprice.execution.supervision.files import lock_within, write_text
+from shadowprice.execution.supervision.files import (
+    lock_within,
+    make_folder,
+    sync_folder,
+    write_text,
+)
 
 # The fence.
 
@@ -36,7 +43,7 @@ def raise_fence(job_directory: Path, epoch: int) -> None:
     HostError
         If a worker, suspended in the middle of a checkpoint perhaps, does not let go of the lock.
     """
-    job_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(str(job_directory))
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     lock = os.open(job_directory / "fence.lock", flags, 0o600)
     try:
@@ -63,13 +70,21 @@ _CHECKPOINT = re.compile(r"step-([0-9]{1,15})\.epoch-([0-9]{1,15})")
 
 
 def last_commit(job_directory: Path) -> tuple[int, int]:
-    """Step and epoch of a job's last committed checkpoint, 0 and 0 if there is none."""
+    """Step and epoch of a job's last committed checkpoint, 0 and 0 if there is none.
+
+    The name of the last may be lost in a power cut, which the checkpoints survive.
+    """
+    folder = job_directory / "checkpoints"
     try:
-        with (job_directory / "checkpoints" / "LATEST").open("rb") as file:
+        with (folder / "LATEST").open("rb") as file:
             name = file.read(200).decode("ascii", "replace").strip()
     except OSError:
-        return 0, 0
+        name = ""
     found = _CHECKPOINT.fullmatch(name)
+    if found is None and folder.is_dir():
+        whole = (path.parent.name for path in folder.glob("step-*/manifest.json"))
+        matches = [match for name in whole if (match := _CHECKPOINT.fullmatch(name))]
+        found = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=None)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
@@ -105,6 +120,7 @@ def reported_commit(lease: HeldLease) -> int:
 
 
 _FOLDER, _ADOPTED = "plain", "ADOPTED"
+_ADOPTION = re.compile(r"e([0-9]{1,15})(?: e([0-9]{1,15}))?\n?")
 
 
 def folder_of(job_directory: Path, epoch: int) -> Path:
@@ -125,26 +141,114 @@ def prepare(job_directory: Path, epoch: int) -> None:
         shutil.copytree(before, target, symlinks=True)
 
 
-def adopt(job_directory: Path, epoch: int) -> None:
+QUICK_S = 0.02
+"""For so long a preparation is waited for [s]; most take less, and copies of gigabytes minutes."""
+
+
+class FolderCopy:
+    """Thread that makes the checkpoint folder of an epoch, a copy of the last one.
+
+    Nobody waits for a copy at the end of the driver: what a dead driver had not copied is copied
+    again, for another epoch.
+
+    Parameters
+    ----------
+    job_directory : Path
+        Directory of the job.
+    epoch : int
+        Of the lease that is to use the folder.
+
+    Attributes
+    ----------
+    error : OSError or None
+        Why it could not be made, once :attr:`over`.
+    """
+
+    def __init__(self, job_directory: Path, epoch: int) -> None:
+        self.error: OSError | None = None
+        self._directory, self._epoch = job_directory, epoch
+        self._thread = threading.Thread(target=self._prepare, daemon=True)
+        self._thread.start()
+        self._thread.join(QUICK_S)
+
+    @property
+    def over(self) -> bool:
+        """True if the folder is there, or cannot be made."""
+        return not self._thread.is_alive()
+
+    def _prepare(self) -> None:
+        try:
+            prepare(self._directory, self._epoch)
+        except OSError as error:
+            self.error = error
+
+
+def adopt(job_directory: Path, epoch: int, *, whole: bool = True) -> None:
     """Let later epochs continue from this one's folder, and remove the older ones.
 
     A folder that the command removed is not adopted.
+
+    Parameters
+    ----------
+    whole : bool
+        Whether the command said that it had saved. Else it may have been ended in the middle of
+        that, and the folder it continued from is kept for :func:`fall_back`.
     """
-    parent = job_directory / _FOLDER
-    if not folder_of(job_directory, epoch).is_dir():
+    parent, last = job_directory / _FOLDER, _adopted(job_directory)[0]
+    if last == epoch or not folder_of(job_directory, epoch).is_dir():
         return
-    write_text(str(parent / _ADOPTED), f"e{epoch}\n", durable=True)
+    before = 0 if whole else last
+    _flush(folder_of(job_directory, epoch))
+    # Epoch 0 stands for no folder, from which the command began.
+    text = f"e{epoch}\n" if whole else f"e{epoch} e{before}\n"
+    write_text(str(parent / _ADOPTED), text, durable=True)
     for other in parent.glob("e*"):
         number = other.name[1:]
-        if number.isdigit() and int(number) < epoch and not other.is_symlink():
+        old = number.isdigit() and int(number) < epoch and int(number) != before
+        if old and not other.is_symlink():
             shutil.rmtree(other, ignore_errors=True)
+
+
+def _flush(folder: Path) -> None:
+    """Wait until what a command wrote there would survive a power cut: nothing older will be left."""
+    for place, _, names in os.walk(folder, onerror=None):
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.islink(path) or not os.path.isfile(path):
+                continue
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except OSError:
+                continue  # a file that the command lets nobody read
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_folder(place)
+
+
+def fall_back(job_directory: Path) -> None:
+    """Let later epochs continue from the folder before the adopted one, if that may not be whole."""
+    before = _adopted(job_directory)[1]
+    if before is not None:
+        name = str(job_directory / _FOLDER / _ADOPTED)
+        write_text(name, f"e{before}\n", durable=True)
 
 
 def adopted(job_directory: Path) -> Path | None:
     """The folder that was adopted last, None if there is none."""
+    epoch = _adopted(job_directory)[0]
+    found = folder_of(job_directory, epoch)
+    return found if epoch and found.is_dir() else None
+
+
+def _adopted(job_directory: Path) -> tuple[int, int | None]:
+    """Epoch of the adopted folder, 0 for none; epoch of the one before if the first may not be whole."""
     try:
-        name = (job_directory / _FOLDER / _ADOPTED).read_text(encoding="utf-8").strip()
+        text = (job_directory / _FOLDER / _ADOPTED).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return None
-    found = job_directory / _FOLDER / name
-    return found if name[:1] == "e" and name[1:].isdigit() and found.is_dir() else None
+        return 0, None
+    found = _ADOPTION.fullmatch(text)
+    if found is None:
+        return 0, None
+    return int(found[1]), None if found[2] is None else int(found[2])

@@ -3,7 +3,8 @@
 Source: Weng et al., NSDI'22; github.com/alibaba/clusterdata, cluster-trace-gpu-v2020 (CC-BY-4.0); tables without
 headers. A job was submitted when its row in the job table begins and launched when its first task does. The
 gang is the sum of ``inst_num`` times ``plan_gpu`` per cent over its tasks. The group of the tag table, the same
-program with the same inputs, becomes the group that recurs, its workload the model, and the user the tenant.
+program with the same inputs, becomes the group that recurs, its workload the model, the
+GPU type that its rows ask for the one that is allowed, and the user the tenant.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, replayed
-from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.instances.traces.log_reading import Fractions, LogReading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,19 +61,31 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     jobs = _read(path, JOBS)
     tasks = _read(_beside(path, "pai_task_table"), TASKS)
     tags = _read(_beside(path, "pai_group_tag_table"), TAGS)
-    asked = _number(tasks["inst_num"]) * _number(tasks["plan_gpu"]).fillna(0.0) / 100.0
+    each = _number(tasks["plan_gpu"]).fillna(0.0) / 100.0
+    asked = _number(tasks["inst_num"]) * each
     by_job = pd.DataFrame(
-        {"job": tasks["job_name"], "gpus": asked, "start": _number(tasks["start_time"])}
+        {
+            "job": tasks["job_name"],
+            "gpus": asked,
+            "instances": _number(tasks["inst_num"]).where(each > 0, 0.0),
+            "start": _number(tasks["start_time"]),
+        }
     ).groupby("job")
     gpus = jobs["job_name"].map(by_job["gpus"].sum()).fillna(0.0)
     start = jobs["job_name"].map(by_job["start"].min())
     tags = tags.drop_duplicates("inst_id").set_index("inst_id")
     texts = {
         name: jobs["inst_id"].map(tags[name]).fillna("").to_numpy(dtype=object)
-        for name in ("group", "workload")
+        for name in ("group", "workload", "gpu_type_spec")
     }
     log = JobLog(path, {name: jobs[name].to_numpy(dtype=object) for name in JOBS})
-    whole = log.whole_gangs(gpus.to_numpy(dtype=np.float64), choices, "plan_gpu")
+    several = jobs["job_name"].map(by_job["instances"].sum()).fillna(0.0) > 1
+    if choices.fractions is Fractions.KEEP:
+        parts = (gpus > 0) & (gpus < 1) & several
+        log.say(
+            "derived", parts.to_numpy(), "parts of several instances are taken as one of one GPU"
+        )
+    whole = log.gangs(gpus.to_numpy(dtype=np.float64), choices, "plan_gpu")
     whole = whole[log.keep_ended(log.text("status"), "Terminated", choices)]
     return replayed(
         log,
@@ -80,11 +93,15 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         submit_s=log.numbers("start_time"),
         start_s=start.to_numpy(dtype=np.float64)[log.rows],
         end_s=log.numbers("end_time"),
-        texts={
+        columns={
             "id": log.text("job_name"),
             "tenant": log.text("user"),
             "group": texts["group"][log.rows],
             "model": texts["workload"][log.rows],
+            "allowed_types": texts["gpu_type_spec"][log.rows],
+            "outcome": log.outcomes(
+                log.text("status"), {"Terminated": "completed", "Failed": "failed"}
+            ),
         },
     )
 
