@@ -14,13 +14,14 @@ jobs present       jobs that have arrived and are not complete, itself among the
 =================  =============================================================================
 
 Everything is O(n + R) for n jobs and R rows, except where :attr:`Schedule.runs` sorts the rows
-once, and for the jobs present, O(n log n). Sums are correctly rounded (:func:`math.fsum`), so that
+once, and for the jobs present, O(n log n). Sums are correctly rounded (:func:`math.fsum`, or whole numbers), so that
 the same schedule has the same metrics, to the last bit, on every machine.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,12 +78,17 @@ def most_copies(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
 
 def queueing_delay_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
     """Time between arrival and completion in which a job holds no GPU [s], shape (n,)."""
+    delay: NDArray[np.float64] = jct_s(instance, schedule) - ran_s(instance, schedule)
+    return delay
+
+
+def ran_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
+    """Time in which every job held GPUs [s], shape (n,)."""
     runs = schedule.runs
     lengths = schedule.end_s[runs] - schedule.start_s[runs]
     # Lengths are multiples of 2**-20 s: these sums are exact.
-    ran = np.bincount(schedule.job[runs], weights=lengths, minlength=len(instance.workload))
-    delay: NDArray[np.float64] = jct_s(instance, schedule) - ran
-    return delay
+    jobs = len(instance.workload)
+    return np.bincount(schedule.job[runs], weights=lengths, minlength=jobs).astype(np.float64)
 
 
 def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -131,9 +137,19 @@ def utilization(instance: Instance, schedule: Schedule) -> float:
 
 def held_gpu_s(instance: Instance, schedule: Schedule) -> float:
     """GPU time held [GPU-s]; two jobs that share GPUs hold them once."""
-    share = np.where(schedule.partner >= 0, 0.5, 1.0)
-    held = held_gpus(instance, schedule) * share * (schedule.end_s - schedule.start_s)
-    return math.fsum(held.tolist())
+    return float(exact_held_gpu_s(instance, schedule))
+
+
+def exact_held_gpu_s(instance: Instance, schedule: Schedule) -> Fraction:
+    """GPU time held [GPU-s], without rounding."""
+    halves = np.where(schedule.partner >= 0, 1, 2)
+    return exact_total_s(held_gpus(instance, schedule) * halves, schedule) / 2
+
+
+def exact_total_s(factor: NDArray[np.int64], schedule: Schedule) -> Fraction:
+    """Lengths of all rows [s], each times a whole number, added up without rounding."""
+    whole, ticks = np.divmod(to_ticks(schedule.end_s - schedule.start_s), TICKS_PER_S)
+    return Fraction(int(factor @ whole)) + Fraction(int(factor @ ticks), TICKS_PER_S)
 
 
 def held_gpus(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.execution.copies.local_sgd import Losses
     from shadowprice.execution.own_loop import RunsItself
+    from shadowprice.execution.watch import Watch
     from shadowprice.instances.schedule import Schedule
     from shadowprice.instances.steady_state.job_window import JobWindow
     from shadowprice.instances.workload import Workload
@@ -35,6 +36,7 @@ def simulate(
     semantics: Semantics | None = None,
     *,
     drop_infeasible: bool = False,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Run a policy over a workload and verify what it did.
 
@@ -53,6 +55,10 @@ def simulate(
         in the schedule with what it had done.
     drop_infeasible : bool
         Leave out jobs that can never run, instead of refusing; they are listed in the outcome.
+    watch : Watch, optional
+        Told how far the run is. Where it stops the run, the outcome is of what was done until then: a partial
+        run, whose instance says when it was stopped. Neither runs until a window of jobs is complete nor
+        schedulers with a loop of their own are told anything or stopped.
 
     Returns
     -------
@@ -91,12 +97,12 @@ def simulate(
             "until_complete"
         )
     run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
-    return carry_out(run)
+    return carry_out(run, watch)
 
 
-def carry_out(run: Run) -> Outcome:
+def carry_out(run: Run, watch: Watch | None = None) -> Outcome:
     """Carry a settled run out, in the engine or in a loop of its own, and verify what was done."""
-    return _verified(run, _execute(run))
+    return _verified(run, _execute(run, watch))
 
 
 def carry_out_gangs(run: Run) -> Outcome:
@@ -119,6 +125,7 @@ class _Executed:
     cpu_s: float
     decisions: int = 0
     losses: Losses | None = None
+    stopped_s: float | None = None
 
 
 def _until_complete(
@@ -155,15 +162,18 @@ def _until_complete(
     return _verified(kept, replace(done, schedule=cut_schedule(done.schedule, end_s)))
 
 
-def _execute(run: Run) -> _Executed:
+def _execute(run: Run, watch: Watch | None = None) -> _Executed:
     """Carry a settled run out, in the engine or in a loop of its own.
 
     The compiled loop takes the engine's place where it makes the same schedule in less time.
     """
     if run.own_loop is None:
         assert run.policy is not None
-        done = run_fastest(run.instance, run.policy, placement=run.placement, rounds=run.rounds)
-        return _Executed(done.schedule, done.cpu_s, done.decisions)
+        done = run_fastest(
+            run.instance, run.policy, placement=run.placement, rounds=run.rounds, watch=watch
+        )
+        stopped_s = done.instance.stopped_s
+        return _Executed(done.schedule, done.cpu_s, done.decisions, stopped_s=stopped_s)
     began = time.process_time()
     schedule = run.own_loop.schedule(run.instance)
     losses = None if run.training is None else run.training.train(run.instance, schedule)
@@ -171,8 +181,11 @@ def _execute(run: Run) -> _Executed:
 
 
 def _verified(run: Run, done: _Executed) -> Outcome:
+    instance = run.instance
+    if done.stopped_s is not None:
+        instance = replace(instance, stopped_s=done.stopped_s)
     return Outcome(
-        run.instance,
+        instance,
         done.schedule,
         run.name,
         run.settings,

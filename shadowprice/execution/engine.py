@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine_hosts import Hosts
-from shadowprice.execution.job_window import WindowProgress
+from shadowprice.execution.job_window import WindowProgress, cut_schedule
 from shadowprice.execution.simulated_hosts import ConditionedHosts, GraphHosts, SimulatedHosts
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -27,6 +28,9 @@ from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.policy_checks import decide
+
+if TYPE_CHECKING:
+    from shadowprice.execution.watch import Watch
 
 _IDLE_WAKES = 100_000
 """Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""
@@ -66,7 +70,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class EngineRun:
-    """Result of the engine: a schedule that nobody has verified yet."""
+    """Result of the engine: a schedule that nobody has verified yet, of an instance that says if it was stopped."""
 
     instance: Instance
     schedule: Schedule
@@ -81,6 +85,7 @@ def run(
     *,
     placement: Placement | None = None,
     rounds: Rounds | None = None,
+    watch: Watch | None = None,
 ) -> EngineRun:
     """Run a policy over an instance until every job has finished, or its window of jobs.
 
@@ -90,6 +95,9 @@ def run(
         Which nodes a gang gets; by count if not given.
     rounds : Rounds, optional
         When decisions are due; at every event if not given.
+    watch : Watch, optional
+        Told how far the run is at every decision. Where it stops the run, that ends there, and its instance
+        says when; a run with a window of jobs it cannot stop.
 
     Raises
     ------
@@ -104,10 +112,15 @@ def run(
     """
     began = time.process_time()
     engine = Engine(instance, policy, placement or Count(), rounds or Rounds())
+    engine.watch = watch
     engine.loop()
     cpu_s = time.process_time() - began
     assert isinstance(engine.hosts, SimulatedHosts)
-    return EngineRun(instance, engine.hosts.schedule(), engine.decisions, cpu_s, policy.name)
+    schedule = engine.hosts.schedule()
+    if engine.stopped:
+        now_s = engine.state.now_s
+        instance, schedule = replace(instance, stopped_s=now_s), cut_schedule(schedule, now_s)
+    return EngineRun(instance, schedule, engine.decisions, cpu_s, policy.name)
 
 
 class Engine:
@@ -162,6 +175,8 @@ class Engine:
         self.next_end_s = math.inf
         self.decisions = 0
         self.idle_wakes = 0
+        self.watch: Watch | None = None
+        self.stopped = False
 
     def loop(self) -> None:
         """Go from decision to decision."""
@@ -174,6 +189,8 @@ class Engine:
             state.now_s = now_s = self._due_s(event_s)
             self._sense(now_s)
             if self.window is not None and self._window_complete(self.window):
+                return
+            if self.watch is not None and self._stopped(self.watch):
                 return
             decision = ask()
             self.decisions += 1
@@ -217,9 +234,22 @@ class Engine:
         window.leave(state.finished)
         if not window.over(state.now_s, self.admitted, self.policy.name):
             return False
-        for job in list(state.running):
-            self.hosts.stop(job, state.now_s)
+        self._stop_all()
         return True
+
+    def _stopped(self, watch: Watch) -> bool:
+        """Tell the watch how far the run is, and stop all that runs if it says so."""
+        state, jobs = self.state, len(self.arrivals)
+        complete = self.admitted - len(state.waiting) - len(state.running)
+        if not watch.stops(complete, jobs) or self.window is not None or complete == jobs:
+            return False
+        self._stop_all()
+        self.stopped = True
+        return True
+
+    def _stop_all(self) -> None:
+        for job in list(self.state.running):
+            self.hosts.stop(job, self.state.now_s)
 
     def _decide(self) -> Decision:
         """Decision of the policy about what it sees now, checked."""

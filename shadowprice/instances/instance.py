@@ -97,6 +97,9 @@ class Instance:
     until_complete : JobWindow, optional
         Jobs whose completion ends the run: those outside the window need not be complete then. Not
         with copies.
+    stopped_s : float, optional
+        Time at which the run was stopped before its end [s]: no job need be complete, and nothing goes
+        on after it. Not with copies, nor with a window of jobs.
 
     Raises
     ------
@@ -116,10 +119,15 @@ class Instance:
     conditions: Conditions | None = None
     copies: CopyRules | None = None
     until_complete: JobWindow | None = None
+    stopped_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.until_complete is not None:
             self._check_window(self.until_complete)
+        if self.stopped_s is not None:
+            check_seconds("stopped_s", self.stopped_s, zero=True)
+            alone = self.copies is None and self.until_complete is None
+            self._only(alone, "a time at which it was stopped", "copies or a window of jobs")
         if self.graphs is not None:
             self.graphs.check(self.cluster, self.workload)
             self._only(self.pair_throughputs is None, "job graphs", "rates of jobs that share GPUs")
@@ -207,14 +215,25 @@ class Instance:
         Raises
         ------
         InputError
-            If the instance has rules of copies, or ends when a window of jobs is complete.
+            If the instance has rules of copies, ends when a window of jobs is complete, or was stopped
+            before its end.
         """
         self.expect_gangs(what)
+        if self.stopped_s is not None:
+            raise InputError(
+                f"{self.workload.source}: the run was stopped at {self.stopped_s:.10g} s: {what} are for runs in "
+                "which all jobs are complete"
+            )
         if self.until_complete is not None:
             raise InputError(
                 f"{self.workload.source}: runs until jobs {self.until_complete} are complete: {what} are for "
                 "runs in which all jobs are; simulate gives the metrics of the window"
             )
+
+    @property
+    def all_complete(self) -> bool:
+        """True if every job has to be complete at the end: no window of jobs ends the run, nobody stopped it."""
+        return self.until_complete is None and self.stopped_s is None
 
     @classmethod
     def feasible(

@@ -13,7 +13,8 @@ Rules, in the order they are checked (the first violated row is named):
 ``grid``                every time is a whole number of ticks
 ``release``             no run starts before its job arrives
 ``stop``                where the run ends with a window of jobs, nothing goes on after the last of them
-                        is complete; the jobs outside it need not be
+                        is complete; the jobs outside it need not be. Where it was stopped at a time,
+                        nothing goes on after that, and no job need be complete
 ``gang``                whenever a job runs it holds exactly its gang, or as many more as it may grow,
                         all pieces at the same times
 ``type``                a job runs on GPU types it has a throughput for
@@ -87,6 +88,11 @@ Mask = NDArray[np.bool_]
 
 _LATEST_S = 2.0**33
 """No run ends later [s]: up to there sums of whole ticks are exact."""
+_ALL = slice(None)
+
+
+def _nothing() -> None:
+    """No check."""
 
 
 class Violation(VerificationError):
@@ -107,14 +113,15 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     Returns
     -------
     ndarray of bool, shape (n,)
-        True for jobs that are complete: all of them, unless the run ends with a window of jobs.
+        True for jobs that are complete: all of them, unless the run ends with a window of jobs or was
+        stopped.
 
     Raises
     ------
     Violation
         Naming the rule, the first violated row and the numbers that disagree.
     """
-    check = _Verifier(instance, schedule)
+    check = ScheduleChecks(instance, run_speed.alone_ticks(instance), schedule)
     check.rows()
     check.grid()
     check.release()
@@ -122,38 +129,74 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
         check.copies(instance.copies)
         return check.required
     check.stop()
-    check.one_gang()
-    runs = check.gangs()
-    check.types(runs)
-    check.stages(runs)
-    check.resources(runs)
-    check.partners(runs)
-    check.overlap(runs)
-    check.capacity()
-    check.overheads(runs)
-    return check.work(runs)
+    return check.jobs(together=check.capacity)
 
 
-class _Verifier:
-    def __init__(self, instance: Instance, schedule: Schedule) -> None:
+class ScheduleChecks:
+    """Rules about rows of a schedule: all of them, or those of some jobs, or of some time.
+
+    Parameters
+    ----------
+    alone : ndarray of int, shape (n, types)
+        What :func:`run_speed.alone_ticks` says of the instance.
+    schedule : Schedule
+        The rows.
+    number : ndarray of int, shape (R,), optional
+        Number by which messages name each row; its position if not given.
+    these : slice, optional
+        Jobs that the rows are all of; all jobs if not given.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        alone: run_speed.Ticks,
+        schedule: Schedule,
+        number: NDArray[np.int64] | None = None,
+        these: slice = _ALL,
+    ) -> None:
         self.instance = instance
         self.workload = instance.workload
         self.schedule = schedule
+        self.number = np.arange(len(schedule)) if number is None else number
         self.shared = schedule.partner >= 0
         self.kind = run_speed.gpu_types(instance.cluster)[1]
         self.size = np.array([node.gpus for node in instance.cluster.nodes], dtype=np.int64)
-        self.alone = run_speed.alone_ticks(instance)
+        self.alone = alone
         self.mapped: MappedRuns | None = None
         self.conditioned: ConditionedRuns | None = None
-        self.required = np.ones(len(instance.workload), dtype=bool)
-        if instance.until_complete is not None:
-            self.required[:] = False
-            self.required[instance.until_complete.first : instance.until_complete.last] = True
+        self.required = np.zeros(len(instance.workload), dtype=bool)
+        window = instance.until_complete
+        if window is not None:
+            self.required[window.first : window.last] = True
+        elif instance.stopped_s is None:
+            self.required[these] = True
+
+    def jobs(self, together: Callable[[], None] = _nothing) -> Mask:
+        """Check what is about each job by itself; returns which jobs are complete.
+
+        Parameters
+        ----------
+        together : callable
+            Check of what jobs hold together, before that of charges and work.
+        """
+        self.one_gang()
+        runs = self.gangs()
+        self.types(runs)
+        self.stages(runs)
+        self.resources(runs)
+        self.partners(runs)
+        self.overlap(runs)
+        together()
+        self.overheads(runs)
+        return self.work(runs)
 
     def name(self, row: int) -> str:
+        """Name of a row in messages."""
         s = self.schedule
         job = int(s.job[row])
-        return f"row {row} (job {self.workload.id[job]!r}, node {s.node[row]}, {s.start_s[row]} to {s.end_s[row]} s)"
+        held = f"job {self.workload.id[job]!r}, node {s.node[row]}"
+        return f"row {self.number[row]} ({held}, {s.start_s[row]} to {s.end_s[row]} s)"
 
     def refuse(
         self,
@@ -167,17 +210,19 @@ class _Verifier:
             k = int(bad.argmax())
             row = k if rows is None else int(rows[k])
             text = f"{self.name(row)}: {say if isinstance(say, str) else say(k)}"
-            raise Violation(rule, text, row=row, job=int(self.schedule.job[row]))
+            raise Violation(rule, text, row=int(self.number[row]), job=int(self.schedule.job[row]))
 
     def rows(self) -> None:
+        """Check every row by itself."""
         s, jobs, nodes = self.schedule, len(self.workload), len(self.instance.cluster.nodes)
         limits = (("job", 0, jobs - 1), ("node", 0, nodes - 1), ("partner", -1, jobs - 1))
         for column, low, high in limits:
             values = getattr(s, column)
             bad = (values < low) | (values > high)
             if bad.any():
-                row = int(bad.argmax())
-                message = f"row {row}: {column} is {values[row]}, expected {low} to {high}"
+                k = int(bad.argmax())
+                row = int(self.number[k])
+                message = f"row {row}: {column} is {values[k]}, expected {low} to {high}"
                 raise Violation("row", message, row=row)
         self.refuse("row", s.gpus < 1, "holds no GPUs, expected at least 1")
         finite = np.isfinite(s.start_s) & np.isfinite(s.end_s) & np.isfinite(s.overhead_s)
@@ -188,12 +233,14 @@ class _Verifier:
         self.refuse("row", ~within, "expected 0 <= overhead <= length of the run")
 
     def grid(self) -> None:
+        """Check that times are whole ticks."""
         for column in ("start_s", "end_s", "overhead_s"):
             ticks = getattr(self.schedule, column) * run_speed.TICKS_PER_S
             bad = ticks != np.floor(ticks)
             self.refuse("grid", bad, partial(_off_grid, column, ticks))
 
     def release(self) -> None:
+        """Check that no run starts before its job arrives."""
         early = self.schedule.start_s < self.workload.arrival_s[self.schedule.job]
         self.refuse("release", early, "starts before the job arrives")
 
@@ -215,10 +262,12 @@ class _Verifier:
             raise Violation("work", f"job {self.workload.id[job]!r} {said}", job=job)
 
     def one_gang(self) -> None:
+        """Check that nobody runs as several copies."""
         if self.schedule.copy is not None or self.schedule.steps is not None:
             raise Violation("copies", "the schedule has copies, its jobs run as one gang each")
 
     def gangs(self) -> Runs:
+        """Check that runs hold their gangs; returns the runs."""
         s = self.schedule
         runs = Runs.of(s)
         order, piece, node = runs.order, runs.piece, s.node[runs.order]
@@ -241,11 +290,13 @@ class _Verifier:
         return runs
 
     def types(self, runs: Runs) -> None:
+        """Check that jobs can run on the GPUs they hold."""
         s = self.schedule
         unable = self.alone[s.job, self.kind[s.node]] == 0
         self.refuse("type", unable, "the job has no throughput on this node's GPU type")
 
     def stages(self, runs: Runs) -> None:
+        """Check the replicas of jobs with graphs."""
         graphs = self.instance.graphs
         if (graphs is None) != (self.schedule.stages is None):
             mine, jobs = ("a column", "no") if graphs is None else ("no column", "")
@@ -257,9 +308,11 @@ class _Verifier:
             if self.mapped.fault is not None:
                 row, say = self.mapped.fault
                 job = int(self.schedule.job[row])
-                raise Violation("stages", f"{self.name(row)}: {say}", row=row, job=job)
+                text = f"{self.name(row)}: {say}"
+                raise Violation("stages", text, row=int(self.number[row]), job=job)
 
     def resources(self, runs: Runs) -> None:
+        """Check CPUs and memory."""
         s, conditions = self.schedule, self.instance.conditions
         expected = conditions is not None and conditions.sensitivity is not None
         if (s.cpus is not None) != expected or (s.memory_gb is not None) != expected:
@@ -270,9 +323,11 @@ class _Verifier:
             if self.conditioned.fault is not None:
                 row, say = self.conditioned.fault
                 job = int(s.job[row])
-                raise Violation("resources", f"{self.name(row)}: {say}", row=row, job=job)
+                text = f"{self.name(row)}: {say}"
+                raise Violation("resources", text, row=int(self.number[row]), job=job)
 
     def partners(self, runs: Runs) -> None:
+        """Check that partners share the very same."""
         if not self.shared.any():
             return
         s, rows = self.schedule, np.flatnonzero(self.shared)
@@ -296,12 +351,14 @@ class _Verifier:
         self.refuse("partner", alone, say, order)
 
     def overlap(self, runs: Runs) -> None:
+        """Check that a job is in one run at a time."""
         s, row = self.schedule, runs.row
         same = s.job[row[1:]] == s.job[row[:-1]]
         twice = same & (s.start_s[row[1:]] < s.end_s[row[:-1]])
         self.refuse("overlap", twice, "starts before the job's previous run ends", row[1:])
 
     def capacity(self) -> None:
+        """Check that no node gives more GPUs than it has, of the rows at hand."""
         s, n = self.schedule, len(self.schedule)
         node = np.concatenate((s.node, s.node))
         time = np.concatenate((s.end_s, s.start_s))
@@ -320,6 +377,7 @@ class _Verifier:
         )
 
     def overheads(self, runs: Runs) -> None:
+        """Check that charges are paid first and exactly."""
         s, rules = self.schedule, self.instance.overheads
         row = runs.row
         charges = (rules.start_s, rules.restart_s, rules.migration_s)
@@ -333,9 +391,12 @@ class _Verifier:
         self.refuse("overhead", unpaid, "makes progress before its overhead is paid", row)
 
     def stop(self) -> None:
-        """Check that nothing goes on after the last of the jobs that have to be complete."""
-        s = self.schedule
-        if self.required.all():
+        """Check that nothing goes on after the run was stopped, or its window of jobs was complete."""
+        s, stopped_s = self.schedule, self.instance.stopped_s
+        if stopped_s is not None:
+            say = f"goes on after {stopped_s} s, when the run was stopped"
+            self.refuse("stop", s.end_s > stopped_s, say)
+        if self.instance.until_complete is None:
             return
         last_s = s.end_s[self.required[s.job]].max(initial=0.0)
         say = f"goes on after {last_s} s, when all jobs that had to be complete are"

@@ -1,0 +1,94 @@
+"""Runs whose schedules go to disk as they arise, are verified there, and never are in memory."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shadowprice.analysis.run_directory.directory import describe
+from shadowprice.analysis.run_directory.files import SCHEDULE, WORKLOAD, claim, finish, partial
+from shadowprice.analysis.run_directory.schedule_file import ScheduleFile, ScheduleWriter
+from shadowprice.analysis.streamed_outcome import StreamedOutcome
+from shadowprice.errors import InputError
+from shadowprice.execution.kernel.run import CompiledRun, runs_compiled
+from shadowprice.instances.workload_files import write_workload
+from shadowprice.proofs.parts import verifiable_in_parts
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.settle import Run
+    from shadowprice.execution.watch import Watch
+    from shadowprice.solvers.index_policy import JobIndex
+
+STREAMED_JOBS = 500_000
+"""Jobs from which on a run that can be streamed is."""
+
+
+def stream(run: Run, directory: str | Path, watch: Watch | None = None) -> StreamedOutcome | None:
+    """Carry a settled run out into a run directory; an earlier run there is replaced.
+
+    Memory is O(n) for n jobs, and does not depend on how often they are preempted.
+
+    Parameters
+    ----------
+    watch : Watch, optional
+        Told how far the run and its verification are. Where it stops the run, what was done until then is
+        kept, as a run that was stopped.
+
+    Returns
+    -------
+    StreamedOutcome or None
+        Verified; None, and nothing is written, if the run is not one that the compiled loop serves.
+
+    Raises
+    ------
+    InputError
+        If the directory cannot be written, or holds something else than an earlier run.
+    PolicyError, VerificationError
+        As :func:`shadowprice.simulate`.
+    """
+    index = _index(run)
+    if index is None:
+        return None
+    assert run.policy is not None
+    directory = Path(directory)
+    try:
+        claim(directory)
+        compiled = CompiledRun(run.instance, run.policy, index, run.placement, run.rounds)
+        try:
+            outcome = _written(run, compiled, directory, watch)
+            finish(directory, [WORKLOAD, SCHEDULE], describe(outcome))
+        finally:
+            for name in (WORKLOAD, SCHEDULE):
+                with suppress(OSError):
+                    partial(directory, name).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be written: {error}") from error
+    return outcome
+
+
+def _written(
+    run: Run, compiled: CompiledRun, directory: Path, watch: Watch | None
+) -> StreamedOutcome:
+    """Write jobs and schedule as partial files, and verify them there."""
+    write_workload(run.instance.workload, partial(directory, WORKLOAD))
+    if watch is not None:
+        watch.begins("simulating")
+    with ScheduleWriter(partial(directory, SCHEDULE)) as schedule:
+        for rows in compiled.rows(watch):
+            schedule.add(rows)
+    return StreamedOutcome(
+        compiled.instance,
+        ScheduleFile(partial(directory, SCHEDULE)),
+        run.name,
+        run.settings,
+        compiled.decisions,
+        compiled.cpu_s,
+        watch,
+    )
+
+
+def _index(run: Run) -> JobIndex | None:
+    if run.policy is None or run.prices is not None or not verifiable_in_parts(run.instance):
+        return None
+    return runs_compiled(run.instance, run.policy, run.placement)
