@@ -49,6 +49,8 @@ class VerifiedRun:
     cpu_s: float
     verify_cpu_s: float
     complete: NDArray[np.bool_]
+    prices: PriceLog | None = None
+    losses: Losses | None = None
 
     @property
     def totals(self) -> JobTotals:

@@ -105,7 +105,7 @@ def carry_out(run: Run, watch: Watch | None = None) -> Outcome:
     return _verified(run, _execute(run, watch))
 
 
-def carry_out_gangs(run: Run) -> Outcome:
+def carry_out_gangs(run: Run, watch: Watch | None = None) -> Outcome:
     """As :func:`carry_out`, for a run whose cost is compared with bounds on jobs as one gang each.
 
     Raises
@@ -114,7 +114,7 @@ def carry_out_gangs(run: Run) -> Outcome:
         Also if jobs run as several copies, or need not be complete; before anything is carried out.
     """
     refuse_unbounded(run)
-    return carry_out(run)
+    return carry_out(run, watch)
 
 
 @dataclass(frozen=True)

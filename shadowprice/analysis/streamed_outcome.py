@@ -62,7 +62,7 @@ class StreamedOutcome(VerifiedRun):
             complete.append(block.complete)
             totals.append(_totals(instance, block))
             if watch is not None:
-                watch.stops(block.jobs.stop, len(instance.workload))
+                watch.reaches(block.jobs.stop, len(instance.workload))
         self.complete = np.concatenate([np.zeros(0, dtype=bool), *complete])
         self._totals = JobTotals.joined(totals)
         self.verify_cpu_s = time.process_time() - began

@@ -23,6 +23,7 @@ from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
+from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.real.commands import cancel_command, report_command, status_command
 from shadowprice.cli.real.execute import execute_command
 from shadowprice.cli.runs import compare_command, simulate_command
@@ -31,7 +32,6 @@ from shadowprice.cli.show import (
     console,
     print_comparison,
     print_summary,
-    progress_line,
     stderr,
     write,
 )
@@ -85,7 +85,7 @@ def demo(
     workload = generate_workload("lognormal", jobs=300, seed=1, load=1.3, gpus_total=64)
     names = ("fifo", "srtf", "las2d", "gittins2d")
     with progress_line() as say:
-        result = compare(workload, "8x8", names, "flow", budget_s=30.0, progress=say)
+        result = compare(workload, "8x8", names, "flow", budget_s=30.0, progress=say, watch=say)
     if not as_json:
         console.print(
             f"{len(workload)} generated jobs on 8 nodes of 8 GPUs, load 1.3, total flow time\n"
@@ -104,13 +104,16 @@ def verify(
 ) -> None:
     """Check a run directory again: its schedule and metrics, or the log of a real run."""
     from shadowprice.analysis.real_runs.results import is_state_directory
-    from shadowprice.analysis.run_directory.directory import load as load_run
+    from shadowprice.analysis.run_directory.directory import check as check_run
     from shadowprice.cli.real.commands import print_verified
 
     if is_state_directory(run_directory):
         print_verified(run_directory, as_json)
         return
-    print_summary(load_run(run_directory), as_json)
+    with progress_line() as say:
+        say(f"verifying {run_directory}")
+        outcome = check_run(run_directory, say)
+    print_summary(outcome, as_json)
 
 
 @app.command()
@@ -162,4 +165,4 @@ def main() -> None:
         stderr.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

@@ -11,6 +11,9 @@ class Watch(Protocol):
     def begins(self, step: str) -> None:
         """Take note of what is done next, in a few words: simulating, verifying."""
 
+    def reaches(self, done: int, total: int) -> None:
+        """Take note of how much is done of a step that cannot be stopped with what it has."""
+
     def stops(self, done: int, total: int) -> bool:
         """Take note of how much of the step is done; called some hundred thousand times a second at most.
 
@@ -22,5 +25,5 @@ class Watch(Protocol):
         Returns
         -------
         bool
-            True if a simulation has to stop now: what it has done until then is kept. Other steps go on.
+            True if the step has to stop now: what it has done until then is kept.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.kernel import run as kernel
 from shadowprice.proofs import parts
+from support.paths import ROOT
 from support.watches import StopAt
 
 CHARGED = sp.Semantics(overheads=sp.Overheads(start_s=1.0, restart_s=3.0, migration_s=2.0))
@@ -167,3 +169,10 @@ def test_an_interrupt_leaves_an_earlier_run_as_it_was(jobs, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         streamed(jobs, tmp_path / "run", "fifo", watch=Interrupted(0))
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_the_benchmark_of_long_runs_measures(tmp_path):
+    benchmark = runpy.run_path(str(ROOT / "benchmarks" / "scale.py"))
+    cost = benchmark["measure"](400, "srtf", tmp_path)
+    assert all(number > 0 for number in cost.values())
+    assert set(cost) == {"engine_s", "verifier_s", "whole_s", "peak_gb", "disk_mb"}

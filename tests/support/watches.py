@@ -18,3 +18,6 @@ class StopAt:
 
     def begins(self, step: str) -> None:
         """Keeps nothing of it."""
+
+    def reaches(self, done: int, total: int) -> None:
+        """Keeps nothing of it."""

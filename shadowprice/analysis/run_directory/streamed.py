@@ -6,9 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.run_directory.directory import describe
+from shadowprice.analysis.run_directory.directory import describe, save
 from shadowprice.analysis.run_directory.files import SCHEDULE, WORKLOAD, claim, finish, partial
 from shadowprice.analysis.run_directory.schedule_file import ScheduleFile, ScheduleWriter
+from shadowprice.analysis.settle import settle
+from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError
 from shadowprice.execution.kernel.run import CompiledRun, runs_compiled
@@ -16,12 +18,51 @@ from shadowprice.instances.workload_files import write_workload
 from shadowprice.proofs.parts import verifiable_in_parts
 
 if TYPE_CHECKING:
+    from shadowprice.analysis.outcome import VerifiedRun
+    from shadowprice.analysis.semantics import Semantics
     from shadowprice.analysis.settle import Run
+    from shadowprice.execution.own_loop import RunsItself
     from shadowprice.execution.watch import Watch
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.workload import Workload
     from shadowprice.solvers.index_policy import JobIndex
+    from shadowprice.solvers.policy import Policy
 
 STREAMED_JOBS = 500_000
 """Jobs from which on a run that can be streamed is."""
+
+
+def simulate_into(
+    directory: str | Path,
+    workload: Workload,
+    cluster: Cluster | str | Path,
+    policy: str | Policy | RunsItself,
+    semantics: Semantics | None = None,
+    *,
+    drop_infeasible: bool = False,
+    watch: Watch | None = None,
+) -> VerifiedRun:
+    """Run a policy over a workload into a run directory, as :func:`shadowprice.simulate` and a save do.
+
+    From :data:`STREAMED_JOBS` jobs on runs that can be are streamed. Their files and metrics are the same.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Where to write; an earlier run there is replaced.
+    workload, cluster, policy, semantics, drop_infeasible, watch
+        As of :func:`shadowprice.simulate`.
+    """
+    if len(workload) >= STREAMED_JOBS and (semantics is None or semantics.until_complete is None):
+        run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+        outcome = stream(run, directory, watch)
+        if outcome is not None:
+            return outcome
+    whole = simulate(
+        workload, cluster, policy, semantics, drop_infeasible=drop_infeasible, watch=watch
+    )
+    save(whole, directory)
+    return whole
 
 
 def stream(run: Run, directory: str | Path, watch: Watch | None = None) -> StreamedOutcome | None:
@@ -72,8 +113,6 @@ def _written(
 ) -> StreamedOutcome:
     """Write jobs and schedule as partial files, and verify them there."""
     write_workload(run.instance.workload, partial(directory, WORKLOAD))
-    if watch is not None:
-        watch.begins("simulating")
     with ScheduleWriter(partial(directory, SCHEDULE)) as schedule:
         for rows in compiled.rows(watch):
             schedule.add(rows)
