@@ -27,6 +27,8 @@ class JobTotals:
         Time in which it held GPUs [s].
     preemptions : ndarray of int, shape (n,)
         Runs beyond its first.
+    types_used : ndarray of bool, shape (n, types)
+        GPU types on which it ran, in order of their names.
     copies : ndarray of int, shape (n,), or None
         Largest number of copies in a round, of jobs that run as several.
     held_gpu_s : Fraction
@@ -41,6 +43,7 @@ class JobTotals:
     last_end_s: NDArray[np.float64]
     ran_s: NDArray[np.float64]
     preemptions: NDArray[np.int64]
+    types_used: NDArray[np.bool_]
     copies: NDArray[np.int64] | None
     held_gpu_s: Fraction
     busy_s: Fraction
@@ -57,6 +60,7 @@ class JobTotals:
             metrics.end_s(instance, schedule),
             metrics.ran_s(instance, schedule),
             metrics.preemptions(instance, schedule),
+            metrics.types_used(instance, schedule),
             metrics.most_copies(instance, schedule) if copied else None,
             held,
             metrics.exact_total_s(ones, schedule) if copied else held,
@@ -76,6 +80,7 @@ class JobTotals:
             column("last_end_s"),
             column("ran_s"),
             np.concatenate([part.preemptions for part in parts]),
+            np.concatenate([part.types_used for part in parts]),
             None,
             sum((part.held_gpu_s for part in parts), Fraction(0)),
             sum((part.busy_s for part in parts), Fraction(0)),

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.workload import WHOLE_GPU
 
 
 def end_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
@@ -91,6 +92,27 @@ def ran_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
     return np.bincount(schedule.job[runs], weights=lengths, minlength=jobs).astype(np.float64)
 
 
+def types_used(instance: Instance, schedule: Schedule) -> NDArray[np.bool_]:
+    """True where a job ran on a GPU type of the cluster, shape (n, types), types in order of their names."""
+    names = sorted(instance.cluster.gpu_types)
+    rank = np.array([names.index(name) for name in instance.cluster.gpu_types], dtype=np.int64)
+    used = np.zeros((len(instance.workload), len(names)), dtype=bool)
+    used[schedule.job, rank[instance.cluster.type_of_node[schedule.node]]] = True
+    return used
+
+
+def names_of_types(instance: Instance, used: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """GPU types every job ran on, by name with bars between them, shape (n,); empty if it never ran."""
+    names = np.array(sorted(instance.cluster.gpu_types), dtype=object)
+    patterns, of = np.unique(used, axis=0, return_inverse=True)
+    return np.array(["|".join(names[row]) for row in patterns] + [""], dtype=object)[of.reshape(-1)]
+
+
+def gpu_types(instance: Instance, schedule: Schedule) -> NDArray[np.object_]:
+    """GPU types every job ran on in a schedule, as :func:`names_of_types` has them."""
+    return names_of_types(instance, types_used(instance, schedule))
+
+
 def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""Number of jobs present, averaged over each job's stay, shape (n,); at least 1.
 
@@ -136,14 +158,16 @@ def utilization(instance: Instance, schedule: Schedule) -> float:
 
 
 def held_gpu_s(instance: Instance, schedule: Schedule) -> float:
-    """GPU time held [GPU-s]; two jobs that share GPUs hold them once."""
+    """GPU time held [GPU-s]; two jobs that share GPUs hold them once, of parts only these count."""
     return float(exact_held_gpu_s(instance, schedule))
 
 
 def exact_held_gpu_s(instance: Instance, schedule: Schedule) -> Fraction:
     """GPU time held [GPU-s], without rounding."""
-    halves = np.where(schedule.partner >= 0, 1, 2)
-    return exact_total_s(held_gpus(instance, schedule) * halves, schedule) / 2
+    factor, unit = held_gpus(instance, schedule) * np.where(schedule.partner >= 0, 1, 2), 2
+    if instance.workload.fractional.any():
+        factor, unit = factor * instance.workload.gpu_milli[schedule.job], unit * WHOLE_GPU
+    return exact_total_s(factor, schedule) / unit
 
 
 def exact_total_s(factor: NDArray[np.int64], schedule: Schedule) -> Fraction:

@@ -1,4 +1,4 @@
-"""Outcomes of runs whose schedules stay on disk: verified in parts, totals of jobs in memory."""
+"""Outcomes of runs whose schedules stay on disk: verified in segments, totals of jobs in memory."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from shadowprice.analysis.job_totals import JobTotals
 from shadowprice.analysis.outcome import VerifiedRun
 from shadowprice.instances.instance import Instance
-from shadowprice.proofs.parts import Block, ScheduleParts, verify_parts
+from shadowprice.proofs.segments import Block, ScheduleSegments, verify_segments
 
 if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
 
 
 class StreamedOutcome(VerifiedRun):
-    """Outcome of a run whose schedule was read in parts, as :class:`.Outcome` is of one in memory.
+    """Outcome of a run whose schedule was read in segments, as :class:`.Outcome` is of one in memory.
 
     It has metrics and the table of jobs, and no schedule. Making one verifies the schedule first.
 
     Parameters
     ----------
     instance : Instance
-        What was given; one that is verifiable in parts.
-    parts : ScheduleParts
+        What was given; one that is verifiable in segments.
+    segments : ScheduleSegments
         What was done.
     policy, settings, decisions, cpu_s
         As of :class:`.Outcome`.
@@ -44,7 +44,7 @@ class StreamedOutcome(VerifiedRun):
     def __init__(
         self,
         instance: Instance,
-        parts: ScheduleParts,
+        segments: ScheduleSegments,
         policy: str,
         settings: Mapping[str, object],
         decisions: int = 0,
@@ -58,7 +58,7 @@ class StreamedOutcome(VerifiedRun):
             watch.begins("verifying")
         complete: list[NDArray[np.bool_]] = []
         totals: list[JobTotals] = []
-        for block in verify_parts(instance, parts):
+        for block in verify_segments(instance, segments):
             complete.append(block.complete)
             totals.append(_totals(instance, block))
             if watch is not None:

@@ -83,7 +83,7 @@ class StepProgress:
 
     @property
     def share(self) -> tuple[int, int]:
-        """How much of it is done, and of how much; 0 of 0 where nobody knows."""
+        """Amount of it that is done, and all of it; 0 of 0 where nobody knows."""
         return self._done, self._total
 
     def told(self) -> str:

@@ -152,7 +152,14 @@ def _simulated(
 
         if isinstance(workload, Workload):
             return simulate_into(
-                directory, workload, cluster, policy, semantics, drop_infeasible=dropped, watch=say
+                directory,
+                workload,
+                cluster,
+                policy,
+                semantics,
+                drop_infeasible=dropped,
+                watch=say,
+                cleaning=given.cleaning,
             )
         outcome = simulate(workload, cluster, policy, semantics, drop_infeasible=dropped)
         save(outcome, directory)

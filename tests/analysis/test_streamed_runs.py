@@ -20,7 +20,7 @@ from shadowprice.analysis.settle import settle
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.kernel import run as kernel
-from shadowprice.proofs import parts
+from shadowprice.proofs import segments
 from support.paths import ROOT
 from support.watches import StopAt
 
@@ -33,7 +33,7 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(kernel, "_ROWS_AT_A_TIME", 64)
     monkeypatch.setattr(schedule_file, "ROWS_OF_A_GROUP", 100)
     monkeypatch.setattr(run_directory, "MOST_ROWS_AT_ONCE", 50)
-    monkeypatch.setattr(parts.verify_parts, "__defaults__", (130,))
+    monkeypatch.setattr(segments.verify_segments, "__defaults__", (130,))
 
 
 @pytest.fixture

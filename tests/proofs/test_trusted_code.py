@@ -46,7 +46,7 @@ from shadowprice.instances.strategies import mappings, networks
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.proofs.parts import verifiable_in_parts, verify_parts
+from shadowprice.proofs.segments import verifiable_in_segments, verify_segments
 from shadowprice.proofs.testing.cases import conditioned, shared, typed
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
 from support.copies import in_copies
@@ -398,7 +398,7 @@ def closure(*names):
     }
 
 
-VERIFIER, EVALUATOR = closure("proofs/parts.py"), closure("proofs/run_speed.py")
+VERIFIER, EVALUATOR = closure("proofs/segments.py"), closure("proofs/run_speed.py")
 CHECKER = closure("proofs/checker.py")
 
 
@@ -411,7 +411,7 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     assert set(VERIFIER) == {
         "errors.py",
         *(f"proofs/certificate{part}.py" for part in ("", "_copies", "_speeds")),
-        "proofs/parts.py",
+        "proofs/segments.py",
         "proofs/run_speed.py",
     }
     engine = closure("execution/engine.py")
@@ -419,13 +419,13 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     assert set(VERIFIER) & set(engine) == {"errors.py"}
 
 
-class InOnePart:
-    """A schedule as the only part."""
+class InOneSegment:
+    """A schedule as the only segment."""
 
     def __init__(self, schedule):
         self.schedule, self.lengths = schedule, [len(schedule)]
 
-    def read(self, part):
+    def read(self, segment):
         return self.schedule
 
 
@@ -452,8 +452,8 @@ def test_no_speed_of_the_package_runs_while_a_schedule_is_verified():
         sys.setprofile(note)
         try:
             verify(fresh, schedule)
-            if verifiable_in_parts(fresh):
-                list(verify_parts(fresh, InOnePart(schedule)))
+            if verifiable_in_segments(fresh):
+                list(verify_segments(fresh, InOneSegment(schedule)))
         finally:
             sys.setprofile(None)
         assert "proofs/run_speed.py" in called

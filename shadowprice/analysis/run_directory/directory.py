@@ -10,6 +10,8 @@
 ``together.parquet``      rates of jobs that share GPUs, where the instance has them
 ``graphs.json``           job graphs and their network, where the instance has them
 ``conditions.json``       conditions of runs, where the instance has them
+``cleaning.json``         what an importer made of the rows of a trace: how many were read, kept,
+                          dropped, ..., why, the first of each, and what was taken to be so
 ========================  ==================================================================
 
 Directories of copies that earlier versions wrote (:mod:`.old_copies`) can be read, too.
@@ -20,7 +22,8 @@ them can still not pass a schedule that breaks a rule, nor metrics that are not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +38,7 @@ from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.run_directory import conditions as conditions_file
 from shadowprice.analysis.run_directory import old_copies
 from shadowprice.analysis.run_directory.files import (
+    CLEANING,
     CONDITIONS,
     FORMAT,
     GRAPHS,
@@ -67,12 +71,23 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload_files import read_workload, write_workload
 from shadowprice.proofs.certificate import Violation
-from shadowprice.proofs.parts import ORDER
+from shadowprice.proofs.segments import ORDER
 
 if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
 
-__all__ = ["GRAPHS", "RUN", "SCHEDULE", "TOGETHER", "WORKLOAD", "check", "describe", "load", "save"]
+__all__ = [
+    "GRAPHS",
+    "RUN",
+    "SCHEDULE",
+    "TOGETHER",
+    "WORKLOAD",
+    "check",
+    "cleaning_writer",
+    "describe",
+    "load",
+    "save",
+]
 
 MOST_ROWS_AT_ONCE = 2**22
 """Rows of a schedule that is read in one piece."""
@@ -102,7 +117,7 @@ class _Together(msgspec.Struct, frozen=True):
 
 
 class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
-    """``run.json`` of a run; the last six only where the instance has such a thing."""
+    """``run.json`` of a run; the last seven only where the instance has such a thing."""
 
     decisions: int
     overheads: _Overheads
@@ -112,6 +127,7 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     copies: CopyRules | UnsetType = UNSET
     until_complete: str | UnsetType = UNSET
     stopped_s: float | UnsetType = UNSET
+    cleaning: bool | UnsetType = UNSET
 
     @property
     def plain(self) -> bool:
@@ -120,8 +136,15 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
         return all(part is UNSET for part in others)
 
 
-def save(outcome: Outcome, directory: str | Path) -> None:
+def save(
+    outcome: Outcome, directory: str | Path, *, cleaning: Mapping[str, object] | None = None
+) -> None:
     """Write a run directory; an earlier run there is replaced.
+
+    Parameters
+    ----------
+    cleaning : mapping, optional
+        What an importer made of the rows of a trace, as ``Imported.document`` has it.
 
     Raises
     ------
@@ -143,7 +166,20 @@ def save(outcome: Outcome, directory: str | Path) -> None:
     if conditions is not None:
         text = conditions_file.to_json(conditions)
         writers[CONDITIONS] = lambda path: path.write_text(text, encoding="utf-8")
-    write_run(Path(directory), writers, describe(outcome))
+    described = describe(outcome)
+    writers |= cleaning_writer(cleaning, described)
+    write_run(Path(directory), writers, described)
+
+
+def cleaning_writer(
+    cleaning: Mapping[str, object] | None, described: Description
+) -> dict[str, Callable[[Path], object]]:
+    """Writer of the file on the rows of a trace, by its name, which the description then names; none of none."""
+    if cleaning is None:
+        return {}
+    described["cleaning"] = True
+    report = json.dumps(cleaning, indent=1, ensure_ascii=False) + "\n"
+    return {CLEANING: lambda path: path.write_text(report, encoding="utf-8")}
 
 
 def load(directory: str | Path) -> Outcome:
@@ -166,12 +202,12 @@ def load(directory: str | Path) -> Outcome:
 
 
 def check(directory: str | Path, watch: Watch | None = None) -> VerifiedRun:
-    """As :func:`load`; a long schedule is read in parts and stays on disk.
+    """As :func:`load`; a long schedule is read in segments and stays on disk.
 
     Parameters
     ----------
     watch : Watch, optional
-        Told how much of a schedule in parts is verified.
+        Told how much of a schedule in segments is verified.
     """
     described, directory = _described(Path(directory))
     path = directory / SCHEDULE
@@ -196,7 +232,8 @@ def check(directory: str | Path, watch: Watch | None = None) -> VerifiedRun:
             return load(directory)
         raise VerificationError(f"{path}: {error}") from error
     check_metrics(saved.metrics, outcome.summary(), directory / RUN)
-    check_digests(described, directory, (WORKLOAD, SCHEDULE))
+    more = (CLEANING,) if "cleaning" in described else ()
+    check_digests(described, directory, (WORKLOAD, SCHEDULE, *more))
     return outcome
 
 
@@ -218,6 +255,7 @@ def _read(described: Description, directory: Path) -> FoundRun:
     instance = _instance(saved, directory)
     schedule = parsed(directory / SCHEDULE, _read_schedule)
     parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
+    parts["cleaning"] = CLEANING
     more = tuple(name for part, name in parts.items() if part in described)
     return FoundRun(saved, instance, schedule, SCHEDULE, more, saved.decisions)
 

@@ -78,7 +78,7 @@ class ScheduleWriter:
 
 
 class ScheduleFile:
-    """A schedule in a file, group of rows by group of rows: parts for the verifier.
+    """A schedule in a file, group of rows by group of rows: segments for the verifier.
 
     Raises
     ------
@@ -101,13 +101,13 @@ class ScheduleFile:
         groups = range(metadata.num_row_groups)
         self.lengths: list[int] = [metadata.row_group(k).num_rows for k in groups] or [0]
 
-    def read(self, part: int) -> Schedule:
+    def read(self, segment: int) -> Schedule:
         """Rows of a group; Parquet without rows has no group, and here one of none."""
 
         def table(_: Path) -> pa.Table:
             if not self._file.metadata.num_row_groups:
                 return _SCHEMA.empty_table()
-            return self._file.read_row_group(part)
+            return self._file.read_row_group(segment)
 
         # A column with missing values would become one of floats.
         rows = parsed(self.path, table)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.run_directory.directory import describe, save
+from shadowprice.analysis.run_directory.directory import cleaning_writer, describe, save
 from shadowprice.analysis.run_directory.files import SCHEDULE, WORKLOAD, claim, finish, partial
 from shadowprice.analysis.run_directory.schedule_file import ScheduleFile, ScheduleWriter
 from shadowprice.analysis.settle import settle
@@ -15,7 +16,7 @@ from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError
 from shadowprice.execution.kernel.run import CompiledRun, runs_compiled
 from shadowprice.instances.workload_files import write_workload
-from shadowprice.proofs.parts import verifiable_in_parts
+from shadowprice.proofs.segments import verifiable_in_segments
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
@@ -41,6 +42,7 @@ def simulate_into(
     *,
     drop_infeasible: bool = False,
     watch: Watch | None = None,
+    cleaning: Mapping[str, object] | None = None,
 ) -> VerifiedRun:
     """Run a policy over a workload into a run directory, as :func:`shadowprice.simulate` and a save do.
 
@@ -52,20 +54,28 @@ def simulate_into(
         Where to write; an earlier run there is replaced.
     workload, cluster, policy, semantics, drop_infeasible, watch
         As of :func:`shadowprice.simulate`.
+    cleaning : mapping, optional
+        What an importer made of the rows of a trace.
     """
     if len(workload) >= STREAMED_JOBS and (semantics is None or semantics.until_complete is None):
         run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
-        outcome = stream(run, directory, watch)
+        outcome = stream(run, directory, watch, cleaning=cleaning)
         if outcome is not None:
             return outcome
     whole = simulate(
         workload, cluster, policy, semantics, drop_infeasible=drop_infeasible, watch=watch
     )
-    save(whole, directory)
+    save(whole, directory, cleaning=cleaning)
     return whole
 
 
-def stream(run: Run, directory: str | Path, watch: Watch | None = None) -> StreamedOutcome | None:
+def stream(
+    run: Run,
+    directory: str | Path,
+    watch: Watch | None = None,
+    *,
+    cleaning: Mapping[str, object] | None = None,
+) -> StreamedOutcome | None:
     """Carry a settled run out into a run directory; an earlier run there is replaced.
 
     Memory is O(n) for n jobs, and does not depend on how often they are preempted.
@@ -75,6 +85,8 @@ def stream(run: Run, directory: str | Path, watch: Watch | None = None) -> Strea
     watch : Watch, optional
         Told how far the run and its verification are. Where it stops the run, what was done until then is
         kept, as a run that was stopped.
+    cleaning : mapping, optional
+        What an importer made of the rows of a trace.
 
     Returns
     -------
@@ -95,12 +107,17 @@ def stream(run: Run, directory: str | Path, watch: Watch | None = None) -> Strea
     directory = Path(directory)
     try:
         claim(directory)
+        names = [WORKLOAD, SCHEDULE]
         compiled = CompiledRun(run.instance, run.policy, index, run.placement, run.rounds)
         try:
             outcome = _written(run, compiled, directory, watch)
-            finish(directory, [WORKLOAD, SCHEDULE], describe(outcome))
+            described = describe(outcome)
+            for name, write in cleaning_writer(cleaning, described).items():
+                write(partial(directory, name))
+                names.append(name)
+            finish(directory, names, described)
         finally:
-            for name in (WORKLOAD, SCHEDULE):
+            for name in names:
                 with suppress(OSError):
                     partial(directory, name).unlink(missing_ok=True)
     except OSError as error:
@@ -128,6 +145,6 @@ def _written(
 
 
 def _index(run: Run) -> JobIndex | None:
-    if run.policy is None or run.prices is not None or not verifiable_in_parts(run.instance):
+    if run.policy is None or run.prices is not None or not verifiable_in_segments(run.instance):
         return None
     return runs_compiled(run.instance, run.policy, run.placement)

@@ -1,4 +1,4 @@
-"""Part by part the verifier comes to the same verdict as in one piece."""
+"""Part by segment the verifier comes to the same verdict as in one piece."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from shadowprice.execution.engine import run
 from shadowprice.execution.job_window import cut_schedule
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.proofs.parts import verify_parts
+from shadowprice.proofs.segments import verify_segments
 from shadowprice.solvers.registry import policy
-from support.schedule_parts import Cut, by_end, rows_of
+from support.schedule_segments import Cut, by_end, rows_of
 
 POLICIES = ("fifo", "srtf", "las2d", "easy")
 CHARGES = (sp.Overheads(), sp.Overheads(start_s=1.0, restart_s=3.0, migration_s=2.0))
@@ -67,11 +67,11 @@ def passes(check) -> bool:
 def test_the_verdict_is_that_of_one_piece(found, data, most_rows):
     instance, schedule = found
     cuts = sorted(data.draw(st.lists(st.integers(0, len(schedule)), max_size=5)))
-    parts = Cut(schedule, cuts)
+    segments = Cut(schedule, cuts)
     whole = passes(lambda: verify(instance, schedule))
-    assert passes(lambda: list(verify_parts(instance, parts, most_rows))) == whole
+    assert passes(lambda: list(verify_segments(instance, segments, most_rows))) == whole
     if whole:
-        blocks = list(verify_parts(instance, parts, most_rows))
+        blocks = list(verify_segments(instance, segments, most_rows))
         complete = np.concatenate([block.complete for block in blocks])
         assert complete.tolist() == verify(instance, schedule).tolist()
         assert sum(len(block.schedule) for block in blocks) == len(schedule)
@@ -84,22 +84,22 @@ def three_jobs() -> tuple[sp.Instance, sp.Schedule]:
 
 
 def test_a_long_run_in_the_last_part_is_held_against_the_first():
-    """Alone, each part would do: only together they hold two GPUs of one."""
+    """Alone, each segment would do: only together they hold two GPUs of one."""
     instance, schedule = three_jobs()
     crowded = replace(instance, cluster=sp.Cluster.parse("1x1"))
     with pytest.raises(
         Violation, match=r"capacity: row . .*2 GPUs held on the node at 5.0 s, it has 1"
     ):
-        list(verify_parts(crowded, Cut(schedule, [1, 2])))
+        list(verify_segments(crowded, Cut(schedule, [1, 2])))
 
 
 def test_a_short_run_in_the_last_part_is_held_against_the_first():
     jobs = sp.Workload.from_columns(arrival_s=[0, 3], gpus=[1, 1], work=[4, 2])
     wide = sp.Instance(sp.Cluster.parse("1x2"), jobs)
-    parts = Cut(run(wide, policy("fifo")).schedule, [1])
-    assert len(list(verify_parts(wide, parts))) == 1
+    segments = Cut(run(wide, policy("fifo")).schedule, [1])
+    assert len(list(verify_segments(wide, segments))) == 1
     with pytest.raises(Violation, match="capacity"):
-        list(verify_parts(sp.Instance(sp.Cluster.parse("1x1"), jobs), parts))
+        list(verify_segments(sp.Instance(sp.Cluster.parse("1x1"), jobs), segments))
 
 
 def test_rows_are_named_by_their_number_in_the_whole():
@@ -107,7 +107,7 @@ def test_rows_are_named_by_their_number_in_the_whole():
     overhead_s = schedule.overhead_s.copy()
     overhead_s[2] = 1.0
     with pytest.raises(Violation, match="overhead: row 2 ") as refused:
-        list(verify_parts(instance, Cut(replace(schedule, overhead_s=overhead_s), [1, 2])))
+        list(verify_segments(instance, Cut(replace(schedule, overhead_s=overhead_s), [1, 2])))
     assert refused.value.row == 2
 
 
@@ -116,18 +116,18 @@ def test_rows_out_of_order_are_refused():
     columns = {name: getattr(schedule, name)[::-1].copy() for name in FAULTS}
     for cuts in ([], [1, 2]):
         with pytest.raises(Violation, match=r"order: row . .*ends after the row that follows it"):
-            list(verify_parts(instance, Cut(replace(schedule, **columns), cuts)))
+            list(verify_segments(instance, Cut(replace(schedule, **columns), cuts)))
 
 
 def test_a_part_that_changed_is_refused():
     instance, schedule = three_jobs()
 
     class Short(Cut):
-        def read(self, part: int) -> sp.Schedule:
+        def read(self, segment: int) -> sp.Schedule:
             return Cut(schedule, [1]).read(0)
 
-    with pytest.raises(VerificationError, match="part 1 has 1 rows, expected 2"):
-        list(verify_parts(instance, Short(schedule, [1])))
+    with pytest.raises(VerificationError, match="segment 1 has 1 rows, expected 2"):
+        list(verify_segments(instance, Short(schedule, [1])))
 
 
 def test_a_stopped_run_goes_on_no_longer():
@@ -147,4 +147,4 @@ def test_other_instances_are_not_for_parts():
     instance, schedule = three_jobs()
     window = replace(instance, until_complete=sp.JobWindow(0, 1))
     with pytest.raises(ValueError, match="expected jobs that run alone, to the end"):
-        list(verify_parts(window, Cut(schedule, [])))
+        list(verify_segments(window, Cut(schedule, [])))

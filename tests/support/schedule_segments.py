@@ -1,4 +1,4 @@
-"""Schedules cut into parts, as they are read from files that do not fit into memory."""
+"""Schedules cut into segments, as they are read from files that do not fit into memory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Cut:
     def lengths(self) -> list[int]:
         return np.diff([0, *self.cuts, len(self.schedule)]).tolist()
 
-    def read(self, part: int) -> Schedule:
-        begin = sum(self.lengths[:part])
-        return rows_of(self.schedule, np.arange(begin, begin + self.lengths[part]))
+    def read(self, segment: int) -> Schedule:
+        begin = sum(self.lengths[:segment])
+        return rows_of(self.schedule, np.arange(begin, begin + self.lengths[segment]))
 
 
 def rows_of(schedule: Schedule, rows: np.ndarray) -> Schedule:
