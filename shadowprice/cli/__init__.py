@@ -22,6 +22,7 @@ from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import policies_command, traces_command
 from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
 from shadowprice.cli.progress import INTERRUPTED, progress_line
@@ -34,7 +35,6 @@ from shadowprice.cli.show import (
     print_comparison,
     print_summary,
     stderr,
-    write,
 )
 from shadowprice.cli.trace import trace
 from shadowprice.errors import ShadowpriceError
@@ -77,9 +77,11 @@ def demo(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Also write the picture there.")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare four policies with what was possible, on a generated trace of some hundred jobs."""
+    expect_outputs(force, plot)
     from shadowprice.analysis.compare import compare
     from shadowprice.instances.generators import generate as generate_workload
 
@@ -93,7 +95,7 @@ def demo(
         )
     print_comparison(result, as_json)
     if plot is not None:
-        write(plot, lambda: result.plot().savefig(plot, dpi=150))
+        write(plot, lambda partial: result.plot().savefig(partial, dpi=150))
 
 
 @app.command()
@@ -133,8 +135,10 @@ def generate(
         typer.Option("--parameters", help="Parameters that `trace fit` wrote; options go before."),
     ] = None,
     seed: SeedOption = 0,
+    force: ForceOption = False,
 ) -> None:
     """Write a generated trace."""
+    expect_outputs(force, output)
     from shadowprice.instances.generators import generate as generate_workload
     from shadowprice.instances.workload_files import write_workload
 
@@ -145,7 +149,7 @@ def generate(
 
         chosen = parameters_for(name, parameters, chosen)
     workload = generate_workload(name, seed=seed, **chosen)
-    write(output, lambda: write_workload(workload, output))
+    write(output, lambda partial: write_workload(workload, partial))
     console.print(f"{len(workload)} jobs to {output}")
 
 

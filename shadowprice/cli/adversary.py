@@ -11,8 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from shadowprice.cli.options import POLICY_HELP, JsonOption, SeedOption
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
 from shadowprice.cli.progress import INTERRUPTED, progress_line
-from shadowprice.cli.show import console, note, write
+from shadowprice.cli.show import console, note
 
 if TYPE_CHECKING:
     from shadowprice.analysis.adversary.search import WorstInstance
@@ -67,9 +68,11 @@ def adversary_command(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw both schedules (PNG, PDF, SVG).")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the worst small instance of a policy, with a better schedule that proves how bad it is."""
+    expect_outputs(force, output, plot)
     from shadowprice.analysis.adversary.family import InstanceFamily
     from shadowprice.analysis.adversary.judge import JudgeEffort
     from shadowprice.analysis.adversary.search import adversary, recheck, renamed
@@ -96,9 +99,9 @@ def adversary_command(
             stopped = say.asked_to_stop
     if output is not None:
         found = renamed(found, output.stem)
-        write(output, lambda: output.write_text(found.hard.to_json(), encoding="utf-8"))
+        write(output, lambda partial: partial.write_text(found.hard.to_json(), encoding="utf-8"))
     if plot is not None:
-        write(plot, lambda: found.plot().savefig(plot, dpi=150))
+        write(plot, lambda partial: found.plot().savefig(partial, dpi=150))
     if as_json:
         bound = None if found.bound is None else rounded_up(found.bound.factor)
         print(json.dumps({**json.loads(found.hard.to_json()), "bound": bound}))

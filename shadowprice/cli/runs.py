@@ -27,6 +27,7 @@ from shadowprice.cli.options import (
     TraceArgument,
     with_options,
 )
+from shadowprice.cli.outputs import ForceOption, expect_outputs, expect_run_directory, write
 from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.show import (
     console,
@@ -36,7 +37,6 @@ from shadowprice.cli.show import (
     print_summary,
     print_utilities,
     stderr,
-    write,
 )
 from shadowprice.errors import InputError
 
@@ -96,10 +96,13 @@ def simulate_command(
     run_directory: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write a run directory.")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a policy over a trace, verify the schedule, print its metrics."""
     require_policies([policy], options.preset)
+    expect_outputs(force, jobs_out, prices_out, prices_plot)
+    expect_run_directory(force, run_directory)
     priced = prices_out is not None or prices_plot is not None
     switches: dict[str, object] = {"local_sgd": local_sgd, "prices": priced}
     if until_complete is not None:
@@ -118,7 +121,7 @@ def simulate_command(
     outcome = _simulated(given, f"simulating {policy} on {jobs}", policy, run_directory)
     report_dropped(outcome)
     if jobs_out is not None:
-        write(jobs_out, lambda: outcome.jobs.to_csv(jobs_out, index=False))
+        write(jobs_out, lambda partial: outcome.jobs.to_csv(partial, index=False))
     _write_prices(outcome, prices_out, prices_plot)
     if outcome.losses is None:
         print_summary(outcome, as_json)
@@ -174,9 +177,9 @@ def _write_prices(outcome: VerifiedRun, table: Path | None, picture: Path | None
 
     assert isinstance(outcome, Outcome)  # A run that keeps prices is not streamed.
     if table is not None:
-        write(table, lambda: write_prices(outcome, table))
+        write(table, lambda partial: write_prices(outcome, partial))
     if picture is not None:
-        write(picture, lambda: plot_prices(outcome).savefig(picture, dpi=150))
+        write(picture, lambda partial: plot_prices(outcome).savefig(partial, dpi=150))
 
 
 @with_options
@@ -219,9 +222,11 @@ def compare_command(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Write a picture (PNG, PDF, SVG).")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure policies against a certified bound of the offline optimum."""
+    expect_outputs(force, plot)
     names = split_names(policies)
     require_policies(names, options.preset)
     given = read_given(trace, cluster, options)
@@ -234,7 +239,7 @@ def compare_command(
         option = f"--model {model}" if utility is None else f"--utility {utility}"
         raise InputError(f"{option}: goes with --objective {UTILITY}, got --objective {objective}")
     if plot is not None:
-        write(plot, lambda: picture().savefig(plot, dpi=150))
+        write(plot, lambda partial: picture().savefig(partial, dpi=150))
     if missing:
         raise typer.Exit(INTERRUPTED)
 

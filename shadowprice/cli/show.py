@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from shadowprice.analysis.wording import at_most
-from shadowprice.errors import ShadowpriceError
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison
@@ -147,11 +145,3 @@ def warnings_told(category: type[Warning]) -> Iterator[None]:
             note(str(each.message))
         else:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-
-
-def write(path: Path, action: Callable[[], object]) -> None:
-    """Write a file, or say that it cannot be written."""
-    try:
-        action()
-    except (OSError, ValueError) as error:
-        raise ShadowpriceError(f"{path}: cannot be written: {error}") from error
