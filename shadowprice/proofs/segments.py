@@ -71,10 +71,11 @@ class Block:
 
 
 def verifiable_in_segments(instance: Instance) -> bool:
-    """True if jobs run as one gang each, alone on whole GPUs, at speeds by GPU type only, and to the end."""
+    """True if jobs run as one gang each, alone on whole GPUs, at speeds by GPU type, without quotas, to the end."""
     more = (instance.pair_throughputs, instance.graphs, instance.conditions, instance.copies)
+    alone = all(each is None for each in more)
     whole = bool((instance.workload.gpu_milli == WHOLE_GPU).all())
-    return whole and all(each is None for each in (*more, instance.until_complete))
+    return whole and instance.cluster.quotas is None and instance.until_complete is None and alone
 
 
 def verify_segments(

@@ -322,6 +322,8 @@ def describe(outcome: VerifiedRun) -> Description:
         described["conditions"] = True
     if instance.copies is not None:
         described["copies"] = asdict(instance.copies)
+    if instance.cluster.quotas is not None:
+        described["quotas"] = asdict(instance.cluster.quotas)
     if instance.until_complete is not None:
         described["until_complete"] = str(instance.until_complete)
     if instance.stopped_s is not None:

@@ -68,7 +68,7 @@ _MENDS = (
 
 
 def mend(error: BaseException) -> str:
-    """What a person can do about an error of a disk or of the ledger, in the imperative."""
+    """Advice to a person on an error of a disk or of the ledger, in the imperative."""
     said = str(error)
     return next(
         (what for words, what in _MENDS if any(word in said for word in words)), "mend that"
