@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
@@ -210,12 +211,13 @@ def _finite(ratio: float) -> float | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows, and the verified outcomes behind them with the runs as they were settled."""
+    """Rows, the verified outcomes behind them with the runs as they were settled, and the bounds as they were found."""
 
     objective: Objective
     rows: tuple[ComparisonRow, ...]
     outcomes: Mapping[str, Outcome]
     runs: Mapping[str, Run] = field(default_factory=dict)
+    histories: tuple[BoundHistory, ...] = ()
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -227,6 +229,14 @@ class Comparison:
         table = pd.DataFrame([{key: row[key] for key in kept} for row in rows])
         table.insert(4, "class", [str(row.holds_for) for row in self.rows])
         return table
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences on bounds that know no queue, unless all policies attain them."""
+        if all(row.factor == 1 for row in self.rows):
+            return ()
+        said = (history.warning() for history in self.histories)
+        return tuple(each for each in said if each is not None)
 
     def to_dict(self) -> dict[str, object]:
         """Data that ``--json`` prints."""
@@ -302,9 +312,17 @@ def compare(
     rows: dict[str, ComparisonRow] = {}
     groups = _groups(outcomes)
     preemptive = any(map(_preempts, outcomes.values()))
+    histories = []
     for group in groups:
-        rows |= _rows(group, goal, preemptive, budget_s / len(groups))
-    return Comparison(goal, tuple(rows[name] for name in given), outcomes, runs)
+        instance = next(iter(group.values())).instance
+        search = lower_bounds(
+            instance, goal, preemptive=preemptive, budget_s=budget_s / len(groups)
+        )
+        history = BoundHistory(tuple(search))
+        histories.append(history)
+        rows |= _rows(group, goal, history)
+    ordered = tuple(rows[name] for name in given)
+    return Comparison(goal, ordered, outcomes, runs, tuple(histories))
 
 
 def _preempts(outcome: Outcome) -> bool:
@@ -342,13 +360,10 @@ def _every(instance: Instance) -> ScheduleClass:
 
 
 def _rows(
-    group: Mapping[str, Outcome], goal: Objective, preemptive: bool, budget_s: float
+    group: Mapping[str, Outcome], goal: Objective, history: BoundHistory
 ) -> dict[str, ComparisonRow]:
     """Rows of outcomes that have their bounds in common."""
-    instance = next(iter(group.values())).instance
-    bound, found = certified_and_found(
-        lower_bounds(instance, goal, preemptive=preemptive, budget_s=budget_s)
-    )
+    bound, found = certified_and_found(history.found)
     costs = {name: exact_cost(o.instance, goal, o.end_s) for name, o in group.items()}
     best: list[Schedule] = [group[name].schedule for name in group if costs[name] == bound.ticks]
     if bound.witness is not None:

@@ -147,6 +147,15 @@ class RunOptions:
             help="Let jobs share GPUs, slowed by the utilisation of their models: published, or JSON.",
         ),
     ] = None
+    quotas: Annotated[
+        str | None,
+        typer.Option(
+            "--quotas",
+            metavar="FILE[@DATE]",
+            help="GPUs that each tenant may hold by day (Helios' cluster_gpu_number.csv), and the date of time 0, "
+            "2020-04-01T00:00:00, where the trace does not say it.",
+        ),
+    ] = None
     failures: Annotated[
         str | None,
         typer.Option(
@@ -165,15 +174,6 @@ class RunOptions:
     checkpoint_cost_s: Annotated[
         float | None,
         typer.Option("--checkpoint-cost", help="Seconds that a checkpoint takes."),
-    ] = None
-    quotas: Annotated[
-        str | None,
-        typer.Option(
-            "--quotas",
-            metavar="FILE[@DATE]",
-            help="GPUs that each tenant may hold by day (Helios' cluster_gpu_number.csv), and the date of time 0, "
-            "2020-04-01T00:00:00, where the trace does not say it.",
-        ),
     ] = None
     trace_format: FormatOption = None
     drop_infeasible: DropOption = False

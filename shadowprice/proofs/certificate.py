@@ -27,10 +27,10 @@ Rules, in the order they are checked (the first violated row is named):
                         by more than all of it
 ``overlap``             a job is in one run at a time
 ``capacity``            no node holds more GPUs than it has, at any moment; shared ones count once
-``down``                where nodes fail, no run holds one that is down, none goes on for longer than
-                        faults are known, and nobody shares GPUs (``partner``)
 ``quota``               where tenants have quotas, no run begins with which its tenant holds more GPUs
                         than the quota of that day
+``down``                where nodes fail, no run holds one that is down, none goes on for longer than
+                        faults are known, and nobody shares GPUs (``partner``)
 ``overhead``            starts, restarts and migrations are charged as the instance says, paid first
 ``work``                every job does its work: all of it, and it stops with the tick that
                         completes it; what a run lost to a node that went down does not count
@@ -145,8 +145,8 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     check.parts()
     check.overlap(runs)
     check.capacity()
-    check.failures(runs)
     check.quotas(runs)
+    check.failures(runs)
     check.overheads(runs)
     return check.work(runs)
 
@@ -372,12 +372,6 @@ class _Verifier:
             order % n,
         )
 
-    def failures(self, runs: Runs) -> None:
-        if self.instance.failures is not None:
-            self.failing = FailingRuns(self.instance.failures, self.schedule, runs)
-            for rule, bad, say in self.failing.faults():
-                self.refuse(rule, bad, say)
-
     def quotas(self, runs: Runs) -> None:
         """Check what each tenant holds whenever a run of its jobs begins."""
         s, quotas = self.schedule, self.instance.cluster.quotas
@@ -407,6 +401,12 @@ class _Verifier:
             ),
             np.concatenate((row, row))[order],
         )
+
+    def failures(self, runs: Runs) -> None:
+        if self.instance.failures is not None:
+            self.failing = FailingRuns(self.instance.failures, self.schedule, runs)
+            for rule, bad, say in self.failing.faults():
+                self.refuse(rule, bad, say)
 
     def overheads(self, runs: Runs) -> None:
         s, rules = self.schedule, self.instance.overheads
