@@ -99,8 +99,9 @@ def certify(
     Raises
     ------
     InputError
-        If the instance has no jobs, jobs that run as copies or share GPUs, job graphs or conditions, a name that
-        does not print on one line or a number that cannot be written, or the objective is unknown.
+        If the instance has no jobs, jobs that run as copies or share GPUs, job graphs, conditions or nodes
+        that fail, a name that does not print on one line or a number that cannot be written, or the
+        objective is unknown.
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
@@ -156,6 +157,7 @@ def _refuse(outcome: Outcome, objective: Objective | str) -> Objective:
         ("jobs that need not be complete", instance.until_complete is not None),
         ("job graphs", instance.graphs is not None),
         ("conditions of runs", instance.conditions is not None),
+        ("nodes that fail", instance.failures is not None),
         ("jobs that hold a part of a GPU", bool(jobs.fractional.any())),
         ("jobs that share GPUs", bool((outcome.schedule.partner >= 0).any())),
     ):

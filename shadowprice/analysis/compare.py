@@ -101,6 +101,9 @@ class ComparisonRow:
         which is the optimum of the class then.
     found : Bound or None
         A larger bound that was found and is not certified.
+    failing : bool
+        Whether nodes failed in the policy's run. The bound is about nodes that never do, on which less is
+        possible to no schedule: faults only restrict.
     """
 
     policy: str
@@ -108,6 +111,7 @@ class ComparisonRow:
     bound: Bound
     attained: bool
     found: Bound | None
+    failing: bool = False
 
     @property
     def cost_s(self) -> float:
@@ -151,12 +155,13 @@ class ComparisonRow:
 
     def sentence(self) -> str:
         """The result in words."""
-        optimum = f"the offline optimum of {self.holds_for}"
+        where = " on nodes that never fail" if self.failing else ""
+        optimum = f"the offline optimum of {self.holds_for}{where}"
         proof = f"{'' if self.certified else 'not '}certified by {self.bound_kind}"
         if self.factor is None:
             return f"{self.policy}: no bound above 0 of {optimum} was found"
         if self.attained and self.factor == 1:
-            return f"{self.policy} is optimal among {self.holds_for} ({proof})"
+            return f"{self.policy} is optimal among {self.holds_for}{where} ({proof})"
         if self.attained:
             proof += ", which a verified schedule attains"
         if self.found is not None:
@@ -181,6 +186,7 @@ class ComparisonRow:
             "ratio": _finite(self.ratio),
             "certified": self.certified,
             "found": None if self.found is None else self._found(self.found),
+            **({"bound_on_nodes": "that never fail"} if self.failing else {}),
         }
 
     def _found(self, found: Bound) -> dict[str, object]:
@@ -370,6 +376,7 @@ def _rows(
             bound,
             any(attains(o.instance, goal, bound, schedule) for schedule in best),
             found,
+            o.instance.failures is not None,
         )
         for name, o in group.items()
     }
