@@ -43,10 +43,11 @@ before anything of it is carried out, and each mistake is one sentence with the 
 {text}
 ```
 
-```
-shadowprice simulate jobs.csv --cluster 8x8 --policy {name}:NarrowestFirst
-shadowprice compare jobs.csv --cluster 8x8 --policies fifo,{name}:NarrowestFirst:patience_s=600
-shadowprice laws {name}:NarrowestFirst --times patience_s
+```console
+$ shadowprice generate lognormal --jobs 100 --gpus 64 -o jobs.csv
+$ shadowprice simulate jobs.csv --cluster 8x8 --policy {name}:NarrowestFirst
+$ shadowprice compare jobs.csv --cluster 8x8 --policies srtf,{name}:NarrowestFirst:patience_s=600
+$ shadowprice laws {name}:NarrowestFirst --times patience_s
 ```
 """
 

@@ -58,7 +58,7 @@ def test_the_commands_of_the_page_run_its_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = re.search(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    shown = re.search(r"```\n(shadowprice.*?)```", TEXT, re.DOTALL)
+    shown = re.search(r"```console\n\$ shadowprice generate[^\n]*\n(.*?)```", TEXT, re.DOTALL)
     assert code is not None
     assert shown is not None
     file = tmp_path / builder.EXAMPLE.relative_to(ROOT)
@@ -69,7 +69,7 @@ def test_the_commands_of_the_page_run_its_policy(
     commands = shown[1].splitlines()
     assert len(commands) == 3
     for command in commands:
-        words = command.split()[1:]
+        words = command.split()[2:]
         few = ["--examples", "3"] if words[0] == "laws" else []
         done = CliRunner().invoke(app, [*words, *few, "--json"])
         assert done.exit_code == 0, done.exception
