@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shadowprice.execution.copies.hadare import HadarE
     from shadowprice.instances.allocation_problem import AllocationProblem
     from shadowprice.instances.cluster import Cluster, Node
+    from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.generators import endless, generate
     from shadowprice.instances.instance import Instance, Overheads
     from shadowprice.instances.objective import Objective
@@ -44,6 +45,7 @@ __all__ = [
     "Cluster",
     "Comparison",
     "EndlessWorkload",
+    "Failures",
     "HadarE",
     "Instance",
     "JobWindow",
@@ -78,6 +80,7 @@ _HOME = {
     "Cluster": "instances.cluster",
     "Comparison": "analysis.compare",
     "EndlessWorkload": "instances.steady_state.endless",
+    "Failures": "instances.failures.failures",
     "HadarE": "execution.copies.hadare",
     "Instance": "instances.instance",
     "JobWindow": "instances.steady_state.job_window",

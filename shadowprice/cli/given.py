@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.clusters.quotas import Quotas
+    from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.graphs.iteration_time import Network
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
@@ -183,8 +184,27 @@ def _switches(
         skews=_named(options.spread, published_skews, ModelSkews.load),
         growth=None if options.grow is None else Growth.parse(options.grow),
         interference=_named(options.interference, Interference, Interference.load),
+        failures=_failures(options),
         **switches,
     )
+
+
+def _failures(options: RunOptions) -> Failures | None:
+    """Faults of nodes and checkpoints of jobs that options say."""
+    interval_s, cost_s = options.checkpoint_interval_s, options.checkpoint_cost_s
+    if options.failures is None:
+        for option, value in (
+            ("--checkpoint-interval", interval_s),
+            ("--checkpoint-cost", cost_s),
+        ):
+            if value is not None:
+                raise InputError(
+                    f"{option}: is about nodes that fail, expected --failures as well (none: checkpoints alone)"
+                )
+        return None
+    from shadowprice.instances.failures.failures import Failures
+
+    return Failures.parse(options.failures, interval_s, cost_s or 0.0)
 
 
 def _named(text: str | None, published: Callable[[], T], load: Callable[[Path], T]) -> T | None:
