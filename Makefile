@@ -88,7 +88,7 @@ docs: $(VENV)/.installed-docs  ## the site, in build/docs/index.html; without a 
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
 	$(BIN)/python docs/check_links.py build/docs
 
-docs-links: $(VENV)/.installed-docs  ## look at the site's links to elsewhere, over the network
+docs-links: $(VENV)/.installed-docs  ## look at the links to elsewhere, over the network: for nightly runs
 	$(BIN)/python -m sphinx --quiet -b linkcheck docs build/links
 
 pages: $(VENV)/.installed-test  ## run every code block of README.md and docs/, in the order printed
