@@ -51,6 +51,8 @@ ENGINE = "engine"
 """The loop that runs every policy."""
 
 _MOST_GPUS = 2**20
+_MOST_IN_SETS = 2**30
+"""Nodes times their GPUs: bits of the sets in which consolidated placements look for nodes."""
 _ROWS_AT_A_TIME = 2**18
 _EXACT_GPU_S = 2.0**33
 
@@ -97,7 +99,9 @@ def serves(instance: Instance, placement: Placement) -> bool:
         and instance.until_complete is None
     )
     known = placement == Count() or placement == Consolidate() or placement == Pack()
-    return plain and known and instance.cluster.total_gpus <= _MOST_GPUS
+    gpus = instance.cluster.gpus_per_node
+    in_sets = placement != Count() and len(gpus) * int(gpus.max()) > _MOST_IN_SETS
+    return plain and known and not in_sets and instance.cluster.total_gpus <= _MOST_GPUS
 
 
 def index_of(instance: Instance, policy: Policy) -> JobIndex | None:
@@ -163,7 +167,12 @@ def _compiled_run(
     functions = _functions(policy, index)
     advance = _loop()
     began = time.process_time()
-    a = arrays.arrays_of(instance, _ROWS_AT_A_TIME)
+    a = arrays.arrays_of(
+        instance,
+        _ROWS_AT_A_TIME,
+        in_sets=placement != Count(),
+        backfills=index.rule is ServiceRule.BACKFILLS,
+    )
     _set_rules(a, policy, index, placement, rounds)
     parts: list[NDArray[Any]] = []
     state = loop.ROOM
@@ -228,7 +237,13 @@ def _loop() -> Loop:
     nothing = Instance(Cluster.parse("1x1"), Workload.from_columns(arrival_s=[], gpus=[], work=[]))
     with _announced():
         function = _compiled(same_key)
-        advance(function, function, function, np.zeros(0), arrays.arrays_of(nothing, 0))
+        advance(
+            function,
+            function,
+            function,
+            np.zeros(0),
+            arrays.arrays_of(nothing, 0, in_sets=False, backfills=False),
+        )
     return advance
 
 
