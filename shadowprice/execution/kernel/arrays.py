@@ -78,6 +78,9 @@ NODE = np.dtype(
 
 PIECE = np.dtype([("node", "i8"), ("gpus", "i8"), ("next", "i8")])
 
+ENDED = np.dtype([("job", "i8"), ("decision", "i8")])
+"""Jobs that ended, and the number of the decision that saw it first."""
+
 END = np.dtype([("end_s", "f8"), ("job", "i8")])
 """Ends of runs; of a run that was stopped it is in vain."""
 
@@ -131,6 +134,14 @@ RUN = np.dtype(
         ("crossing_s", "f8"),  # the first time at which the key of a running job may step
         ("crossing", "i8"),  # the job whose key does, NOBODY if it is not known
         ("unsettled_gpus", "i8"),  # of all jobs that have arrived and whose key has steps to come
+        ("virtual_now", "i8"),  # time of the virtual machine [1/m tick]
+        ("virtual", "i8"),  # jobs that it has not completed
+        ("joined", "i8"),  # jobs that have joined it
+        ("released", "i8"),  # jobs that it has completed
+        ("served", "i8"),  # and those of them that have started
+        ("asks", "i8"),  # whether predictions are asked for when jobs arrive
+        ("asked", "i8"),  # and have been for the decision that is due
+        ("ended", "i8"),  # jobs that ended since they were last asked for
         ("rows", "i8"),
         ("decisions", "i8"),
         ("faulty", "i8"),  # a job whose key is no number
@@ -141,7 +152,7 @@ RUN = np.dtype(
 COUNT, CONSOLIDATE, PACK = range(3)
 """Placements."""
 
-HEAD_BLOCKS, SKIPS, PREEMPTS, BACKFILLS = range(4)
+HEAD_BLOCKS, SKIPS, PREEMPTS, BACKFILLS, RELEASES = range(5)
 """Rules."""
 
 
@@ -153,8 +164,9 @@ class Arrays(NamedTuple):
     ``ends`` a heap of ends of runs; ``chosen`` and ``stopped`` jobs of a decision under
     construction; ``sizes_by_last`` gang sizes by their last running job; ``with_free`` the number of nodes
     by free GPUs, ``sets`` these nodes themselves, bit by bit; ``of_size`` the jobs of each gang size in
-    order of arrival, ``trees`` the least time left of those that wait; ``held_at``, ``held`` and
-    ``held_count`` the pieces that each job held last, which cost nothing to come back to.
+    order of arrival, ``trees`` the least time left of those that wait; ``works`` virtual works [GPU-ticks]
+    and ``ended`` jobs that a predictor has not learned; ``held_at``, ``held`` and ``held_count`` the
+    pieces that each job held last, which cost nothing to come back to.
     """
 
     run: NDArray[Any]
@@ -175,6 +187,8 @@ class Arrays(NamedTuple):
     sets: NDArray[np.int64]
     of_size: NDArray[np.int64]
     trees: NDArray[np.float64]
+    works: NDArray[np.int64]
+    ended: NDArray[Any]
     held_at: NDArray[np.int64]
     held: NDArray[Any]
     held_count: NDArray[np.int64]
@@ -189,7 +203,9 @@ def words_of_sets(gpus_per_node: NDArray[np.int64]) -> int:
     return (int(gpus_per_node.max()) + 1) * -(-len(gpus_per_node) // NODES_A_WORD)
 
 
-def arrays_of(instance: Instance, rows: int, *, in_sets: bool, backfills: bool) -> Arrays:
+def arrays_of(
+    instance: Instance, rows: int, *, in_sets: bool, backfills: bool, releases: bool
+) -> Arrays:
     """Arrays of an instance before its first event.
 
     Parameters
@@ -200,6 +216,8 @@ def arrays_of(instance: Instance, rows: int, *, in_sets: bool, backfills: bool) 
         Whether nodes are looked for by their free GPUs, as consolidated placements do.
     backfills : bool
         Whether waiting jobs are looked for by the time they have left.
+    releases : bool
+        Whether a virtual machine says in which order they start.
     """
     overheads, n = instance.overheads, len(instance.workload)
     gpus = instance.cluster.gpus_per_node
@@ -231,6 +249,8 @@ def arrays_of(instance: Instance, rows: int, *, in_sets: bool, backfills: bool) 
         sets=_sets(gpus) if in_sets else np.zeros(0, dtype=np.int64),
         of_size=of_size,
         trees=np.full(2 * int(sizes["leaves"].sum()), np.inf),
+        works=np.zeros(n if releases else 0, dtype=np.int64),
+        ended=np.zeros(n if releases else 0, dtype=ENDED),
         held_at=np.cumsum(room) - room,
         held=held,
         held_count=np.full(n, NOBODY, dtype=np.int64),

@@ -16,10 +16,11 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from shadowprice.execution.kernel.arrays import BACKFILLS, NOBODY, PREEMPTS, Arrays
+from shadowprice.execution.kernel.arrays import BACKFILLS, NOBODY, PREEMPTS, RELEASES, Arrays
 from shadowprice.execution.kernel.backfilling import backfill
 from shadowprice.execution.kernel.compiling import OPTIONS, inlined
 from shadowprice.execution.kernel.keys import set_key, set_step
+from shadowprice.execution.kernel.releasing import serve_released
 from shadowprice.execution.kernel.running import next_end_s
 from shadowprice.execution.kernel.serving import serve_live, serve_waiting
 from shadowprice.execution.kernel.starting import finish
@@ -27,9 +28,9 @@ from shadowprice.execution.kernel.waiting import begin_waiting, note_left, push
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.solvers.index_policy import Measure, Table
 
-DONE, ROOM, STUCK, NOT_A_NUMBER = range(4)
-"""States in which the loop returns: no event is left, no room for more rows, jobs wait that nothing will
-start, a key is no number."""
+DONE, ROOM, ASKS, STUCK, NOT_A_NUMBER = range(5)
+"""States in which the loop returns: no event is left, no room for more rows, predictions are asked for, jobs
+wait that nothing will start, a key is no number. After the second and third it goes on."""
 
 Loop = Callable[[Measure, Measure, Measure, Table, Arrays], int]
 
@@ -56,6 +57,21 @@ def _next_event_s(a: Arrays) -> float:
     return event_s
 
 
+@inlined
+def _admit(
+    key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays, job: int
+) -> None:
+    run = a.run[0]
+    if run.rule == BACKFILLS:
+        note_left(a, job, a.jobs[job].left_s)
+    elif run.rule != RELEASES:
+        set_key(key, level, table, a, job)
+        if run.steps:
+            set_step(next_step_s, table, a, job)
+        push(a, job)
+    begin_waiting(a, job)
+
+
 def compiled(sources: str) -> Loop:
     """The loop, which goes from event to event until one of the states above; compiled when first called.
 
@@ -71,35 +87,37 @@ def compiled(sources: str) -> Loop:
         _ = sources
         run = a.run[0]
         while True:
-            if run.rows > len(a.rows) - 2 * run.total_gpus:
-                return ROOM
-            event_s = _next_event_s(a)
-            if event_s == np.inf:
-                return STUCK if run.waiting else DONE
-            run.now_s = _due_s(a, event_s)
-            while next_end_s(a) <= run.now_s:
-                finish(a, a.ends[0].job)
-            while run.admitted < len(a.jobs) and a.jobs[run.admitted].arrival_s <= run.now_s:
-                if run.rule != BACKFILLS:
-                    set_key(key, level, table, a, run.admitted)
-                    if run.steps:
-                        set_step(next_step_s, table, a, run.admitted)
-                    push(a, run.admitted)
-                else:
-                    note_left(a, run.admitted, a.jobs[run.admitted].left_s)
-                begin_waiting(a, run.admitted)
-                run.admitted += 1
-            run.wake_s = np.inf
+            if not run.asked:
+                if run.rows > len(a.rows) - 2 * run.total_gpus:
+                    return ROOM
+                event_s = _next_event_s(a)
+                if event_s == np.inf:
+                    return STUCK if run.waiting else DONE
+                run.now_s = _due_s(a, event_s)
+                while next_end_s(a) <= run.now_s:
+                    finish(a, a.ends[0].job)
+                before = run.admitted
+                while run.admitted < len(a.jobs) and a.jobs[run.admitted].arrival_s <= run.now_s:
+                    _admit(key, level, next_step_s, table, a, run.admitted)
+                    run.admitted += 1
+                run.wake_s = np.inf
+                if run.asks and run.admitted > before:
+                    run.asked = 1
+                    return ASKS
+            run.asked = 0
             if run.rule == PREEMPTS:
                 serve_live(key, level, next_step_s, table, a)
             elif run.rule == BACKFILLS:
                 backfill(key, level, next_step_s, table, a)
+            elif run.rule == RELEASES:
+                serve_released(key, level, next_step_s, table, a)
             else:
                 serve_waiting(key, level, next_step_s, table, a)
             run.decisions += 1
             if run.faulty != NOBODY:
                 return NOT_A_NUMBER
-            if run.waiting and not run.running and run.admitted == len(a.jobs):
+            idle = run.waiting and not run.running and not run.virtual
+            if idle and run.admitted == len(a.jobs):
                 return STUCK
 
     loop: Loop = advance

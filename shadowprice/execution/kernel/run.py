@@ -41,6 +41,7 @@ from shadowprice.solvers.policy import Knowledge, Policy
 if TYPE_CHECKING:
     from shadowprice.execution.kernel.arrays import Arrays
     from shadowprice.execution.kernel.loop import Loop
+    from shadowprice.execution.kernel.predicting import Predictions
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.placement.protocol import Placement
 
@@ -97,6 +98,7 @@ def serves(instance: Instance, placement: Placement) -> bool:
         and instance.conditions is None
         and instance.copies is None
         and instance.until_complete is None
+        and not instance.workload.fractional.any()
     )
     known = placement == Count() or placement == Consolidate() or placement == Pack()
     gpus = instance.cluster.gpus_per_node
@@ -163,6 +165,7 @@ def _compiled_run(
     rounds: Rounds,
 ) -> EngineRun:
     from shadowprice.execution.kernel import arrays, loop
+    from shadowprice.execution.kernel.predicting import Predictions
 
     functions = _functions(policy, index)
     advance = _loop()
@@ -172,20 +175,35 @@ def _compiled_run(
         _ROWS_AT_A_TIME,
         in_sets=placement != Count(),
         backfills=index.rule is ServiceRule.BACKFILLS,
+        releases=index.virtual is not None,
     )
     _set_rules(a, policy, index, placement, rounds)
+    predictions = None if index.virtual is None else Predictions(instance, index.virtual)
     parts: list[NDArray[Any]] = []
-    state = loop.ROOM
-    while state == loop.ROOM:
+    state = loop.ASKS
+    while state in (loop.ROOM, loop.ASKS):
+        if predictions is not None and not _told(predictions, a):
+            break
         state = advance(*functions, index.table, a)
-        parts.append(a.rows[: int(a.run["rows"][0])].copy())
-        a.run["rows"] = 0
+        if state != loop.ASKS:
+            parts.append(a.rows[: int(a.run["rows"][0])].copy())
+            a.run["rows"] = 0
     if state != loop.DONE:
-        # Jobs wait for ever, or a key is no number: the engine says which and when.
+        # Jobs wait for ever, or a key or prediction is no number: the engine says which and when.
         return run_in_engine(instance, policy, placement=placement, rounds=rounds)
     schedule = _schedule(np.concatenate(parts))
     cpu_s = time.process_time() - began
     return EngineRun(instance, schedule, int(a.run["decisions"][0]), cpu_s, policy.name)
+
+
+def _told(predictions: Predictions, a: Arrays) -> bool:
+    """Make the predictions that are asked for; False if the predictor fails."""
+    try:
+        predictions.tell(a)
+    except Exception:
+        return False
+    a.run["asks"] = not predictions.at_once
+    return True
 
 
 def _schedule(rows: NDArray[Any]) -> Schedule:
@@ -204,6 +222,7 @@ def _set_rules(
         ServiceRule.SKIPS: arrays.SKIPS,
         ServiceRule.PREEMPTS: arrays.PREEMPTS,
         ServiceRule.BACKFILLS: arrays.BACKFILLS,
+        ServiceRule.RELEASES: arrays.RELEASES,
     }
     places = {Count(): arrays.COUNT, Consolidate(): arrays.CONSOLIDATE, Pack(): arrays.PACK}
     run = a.run
@@ -242,7 +261,7 @@ def _loop() -> Loop:
             function,
             function,
             np.zeros(0),
-            arrays.arrays_of(nothing, 0, in_sets=False, backfills=False),
+            arrays.arrays_of(nothing, 0, in_sets=False, backfills=False, releases=False),
         )
     return advance
 

@@ -96,6 +96,9 @@ def finish(a: Arrays, job: int) -> None:
         if it.step_s < np.inf:
             run.unsettled_gpus -= it.gpus
             a.sizes[it.size].unsettled -= 1
+    if run.asks:
+        a.ended[run.ended].job, a.ended[run.ended].decision = job, run.decisions
+        run.ended += 1
     record(a, job, it.end_s, it.overhead_s)
     give_back(a, it.pieces)
     drop_pieces(a, it.pieces)
