@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from shadowprice.execution.kernel.run import offers_index
 from shadowprice.proofs.testing import cases, checks
 from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling
 from shadowprice.solvers.policy import Policy
@@ -89,6 +90,18 @@ LAWS = (
         "test_arrivals_are_not_foreseen_under_conditions",
         checks.blind_to_arrivals,
         cases.conditioned,
+    ),
+    Law(
+        "test_its_index_and_its_decisions_agree",
+        checks.index_agrees,
+        cases.placed,
+        lambda subject: offers_index(subject.policy),
+    ),
+    Law(
+        "test_its_index_and_its_decisions_agree_with_overheads",
+        checks.index_agrees,
+        cases.charged,
+        lambda subject: offers_index(subject.policy),
     ),
     Law("test_cost_is_never_below_the_bound", checks.above_bounds, cases.placed),
     Law("test_cost_is_never_below_the_bound_on_gpu_types", checks.above_bounds, cases.typed),
