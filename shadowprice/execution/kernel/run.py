@@ -252,7 +252,7 @@ def _loop() -> Loop:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
-    advance = loop.compiled(digest.hexdigest())
+    advance: Any = loop.compiled(digest.hexdigest())
     nothing = Instance(Cluster.parse("1x1"), Workload.from_columns(arrival_s=[], gpus=[], work=[]))
     with _announced():
         function = _compiled(same_key)
@@ -263,7 +263,10 @@ def _loop() -> Loop:
             np.zeros(0),
             arrays.arrays_of(nothing, 0, in_sets=False, backfills=False, releases=False),
         )
-    return advance
+    # All runs are of these types, so that they need not be found out at every call.
+    (types,) = advance.signatures
+    loop_of_types: Loop = advance.get_overload(types)
+    return loop_of_types
 
 
 @contextmanager
