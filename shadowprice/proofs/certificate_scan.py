@@ -27,6 +27,7 @@ LEAST_ROWS = 20_000
 """Rows from which on loading compiled code is worth it."""
 
 _TICKS_PER_S = 2.0**20
+_WHOLE_GPU = 1000
 _LATEST_S = 2.0**33
 
 
@@ -37,22 +38,27 @@ def holds(instance: Instance, schedule: Schedule, whole: NDArray[np.int64]) -> b
 
     Parameters
     ----------
-    whole : ndarray, shape (n,)
-        Time of each whole job [ticks], 0 where it can never run.
+    whole : ndarray, shape (n, types)
+        Time of each whole job on each GPU type [ticks], 0 where it can never run.
     """
     if len(schedule) < LEAST_ROWS or not _is_plain(instance, schedule):
+        return False
+    jobs = instance.workload
+    if (whole != whole[:, :1]).any() or (jobs.gpu_milli < _WHOLE_GPU).any():
+        return False
+    if (jobs.allowed_types != "").any():
         return False
     found = _compiled()
     if found is None:
         return False
     runs_fit, capacity_fits = found
-    s, workload = schedule, instance.workload
+    s = schedule
     in_line = np.ascontiguousarray
     job, node, gpus = map(in_line, (s.job, s.node, s.gpus))
     rows = _Rows(job, node, gpus, in_line(s.start_s), in_line(s.end_s))
-    jobs = _Jobs(in_line(workload.arrival_s), in_line(workload.gpus), in_line(whole))
+    told = _Jobs(in_line(jobs.arrival_s), in_line(jobs.gpus), in_line(whole[:, 0]))
     size = np.array([node.gpus for node in instance.cluster.nodes], dtype=np.int64)
-    return bool(runs_fit(rows, jobs, len(size))) and bool(capacity_fits(rows, size))
+    return bool(runs_fit(rows, told, len(size))) and bool(capacity_fits(rows, size))
 
 
 class _Rows(NamedTuple):
@@ -71,7 +77,7 @@ class _Jobs(NamedTuple):
 
 def _is_plain(instance: Instance, schedule: Schedule) -> bool:
     s, rules = schedule, instance.overheads
-    further = (s.stages, s.cpus, s.memory_gb, s.copy, s.steps)
+    further = (s.stages, s.cpus, s.memory_gb, s.copy, s.steps, s.shared_gpu)
     told = (
         instance.workload.throughput,
         instance.pair_throughputs,
@@ -79,6 +85,7 @@ def _is_plain(instance: Instance, schedule: Schedule) -> bool:
         instance.conditions,
         instance.copies,
         instance.until_complete,
+        instance.cluster.quotas,
     )
     charged = (rules.start_s, rules.restart_s, rules.migration_s, *rules.restart_by_gpus)
     plain = all(column is None for column in (*further, *told)) and not any(charged)

@@ -33,7 +33,7 @@ def runs(draw: st.DrawFn) -> tuple[sp.Instance, sp.Schedule]:
 
 
 def scan(instance: sp.Instance, schedule: sp.Schedule) -> bool:
-    whole = run_speed.alone_ticks(instance)[:, 0]
+    whole = run_speed.alone_ticks(instance)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certificate_scan, "LEAST_ROWS", 0)
         return certificate_scan.holds(instance, schedule, whole)
@@ -120,7 +120,32 @@ def test_what_is_not_plain_is_left_to_the_rules() -> None:
     charged = replace(instance, overheads=sp.Overheads(start_s=1.0))
     assert not scan(charged, run(charged, policy("fifo")).schedule)
     assert not scan(instance, replace(schedule, cpus=np.ones(1)))
-    assert not certificate_scan.holds(instance, schedule, np.ones(1, dtype=np.int64))
+    assert not certificate_scan.holds(instance, schedule, run_speed.alone_ticks(instance))
+
+
+KNOWN = {
+    sp.Instance: "cluster workload overheads pair_throughputs graphs conditions copies until_complete",
+    sp.Schedule: "job node gpus start_s end_s overhead_s partner stages cpus memory_gb copy steps shared_gpu",
+    sp.Overheads: "start_s restart_s migration_s restart_by_gpus",
+    sp.Cluster: "nodes quotas",
+}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_the_pass_knows_all_that_there_is_to_know(kind: Any) -> None:
+    """Who adds a field says in the pass whether a schedule is plain with it."""
+    assert [field.name for field in fields(kind)] == KNOWN[kind].split()
+
+
+def test_a_job_that_holds_a_part_of_a_gpu_is_left_to_the_rules() -> None:
+    jobs = sp.Workload.from_columns(arrival_s=[0], gpus=[1], work=[5])
+    instance = sp.Instance(sp.Cluster.parse("1x2"), jobs)
+    schedule = run(instance, policy("fifo")).schedule
+    parts = sp.Workload.from_columns(arrival_s=[0], gpus=[1], work=[5], gpu_milli=[500])
+    held = sp.Instance(sp.Cluster.parse("1x2"), parts)
+    assert scan(instance, schedule)
+    assert not scan(held, schedule)
+    assert not obeys(held, schedule)
 
 
 WITHOUT_NUMBA = """

@@ -35,7 +35,7 @@ from shadowprice.errors import InputError
 
 _SCRIPT = re.compile(r"<script[^>]*>(.*?)</script>", re.DOTALL)
 _TEMPLATES = Environment(
-    loader=PackageLoader("shadowprice.analysis.real_runs", "."),
+    loader=PackageLoader("shadowprice.analysis", "."),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
@@ -101,7 +101,7 @@ def report(run: RunReader) -> str:
     rates = throughput_figure(run)
     drift = run.directory / "measured" / "drift.csv"
     return page(
-        "report.html.j2",
+        "real_runs/report.html.j2",
         title=f"{run.facts['policy']} on {run.facts['hosts']}",
         sentence=_sentence(run, rows),
         gantt=figure_html("gantt", gantt_figure(run)),

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
@@ -41,13 +41,15 @@ class StoredLease:
     """
 
     order: LaunchSpec
+    on_this_machine: ClassVar[bool] = False
+    """Whether all leases of the host run on the machine of the driver."""
     reader: lease_files.LeaseReader = field(init=False)
     adopted: bool = field(default=False, init=False)
     refused: Exit | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Read the directory of its order."""
-        self.reader = lease_files.LeaseReader(self.order.directory)
+        self.reader = lease_files.LeaseReader(self.order.directory, here=self.on_this_machine)
 
     @property
     def directory(self) -> Path:
@@ -107,6 +109,10 @@ class SharedStorageHost(ABC, Generic[L]):
         """Environment of a command on this host."""
         return order.env
 
+    def _poll_s(self, order: LaunchSpec) -> float:
+        """Time between two looks of the supervisor of a lease at it, if nothing wakes it [s]."""
+        return order.poll_s
+
     def _find(self, lease: L) -> None:
         """Find again what an earlier driver started for a lease."""
 
@@ -118,14 +124,22 @@ class SharedStorageHost(ABC, Generic[L]):
         return lease.reader.status()
 
     def start(self, orders: Sequence[LaunchSpec]) -> None:
-        """Write each order and have a supervisor started; what cannot be is seen as ended."""
+        """Write each order and have a supervisor started; what cannot be is seen as ended.
+
+        Raises
+        ------
+        HostError
+            If the supervisor's program is not whole any more, and cannot be written.
+        """
+        lease_files.copy_supervisor(self._state)
         written = []
         for order in orders:
             if order.key in self._leases:
                 continue
             lease = self._leases[order.key] = self._lease_of(order)
             try:
-                if lease_files.write_order(replace(order, env=self._environment(order))):
+                made = replace(order, env=self._environment(order), poll_s=self._poll_s(order))
+                if lease_files.write_order(made):
                     written.append(lease)
                 else:
                     self._find(lease)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
+from shadowprice.execution.real.state_directory import boot, passed_s
 from shadowprice.instances.grid import TICKS_PER_S
 
 
@@ -20,22 +22,25 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """Monotonic while a driver lives; between drivers the date tells how much time passed.
+    """Monotonic clock of a driver.
 
-    A date that was set back therefore costs nothing but the time between two drivers, and one that
-    jumps while a driver lives changes nothing.
+    A date that jumps changes nothing, but where the machine was started again, or is another one,
+    since the last driver; one that was set back then costs nothing but the time between the two.
 
     Parameters
     ----------
-    began_unix : float
-        Date at which the run began [s since 1970].
+    facts : mapping
+        See :func:`passed_s`.
     last_s : float
         The latest time that was recorded [s]; the clock starts no earlier.
     """
 
-    def __init__(self, began_unix: float, last_s: float = 0.0) -> None:
-        passed_s = max(time.time() - began_unix, last_s)
-        self._zero_s = time.monotonic() - passed_s
+    def __init__(self, facts: Mapping[str, Any], last_s: float = 0.0) -> None:
+        self._zero_s = time.monotonic() - passed_s(facts, last_s)
+
+    def record(self) -> dict[str, Any]:
+        """Running system and its monotonic time at which the run began [s], for who comes later."""
+        return {"boot": boot(), "zero_s": self._zero_s}
 
     def now_s(self) -> float:
         """Time since the run began [s]."""

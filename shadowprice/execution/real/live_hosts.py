@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from shadowprice.errors import HostError
+from shadowprice.execution.hosts.lease_files import prune
 from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import (
@@ -89,6 +90,8 @@ class StoppedRun:
     outcome: LeaseOutcome
 
 
+KEPT_LEASES = 20
+"""Of each job: directories of its last leases, with what it said; the ledger has the rest."""
 STOPPED_BY_POLICY = "the policy stops it"
 _SAVED = frozenset({0, 75, 143})
 """Exit codes by which a command says that its own checkpoint folder is whole."""
@@ -186,6 +189,23 @@ class LiveHosts:
         leases = [lease for row in rows if (lease := run.tracked[row].lease) is not None]
         run.ask_stop(leases, STOPPED_BY_POLICY)
 
+    def wait_stops(self, rows: Sequence[int], until_s: float) -> list[int]:
+        """Wait until some of the leases that were asked to end are over, at the latest until a time.
+
+        Returns
+        -------
+        list of int
+            Rows of those that are; empty only when the time has come.
+        """
+        self.ask_stop(rows)  # by who takes a run over, once more
+        while True:
+            leases = [(row, self.run.tracked[row].lease) for row in rows]
+            over = [row for row, lease in leases if lease is None or self.run.watch.over(lease)]
+            if over or self.run.clock.now_s() >= until_s:
+                return over
+            self.run.clock.sleep(min(self.run.limits.poll_s, 0.01))
+            self._look()
+
     @contextmanager
     def applying(self, stops: Sequence[int]) -> Iterator[None]:
         """Write down at once all that a decision changes, when what it stops is over."""
@@ -243,6 +263,8 @@ class LiveHosts:
         run = self.run
         tracked = run.tracked[lease.row]
         directory = run.orders.job_directory(tracked.job.name)
+        if not tracked.written_off:
+            prune(directory / "leases", KEPT_LEASES)
         try:
             raise_fence(directory, lease.epoch)
         except HostError as error:
