@@ -68,6 +68,10 @@ class ServiceRule(StrEnum):
     """As ``HEAD_BLOCKS`` in order of arrival, but jobs behind the head may start if it is not delayed:
     EASY backfilling. The key is not looked at."""
 
+    RELEASES = "releases"
+    """Jobs wait in the order in which a virtual machine completes them, see :class:`VirtualWork`, and start
+    from the head as with ``HEAD_BLOCKS``. The key is not looked at."""
+
 
 class WhileRunning(StrEnum):
     """Change of a job's key while it runs; it never changes while the job waits."""
@@ -87,6 +91,24 @@ class Ties(StrEnum):
 
     ARRIVAL = "arrival"
     FIRST_START = "first-start"
+
+
+@dataclass(frozen=True)
+class VirtualWork:
+    """Work of jobs on a virtual machine as fast as all GPUs together, which runs them under SRPT.
+
+    A job joins it on arrival with gang x predicted run time x ``stretch`` [GPU-s], rounded up to a tick.
+
+    Parameters
+    ----------
+    predictor : str
+        Specification, see :mod:`shadowprice.solvers.predictors.predictor`.
+    stretch : float
+        The machine is slower by this factor, at least 1.
+    """
+
+    predictor: str
+    stretch: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +134,8 @@ class JobIndex:
         wait for want of GPUs a decision is due then.
     quantum_s : float
         Longest time between two decisions while jobs wait [s].
+    virtual : VirtualWork, optional
+        With the rule ``RELEASES``, and with no other.
     """
 
     rule: ServiceRule
@@ -122,6 +146,7 @@ class JobIndex:
     while_running: WhileRunning = WhileRunning.CONSTANT
     next_step_s: Measure | None = None
     quantum_s: float = math.inf
+    virtual: VirtualWork | None = None
 
     def __post_init__(self) -> None:
         steps = self.while_running is WhileRunning.STEPS
@@ -131,6 +156,9 @@ class JobIndex:
             raise PolicyError(
                 f"index: quantum_s is {self.quantum_s!r}, expected seconds of at least {TICK_S}"
             )
+        if (self.virtual is None) == (self.rule is ServiceRule.RELEASES):
+            given = "no virtual work" if self.virtual is None else "virtual work"
+            raise PolicyError(f"index: {given} is given with the rule {str(self.rule)!r}")
         wakes = self.quantum_s < math.inf or self.next_step_s is not None
         if wakes and self.rule is not ServiceRule.PREEMPTS:
             raise PolicyError(
@@ -162,7 +190,7 @@ class IndexPolicy:
     """Base of policies of one's own that say nothing but their index.
 
     A subclass is a frozen dataclass with ``name``, ``knows``, ``preemptive`` and :meth:`job_index`, whose
-    functions take one job. Any rule but ``BACKFILLS`` will do.
+    functions take one job. Any rule but ``BACKFILLS`` and ``RELEASES`` will do.
 
     Examples
     --------
@@ -208,7 +236,7 @@ class IndexPolicy:
     def _order_in(self, state: State) -> _IndexOrder:
         told = Knowledge.DISTRIBUTION in self.knows
         index = self.job_index(state.service_gpu_s() if told else None)
-        if index is None or index.rule is ServiceRule.BACKFILLS:
+        if index is None or index.rule in (ServiceRule.BACKFILLS, ServiceRule.RELEASES):
             found = "no index" if index is None else f"an index with the rule {index.rule}"
             raise PolicyError(f"job_index returned {found}, expected one with another rule")
         return _IndexOrder(index, Knowledge.DURATION in self.knows)

@@ -410,7 +410,10 @@ def test_the_evaluator_imports_nothing_of_the_package():
 def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     assert set(VERIFIER) == {
         "errors.py",
-        *(f"proofs/certificate{part}.py" for part in ("", "_copies", "_failures", "_speeds")),
+        *(
+            f"proofs/certificate{part}.py"
+            for part in ("", "_copies", "_failures", "_scan", "_speeds")
+        ),
         "proofs/segments.py",
         "proofs/run_speed.py",
     }

@@ -12,43 +12,59 @@ from shadowprice.instances.instance import Instance
 NOBODY = -1
 """No job, no piece, no node."""
 
+_LINE = 64
+"""Bytes of a line of the cache."""
+
+
 JOB = np.dtype(
     [
-        ("arrival_s", "f8"),
-        ("weight", "f8"),
-        ("processing_s", "f8"),
-        ("left_s", "f8"),
-        ("attained_s", "f8"),
-        ("first_start_s", "f8"),
-        ("debt_s", "f8"),  # owed when it resumes
         ("level", "f8"),
         ("key", "f8"),
         ("tie", "f8"),
+        ("keyed", "i8"),  # the last decision in which level, key and tie were computed
+        ("gpus", "i8"),
+        ("size", "i8"),  # row of its gang size
+        ("pieces", "i8"),  # the first of those it holds
         ("step_s", "f8"),  # attained time at which the key steps next
-        ("crossing_s", "f8"),  # and when it attains that if it goes on running
+        ("before", "i8"),  # neighbours among waiting jobs, in the order they began to wait
+        ("after", "i8"),
+        ("running", "i8"),  # whether it runs
         ("start_s", "f8"),  # of the present run, as are the next three
         ("end_s", "f8"),
         ("progress_from_s", "f8"),
         ("overhead_s", "f8"),
-        ("gpus", "i4"),
-        ("size", "i4"),  # row of its gang size
-        ("pieces", "i4"),  # the first of those it holds
-        ("at", "i4"),  # position in the heap of ends, NOBODY if it does not run
-        ("before", "i4"),  # neighbours among waiting jobs, in the order they began to wait
-        ("after", "i4"),
+        ("left_s", "f8"),
+        ("attained_s", "f8"),
+        ("crossing_s", "f8"),  # when it attains that if it goes on running
+        ("first_start_s", "f8"),
+        ("debt_s", "f8"),  # owed when it resumes
+        ("arrival_s", "f8"),
+        ("weight", "f8"),
+        ("processing_s", "f8"),
+        ("rank", "i8"),  # position among the jobs of its gang size, in order of arrival
     ],
     align=True,
 )
+"""Jobs, three lines of the cache each; by the first one orders of jobs are told."""
 
 SIZE = np.dtype(
     [
         ("gpus", "i8"),
+        ("best", "i8"),  # the first of its waiting jobs, NOBODY if none waits
+        ("refused", "i8"),  # the last decision in which a gang of this size found no place
+        ("running", "i8"),  # how many are in its list of running jobs
+        ("listed", "i8"),  # where that list begins, and the stack of refused jobs
+        ("unsettled", "i8"),  # how many of them have a key with steps to come
+        ("split", "i8"),  # how many of them come before a certain waiting job
         ("first", "i8"),  # where its heap of waiting jobs begins
         ("waiting", "i8"),  # and how many are in it
-        ("listed", "i8"),  # where its list of running jobs begins
-        ("running", "i8"),  # and how many are in it
-        ("split", "i8"),  # those of them that come before a certain waiting job
-        ("refused", "i8"),  # the last decision in which a gang of this size found no place
+        (
+            "stacked",
+            "i8",
+        ),  # and how many in the stack of those that were chosen, but found no place
+        ("room", "i8"),  # of that stack
+        ("tree", "i8"),  # where its tree of times left begins, in trees
+        ("leaves", "i8"),  # of that tree
         ("restart_s", "f8"),  # charge for resuming
     ],
     align=True,
@@ -60,7 +76,13 @@ NODE = np.dtype(
 )
 """Nodes; ``stacked`` and ``by_size`` are lists of nodes: the stack of count, and the largest first."""
 
-PIECE = np.dtype([("node", "i4"), ("gpus", "i4"), ("next", "i4")], align=True)
+PIECE = np.dtype([("node", "i8"), ("gpus", "i8"), ("next", "i8")])
+
+ENDED = np.dtype([("job", "i8"), ("decision", "i8")])
+"""Jobs that ended, and the number of the decision that saw it first."""
+
+END = np.dtype([("end_s", "f8"), ("job", "i8")])
+"""Ends of runs; of a run that was stopped it is in vain."""
 
 ROW = np.dtype(
     [
@@ -96,6 +118,8 @@ RUN = np.dtype(
         ("total_gpus", "i8"),
         ("free_gpus", "i8"),
         ("largest_node", "i8"),
+        ("whole_gpus", "i8"),  # of nodes that are wholly free
+        ("words", "i8"),  # of the set of nodes of each number of free GPUs
         ("height", "i8"),  # of the stack of nodes
         ("spare_piece", "i8"),  # the first of the pieces that nobody holds
         ("admitted", "i8"),
@@ -103,11 +127,21 @@ RUN = np.dtype(
         ("waiting_gpus", "i8"),
         ("head", "i8"),  # first and last of the waiting jobs
         ("tail", "i8"),
+        ("ending", "i8"),  # length of the heap of ends
         ("running", "i8"),
-        ("listed", "i8"),  # length of the one list of running jobs, jobs that ended included
+        ("listed_from", "i8"),  # where the one list of running jobs begins
+        ("listed", "i8"),  # and where it ends; jobs that ended are in it
         ("crossing_s", "f8"),  # the first time at which the key of a running job may step
         ("crossing", "i8"),  # the job whose key does, NOBODY if it is not known
         ("unsettled_gpus", "i8"),  # of all jobs that have arrived and whose key has steps to come
+        ("virtual_now", "i8"),  # time of the virtual machine [1/m tick]
+        ("virtual", "i8"),  # jobs that it has not completed
+        ("joined", "i8"),  # jobs that have joined it
+        ("released", "i8"),  # jobs that it has completed
+        ("served", "i8"),  # and those of them that have started
+        ("asks", "i8"),  # whether predictions are asked for when jobs arrive
+        ("asked", "i8"),  # and have been for the decision that is due
+        ("ended", "i8"),  # jobs that ended since they were last asked for
         ("rows", "i8"),
         ("decisions", "i8"),
         ("faulty", "i8"),  # a job whose key is no number
@@ -118,18 +152,21 @@ RUN = np.dtype(
 COUNT, CONSOLIDATE, PACK = range(3)
 """Placements."""
 
-HEAD_BLOCKS, SKIPS, PREEMPTS, BACKFILLS = range(4)
+HEAD_BLOCKS, SKIPS, PREEMPTS, BACKFILLS, RELEASES = range(5)
 """Rules."""
 
 
 class Arrays(NamedTuple):
     """All that a run changes.
 
-    ``run`` has one row. ``heaps`` are heaps of waiting jobs, one a gang size; ``listed`` lists of running
-    jobs, ``sorting`` room to sort them; ``ends`` a
-    heap of the running jobs by end; ``chosen`` and ``stopped`` jobs of a decision under construction;
-    ``with_free`` the number of nodes by free GPUs; ``held_at``, ``held`` and ``held_count`` the pieces
-    that each job held last, which cost nothing to come back to.
+    ``run`` has one row. ``heaps`` are heaps of waiting jobs, one a gang size, ``stacks`` stacks of those of
+    them that were refused, first on top; ``listed`` lists of running jobs, ``sorting`` room to sort them;
+    ``ends`` a heap of ends of runs; ``chosen`` and ``stopped`` jobs of a decision under
+    construction; ``sizes_by_last`` gang sizes by their last running job; ``with_free`` the number of nodes
+    by free GPUs, ``sets`` these nodes themselves, bit by bit; ``of_size`` the jobs of each gang size in
+    order of arrival, ``trees`` the least time left of those that wait; ``works`` virtual works [GPU-ticks]
+    and ``ended`` jobs that a predictor has not learned; ``held_at``, ``held`` and ``held_count`` the
+    pieces that each job held last, which cost nothing to come back to.
     """
 
     run: NDArray[Any]
@@ -138,54 +175,106 @@ class Arrays(NamedTuple):
     nodes: NDArray[Any]
     pieces: NDArray[Any]
     rows: NDArray[Any]
-    heaps: NDArray[np.int32]
-    listed: NDArray[np.int32]
-    sorting: NDArray[np.int32]
-    ends: NDArray[np.int32]
-    chosen: NDArray[np.int32]
-    stopped: NDArray[np.int32]
+    heaps: NDArray[np.int64]
+    stacks: NDArray[np.int64]
+    listed: NDArray[np.int64]
+    sorting: NDArray[np.int64]
+    ends: NDArray[Any]
+    chosen: NDArray[np.int64]
+    stopped: NDArray[np.int64]
+    sizes_by_last: NDArray[np.int64]
     with_free: NDArray[np.int64]
+    sets: NDArray[np.int64]
+    of_size: NDArray[np.int64]
+    trees: NDArray[np.float64]
+    works: NDArray[np.int64]
+    ended: NDArray[Any]
     held_at: NDArray[np.int64]
     held: NDArray[Any]
-    held_count: NDArray[np.int32]
+    held_count: NDArray[np.int64]
 
 
-def arrays_of(instance: Instance, rows: int) -> Arrays:
-    """Arrays of an instance before its first event, with room for so many rows at a time."""
+NODES_A_WORD = 32
+"""Bits of a word of a set of nodes that are used; so many are exact as a floating-point number."""
+
+
+def words_of_sets(gpus_per_node: NDArray[np.int64]) -> int:
+    """Words that sets of nodes take, one set for each number of free GPUs."""
+    return (int(gpus_per_node.max()) + 1) * -(-len(gpus_per_node) // NODES_A_WORD)
+
+
+def arrays_of(
+    instance: Instance, rows: int, *, in_sets: bool, backfills: bool, releases: bool
+) -> Arrays:
+    """Arrays of an instance before its first event.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of the schedule that there is room for at a time.
+    in_sets : bool
+        Whether nodes are looked for by their free GPUs, as consolidated placements do.
+    backfills : bool
+        Whether waiting jobs are looked for by the time they have left.
+    releases : bool
+        Whether a virtual machine says in which order they start.
+    """
     overheads, n = instance.overheads, len(instance.workload)
-    sizes, which = np.unique(instance.workload.gpus, return_inverse=True)
     gpus = instance.cluster.gpus_per_node
     total, most = int(gpus.sum()), len(gpus)
-    counts = np.bincount(which, minlength=len(sizes))
-    size = np.zeros(max(len(sizes), 1), dtype=SIZE)
-    size["gpus"][: len(sizes)] = sizes
-    size["first"][: len(sizes)] = np.cumsum(counts) - counts
-    most_running = np.minimum(counts, total // sizes)
-    size["listed"][: len(sizes)] = np.cumsum(most_running) - most_running
-    size["refused"] = NOBODY
-    size["restart_s"][: len(sizes)] = [overheads.restart_charge_s(g) for g in sizes.tolist()]
-    room_listed = int(most_running.sum())
+    sizes, which, counts = _sizes(instance, total, backfills=backfills)
+    room_listed = int(sizes["room"].sum())
     moves = overheads.migration_s > 0
     room = np.minimum(instance.workload.gpus, most) if moves else np.zeros(n, dtype=np.int64)
     held = np.zeros(int(room.sum()), dtype=PIECE)
+    of_size = np.argsort(which, kind="stable")
+    jobs = _jobs(instance, which)
+    jobs["rank"][of_size] = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
     return Arrays(
         run=_run(instance, gpus),
-        jobs=_jobs(instance, which),
-        sizes=size,
+        jobs=jobs,
+        sizes=sizes,
         nodes=_nodes(gpus),
         pieces=_pieces(2 * total),
         rows=np.zeros(rows + 2 * total, dtype=ROW),
-        heaps=np.zeros(n, dtype=np.int32),
-        listed=np.zeros(max(4 * total, room_listed), dtype=np.int32),
-        sorting=np.zeros(max(4 * total, room_listed), dtype=np.int32),
-        ends=np.zeros(total, dtype=np.int32),
-        chosen=np.zeros(total, dtype=np.int32),
-        stopped=np.zeros(total, dtype=np.int32),
+        heaps=np.zeros(n, dtype=np.int64),
+        stacks=np.zeros(room_listed, dtype=np.int64),
+        listed=np.zeros(max(4 * total, room_listed), dtype=np.int64),
+        sorting=np.zeros(max(4 * total, room_listed), dtype=np.int64),
+        ends=np.zeros(4 * total, dtype=END),
+        chosen=np.zeros(total, dtype=np.int64),
+        stopped=np.zeros(total, dtype=np.int64),
+        sizes_by_last=np.zeros(len(sizes), dtype=np.int64),
         with_free=np.bincount(gpus, minlength=int(gpus.max()) + 1).astype(np.int64),
+        sets=_sets(gpus) if in_sets else np.zeros(0, dtype=np.int64),
+        of_size=of_size,
+        trees=np.full(2 * int(sizes["leaves"].sum()), np.inf),
+        works=np.zeros(n if releases else 0, dtype=np.int64),
+        ended=np.zeros(n if releases else 0, dtype=ENDED),
         held_at=np.cumsum(room) - room,
         held=held,
-        held_count=np.full(n, NOBODY, dtype=np.int32),
+        held_count=np.full(n, NOBODY, dtype=np.int64),
     )
+
+
+def _sizes(
+    instance: Instance, total: int, *, backfills: bool
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Gang sizes, at least one; which of them each job has, and how many jobs each has."""
+    gangs, which = np.unique(instance.workload.gpus, return_inverse=True)
+    counts = np.bincount(which, minlength=len(gangs))
+    sizes = np.zeros(max(len(gangs), 1), dtype=SIZE)
+    sizes["refused"] = sizes["best"] = NOBODY
+    mine = sizes[: len(gangs)]
+    mine["gpus"] = gangs
+    mine["first"] = np.cumsum(counts) - counts
+    mine["room"] = np.minimum(counts, total // gangs)
+    mine["listed"] = np.cumsum(mine["room"]) - mine["room"]
+    mine["restart_s"] = [instance.overheads.restart_charge_s(g) for g in gangs.tolist()]
+    if backfills:
+        mine["leaves"] = [1 << (int(count) - 1).bit_length() for count in counts]
+        mine["tree"] = 2 * (np.cumsum(mine["leaves"]) - mine["leaves"])
+    return sizes, which, counts
 
 
 def _run(instance: Instance, gpus: NDArray[np.int64]) -> NDArray[Any]:
@@ -196,13 +285,14 @@ def _run(instance: Instance, gpus: NDArray[np.int64]) -> NDArray[Any]:
     run["charges"] = not overheads.free
     run["total_gpus"] = run["free_gpus"] = gpus.sum()
     run["largest_node"], run["height"] = gpus.max(), len(gpus)
+    run["whole_gpus"], run["words"] = gpus.sum(), -(-len(gpus) // NODES_A_WORD)
     run["head"] = run["tail"] = run["faulty"] = run["crossing"] = NOBODY
     return run
 
 
 def _jobs(instance: Instance, size: NDArray[np.int64]) -> NDArray[Any]:
     workload = instance.workload
-    jobs = np.zeros(len(workload), dtype=JOB)
+    jobs = _in_lines(len(workload), JOB)
     jobs["arrival_s"], jobs["weight"], jobs["gpus"] = (
         workload.arrival_s,
         workload.weight,
@@ -210,10 +300,26 @@ def _jobs(instance: Instance, size: NDArray[np.int64]) -> NDArray[Any]:
     )
     jobs["processing_s"] = jobs["left_s"] = instance.shortest_s
     jobs["first_start_s"] = jobs["step_s"] = jobs["crossing_s"] = np.inf
-    jobs["size"] = size
-    for name in ("pieces", "at", "before", "after"):
+    jobs["size"], jobs["keyed"] = size, NOBODY
+    for name in ("pieces", "before", "after"):
         jobs[name] = NOBODY
     return jobs
+
+
+def _in_lines(count: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Zeros that begin where a line of the cache does."""
+    assert kind.itemsize % _LINE == 0
+    room = np.zeros(count * kind.itemsize + _LINE, dtype=np.uint8)
+    begin = -room.ctypes.data % _LINE
+    return room[begin : begin + count * kind.itemsize].view(kind)
+
+
+def _sets(gpus: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Nodes by free GPUs, all free, as bits."""
+    words, nodes = -(-len(gpus) // NODES_A_WORD), np.arange(len(gpus))
+    sets = np.zeros(words_of_sets(gpus), dtype=np.int64)
+    np.bitwise_or.at(sets, gpus * words + nodes // NODES_A_WORD, 1 << nodes % NODES_A_WORD)
+    return sets
 
 
 def _nodes(gpus: NDArray[np.int64]) -> NDArray[Any]:

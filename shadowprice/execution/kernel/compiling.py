@@ -10,8 +10,8 @@ OPTIONS = {"_nrt": False, "no_cfunc_wrapper": True}
 # Python calls one function only; code that lets it call the others would double the time to compile.
 _INNER = {**OPTIONS, "no_cpython_wrapper": True}
 
-function = njit(**_INNER)
-"""Compiles a function; a call hands over all arrays, some hundred words."""
-
 inlined = njit(**_INNER, forceinline=True)
-"""Compiles a small function into those that call it often."""
+"""Compiles a function into those that call it: a call hands over all arrays, more than a hundred words."""
+
+apart = njit(**_INNER)
+"""Compiles a function that is called at most once a decision, or seldom, by itself: that takes less time."""

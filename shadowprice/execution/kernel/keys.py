@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shadowprice.execution.kernel.arrays import NOBODY, Arrays
-from shadowprice.execution.kernel.compiling import function, inlined
+from shadowprice.execution.kernel.compiling import apart, inlined
 from shadowprice.execution.kernel.running import insert_at, sort_listed, unlist
 from shadowprice.execution.kernel.waiting import comes_first
 from shadowprice.instances.grid import TICKS_PER_S
@@ -17,7 +17,7 @@ def indexed(a: Arrays, job: int) -> IndexedJob:
     """A job as its index sees it now."""
     run, it = a.run[0], a.jobs[job]
     ran_s = 0.0
-    if it.at != NOBODY:
+    if it.running:
         ran_s = max(run.now_s - it.progress_from_s, 0.0)
     return IndexedJob(
         float(it.gpus),
@@ -35,6 +35,7 @@ def set_key(key: Measure, level: Measure, table: Table, a: Arrays, job: int) -> 
     """Compute the key of a job."""
     run, it = a.run[0], a.jobs[job]
     told = indexed(a, job)
+    it.keyed = run.decisions
     it.key = key(told, table)
     if run.levels:
         it.level = level(told, table)
@@ -46,13 +47,13 @@ def set_key(key: Measure, level: Measure, table: Table, a: Arrays, job: int) -> 
 
 @inlined
 def bring_up_to_date(key: Measure, level: Measure, table: Table, a: Arrays, job: int) -> None:
-    """Compute the key of a running job again if it may have changed otherwise than by a step."""
-    run = a.run[0]
-    if run.changes and not (run.steps and a.jobs[job].step_s == np.inf):
+    """Compute the key of a running job again if it may have changed since, otherwise than by a step."""
+    run, it = a.run[0], a.jobs[job]
+    if run.changes and it.keyed != run.decisions and not (run.steps and it.step_s == np.inf):
         set_key(key, level, table, a, job)
 
 
-@function
+@inlined
 def set_step(next_step_s: Measure, table: Table, a: Arrays, job: int) -> None:
     """Tell when the key of a job steps next."""
     run, it = a.run[0], a.jobs[job]
@@ -61,7 +62,7 @@ def set_step(next_step_s: Measure, table: Table, a: Arrays, job: int) -> None:
     it.step_s = next_step_s(indexed(a, job), table)
     if it.step_s < np.inf:
         run.unsettled_gpus += it.gpus
-    if it.at == NOBODY:
+    if not it.running:
         return
     it.crossing_s = it.progress_from_s + (up_to_grid(it.step_s) - it.attained_s)
     if it.crossing_s < run.crossing_s:
@@ -74,7 +75,7 @@ def up_to_grid(time_s: float) -> float:
     return np.ceil(time_s * TICKS_PER_S) / TICKS_PER_S
 
 
-@function
+@apart
 def take_steps(key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays) -> None:
     """Bring running jobs whose key has stepped to their new place."""
     run, count = a.run[0], 0
@@ -89,13 +90,15 @@ def take_steps(key: Measure, level: Measure, next_step_s: Measure, table: Table,
     for k in range(count):
         job = a.sorting[k]
         unlist(a, job)
+        a.sizes[a.jobs[job].size].unsettled -= 1
         set_key(key, level, table, a, job)
         set_step(next_step_s, table, a, job)
+        a.sizes[a.jobs[job].size].unsettled += a.jobs[job].step_s < np.inf
         list_running(key, level, table, a, job)
     find_crossing(a)
 
 
-@function
+@apart
 def find_crossing(a: Arrays) -> None:
     """The first time at which the key of a running job steps."""
     run = a.run[0]
@@ -108,7 +111,7 @@ def find_crossing(a: Arrays) -> None:
                 run.crossing_s, run.crossing = a.jobs[job].crossing_s, job
 
 
-@function
+@apart
 def sort_running(key: Measure, level: Measure, table: Table, a: Arrays) -> None:
     """Put running jobs into their order of now, if that may have changed and matters.
 
@@ -119,22 +122,32 @@ def sort_running(key: Measure, level: Measure, table: Table, a: Arrays) -> None:
         return
     for k in range(len(a.sizes)):
         size = a.sizes[k]
-        for place in range(size.listed, size.listed + size.running):
-            bring_up_to_date(key, level, table, a, a.listed[place])
-        sort_listed(a, size.listed, size.listed + size.running)
+        end, place = size.listed + size.running, size.listed
+        changing = size.unsettled if run.steps else size.running
+        while changing > 0:
+            job = a.listed[place]
+            if not run.steps or a.jobs[job].step_s < np.inf:
+                bring_up_to_date(key, level, table, a, job)
+                changing -= 1
+            place += 1
+        sort_listed(a, size.listed, place)
+        # Those behind are in order.
+        moved = size.listed < place < end
+        if moved and not comes_first(a, a.listed[place - 1], a.listed[place]):
+            sort_listed(a, size.listed, end)
 
 
 @inlined
 def jobs_before(
-    key: Measure, level: Measure, table: Table, a: Arrays, size: int, waiting: int
+    key: Measure, level: Measure, table: Table, a: Arrays, size: int, other: int, least: int
 ) -> int:
-    """Number of running jobs of a gang size that come before another job."""
-    first, low, high = a.sizes[size].listed, 0, a.sizes[size].running
+    """Number of running jobs of a gang size that come before another job; at least so many do."""
+    first, low, high = a.sizes[size].listed, least, a.sizes[size].running
     middle = high - 1  # Most often all do.
     while low < high:
         job = a.listed[first + middle]
         bring_up_to_date(key, level, table, a, job)
-        if comes_first(a, waiting, job):
+        if comes_first(a, other, job):
             high = middle
         else:
             low = middle + 1
@@ -142,8 +155,8 @@ def jobs_before(
     return low
 
 
-@function
+@inlined
 def list_running(key: Measure, level: Measure, table: Table, a: Arrays, job: int) -> None:
     """Put a job that runs into its place among those of its gang size."""
     size = a.jobs[job].size
-    insert_at(a, size, jobs_before(key, level, table, a, size, job), job)
+    insert_at(a, size, jobs_before(key, level, table, a, size, job, 0), job)

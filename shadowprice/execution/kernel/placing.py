@@ -6,11 +6,13 @@ same pieces in the same order. A gang is a chain of pieces, its first one stands
 
 from __future__ import annotations
 
-from shadowprice.execution.kernel.arrays import COUNT, NOBODY, PACK, Arrays
-from shadowprice.execution.kernel.compiling import function, inlined
+import math
+
+from shadowprice.execution.kernel.arrays import COUNT, NOBODY, NODES_A_WORD, PACK, Arrays
+from shadowprice.execution.kernel.compiling import apart, inlined
 
 
-@function
+@inlined
 def take(a: Arrays, gpus: int) -> int:
     """First piece of a gang placed now, NOBODY if there is no place for it."""
     if a.run[0].free_gpus < gpus:
@@ -23,7 +25,7 @@ def take(a: Arrays, gpus: int) -> int:
     return found
 
 
-@function
+@inlined
 def give_back(a: Arrays, first: int) -> None:
     """Free the GPUs of a gang, whose pieces stay as they are."""
     run, piece = a.run[0], first
@@ -36,7 +38,7 @@ def give_back(a: Arrays, first: int) -> None:
         piece = a.pieces[piece].next
 
 
-@function
+@inlined
 def take_again(a: Arrays, first: int) -> bool:
     """Take exactly these pieces if their GPUs are all free; under consolidated placements."""
     piece = first
@@ -51,7 +53,7 @@ def take_again(a: Arrays, first: int) -> bool:
     return True
 
 
-@function
+@inlined
 def drop_pieces(a: Arrays, first: int) -> None:
     """Put pieces back among those that nobody holds."""
     run, piece = a.run[0], first
@@ -64,11 +66,22 @@ def drop_pieces(a: Arrays, first: int) -> None:
 
 @inlined
 def _change(a: Arrays, node: int, gpus: int) -> None:
-    free = a.nodes[node].free
+    """Free so many GPUs of a node, or take them if the number is negative."""
+    run, it = a.run[0], a.nodes[node]
+    free = it.free
+    it.free = free + gpus
+    run.free_gpus += gpus
+    if run.placement == COUNT:
+        return
     a.with_free[free] -= 1
     a.with_free[free + gpus] += 1
-    a.nodes[node].free = free + gpus
-    a.run[0].free_gpus += gpus
+    word, bit = node // NODES_A_WORD, 1 << node % NODES_A_WORD
+    a.sets[free * run.words + word] ^= bit
+    a.sets[(free + gpus) * run.words + word] ^= bit
+    if free == it.gpus:
+        run.whole_gpus -= free
+    elif free + gpus == it.gpus:
+        run.whole_gpus += it.gpus
 
 
 @inlined
@@ -84,7 +97,7 @@ def _hold(a: Arrays, node: int, gpus: int, last: int) -> int:
     return piece
 
 
-@function
+@inlined
 def _from_stack(a: Arrays, gpus: int) -> int:
     run = a.run[0]
     first = last = NOBODY
@@ -100,20 +113,23 @@ def _from_stack(a: Arrays, gpus: int) -> int:
     return first
 
 
-@function
+@inlined
 def _fullest_with(a: Arrays, gpus: int) -> int:
     """The node with fewest free GPUs that has enough, ties to the first."""
-    free = gpus
-    while free < len(a.with_free) and a.with_free[free] == 0:
-        free += 1
-    if free < len(a.with_free):
-        for node in range(len(a.nodes)):
-            if a.nodes[node].free == free:
-                return node
+    words = a.run[0].words
+    for free in range(gpus, len(a.with_free)):
+        if a.with_free[free]:
+            place = free * words
+            while a.sets[place] == 0:
+                place += 1
+            word = a.sets[place]
+            # The lowest bit is a power of two, whose exponent is its position.
+            _, beyond = math.frexp(float(word & -word))
+            return (place - free * words) * NODES_A_WORD + beyond - 1
     return NOBODY
 
 
-@function
+@inlined
 def _fullest_other(a: Arrays, gpus: int) -> int:
     """The same among nodes that are not marked as taken."""
     best = NOBODY
@@ -128,14 +144,22 @@ def _fullest_other(a: Arrays, gpus: int) -> int:
     return best
 
 
-@function
+@inlined
 def _together(a: Arrays, gpus: int) -> int:
     """A gang on one node, or on wholly free ones and at most one other."""
     node = _fullest_with(a, gpus)
     if node != NOBODY:
         return _hold(a, node, gpus, NOBODY)
-    if gpus <= a.run[0].largest_node:
+    run = a.run[0]
+    if gpus <= run.largest_node or gpus > run.whole_gpus + run.largest_node:
         return NOBODY
+    return _over_nodes(a, gpus)
+
+
+@apart
+def _over_nodes(a: Arrays, gpus: int) -> int:
+    """A gang that is larger than any node, on wholly free ones and at most one other."""
+    run = a.run[0]
     whole, rest, left = 0, NOBODY, gpus
     for k in range(len(a.nodes)):
         node = a.nodes[k].by_size
@@ -144,7 +168,8 @@ def _together(a: Arrays, gpus: int) -> int:
         a.nodes[node].taken = 1
         whole += 1
         left -= a.nodes[node].gpus
-        rest = _fullest_other(a, left) if left else node
+        if left <= run.largest_node:
+            rest = _fullest_other(a, left) if left else node
         if rest != NOBODY:
             break
     first = last = NOBODY
@@ -160,7 +185,7 @@ def _together(a: Arrays, gpus: int) -> int:
     return first
 
 
-@function
+@apart
 def _spread(a: Arrays, gpus: int) -> int:
     """A gang on the nodes with most free GPUs, ties to the first; there are enough."""
     first = last = NOBODY

@@ -42,6 +42,7 @@ from shadowprice.solvers.policy import Knowledge, Policy
 if TYPE_CHECKING:
     from shadowprice.execution.kernel.arrays import Arrays
     from shadowprice.execution.kernel.loop import Loop
+    from shadowprice.execution.kernel.predicting import Predictions
     from shadowprice.execution.watch import Watch
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.placement.protocol import Placement
@@ -53,6 +54,8 @@ ENGINE = "engine"
 """The loop that runs every policy."""
 
 _MOST_GPUS = 2**20
+_MOST_IN_SETS = 2**30
+"""Nodes times their GPUs: bits of the sets in which consolidated placements look for nodes."""
 _ROWS_AT_A_TIME = 2**16
 _EXACT_GPU_S = 2.0**33
 
@@ -87,15 +90,23 @@ def run(
     if index is None or not compiler_found():
         return run_in_engine(instance, policy, placement=where, rounds=when, watch=watch)
     compiled = CompiledRun(instance, policy, index, where, when)
-    schedule = schedule_of(np.concatenate(list(compiled.rows(watch))))
+    try:
+        schedule = schedule_of(np.concatenate(list(compiled.rows(watch))))
+    except NotServed:
+        # The engine says what is wrong, or knows larger numbers.
+        return run_in_engine(instance, policy, placement=where, rounds=when, watch=watch)
     return EngineRun(compiled.instance, schedule, compiled.decisions, compiled.cpu_s, policy.name)
 
 
 def runs_compiled(instance: Instance, policy: Policy, placement: Placement) -> JobIndex | None:
-    """The index with which the compiled loop runs a policy, None if it cannot; whatever the number of jobs."""
+    """The index with which the compiled loop runs a policy to the end, None if it cannot or may not.
+
+    Whatever the number of jobs. With predictions it may not: they may be too large for it.
+    """
     if not serves(instance, placement) or not compiler_found():
         return None
-    return index_of(instance, policy)
+    index = index_of(instance, policy)
+    return None if index is None or index.virtual is not None else index
 
 
 def serves(instance: Instance, placement: Placement) -> bool:
@@ -112,7 +123,9 @@ def serves(instance: Instance, placement: Placement) -> bool:
         and instance.cluster.quotas is None
     )
     known = placement == Count() or placement == Consolidate() or placement == Pack()
-    return plain and known and instance.cluster.total_gpus <= _MOST_GPUS
+    gpus = instance.cluster.gpus_per_node
+    in_sets = placement != Count() and len(gpus) * int(gpus.max()) > _MOST_IN_SETS
+    return plain and known and not in_sets and instance.cluster.total_gpus <= _MOST_GPUS
 
 
 def index_of(instance: Instance, policy: Policy) -> JobIndex | None:
@@ -166,6 +179,10 @@ def compiler_found() -> bool:
     return True
 
 
+class NotServed(Exception):
+    """The compiled loop cannot go on with a run that the engine may carry out."""
+
+
 class CompiledRun:
     """A run in the compiled loop, from which rows come as they arise.
 
@@ -210,17 +227,32 @@ class CompiledRun:
         ------
         PolicyError
             If jobs wait for ever, or a key is no number.
+        NotServed
+            If the predictor fails, or its predictions are too large for the loop.
         """
         from shadowprice.execution.kernel import arrays, loop
+        from shadowprice.execution.kernel.predicting import Predictions
 
-        functions = _functions(self._policy, self._index)
+        index = self._index
+        functions = _functions(self._policy, index)
         advance = _loop()
         began = time.process_time()
-        a = arrays.arrays_of(self.instance, _ROWS_AT_A_TIME)
-        _set_rules(a, self._policy, self._index, self._placement, self._rounds)
-        run, state = a.run, loop.ROOM
-        while state == loop.ROOM:
-            state = advance(*functions, self._index.table, a)
+        a = arrays.arrays_of(
+            self.instance,
+            _ROWS_AT_A_TIME,
+            in_sets=self._placement != Count(),
+            backfills=index.rule is ServiceRule.BACKFILLS,
+            releases=index.virtual is not None,
+        )
+        _set_rules(a, self._policy, index, self._placement, self._rounds)
+        predictions = None if index.virtual is None else Predictions(self.instance, index.virtual)
+        run, state = a.run, loop.ASKS
+        while state in (loop.ROOM, loop.ASKS):
+            if predictions is not None:
+                _tell(predictions, a)
+            state = advance(*functions, index.table, a)
+            if state == loop.ASKS:
+                continue
             made = a.rows[: int(run["rows"][0])].copy()
             run["rows"], self.decisions = 0, int(run["decisions"][0])
             self.cpu_s += time.process_time() - began
@@ -244,15 +276,24 @@ class CompiledRun:
 def _cut_off(a: Arrays) -> NDArray[Any]:
     """Rows of the jobs that run at the present time, which end there."""
     now_s, found = a.run["now_s"][0], []
-    for job in a.jobs[a.jobs["at"] >= 0]:
+    for number in np.flatnonzero(a.jobs["running"]):
+        job = a.jobs[number]
         ran_s, piece = now_s - job["start_s"], job["pieces"]
         while ran_s > 0 and piece >= 0:
             paid_s = min(job["overhead_s"], ran_s)
             node, gpus, following = a.pieces[piece]
-            number = int(a.ends[job["at"]])
             found.append((job["start_s"], now_s, paid_s, number, node, gpus))
             piece = following
     return np.array(found, dtype=a.rows.dtype)
+
+
+def _tell(predictions: Predictions, a: Arrays) -> None:
+    """Make the predictions that are asked for."""
+    try:
+        predictions.tell(a)
+    except Exception as error:
+        raise NotServed from error
+    a.run["asks"] = not predictions.at_once
 
 
 def schedule_of(rows: NDArray[Any]) -> Schedule:
@@ -272,6 +313,7 @@ def _set_rules(
         ServiceRule.SKIPS: arrays.SKIPS,
         ServiceRule.PREEMPTS: arrays.PREEMPTS,
         ServiceRule.BACKFILLS: arrays.BACKFILLS,
+        ServiceRule.RELEASES: arrays.RELEASES,
     }
     places = {Count(): arrays.COUNT, Consolidate(): arrays.CONSOLIDATE, Pack(): arrays.PACK}
     run = a.run
@@ -301,12 +343,21 @@ def _loop() -> Loop:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
-    advance = loop.compiled(digest.hexdigest())
+    advance: Any = loop.compiled(digest.hexdigest())
     nothing = Instance(Cluster.parse("1x1"), Workload.from_columns(arrival_s=[], gpus=[], work=[]))
     with _announced():
         function = _compiled(same_key)
-        advance(function, function, function, np.zeros(0), arrays.arrays_of(nothing, 0))
-    return advance
+        advance(
+            function,
+            function,
+            function,
+            np.zeros(0),
+            arrays.arrays_of(nothing, 0, in_sets=False, backfills=False, releases=False),
+        )
+    # All runs are of these types, so that they need not be found out at every call.
+    (types,) = advance.signatures
+    loop_of_types: Loop = advance.get_overload(types)
+    return loop_of_types
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from shadowprice.execution.kernel.run import offers_index
 from shadowprice.proofs.testing import cases, checks
 from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling
 from shadowprice.solvers.policy import Policy
@@ -101,6 +102,18 @@ LAWS = (
         checks.blind_to_faults,
         cases.failing,
         lambda subject: not subject.commits,
+    ),
+    Law(
+        "test_its_index_and_its_decisions_agree",
+        checks.index_agrees,
+        cases.placed,
+        lambda subject: offers_index(subject.policy),
+    ),
+    Law(
+        "test_its_index_and_its_decisions_agree_with_overheads",
+        checks.index_agrees,
+        cases.charged,
+        lambda subject: offers_index(subject.policy),
     ),
     Law("test_cost_is_never_below_the_bound", checks.above_bounds, cases.placed),
     Law("test_cost_is_never_below_the_bound_on_gpu_types", checks.above_bounds, cases.typed),

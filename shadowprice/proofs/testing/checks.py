@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from shadowprice.errors import PolicyError, VerificationError
+from shadowprice.execution.engine import Rounds
+from shadowprice.execution.kernel.run import run as compiled
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
@@ -16,6 +18,7 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.testing.future import other_future
 from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling, broken
 from shadowprice.solvers.offline.bounds import simple_bounds
+from shadowprice.solvers.registry import placement
 
 _TOLERANCE_S = 1e-4
 """What times may be off where they are rounded to the grid at every event [s]."""
@@ -117,6 +120,24 @@ def runs_once(subject: PolicyUnderTest, case: Case) -> None:
             f"{len(case.instance.workload)} jobs have {len(schedule.runs)} runs",
             case,
         )
+
+
+def index_agrees(subject: PolicyUnderTest, case: Case) -> None:
+    """A policy that says its index makes the same schedule in the compiled loop as by its decisions."""
+    law = "its job_index gives the schedule of its decide, row by row"
+    where, rounds = placement(case.placement), Rounds(case.round_s)
+    try:
+        found = compiled(
+            case.instance, subject.policy, placement=where, rounds=rounds, least_jobs=0
+        )
+    except PolicyError as error:
+        broken(subject.policy, law, str(error), case)
+    rows, expected = found.schedule.to_frame(), case.run(subject.policy).to_frame()
+    if not rows.equals(expected):
+        first = next(k for k in range(len(rows) + 1) if not rows[: k + 1].equals(expected[: k + 1]))
+        row = rows.iloc[first].to_dict() if first < len(rows) else "none"
+        other = expected.iloc[first].to_dict() if first < len(expected) else "none"
+        broken(subject.policy, law, f"row {first} is {row} by the index, {other} by decide", case)
 
 
 def no_idle_gpus(subject: PolicyUnderTest, case: Case) -> None:

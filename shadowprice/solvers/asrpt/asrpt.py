@@ -42,10 +42,14 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S, ceil_time
 from shadowprice.solvers.asrpt.predicted_jobs import GraphStarts, PredictedJobs, knowledge
 from shadowprice.solvers.asrpt.srpt_machine import VirtualMachine
+from shadowprice.solvers.index_policy import JobIndex, ServiceRule, VirtualWork, same_key
 from shadowprice.solvers.list_scheduling import Backlog
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
@@ -250,6 +254,13 @@ class Asrpt:
         at = waiting.machine.next_completion
         if at is not None:
             decision.wake_at(-(-at // state.total_gpus) / TICKS_PER_S)
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
+        """The order of virtual completions; none with early starts or overtaking."""
+        if self.work_conserving or self.overtake:
+            return None
+        virtual = VirtualWork(self.predictor, self.stretch)
+        return JobIndex(ServiceRule.RELEASES, same_key, virtual=virtual)
 
 
 POLICIES = (

@@ -19,6 +19,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ class Oracle:
 
     name: str = "oracle"
     clairvoyant: bool = True
+    learns_nothing: ClassVar[bool] = True
+    """What it predicts of a job is the same whenever it is asked, for one job or all at once."""
 
     def predict(
         self, features: Features, iterations: NDArray[np.float64] | None = None

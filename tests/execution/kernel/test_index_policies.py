@@ -19,6 +19,8 @@ from shadowprice.errors import PolicyError
 from shadowprice.execution import engine
 from shadowprice.execution.kernel import run as kernel
 from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.proofs.testing.checks import index_agrees
+from shadowprice.proofs.testing.subject import Case, LawBroken, PolicyUnderTest
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.las import Las
 from shadowprice.solvers.classic.srtf import Srtf
@@ -154,6 +156,29 @@ def test_an_inherited_index_is_not_used() -> None:
     assert kernel.loop_of(LastIn()) == "engine"
     expected = engine.run(crowded(), LastIn()).schedule
     assert rows(compiled(crowded(), LastIn()).schedule) == rows(expected)
+
+
+@dataclass(frozen=True)
+class Disagrees(Fifo):
+    """Passes over what does not fit, and says that it does not."""
+
+    name: str = "disagrees"
+
+    def decide(self, state: State) -> Decision:
+        decision = Decision(state)
+        for job in state.waiting:
+            decision.start(job)
+        return decision
+
+    def job_index(self, service_gpu_s: np.ndarray | None) -> JobIndex:
+        return super().job_index(service_gpu_s)
+
+
+def test_an_index_that_is_not_the_policys_breaks_a_law() -> None:
+    case = Case(crowded())
+    index_agrees(PolicyUnderTest(Fifo()), case)
+    with pytest.raises(LawBroken, match="disagrees: its job_index gives the schedule of its"):
+        index_agrees(PolicyUnderTest(Disagrees()), case)
 
 
 def test_promotions_are_left_to_the_engine() -> None:

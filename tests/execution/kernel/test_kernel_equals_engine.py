@@ -14,6 +14,7 @@ import shadowprice as sp
 from shadowprice.errors import PolicyError
 from shadowprice.execution import engine
 from shadowprice.execution.kernel import run as kernel
+from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.classic.easy import Easy
 from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
 from shadowprice.solvers.classic.las import Las
@@ -96,6 +97,11 @@ POLICIES: list[Policy] = [
     *(Las2d(thresholds_gpu_s=limits) for limits in THRESHOLDS),
     *(Gittins2d(thresholds_gpu_s=limits, reading=r) for limits in THRESHOLDS for r in "AB"),
     Easy(),
+    Asrpt(),
+    Asrpt(stretch=3.0),
+    Asrpt(predictor="adversarial:2/3"),
+    Asrpt(predictor="median"),
+    Asrpt(predictor="forest:first_training=2,retrain_every=2,trees=3,leaf=1"),
     *map(Own, OWN),
 ]
 PLACEMENTS = [Count(), Consolidate(), Pack()]

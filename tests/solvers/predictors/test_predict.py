@@ -328,7 +328,12 @@ def test_flat_trees_say_what_the_trees_say(depth: int | None, rows: int) -> None
     asked = np.where(rng.random((rows, 4)) < 0.5, rng.normal(size=(rows, 4)), known[:1])
     flat = FlatForest.of(forest).predict(asked)
     np.testing.assert_allclose(flat, forest.predict(asked), rtol=1e-12)
+    assert np.array_equal(flat, FlatForest.of(forest).predict(asked, often=True))
+    for row in asked:  # To the last bit, however many are asked for at a time.
+        alone = FlatForest.of(forest).predict(row[None])
+        assert np.array_equal(alone, FlatForest.of(forest).predict(row[None], often=True))
     assert len(FlatForest.of(forest).predict(np.zeros((0, 4)))) == 0
+    assert len(FlatForest.of(forest).predict(np.zeros((0, 4)), often=True)) == 0
 
 
 def test_scikit_learn_is_not_imported_before_it_is_needed() -> None:

@@ -1,0 +1,295 @@
+"""Decisions in compiled code: which jobs start in order, and which stop for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shadowprice.execution.kernel.arrays import CONSOLIDATE, NOBODY, SKIPS, Arrays
+from shadowprice.execution.kernel.compiling import apart, inlined
+from shadowprice.execution.kernel.keys import (
+    bring_up_to_date,
+    find_crossing,
+    jobs_before,
+    list_running,
+    set_key,
+    sort_running,
+    take_steps,
+    up_to_grid,
+)
+from shadowprice.execution.kernel.placing import give_back, take, take_again
+from shadowprice.execution.kernel.starting import start, stop
+from shadowprice.execution.kernel.waiting import (
+    comes_first,
+    first_waiting,
+    pop,
+    push,
+    push_refused,
+)
+from shadowprice.instances.grid import TICK_S
+from shadowprice.solvers.index_policy import Measure, Table
+
+_NEVER = -2
+"""Number of no decision."""
+
+
+@apart
+def serve_waiting(
+    key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays
+) -> None:
+    """Start waiting jobs in order; who does not fit blocks those behind or is passed over."""
+    run = a.run[0]
+    skips = run.rule == SKIPS
+    while run.free_gpus > 0:
+        limit = run.free_gpus if skips else run.total_gpus
+        job = first_waiting(a, limit, run.decisions if skips else _NEVER)
+        if job == NOBODY:
+            return
+        first = take(a, a.jobs[job].gpus)
+        if first != NOBODY:
+            pop(a, job)
+            start(key, level, next_step_s, table, a, job, first)
+        elif skips:
+            a.sizes[a.jobs[job].size].refused = run.decisions
+        else:
+            return
+
+
+@apart
+def serve_live(key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays) -> None:
+    """Run the live jobs in order and stop the others; ask again when an order may change."""
+    run = a.run[0]
+    if run.waiting == 0:
+        return
+    by_count = run.waiting_gpus <= run.free_gpus
+    if by_count and run.placement != CONSOLIDATE:
+        _start_all(key, level, next_step_s, table, a)
+        return
+    chosen, stopped = _choose(key, level, next_step_s, table, a, by_count)
+    if chosen:
+        for k in range(stopped):
+            give_back(a, a.jobs[a.stopped[k]].pieces)
+        refused = _start_chosen(key, level, next_step_s, table, a, chosen)
+        if run.placement == CONSOLIDATE and (stopped or refused):
+            stopped = _fill(key, level, next_step_s, table, a, stopped)
+        # Who stops begins to wait after all that start have left the queue.
+        for k in range(refused - 1, -1, -1):
+            push_refused(a, a.chosen[k])
+        for k in range(stopped):
+            stop(a, a.stopped[k])
+            set_key(key, level, table, a, a.stopped[k])
+            push(a, a.stopped[k])
+    if run.waiting:
+        run.wake_s = run.now_s + run.quantum_s
+        if run.steps and not by_count:
+            run.wake_s = min(run.wake_s, run.now_s + _until_step_s(a))
+
+
+@apart
+def _start_all(key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays) -> None:
+    """Start every waiting job, in the order they began to wait; all fit."""
+    for k in range(len(a.sizes)):
+        a.sizes[k].waiting = a.sizes[k].stacked = 0
+        a.sizes[k].best = NOBODY
+    job = a.run[0].head
+    while job != NOBODY:
+        after = a.jobs[job].after
+        start(key, level, next_step_s, table, a, job, take(a, a.jobs[job].gpus))
+        job = after
+
+
+@inlined
+def _choose(
+    key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays, by_count: bool
+) -> tuple[int, int]:
+    """Jobs that fit by count, taken in order: how many waiting ones do, and how many running ones do not.
+
+    The former leave the waiting jobs, the latter their lists.
+    """
+    run = a.run[0]
+    if not by_count:
+        take_steps(key, level, next_step_s, table, a)
+        sort_running(key, level, table, a)
+        for k in range(len(a.sizes)):
+            a.sizes[k].split = 0
+    limit, chosen, gpus, before = run.total_gpus, 0, 0, 0
+    # As long as all running jobs before a waiting one fit, only their number matters.
+    while True:
+        waiting = first_waiting(a, limit, _NEVER)
+        if waiting == NOBODY:
+            break
+        if not by_count:
+            before += _gpus_before(key, level, table, a, waiting)
+            limit = run.total_gpus - gpus - before
+            if limit < 0:
+                break
+        if a.jobs[waiting].gpus <= limit:
+            pop(a, waiting)
+            a.chosen[chosen] = waiting
+            chosen += 1
+            gpus += a.jobs[waiting].gpus
+            limit -= a.jobs[waiting].gpus
+    if by_count or gpus <= run.free_gpus:
+        return chosen, 0
+    # From the first running job on that does not fit, one by one.
+    sizes, last, excess = _sort_sizes(key, level, table, a), 0, gpus - run.free_gpus
+    while excess > 0:
+        size = a.sizes[a.sizes_by_last[0]]
+        size.running -= 1
+        job = a.listed[size.listed + size.running]
+        a.sorting[last] = job
+        last += 1
+        excess -= a.jobs[job].gpus
+        sizes = _sort_first_size(key, level, table, a, sizes)
+    return _choose_one_by_one(a, chosen, last, -excess)
+
+
+@inlined
+def _gpus_before(key: Measure, level: Measure, table: Table, a: Arrays, waiting: int) -> int:
+    """GPUs of the running jobs that come before a waiting one, without those counted already."""
+    gpus = 0
+    for k in range(len(a.sizes)):
+        size = a.sizes[k]
+        if size.split < size.running:
+            split = jobs_before(key, level, table, a, k, waiting, size.split)
+            gpus += size.gpus * (split - size.split)
+            size.split = split
+    return gpus
+
+
+@inlined
+def _sort_sizes(key: Measure, level: Measure, table: Table, a: Arrays) -> int:
+    """Gang sizes of running jobs by the last of these, the last first; how many they are."""
+    count = 0
+    for k in range(len(a.sizes)):
+        if a.sizes[k].running:
+            job = _last_of(a, k)
+            bring_up_to_date(key, level, table, a, job)
+            place = count
+            while place > 0 and comes_first(a, _last_of(a, a.sizes_by_last[place - 1]), job):
+                a.sizes_by_last[place] = a.sizes_by_last[place - 1]
+                place -= 1
+            a.sizes_by_last[place] = k
+            count += 1
+    return count
+
+
+@inlined
+def _sort_first_size(key: Measure, level: Measure, table: Table, a: Arrays, count: int) -> int:
+    """Bring the first of these sizes, whose last job was taken away, to its new place."""
+    size, place = a.sizes_by_last[0], 0
+    left = a.sizes[size].running > 0
+    if left:
+        bring_up_to_date(key, level, table, a, _last_of(a, size))
+    while place + 1 < count:
+        following = a.sizes_by_last[place + 1]
+        if left and comes_first(a, _last_of(a, following), _last_of(a, size)):
+            break
+        a.sizes_by_last[place] = following
+        place += 1
+    a.sizes_by_last[place] = size
+    return count if left else count - 1
+
+
+@inlined
+def _last_of(a: Arrays, size: int) -> int:
+    return a.listed[a.sizes[size].listed + a.sizes[size].running - 1]
+
+
+@inlined
+def _choose_one_by_one(a: Arrays, chosen: int, last: int, gpus: int) -> tuple[int, int]:
+    """Go on choosing for so many GPUs among the waiting and the last running jobs, which are in no list."""
+    stopped, left = 0, gpus
+    waiting = first_waiting(a, left, _NEVER)
+    for k in range(last - 1, -2, -1):
+        while waiting != NOBODY and (k < 0 or comes_first(a, waiting, a.sorting[k])):
+            pop(a, waiting)
+            a.chosen[chosen] = waiting
+            chosen += 1
+            left -= a.jobs[waiting].gpus
+            waiting = first_waiting(a, left, _NEVER)
+        if k < 0:
+            break
+        job = a.sorting[k]
+        if a.jobs[job].gpus <= left:
+            left -= a.jobs[job].gpus
+            size = a.sizes[a.jobs[job].size]
+            a.listed[size.listed + size.running] = job
+            size.running += 1
+            if waiting != NOBODY and a.jobs[waiting].gpus > left:
+                waiting = first_waiting(a, left, _NEVER)
+        else:
+            a.stopped[stopped] = job
+            stopped += 1
+    return chosen, stopped
+
+
+@inlined
+def _start_chosen(
+    key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays, chosen: int
+) -> int:
+    """Start the chosen jobs that can be placed; those that cannot come first among them then, so many."""
+    run, refused = a.run[0], 0
+    for k in range(chosen):
+        job = a.chosen[k]
+        first = NOBODY
+        # GPUs are only taken meanwhile: no place for one gang is none for the next of its size.
+        if a.sizes[a.jobs[job].size].refused != run.decisions:
+            first = take(a, a.jobs[job].gpus)
+        if first == NOBODY:
+            a.sizes[a.jobs[job].size].refused = run.decisions
+            a.chosen[refused] = job
+            refused += 1
+        else:
+            start(key, level, next_step_s, table, a, job, first)
+    return refused
+
+
+@inlined
+def _fill(
+    key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays, stopped: int
+) -> int:
+    """Use what fragmentation left over: stopped jobs go on where they were, others start if they fit.
+
+    Returns how many are stopped after all.
+    """
+    run, k, still = a.run[0], 0, 0
+    waiting = first_waiting(a, run.free_gpus, run.decisions)
+    while k < stopped or waiting != NOBODY:
+        if k < stopped and (waiting == NOBODY or comes_first(a, a.stopped[k], waiting)):
+            job = a.stopped[k]
+            k += 1
+            if a.jobs[job].gpus > run.free_gpus or not take_again(a, a.jobs[job].pieces):
+                a.stopped[still] = job
+                still += 1
+                continue
+            list_running(key, level, table, a, job)
+            if waiting == NOBODY or a.jobs[waiting].gpus <= run.free_gpus:
+                continue
+        else:
+            first = take(a, a.jobs[waiting].gpus)
+            if first == NOBODY:
+                a.sizes[a.jobs[waiting].size].refused = run.decisions
+            else:
+                pop(a, waiting)
+                start(key, level, next_step_s, table, a, waiting, first)
+        waiting = first_waiting(a, run.free_gpus, run.decisions)
+    return still
+
+
+@inlined
+def _until_step_s(a: Arrays) -> float:
+    """Time to the next step of the key of a job that runs [s], at least a tick."""
+    run = a.run[0]
+    if not run.charges:
+        known = run.crossing != NOBODY and a.jobs[run.crossing].running == 1
+        if not known or a.jobs[run.crossing].crossing_s != run.crossing_s:
+            find_crossing(a)
+        return max(run.crossing_s - run.now_s, TICK_S)
+    gap_s = np.inf
+    for k in range(len(a.sizes)):
+        size = a.sizes[k]
+        for place in range(size.listed, size.listed + size.running):
+            it = a.jobs[a.listed[place]]
+            attained_s = it.attained_s + max(run.now_s - it.progress_from_s, 0.0)
+            gap_s = min(gap_s, up_to_grid(it.step_s - attained_s))
+    return max(gap_s, TICK_S)

@@ -1,0 +1,166 @@
+"""The compiled pass of the verifier says yes only where every rule holds, and does so to what the engine makes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shadowprice as sp
+from shadowprice.errors import VerificationError
+from shadowprice.execution.engine import run
+from shadowprice.proofs import certificate_scan, run_speed
+from shadowprice.proofs.certificate import verify
+from shadowprice.solvers.registry import placement, policy
+from support.paths import ROOT
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[sp.Instance, sp.Schedule]:
+    seed = draw(st.integers(0, 2**16))
+    cluster = sp.Cluster.parse(draw(st.sampled_from(["1x4", "2x4", "3x2", "2x4,3x2", "6x1"])))
+    jobs = sp.generate("gavel", jobs=draw(st.integers(1, 12)), seed=seed, load=1.2, gpus_total=8)
+    instance, _ = sp.Instance.feasible(cluster, jobs)
+    name = draw(st.sampled_from(["fifo", "srtf", "las2d"]))
+    where = placement(draw(st.sampled_from(["count", "consolidate", "pack"])))
+    return instance, run(instance, policy(name), placement=where).schedule
+
+
+def scan(instance: sp.Instance, schedule: sp.Schedule) -> bool:
+    whole = run_speed.alone_ticks(instance)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certificate_scan, "LEAST_ROWS", 0)
+        return certificate_scan.holds(instance, schedule, whole)
+
+
+def obeys(instance: sp.Instance, schedule: sp.Schedule) -> bool:
+    """By the rules one by one: these schedules are too short for the pass."""
+    try:
+        verify(instance, schedule)
+    except VerificationError:
+        return False
+    return True
+
+
+@settings(max_examples=40)
+@given(runs())
+def test_what_the_engine_makes_passes(made: tuple[sp.Instance, sp.Schedule]) -> None:
+    assert scan(*made)
+
+
+CHANGES = [-1, 1, 2, 2.0**-21, -(2.0**-20), 2.0**-20, 100.0, np.nan, np.inf, 2.0**33]
+
+
+@settings(max_examples=150)
+@given(runs(), st.data())
+def test_what_passes_obeys_every_rule(
+    made: tuple[sp.Instance, sp.Schedule], data: st.DataObject
+) -> None:
+    instance, schedule = made
+    if not len(schedule):
+        return
+    columns: dict[str, Any] = {}
+    for _ in range(data.draw(st.integers(1, 2))):
+        name = data.draw(st.sampled_from(["job", "node", "gpus", "start_s", "end_s", "overhead_s"]))
+        column = columns.get(name, getattr(schedule, name)).copy()
+        row = data.draw(st.integers(0, len(column) - 1))
+        change = data.draw(st.sampled_from(CHANGES[:3] if column.dtype.kind == "i" else CHANGES))
+        column[row] += change
+        columns[name] = column
+    changed = replace(schedule, **columns)
+    if scan(instance, changed):
+        assert obeys(instance, changed)
+
+
+@settings(max_examples=60)
+@given(runs(), st.data())
+def test_rows_left_out_and_doubled_do_not_pass(
+    made: tuple[sp.Instance, sp.Schedule], data: st.DataObject
+) -> None:
+    instance, schedule = made
+    if not len(schedule):
+        return
+    row = data.draw(st.integers(0, len(schedule) - 1))
+    kept = np.delete(np.arange(len(schedule)), row)
+    twice = np.insert(np.arange(len(schedule)), row, row)
+    for rows in (kept, twice):
+        parts = {f.name: getattr(schedule, f.name) for f in fields(schedule)}
+        changed = sp.Schedule(**{k: v if v is None else v[rows] for k, v in parts.items()})
+        assert not scan(instance, changed)
+        assert not obeys(instance, changed)
+
+
+def test_a_node_that_holds_too_much_for_a_moment_does_not_pass() -> None:
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=[1, 1, 1], work=[10, 4, 4])
+    instance = sp.Instance(sp.Cluster.parse("1x2,1x1"), jobs)
+    start, end = np.array([0.0, 3.0, 0.0]), np.array([4.0, 7.0, 10.0])
+
+    def schedule(begin_s: float) -> sp.Schedule:
+        at = np.array([0.0, begin_s, 0.0])
+        one = np.ones(3, dtype=np.int64)
+        return sp.Schedule(np.array([1, 2, 0]), 0 * one, one, at, end + at - start, 0 * at)
+
+    assert not scan(instance, schedule(3.0))
+    assert scan(instance, schedule(4.0))
+    assert obeys(instance, schedule(4.0))
+
+
+def test_what_is_not_plain_is_left_to_the_rules() -> None:
+    instance = sp.Instance(
+        sp.Cluster.parse("1x2"), sp.Workload.from_columns(arrival_s=[0], gpus=[1], work=[5])
+    )
+    schedule = run(instance, policy("fifo")).schedule
+    assert scan(instance, schedule)
+    charged = replace(instance, overheads=sp.Overheads(start_s=1.0))
+    assert not scan(charged, run(charged, policy("fifo")).schedule)
+    assert not scan(instance, replace(schedule, cpus=np.ones(1)))
+    assert not certificate_scan.holds(instance, schedule, run_speed.alone_ticks(instance))
+
+
+KNOWN = {
+    sp.Instance: "cluster workload overheads pair_throughputs graphs conditions copies until_complete",
+    sp.Schedule: "job node gpus start_s end_s overhead_s partner stages cpus memory_gb copy steps shared_gpu",
+    sp.Overheads: "start_s restart_s migration_s restart_by_gpus",
+    sp.Cluster: "nodes quotas",
+}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_the_pass_knows_all_that_there_is_to_know(kind: Any) -> None:
+    """Who adds a field says in the pass whether a schedule is plain with it."""
+    assert [field.name for field in fields(kind)] == KNOWN[kind].split()
+
+
+def test_a_job_that_holds_a_part_of_a_gpu_is_left_to_the_rules() -> None:
+    jobs = sp.Workload.from_columns(arrival_s=[0], gpus=[1], work=[5])
+    instance = sp.Instance(sp.Cluster.parse("1x2"), jobs)
+    schedule = run(instance, policy("fifo")).schedule
+    parts = sp.Workload.from_columns(arrival_s=[0], gpus=[1], work=[5], gpu_milli=[500])
+    held = sp.Instance(sp.Cluster.parse("1x2"), parts)
+    assert scan(instance, schedule)
+    assert not scan(held, schedule)
+    assert not obeys(held, schedule)
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import shadowprice as sp
+from shadowprice.proofs import certificate_scan
+certificate_scan.LEAST_ROWS = 0
+jobs = sp.generate("gavel", jobs=50, seed=1, load=0.5, gpus_total=8)
+print(len(sp.simulate(jobs, "2x4", "fifo").schedule))
+"""
+
+
+def test_without_numba_the_rules_are_checked_one_by_one() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NUMBA], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) >= 40
