@@ -63,6 +63,7 @@ mutants: $(VENV)/.installed-test  ## how many sampled faults the tests notice; F
 bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simulation_throughputs.json.xz add real data; PEERS=folder, recorded runs
 	$(BIN)/python benchmarks/throughput.py $(if $(PHILLY),--philly $(PHILLY))
 	$(BIN)/python benchmarks/index_policies.py $(if $(PHILLY),--philly $(PHILLY)) $(if $(PEERS),--peers $(PEERS))
+	$(BIN)/python benchmarks/scale.py --most 1000000
 	$(BIN)/python benchmarks/offline_optimum.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_front_end.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_allocations.py $(if $(GAVEL),--throughputs $(GAVEL))

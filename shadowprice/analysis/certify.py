@@ -154,7 +154,7 @@ def _refuse(outcome: Outcome, objective: Objective | str) -> Objective:
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
     for what, there in (
         ("jobs that run as several copies", instance.copies is not None),
-        ("jobs that need not be complete", instance.until_complete is not None),
+        ("jobs that need not be complete", not instance.all_complete),
         ("job graphs", instance.graphs is not None),
         ("conditions of runs", instance.conditions is not None),
         ("nodes that fail", instance.failures is not None),

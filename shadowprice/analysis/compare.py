@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from shadowprice.execution.watch import Watch
+
 
 # What comparisons ask of the policies they compare, whatever the objective.
 
@@ -211,13 +213,18 @@ def _finite(ratio: float) -> float | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows, the verified outcomes behind them with the runs as they were settled, and the bounds as they were found."""
+    """Rows, the verified outcomes behind them with the runs as they were settled, and the bounds as they were found.
+
+    ``missing`` are policies that were to be compared and did not get their turn, or did not finish, before
+    the comparison was stopped.
+    """
 
     objective: Objective
     rows: tuple[ComparisonRow, ...]
     outcomes: Mapping[str, Outcome]
     runs: Mapping[str, Run] = field(default_factory=dict)
     histories: tuple[BoundHistory, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -240,7 +247,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, object]:
         """Data that ``--json`` prints."""
-        return {"objective": str(self.objective), "policies": [row.to_dict() for row in self.rows]}
+        told: dict[str, object] = {"objective": str(self.objective)}
+        told["policies"] = [row.to_dict() for row in self.rows]
+        return {**told, "missing": list(self.missing)} if self.missing else told
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
@@ -270,6 +279,8 @@ def compare(
     budget_s: float = 20.0,
     drop_infeasible: bool = False,
     progress: Callable[[str], None] = lambda step: None,
+    watch: Watch | None = None,
+    keep_finished: bool = False,
 ) -> Comparison:
     """Run policies over the same workload and bound what any of them could have reached.
 
@@ -286,6 +297,11 @@ def compare(
         Time for the bound [s]; the strongest that fits is used and named.
     progress : callable
         Told of each step, for progress bars.
+    watch : Watch, optional
+        Told how far each simulation is.
+    keep_finished : bool
+        At an interrupt (Ctrl-C) once a policy is finished, compare those that are, and name the others as
+        missing.
 
     Raises
     ------
@@ -303,11 +319,16 @@ def compare(
     given = by_name(policies)
     runs: dict[str, Run] = {}
     outcomes: dict[str, Outcome] = {}
-    for name, policy in given.items():
-        progress(f"simulating {name}")
+    for number, (name, policy) in enumerate(given.items(), 1):
+        progress(f"simulating {name}, policy {number} of {len(given)}")
         run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+        try:
+            outcomes[name] = carry_out_gangs(replace(run, name=name), watch)
+        except KeyboardInterrupt:
+            if not (keep_finished and outcomes):
+                raise
+            break
         runs[name] = replace(run, name=name)
-        outcomes[name] = carry_out_gangs(runs[name])
     progress("bounding the optimum")
     rows: dict[str, ComparisonRow] = {}
     groups = _groups(outcomes)
@@ -321,8 +342,9 @@ def compare(
         history = BoundHistory(tuple(search))
         histories.append(history)
         rows |= _rows(group, goal, history)
-    ordered = tuple(rows[name] for name in given)
-    return Comparison(goal, ordered, outcomes, runs, tuple(histories))
+    missing = tuple(name for name in given if name not in outcomes)
+    ordered = tuple(rows[name] for name in outcomes)
+    return Comparison(goal, ordered, outcomes, runs, tuple(histories), missing)
 
 
 def _preempts(outcome: Outcome) -> bool:

@@ -15,13 +15,14 @@ jobs present       jobs that have arrived and are not complete, itself among the
 =================  =============================================================================
 
 Everything is O(n + R) for n jobs and R rows, except where :attr:`Schedule.runs` sorts the rows
-once, and for the jobs present, O(n log n). Sums are correctly rounded (:func:`math.fsum`), so that
+once, and for the jobs present, O(n log n). Sums are correctly rounded (:func:`math.fsum`, or whole numbers), so that
 the same schedule has the same metrics, to the last bit, on every machine.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,23 +82,38 @@ def most_copies(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
 
 def queueing_delay_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
     """Time between arrival and completion in which a job holds no GPU [s], shape (n,)."""
-    runs = schedule.runs
-    lengths = schedule.end_s[runs] - schedule.start_s[runs]
-    # Lengths are multiples of 2**-20 s: these sums are exact.
-    ran = np.bincount(schedule.job[runs], weights=lengths, minlength=len(instance.workload))
-    delay: NDArray[np.float64] = jct_s(instance, schedule) - ran
+    delay: NDArray[np.float64] = jct_s(instance, schedule) - ran_s(instance, schedule)
     return delay
 
 
-def gpu_types(instance: Instance, schedule: Schedule) -> NDArray[np.object_]:
-    """GPU types every job ran on, by name with bars between them, shape (n,); empty if it never ran."""
+def ran_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
+    """Time in which every job held GPUs [s], shape (n,)."""
+    runs = schedule.runs
+    lengths = schedule.end_s[runs] - schedule.start_s[runs]
+    # Lengths are multiples of 2**-20 s: these sums are exact.
+    jobs = len(instance.workload)
+    return np.bincount(schedule.job[runs], weights=lengths, minlength=jobs).astype(np.float64)
+
+
+def types_used(instance: Instance, schedule: Schedule) -> NDArray[np.bool_]:
+    """True where a job ran on a GPU type of the cluster, shape (n, types), types in order of their names."""
     names = sorted(instance.cluster.gpu_types)
     rank = np.array([names.index(name) for name in instance.cluster.gpu_types], dtype=np.int64)
     used = np.zeros((len(instance.workload), len(names)), dtype=bool)
     used[schedule.job, rank[instance.cluster.type_of_node[schedule.node]]] = True
+    return used
+
+
+def names_of_types(instance: Instance, used: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """GPU types every job ran on, by name with bars between them, shape (n,); empty if it never ran."""
+    names = np.array(sorted(instance.cluster.gpu_types), dtype=object)
     patterns, of = np.unique(used, axis=0, return_inverse=True)
-    texts = ["|".join(np.array(names, dtype=object)[row]) for row in patterns]
-    return np.array([*texts, ""], dtype=object)[of.reshape(-1)]
+    return np.array(["|".join(names[row]) for row in patterns] + [""], dtype=object)[of.reshape(-1)]
+
+
+def gpu_types(instance: Instance, schedule: Schedule) -> NDArray[np.object_]:
+    """GPU types every job ran on in a schedule, as :func:`names_of_types` has them."""
+    return names_of_types(instance, types_used(instance, schedule))
 
 
 def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -146,11 +162,21 @@ def utilization(instance: Instance, schedule: Schedule) -> float:
 
 def held_gpu_s(instance: Instance, schedule: Schedule) -> float:
     """GPU time held [GPU-s]; two jobs that share GPUs hold them once, of parts only these count."""
-    share = np.where(schedule.partner >= 0, 0.5, 1.0)
+    return float(exact_held_gpu_s(instance, schedule))
+
+
+def exact_held_gpu_s(instance: Instance, schedule: Schedule) -> Fraction:
+    """GPU time held [GPU-s], without rounding."""
+    factor, unit = held_gpus(instance, schedule) * np.where(schedule.partner >= 0, 1, 2), 2
     if instance.workload.fractional.any():
-        share *= instance.workload.gpu_milli[schedule.job] / WHOLE_GPU
-    held = held_gpus(instance, schedule) * share * (schedule.end_s - schedule.start_s)
-    return math.fsum(held.tolist())
+        factor, unit = factor * instance.workload.gpu_milli[schedule.job], unit * WHOLE_GPU
+    return exact_total_s(factor, schedule) / unit
+
+
+def exact_total_s(factor: NDArray[np.int64], schedule: Schedule) -> Fraction:
+    """Lengths of all rows [s], each times a whole number, added up without rounding."""
+    whole, ticks = np.divmod(to_ticks(schedule.end_s - schedule.start_s), TICKS_PER_S)
+    return Fraction(int(factor @ whole)) + Fraction(int(factor @ ticks), TICKS_PER_S)
 
 
 def held_gpus(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:

@@ -23,7 +23,6 @@ O(n types + n log n + R log R) for R rows.
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis import metrics
+from shadowprice.analysis.job_totals import JobTotals
 from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
 
@@ -99,20 +99,29 @@ def of_schedule(
     InputError
         If ``sharing`` is below 1.
     """
-    begin_s = schedule.start_s.min(initial=math.inf)
-    end_s = schedule.end_s.max(initial=-math.inf)
-    ttd_s = float(end_s - begin_s) if end_s > begin_s else 0.0
+    return of_totals(instance, JobTotals.of(instance, schedule), sharing, complete)
+
+
+def of_totals(
+    instance: Instance,
+    totals: JobTotals,
+    sharing: int | None = None,
+    complete: NDArray[np.bool_] | None = None,
+) -> RunMetrics:
+    """As :func:`of_schedule`, of the totals of its jobs."""
+    ttd_s = totals.end_s - totals.begin_s if totals.end_s > totals.begin_s else 0.0
     window = instance.until_complete
     measured = slice(None) if window is None else window.rows
-    jct = metrics.jct_s(instance, schedule)
-    first_wait = (metrics.first_start_s(instance, schedule) - instance.workload.arrival_s)[measured]
-    queueing = metrics.queueing_delay_s(instance, schedule)[measured]
+    arrival_s = instance.workload.arrival_s
+    jct = totals.last_end_s - arrival_s
+    queueing = (jct - totals.ran_s)[measured]
+    first_wait = (totals.first_start_s - arrival_s)[measured]
     stays = jct if complete is None else np.where(complete, jct, np.inf)
     fairness = finish_time_fairness(instance, stays, sharing)[measured]
     jct = jct[measured]
     median, p95 = metrics.percentiles(jct, (50, 95))
     return RunMetrics(
-        cru=_busy_s(instance, schedule) / ttd_s if ttd_s else 0.0,
+        cru=share_busy(instance, totals, ttd_s),
         ttd_s=ttd_s,
         mean_jct_s=metrics.mean(jct),
         median_jct_s=median,
@@ -124,12 +133,11 @@ def of_schedule(
     )
 
 
-def _busy_s(instance: Instance, schedule: Schedule) -> float:
-    """Busy time of a GPU, or of a node where copies hold nodes, on average over all of them [s]."""
-    if instance.copies is None:
-        return metrics.held_gpu_s(instance, schedule) / instance.cluster.total_gpus
-    busy_s = math.fsum((schedule.end_s - schedule.start_s).tolist())
-    return busy_s / len(instance.cluster.nodes)
+def share_busy(instance: Instance, totals: JobTotals, time_s: float) -> float:
+    """Share of a time [s] in which a GPU, or a node where copies hold nodes, is busy on average; 0 of none."""
+    cluster = instance.cluster
+    units = cluster.total_gpus if instance.copies is None else len(cluster.nodes)
+    return float(totals.busy_s) / units / time_s if time_s else 0.0
 
 
 def isolated_s(instance: Instance, sharing: int | Times) -> Times:

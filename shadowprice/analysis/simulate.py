@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shadowprice.execution.copies.local_sgd import Losses
     from shadowprice.execution.engine import EngineRun
     from shadowprice.execution.own_loop import RunsItself
+    from shadowprice.execution.watch import Watch
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
     from shadowprice.instances.steady_state.job_window import JobWindow
@@ -37,6 +38,7 @@ def simulate(
     semantics: Semantics | None = None,
     *,
     drop_infeasible: bool = False,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Run a policy over a workload and verify what it did.
 
@@ -55,6 +57,10 @@ def simulate(
         in the schedule with what it had done.
     drop_infeasible : bool
         Leave out jobs that can never run, instead of refusing; they are listed in the outcome.
+    watch : Watch, optional
+        Told how far the run is. Where it stops the run, the outcome is of what was done until then: a partial
+        run, whose instance says when it was stopped. Neither runs until a window of jobs is complete nor
+        schedulers with a loop of their own are told anything or stopped.
 
     Returns
     -------
@@ -93,12 +99,12 @@ def simulate(
             "until_complete"
         )
     run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
-    return carry_out(run)
+    return carry_out(run, watch)
 
 
-def carry_out(run: Run) -> Outcome:
+def carry_out(run: Run, watch: Watch | None = None) -> Outcome:
     """Carry a settled run out, in the engine or in a loop of its own, and verify what was done."""
-    done = _execute(run)
+    done = _execute(run, watch)
     # Of nodes that fail, more faults may have been drawn than were known before.
     return _verified(replace(run, instance=done.instance), done)
 
@@ -109,7 +115,7 @@ def outcome_of(run: Run, done: EngineRun) -> Outcome:
     return _verified(replace(run, instance=done.instance), executed)
 
 
-def carry_out_gangs(run: Run) -> Outcome:
+def carry_out_gangs(run: Run, watch: Watch | None = None) -> Outcome:
     """As :func:`carry_out`, for a run whose cost is compared with bounds on jobs as one gang each.
 
     Raises
@@ -118,7 +124,7 @@ def carry_out_gangs(run: Run) -> Outcome:
         Also if jobs run as several copies, or need not be complete; before anything is carried out.
     """
     refuse_unbounded(run)
-    return carry_out(run)
+    return carry_out(run, watch)
 
 
 @dataclass(frozen=True)
@@ -167,14 +173,16 @@ def _until_complete(
     return _verified(kept, replace(done, schedule=cut_schedule(done.schedule, end_s)))
 
 
-def _execute(run: Run) -> _Executed:
+def _execute(run: Run, watch: Watch | None = None) -> _Executed:
     """Carry a settled run out, in the engine or in a loop of its own.
 
     The compiled loop takes the engine's place where it makes the same schedule in less time.
     """
     if run.own_loop is None:
         assert run.policy is not None
-        done = run_fastest(run.instance, run.policy, placement=run.placement, rounds=run.rounds)
+        done = run_fastest(
+            run.instance, run.policy, placement=run.placement, rounds=run.rounds, watch=watch
+        )
         return _Executed(done.instance, done.schedule, done.cpu_s, done.decisions)
     began = time.process_time()
     schedule = run.own_loop.schedule(run.instance)

@@ -23,9 +23,11 @@ from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import policies_command, traces_command
 from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
 from shadowprice.cli.panels import PanelGroup, shown
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
+from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.real.commands import cancel_command, report_command, status_command
 from shadowprice.cli.real.execute import execute_command
 from shadowprice.cli.runs import compare_command, simulate_command
@@ -34,9 +36,7 @@ from shadowprice.cli.show import (
     console,
     print_comparison,
     print_summary,
-    progress_line,
     stderr,
-    write,
 )
 from shadowprice.cli.trace import trace
 from shadowprice.errors import ShadowpriceError
@@ -80,23 +80,25 @@ def demo(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Also write the picture there.")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare four policies with what was possible, on a generated trace of some hundred jobs."""
+    expect_outputs(force, plot)
     from shadowprice.analysis.compare import compare
     from shadowprice.instances.generators import generate as generate_workload
 
     workload = generate_workload("lognormal", jobs=300, seed=1, load=1.3, gpus_total=64)
     names = ("fifo", "srtf", "las2d", "gittins2d")
     with progress_line() as say:
-        result = compare(workload, "8x8", names, "flow", budget_s=30.0, progress=say)
+        result = compare(workload, "8x8", names, "flow", budget_s=30.0, progress=say, watch=say)
     if not as_json:
         console.print(
             f"{len(workload)} generated jobs on 8 nodes of 8 GPUs, load 1.3, total flow time\n"
         )
     print_comparison(result, as_json)
     if plot is not None:
-        write(plot, lambda: result.plot().savefig(plot, dpi=150))
+        write(plot, lambda partial: result.plot().savefig(partial, dpi=150))
 
 
 @app.command(**shown("verify"))
@@ -108,13 +110,16 @@ def verify(
 ) -> None:
     """Check a run directory again: its schedule and metrics, or the log of a real run."""
     from shadowprice.analysis.real_runs.results import is_state_directory
-    from shadowprice.analysis.run_directory.directory import load as load_run
+    from shadowprice.analysis.run_directory.directory import check as check_run
     from shadowprice.cli.real.commands import print_verified
 
     if is_state_directory(run_directory):
         print_verified(run_directory, as_json)
         return
-    print_summary(load_run(run_directory), as_json)
+    with progress_line() as say:
+        say(f"verifying {run_directory}")
+        outcome = check_run(run_directory, say)
+    print_summary(outcome, as_json)
 
 
 @app.command(**shown("generate"))
@@ -133,8 +138,10 @@ def generate(
         typer.Option("--parameters", help="Parameters that `trace fit` wrote; options go before."),
     ] = None,
     seed: SeedOption = 0,
+    force: ForceOption = False,
 ) -> None:
     """Write a generated trace."""
+    expect_outputs(force, output)
     from shadowprice.instances.generators import generate as generate_workload
     from shadowprice.instances.workload_files import write_workload
 
@@ -145,7 +152,7 @@ def generate(
 
         chosen = parameters_for(name, parameters, chosen)
     workload = generate_workload(name, seed=seed, **chosen)
-    write(output, lambda: write_workload(workload, output))
+    write(output, lambda partial: write_workload(workload, partial))
     console.print(f"{len(workload)} jobs to {output}")
 
 
@@ -166,4 +173,4 @@ def main() -> None:
         stderr.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

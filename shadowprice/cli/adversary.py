@@ -11,7 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from shadowprice.cli.options import POLICY_HELP, JsonOption, SeedOption
-from shadowprice.cli.show import console, progress_line, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.progress import INTERRUPTED, progress_line
+from shadowprice.cli.show import console, note
 
 if TYPE_CHECKING:
     from shadowprice.analysis.adversary.search import WorstInstance
@@ -66,21 +68,24 @@ def adversary_command(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw both schedules (PNG, PDF, SVG).")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the worst small instance of a policy, with a better schedule that proves how bad it is."""
+    expect_outputs(force, output, plot)
     from shadowprice.analysis.adversary.family import InstanceFamily
     from shadowprice.analysis.adversary.judge import JudgeEffort
     from shadowprice.analysis.adversary.search import adversary, recheck, renamed
     from shadowprice.analysis.compare import rounded_up
     from shadowprice.instances.hard_instances import read_hard
 
+    stopped = False
     if recheck_file is not None:
         found = recheck(read_hard(recheck_file), str(recheck_file), policy)
     else:
         family = InstanceFamily(jobs, gpus, max_arrival, max_work, largest_gang, max_error, unit_s)
         chosen = policy or POLICY
-        with progress_line() as say:
+        with progress_line(stoppable=method != "bilevel") as say:
             say(f"looking for the worst instance of {chosen}")
             found = adversary(
                 chosen,
@@ -88,18 +93,23 @@ def adversary_command(
                 objective,
                 method=method,
                 effort=JudgeEffort(evaluations, budget_s, seed),
-                progress=say,
+                progress=say.retitle,
+                watch=say,
             )
+            stopped = say.asked_to_stop
     if output is not None:
         found = renamed(found, output.stem)
-        write(output, lambda: output.write_text(found.hard.to_json(), encoding="utf-8"))
+        write(output, lambda partial: partial.write_text(found.hard.to_json(), encoding="utf-8"))
     if plot is not None:
-        write(plot, lambda: found.plot().savefig(plot, dpi=150))
+        write(plot, lambda partial: found.plot().savefig(partial, dpi=150))
     if as_json:
         bound = None if found.bound is None else rounded_up(found.bound.factor)
         print(json.dumps({**json.loads(found.hard.to_json()), "bound": bound}))
     else:
         _print(found)
+    if stopped:
+        note("stopped by Ctrl-C: the worst instance of those that were looked at until then")
+        raise typer.Exit(INTERRUPTED)
 
 
 def _print(found: WorstInstance) -> None:

@@ -11,7 +11,8 @@ import typer
 
 from shadowprice.analysis.wording import at_most
 from shadowprice.cli.options import DropOption, FormatOption, JsonOption, ThroughputsOption
-from shadowprice.cli.show import console, warnings_told, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.show import console, warnings_told
 from shadowprice.errors import InputError, VerificationError
 
 
@@ -24,8 +25,10 @@ def certify_command(
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound.")
     ] = 20.0,
+    force: ForceOption = False,
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
+    expect_outputs(force, output)
     from shadowprice.analysis.run_directory.directory import load
 
     run = load(run_directory)
@@ -33,7 +36,7 @@ def certify_command(
     from shadowprice.analysis.certify import certify
 
     found = certify(run, objective, budget_s=budget_s)
-    write(output, lambda: output.write_text(found.text, encoding="ascii"))
+    write(output, lambda partial: partial.write_text(found.text, encoding="ascii"))
     for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -14,7 +14,7 @@ from shadowprice.errors import InputError
 from shadowprice.solvers.registry import require_policy
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.outcome import Outcome
+    from shadowprice.analysis.outcome import VerifiedRun
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.clusters.quotas import Quotas
@@ -249,7 +249,7 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def report_dropped(outcome: Outcome) -> None:
+def report_dropped(outcome: VerifiedRun) -> None:
     """Say on stderr which jobs were left out."""
     dropped: Any = outcome.settings.get("dropped", [])
     if dropped:

@@ -9,7 +9,8 @@ import typer
 from rich.table import Table
 
 from shadowprice.cli.options import POLICY_HELP, JsonOption
-from shadowprice.cli.show import console, progress_line
+from shadowprice.cli.progress import progress_line
+from shadowprice.cli.show import console
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.user_code import sentence
 
@@ -58,7 +59,7 @@ def laws_command(
         say("trying the first law")
         for law, error in verdicts(subject, examples):
             rows.append((law.title, "" if error is None else _told(error)))
-            say(f"{len(rows)} laws tried")
+            say(f"trying laws, {len(rows)} tried")
     _print(policy, rows, as_json)
     if any(broken for _, broken in rows):
         raise typer.Exit(BROKEN)

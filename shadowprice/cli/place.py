@@ -10,7 +10,8 @@ import typer
 from rich.table import Table
 
 from shadowprice.cli.options import ClusterOption, JsonOption
-from shadowprice.cli.show import console, write
+from shadowprice.cli.outputs import write
+from shadowprice.cli.show import console
 from shadowprice.errors import InfeasibleJobError, ShadowpriceError
 
 if TYPE_CHECKING:
@@ -105,4 +106,4 @@ def _draw(path: Path, graph: JobGraph, mapping: StageMapping, algorithm: str) ->
     figure = plot_placement(graph, mapping, note=f"by {algorithm}").get_figure(root=True)
     if figure is None:
         raise ShadowpriceError(f"{path}: nothing was drawn")
-    write(path, lambda: figure.savefig(path, dpi=150))
+    write(path, lambda partial: figure.savefig(partial, dpi=150))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from shadowprice.cli.show import console, stderr, write
+from shadowprice.cli.outputs import write
+from shadowprice.cli.show import console, stderr
 
 if TYPE_CHECKING:
     from shadowprice.execution.profiling.limited_command import Meter
@@ -84,7 +85,7 @@ def profile_command(
     )
     entry = table_entry(model, gpus, found.profile, _record(found, storage, command))
     text = json.dumps({"profiles": [entry]}, indent=1) + "\n"
-    write(output, lambda: output.write_text(text, encoding="utf-8"))
+    write(output, lambda partial: partial.write_text(text, encoding="utf-8"))
     _print(found, model, gpus)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,15 +27,16 @@ from shadowprice.cli.options import (
     TraceArgument,
     with_options,
 )
+from shadowprice.cli.outputs import ForceOption, expect_outputs, expect_run_directory, write
+from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.show import (
     console,
+    note,
     print_comparison,
     print_losses,
     print_summary,
     print_utilities,
-    progress_line,
     stderr,
-    write,
 )
 from shadowprice.errors import InputError
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from shadowprice.analysis.compare import Comparison
-    from shadowprice.analysis.outcome import Outcome
+    from shadowprice.analysis.outcome import VerifiedRun
     from shadowprice.instances.steady_state.endless import EndlessWorkload
     from shadowprice.instances.workload import Workload
 
@@ -95,10 +96,13 @@ def simulate_command(
     run_directory: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write a run directory.")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a policy over a trace, verify the schedule, print its metrics."""
     require_policies([policy], options.preset)
+    expect_outputs(force, jobs_out, prices_out, prices_plot)
+    expect_run_directory(force, run_directory)
     priced = prices_out is not None or prices_plot is not None
     switches: dict[str, object] = {"local_sgd": local_sgd, "prices": priced}
     if until_complete is not None:
@@ -114,40 +118,68 @@ def simulate_command(
         jobs = given.workload.source
     else:
         raise InputError("expected either a trace or --endless GENERATOR")
-    from shadowprice.analysis.simulate import simulate
-
-    with progress_line() as say:
-        say(f"simulating {policy} on {jobs}")
-        outcome = simulate(
-            given.workload,
-            given.cluster,
-            policy,
-            given.semantics,
-            drop_infeasible=given.drop_infeasible,
-        )
+    outcome = _simulated(given, f"simulating {policy} on {jobs}", policy, run_directory)
     report_dropped(outcome)
     if jobs_out is not None:
-        write(jobs_out, lambda: outcome.jobs.to_csv(jobs_out, index=False))
+        write(jobs_out, lambda partial: outcome.jobs.to_csv(partial, index=False))
     _write_prices(outcome, prices_out, prices_plot)
-    if run_directory is not None:
-        from shadowprice.analysis.run_directory.directory import save
-
-        save(outcome, run_directory, cleaning=given.cleaning)
     if outcome.losses is None:
         print_summary(outcome, as_json)
     else:
         print_losses(outcome, outcome.losses, as_json)
+    if outcome.instance.stopped_s is not None:
+        raise typer.Exit(INTERRUPTED)
 
 
-def _write_prices(outcome: Outcome, table: Path | None, picture: Path | None) -> None:
+def _simulated(
+    given: RunInputs[Workload] | RunInputs[EndlessWorkload],
+    step: str,
+    policy: str,
+    directory: Path | None,
+) -> VerifiedRun:
+    """The outcome, of a partial run if Ctrl-C stopped it; written to a run directory if there is one."""
+    from shadowprice.analysis.simulate import simulate
+    from shadowprice.instances.workload import Workload
+
+    workload, cluster, semantics = given.workload, given.cluster, given.semantics
+    dropped = given.drop_infeasible
+    with progress_line(stoppable=True) as say:
+        say(step)
+        if directory is None:
+            return simulate(
+                workload, cluster, policy, semantics, drop_infeasible=dropped, watch=say
+            )
+        # Parquet is loaded for who writes it.
+        from shadowprice.analysis.run_directory.directory import save
+        from shadowprice.analysis.run_directory.streamed import simulate_into
+
+        if isinstance(workload, Workload):
+            return simulate_into(
+                directory,
+                workload,
+                cluster,
+                policy,
+                semantics,
+                drop_infeasible=dropped,
+                watch=say,
+                cleaning=given.cleaning,
+            )
+        outcome = simulate(workload, cluster, policy, semantics, drop_infeasible=dropped)
+        save(outcome, directory)
+        return outcome
+
+
+def _write_prices(outcome: VerifiedRun, table: Path | None, picture: Path | None) -> None:
     if table is None and picture is None:
         return
+    from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.plots.prices import plot_prices, write_prices
 
+    assert isinstance(outcome, Outcome)  # A run that keeps prices is not streamed.
     if table is not None:
-        write(table, lambda: write_prices(outcome, table))
+        write(table, lambda partial: write_prices(outcome, partial))
     if picture is not None:
-        write(picture, lambda: plot_prices(outcome).savefig(picture, dpi=150))
+        write(picture, lambda partial: plot_prices(outcome).savefig(partial, dpi=150))
 
 
 @with_options
@@ -190,21 +222,26 @@ def compare_command(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Write a picture (PNG, PDF, SVG).")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure policies against a certified bound of the offline optimum."""
+    expect_outputs(force, plot)
     names = split_names(policies)
     require_policies(names, options.preset)
     given = read_given(trace, cluster, options)
+    missing: Sequence[str] = ()
     if objective == UTILITY:
         picture = _by_utility(given, names, utility, model, budget_s, as_json)
     elif utility is None and model is None:
-        picture = _by_cost(given, names, objective, budget_s, as_json)
+        picture, missing = _by_cost(given, names, objective, budget_s, as_json)
     else:
         option = f"--model {model}" if utility is None else f"--utility {utility}"
         raise InputError(f"{option}: goes with --objective {UTILITY}, got --objective {objective}")
     if plot is not None:
-        write(plot, lambda: picture().savefig(plot, dpi=150))
+        write(plot, lambda partial: picture().savefig(partial, dpi=150))
+    if missing:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _by_cost(
@@ -213,8 +250,8 @@ def _by_cost(
     objective: str,
     budget_s: float,
     as_json: bool,
-) -> Callable[[], Figure]:
-    """Compare costs in seconds, print them, and return what draws them."""
+) -> tuple[Callable[[], Figure], Sequence[str]]:
+    """Compare costs in seconds, print them; what draws them, and policies that were not compared."""
     from shadowprice.analysis.compare import compare
 
     with progress_line() as say:
@@ -227,6 +264,8 @@ def _by_cost(
             budget_s=budget_s,
             drop_infeasible=given.drop_infeasible,
             progress=say,
+            watch=say,
+            keep_finished=True,
         )
     report_dropped(next(iter(result.outcomes.values())))
     print_comparison(result, as_json)
@@ -235,9 +274,11 @@ def _by_cost(
             stderr.print(f"bound {line}", markup=False, highlight=False, soft_wrap=True)
     for warning in result.warnings:
         stderr.print(warning, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if result.missing:
+        note(f"stopped by Ctrl-C: not compared are {', '.join(result.missing)}")
     if given.semantics.preset is None and not as_json:
         _print_guarantees(result)
-    return result.plot
+    return result.plot, result.missing
 
 
 def _by_utility(

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from shadowprice.analysis.wording import at_most
-from shadowprice.errors import ShadowpriceError
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison
-    from shadowprice.analysis.outcome import Outcome
+    from shadowprice.analysis.outcome import VerifiedRun
     from shadowprice.analysis.utility.compare import UtilityComparison
     from shadowprice.execution.copies.local_sgd import Losses
 
@@ -28,14 +24,25 @@ console = Console()
 stderr = Console(stderr=True)
 
 
-def print_summary(outcome: Outcome, as_json: bool) -> None:
-    """Print the metrics of an outcome."""
+def note(text: str) -> None:
+    """Print a line on stderr that a user should not miss."""
+    stderr.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def print_summary(outcome: VerifiedRun, as_json: bool) -> None:
+    """Print the metrics of an outcome; of a partial run also what is missing."""
+    missing = outcome.missing()
+    if missing is not None:
+        note(missing)
     summary = outcome.summary()
     if as_json:
         print(json.dumps(summary))
         return
-    table = Table("metric", "value", title=f"{summary['policy']}, verified")
+    partial = "" if missing is None else ", a partial run"
+    table = Table("metric", "value", title=f"{summary['policy']}, verified{partial}")
     for key, value in summary.items():
+        if value is None and missing is not None:
+            continue
         table.add_row(key, f"{value:,.3f}" if isinstance(value, float) else str(value))
     console.print(table)
 
@@ -70,7 +77,7 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
         console.print(row.sentence(), markup=False, highlight=False, soft_wrap=True)
 
 
-def print_losses(outcome: Outcome, losses: Losses, as_json: bool) -> None:
+def print_losses(outcome: VerifiedRun, losses: Losses, as_json: bool) -> None:
     """Print the metrics and, a job a row, losses of models trained in copies and in one piece."""
     sentence = losses.sentence()
     rows = losses.to_frame().to_dict(orient="records")
@@ -135,29 +142,6 @@ def warnings_told(category: type[Warning]) -> Iterator[None]:
         yield
     for each in caught:
         if issubclass(each.category, category):
-            stderr.print(
-                str(each.message), style="yellow", markup=False, highlight=False, soft_wrap=True
-            )
+            note(str(each.message))
         else:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-
-
-@contextmanager
-def progress_line() -> Iterator[Callable[[str], None]]:
-    """Say on stderr what is being done and for how long; gone when it is done."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=stderr, transient=True) as progress:
-        task = progress.add_task("reading", total=None)
-        yield partial(_describe, progress, task)
-
-
-def _describe(progress: Progress, task: TaskID, step: str) -> None:
-    progress.update(task, description=step)
-
-
-def write(path: Path, action: Callable[[], object]) -> None:
-    """Write a file, or say that it cannot be written."""
-    try:
-        action()
-    except (OSError, ValueError) as error:
-        raise ShadowpriceError(f"{path}: cannot be written: {error}") from error

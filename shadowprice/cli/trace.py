@@ -10,8 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceArgument
+from shadowprice.cli.outputs import write
 from shadowprice.cli.panels import shown
-from shadowprice.cli.show import console, stderr, warnings_told, write
+from shadowprice.cli.show import console, stderr, warnings_told
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def show_command(
     jobs, where = imported.workload, None if cluster is None else Cluster.load(cluster)
     if page is not None:
         text = trace_page(jobs, where, imported.lines())
-        write(page, lambda: page.write_text(text, encoding="utf-8"))
+        write(page, lambda partial: partial.write_text(text, encoding="utf-8"))
     found = contents(jobs, where)
     if as_json:
         print(json.dumps(found.document()))
@@ -102,7 +103,7 @@ def fit_command(
     from shadowprice.analysis.trace.fit import GENERATOR, fit, write_fit
 
     found = fit(imported.workload)
-    write(output, lambda: write_fit(found, imported.workload.source, output))
+    write(output, lambda partial: write_fit(found, imported.workload.source, partial))
     for name in ("median_s", "sigma", "jobs_per_hour"):
         each = getattr(found, name)
         console.print(f"{name} {each.value:.6g} (95 %: {each.low:.6g} to {each.high:.6g})")
@@ -159,7 +160,7 @@ def scale_command(
         jobs = poisson_arrivals_of(jobs, seed, load=load, gpus_total=gpus or None, run_s=run_s)
     elif load is not None:
         jobs = at_load(jobs, load, gpus, run_s)
-    write(output, lambda: write_workload(jobs, output))
+    write(output, lambda partial: write_workload(jobs, partial))
     console.print(f"{len(jobs)} jobs to {output}", soft_wrap=True)
 
 

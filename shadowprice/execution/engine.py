@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine_hosts import Hosts
-from shadowprice.execution.job_window import WindowProgress
+from shadowprice.execution.job_window import WindowProgress, cut_schedule
 from shadowprice.execution.simulated_hosts import (
     ConditionedHosts,
     GraphHosts,
@@ -34,6 +35,9 @@ from shadowprice.solvers.placement.parts import PartsAllocator
 from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.policy_checks import decide
+
+if TYPE_CHECKING:
+    from shadowprice.execution.watch import Watch
 
 _IDLE_WAKES = 100_000
 """Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""
@@ -73,7 +77,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class EngineRun:
-    """Result of the engine: a schedule that nobody has verified yet."""
+    """Result of the engine: a schedule that nobody has verified yet, of an instance that says if it was stopped."""
 
     instance: Instance
     schedule: Schedule
@@ -88,6 +92,7 @@ def run(
     *,
     placement: Placement | None = None,
     rounds: Rounds | None = None,
+    watch: Watch | None = None,
 ) -> EngineRun:
     """Run a policy over an instance until every job has finished, or its window of jobs.
 
@@ -97,6 +102,9 @@ def run(
         Which nodes a gang gets; by count if not given.
     rounds : Rounds, optional
         When decisions are due; at every event if not given.
+    watch : Watch, optional
+        Told how far the run is at every decision. Where it stops the run, that ends there, and its instance
+        says when; a run with a window of jobs it cannot stop.
 
     Raises
     ------
@@ -115,6 +123,7 @@ def run(
         )
     began = time.process_time()
     engine = Engine(instance, policy, placement or Count(), rounds or Rounds())
+    engine.watch = watch
     engine.loop()
     return engine.result(time.process_time() - began)
 
@@ -188,6 +197,8 @@ class Engine:
         self.next_end_s = math.inf
         self.decisions = 0
         self.idle_wakes = 0
+        self.watch: Watch | None = None
+        self.stopped = False
 
     def loop(self) -> None:
         """Go from decision to decision of the policy."""
@@ -216,6 +227,8 @@ class Engine:
             self._sense(now_s)
             if self.window is not None and self._window_complete(self.window):
                 return
+            if self.watch is not None and self._stopped(self.watch):
+                return
             decision = yield state
             self.decisions += 1
             wake_s = decision.wake_s
@@ -236,10 +249,13 @@ class Engine:
             self._starved()
 
     def result(self, cpu_s: float) -> EngineRun:
-        """Everything that simulated hosts have done so far, in so much CPU time [s]."""
+        """Everything that simulated hosts have done, or had done when the run was stopped, in so much CPU time [s]."""
         assert isinstance(self.hosts, SimulatedHosts)
-        schedule = self.hosts.schedule()
-        return EngineRun(self.instance, schedule, self.decisions, cpu_s, self.policy.name)
+        instance, schedule = self.instance, self.hosts.schedule()
+        if self.stopped:
+            now_s = self.state.now_s
+            instance, schedule = replace(instance, stopped_s=now_s), cut_schedule(schedule, now_s)
+        return EngineRun(instance, schedule, self.decisions, cpu_s, self.policy.name)
 
     def _await(self, wake_s: float) -> float:
         """Time of the next event [s], at the latest the one the policy asked for; infinity for none."""
@@ -267,9 +283,22 @@ class Engine:
         window.leave(state.completed)
         if not window.over(state.now_s, self.admitted, self.policy.name):
             return False
-        for job in list(state.running):
-            self.hosts.stop(job, state.now_s)
+        self._stop_all()
         return True
+
+    def _stopped(self, watch: Watch) -> bool:
+        """Tell the watch how far the run is, and stop all that runs if it says so."""
+        state, jobs = self.state, len(self.arrivals)
+        complete = self.admitted - len(state.waiting) - len(state.running)
+        if not watch.stops(complete, jobs) or self.window is not None or complete == jobs:
+            return False
+        self._stop_all()
+        self.stopped = True
+        return True
+
+    def _stop_all(self) -> None:
+        for job in list(self.state.running):
+            self.hosts.stop(job, self.state.now_s)
 
     def _decide(self) -> Decision:
         """Decision of the policy about what it sees now, checked."""

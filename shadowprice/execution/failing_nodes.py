@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from shadowprice.instances.instance import Instance
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, Policy
+
+if TYPE_CHECKING:
+    from shadowprice.execution.watch import Watch
 
 _UP, _DOWN = 0, 1
 """Kinds of events, in the order in which they happen at one moment."""
@@ -90,8 +94,8 @@ class FailingEngine(Engine):
 
     def result(self, cpu_s: float) -> EngineRun:
         """Everything done so far; its instance knows all faults until now."""
-        known = replace(self.instance, failures=self.events.failures)
-        return replace(super().result(cpu_s), instance=known)
+        made = super().result(cpu_s)
+        return replace(made, instance=replace(made.instance, failures=self.events.failures))
 
     def _await(self, wake_s: float) -> float:
         state, event_s = self.state, super()._await(wake_s)
@@ -163,12 +167,13 @@ def run(
     *,
     placement: Placement | None = None,
     rounds: Rounds | None = None,
+    watch: Watch | None = None,
 ) -> EngineRun:
     """Run a policy in the engine, on nodes that fail where the instance has some.
 
     Parameters
     ----------
-    placement, rounds
+    placement, rounds, watch
         As :func:`shadowprice.execution.engine.run` takes them.
 
     Returns
@@ -184,8 +189,9 @@ def run(
         Also if jobs wait for nodes that stay down.
     """
     if instance.failures is None:
-        return run_on_sound_nodes(instance, policy, placement=placement, rounds=rounds)
+        return run_on_sound_nodes(instance, policy, placement=placement, rounds=rounds, watch=watch)
     began = time.process_time()
     engine = FailingEngine(instance, policy, placement or Count(), rounds or Rounds())
+    engine.watch = watch
     engine.loop()
     return engine.result(time.process_time() - began)

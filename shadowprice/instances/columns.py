@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Real
@@ -73,7 +74,12 @@ class ColumnChecks:
         """Numbers, exactly as written where they are text; NaN for what is no number."""
         if values.dtype.kind in "iuf":
             return values.astype(np.float64)
-        return np.array([_float(value) for value in values.tolist()], dtype=np.float64)
+        given = values.tolist()
+        if set(map(type, given)) == {str} and "_" not in "".join(given):
+            # A million texts that are numbers in a tenth of the time; others are looked at one by one.
+            with suppress(ValueError):
+                return np.fromiter(map(float, given), dtype=np.float64, count=len(given))
+        return np.array([_float(value) for value in given], dtype=np.float64)
 
     def numbers(
         self, column: str, values: ArrayLike, low: float, high: float, expected: str
@@ -109,7 +115,7 @@ class ColumnChecks:
         """Strings on one line; numbers become text, missing values the empty string unless required."""
         given = self.column(column, values).astype(object)
         texts = given
-        if not all(type(value) is str for value in given.tolist()):
+        if not set(map(type, given.tolist())) <= {str}:
             odd = np.array([not _is_text(each) for each in given.tolist()], dtype=bool)
             missing = _missing(given) if odd.any() else given != given
             self.holds(column, given, ~odd | missing, "text")

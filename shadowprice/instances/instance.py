@@ -103,6 +103,9 @@ class Instance:
     failures : NodeFailures, optional
         When nodes are down, and what jobs save of their work by then. Not with copies, nor with profiles
         by CPUs and memory; where there are rates of jobs that share GPUs, none may do so.
+    stopped_s : float, optional
+        Time at which the run was stopped before its end [s]: no job need be complete, and nothing goes
+        on after it. Not with copies, nor with a window of jobs.
 
     Raises
     ------
@@ -123,11 +126,16 @@ class Instance:
     copies: CopyRules | None = None
     until_complete: JobWindow | None = None
     failures: NodeFailures | None = None
+    stopped_s: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", self.workload.on_allowed_types(self.cluster))
         if self.until_complete is not None:
             self._check_window(self.until_complete)
+        if self.stopped_s is not None:
+            check_seconds("stopped_s", self.stopped_s, zero=True)
+            alone = self.copies is None and self.until_complete is None
+            self._only(alone, "a time at which it was stopped", "copies or a window of jobs")
         if self.graphs is not None:
             self.graphs.check(self.cluster, self.workload)
             self._only(self.pair_throughputs is None, "job graphs", "rates of jobs that share GPUs")
@@ -283,16 +291,26 @@ class Instance:
         Raises
         ------
         InputError
-            If the instance has rules of copies or jobs that hold a part of a GPU, or ends when a window
-            of jobs is complete.
+            If the instance has rules of copies or jobs that hold a part of a GPU, ends when a window of
+            jobs is complete, or was stopped before its end.
         """
         self.expect_gangs(what)
         self.expect_whole_gpus(what)
+        if self.stopped_s is not None:
+            raise InputError(
+                f"{self.workload.source}: the run was stopped at {self.stopped_s:.10g} s: {what} are for runs in "
+                "which all jobs are complete"
+            )
         if self.until_complete is not None:
             raise InputError(
                 f"{self.workload.source}: runs until jobs {self.until_complete} are complete: {what} are for "
                 "runs in which all jobs are; simulate gives the metrics of the window"
             )
+
+    @property
+    def all_complete(self) -> bool:
+        """True if every job has to be complete at the end: no window of jobs ends the run, nobody stopped it."""
+        return self.until_complete is None and self.stopped_s is None
 
     @classmethod
     def feasible(

@@ -127,7 +127,8 @@ def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> 
     if not rows and not empty:
         raise InputError(f"{path}: has a header but no rows")
     width = len(names)
-    for number, row in enumerate(rows, 1):
+    uneven = set(map(len, rows)) - {width}
+    for number, row in enumerate(rows if uneven else (), 1):
         if len(row) > width:
             raise InputError(
                 f"{path}: row {number} has {len(row)} values, expected {width} as in the header: "

@@ -13,7 +13,8 @@ Rules, in the order they are checked (the first violated row is named):
 ``grid``                every time is a whole number of ticks
 ``release``             no run starts before its job arrives
 ``stop``                where the run ends with a window of jobs, nothing goes on after the last of them
-                        is complete; the jobs outside it need not be
+                        is complete; the jobs outside it need not be. Where it was stopped at a time,
+                        nothing goes on after that, and no job need be complete
 ``gang``                whenever a job runs it holds exactly its gang, or as many more as it may grow,
                         all pieces at the same times
 ``type``                a job runs on GPU types it has a throughput for and is allowed to run on
@@ -71,7 +72,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,11 +97,16 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 
-_WHOLE_GPU = 1000
+WHOLE_GPU = 1000
 """A GPU in thousandths."""
 
 _LATEST_S = 2.0**33
 """No run ends later [s]: up to there sums of whole ticks are exact."""
+_ALL = slice(None)
+
+
+def _nothing(runs: Runs) -> None:
+    """No check."""
 
 
 class Violation(VerificationError):
@@ -121,14 +127,15 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     Returns
     -------
     ndarray of bool, shape (n,)
-        True for jobs that are complete: all of them, unless the run ends with a window of jobs.
+        True for jobs that are complete: all of them, unless the run ends with a window of jobs or was
+        stopped.
 
     Raises
     ------
     Violation
         Naming the rule, the first violated row and the numbers that disagree.
     """
-    check = _Verifier(instance, schedule)
+    check = ScheduleChecks(instance, JobsOnTypes.of(instance), schedule)
     check.rows()
     check.grid()
     check.release()
@@ -136,43 +143,92 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
         check.copies(instance.copies)
         return check.required
     check.stop()
-    check.one_gang()
-    runs = check.gangs()
-    check.types(runs)
-    check.stages(runs)
-    check.resources(runs)
-    check.partners(runs)
-    check.parts()
-    check.overlap(runs)
-    check.capacity()
-    check.quotas(runs)
-    check.failures(runs)
-    check.overheads(runs)
-    return check.work(runs)
+    return check.jobs(together=check.held_together)
 
 
-class _Verifier:
-    def __init__(self, instance: Instance, schedule: Schedule) -> None:
+class JobsOnTypes(NamedTuple):
+    """Time of every whole job on each GPU type [ticks], 0 where it cannot run, and where it is allowed to.
+
+    Both have shape (n, types), by :mod:`shadowprice.proofs.run_speed`.
+    """
+
+    alone: run_speed.Ticks
+    allowed: Mask
+
+    @classmethod
+    def of(cls, instance: Instance) -> JobsOnTypes:
+        """Those of an instance's jobs, on its cluster; O(n types)."""
+        return cls(run_speed.alone_ticks(instance), run_speed.allowed_types(instance))
+
+
+class ScheduleChecks:
+    """Rules about rows of a schedule: all of them, or those of some jobs, or of some time.
+
+    Parameters
+    ----------
+    on_types : JobsOnTypes
+        Of all jobs of the instance.
+    schedule : Schedule
+        The rows.
+    number : ndarray of int, shape (R,), optional
+        Number by which messages name each row; its position if not given.
+    these : slice, optional
+        Jobs that the rows are all of; all jobs if not given.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        on_types: JobsOnTypes,
+        schedule: Schedule,
+        number: NDArray[np.int64] | None = None,
+        these: slice = _ALL,
+    ) -> None:
         self.instance = instance
         self.workload = instance.workload
         self.schedule = schedule
+        self.number = np.arange(len(schedule)) if number is None else number
         self.shared = schedule.partner >= 0
         self.gpu_type = run_speed.gpu_types(instance.cluster)[1]
         self.size = np.array([node.gpus for node in instance.cluster.nodes], dtype=np.int64)
-        self.alone = run_speed.alone_ticks(instance)
+        self.alone, self.allowed = on_types
         self.mapped: MappedRuns | None = None
         self.conditioned: ConditionedRuns | None = None
         self.failing: FailingRuns | None = None
         self.taken_in_parts: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        self.required = np.ones(len(instance.workload), dtype=bool)
-        if instance.until_complete is not None:
-            self.required[:] = False
-            self.required[instance.until_complete.first : instance.until_complete.last] = True
+        self.required = np.zeros(len(instance.workload), dtype=bool)
+        window = instance.until_complete
+        if window is not None:
+            self.required[window.first : window.last] = True
+        elif instance.stopped_s is None:
+            self.required[these] = True
+
+    def jobs(self, together: Callable[[Runs], None] = _nothing) -> Mask:
+        """Check what is about each job by itself; returns which jobs are complete.
+
+        Parameters
+        ----------
+        together : callable
+            Check of what jobs hold together, before that of charges and work.
+        """
+        self.one_gang()
+        runs = self.gangs()
+        self.types(runs)
+        self.stages(runs)
+        self.resources(runs)
+        self.partners(runs)
+        self.parts()
+        self.overlap(runs)
+        together(runs)
+        self.overheads(runs)
+        return self.work(runs)
 
     def name(self, row: int) -> str:
+        """Name of a row in messages."""
         s = self.schedule
         job = int(s.job[row])
-        return f"row {row} (job {self.workload.id[job]!r}, node {s.node[row]}, {s.start_s[row]} to {s.end_s[row]} s)"
+        held = f"job {self.workload.id[job]!r}, node {s.node[row]}"
+        return f"row {self.number[row]} ({held}, {s.start_s[row]} to {s.end_s[row]} s)"
 
     def refuse(
         self,
@@ -186,17 +242,19 @@ class _Verifier:
             k = int(bad.argmax())
             row = k if rows is None else int(rows[k])
             text = f"{self.name(row)}: {say if isinstance(say, str) else say(k)}"
-            raise Violation(rule, text, row=row, job=int(self.schedule.job[row]))
+            raise Violation(rule, text, row=int(self.number[row]), job=int(self.schedule.job[row]))
 
     def rows(self) -> None:
+        """Check every row by itself."""
         s, jobs, nodes = self.schedule, len(self.workload), len(self.instance.cluster.nodes)
         limits = (("job", 0, jobs - 1), ("node", 0, nodes - 1), ("partner", -1, jobs - 1))
         for column, low, high in limits:
             values = getattr(s, column)
             bad = (values < low) | (values > high)
             if bad.any():
-                row = int(bad.argmax())
-                message = f"row {row}: {column} is {values[row]}, expected {low} to {high}"
+                k = int(bad.argmax())
+                row = int(self.number[k])
+                message = f"row {row}: {column} is {values[k]}, expected {low} to {high}"
                 raise Violation("row", message, row=row)
         self.refuse("row", s.gpus < 1, "holds no GPUs, expected at least 1")
         finite = np.isfinite(s.start_s) & np.isfinite(s.end_s) & np.isfinite(s.overhead_s)
@@ -207,12 +265,14 @@ class _Verifier:
         self.refuse("row", ~within, "expected 0 <= overhead <= length of the run")
 
     def grid(self) -> None:
+        """Check that times are whole ticks."""
         for column in ("start_s", "end_s", "overhead_s"):
             ticks = getattr(self.schedule, column) * run_speed.TICKS_PER_S
             bad = ticks != np.floor(ticks)
             self.refuse("grid", bad, partial(_off_grid, column, ticks))
 
     def release(self) -> None:
+        """Check that no run starts before its job arrives."""
         early = self.schedule.start_s < self.workload.arrival_s[self.schedule.job]
         self.refuse("release", early, "starts before the job arrives")
 
@@ -234,10 +294,12 @@ class _Verifier:
             raise Violation("work", f"job {self.workload.id[job]!r} {said}", job=job)
 
     def one_gang(self) -> None:
+        """Check that nobody runs as several copies."""
         if self.schedule.copy is not None or self.schedule.steps is not None:
             raise Violation("copies", "the schedule has copies, its jobs run as one gang each")
 
     def gangs(self) -> Runs:
+        """Check that runs hold their gangs; returns the runs."""
         s = self.schedule
         runs = Runs.of(s)
         order, piece, node = runs.order, runs.piece, s.node[runs.order]
@@ -260,13 +322,15 @@ class _Verifier:
         return runs
 
     def types(self, runs: Runs) -> None:
+        """Check that jobs can run on the GPUs they hold."""
         s = self.schedule
         unable = self.alone[s.job, self.gpu_type[s.node]] == 0
         self.refuse("type", unable, "the job has no throughput on this node's GPU type")
-        allowed = run_speed.allowed_types(self.instance)[s.job, self.gpu_type[s.node]]
+        allowed = self.allowed[s.job, self.gpu_type[s.node]]
         self.refuse("type", ~allowed, "the job is not allowed to run on this node's GPU type")
 
     def stages(self, runs: Runs) -> None:
+        """Check the replicas of jobs with graphs."""
         graphs = self.instance.graphs
         if (graphs is None) != (self.schedule.stages is None):
             mine, jobs = ("a column", "no") if graphs is None else ("no column", "")
@@ -278,9 +342,11 @@ class _Verifier:
             if self.mapped.fault is not None:
                 row, say = self.mapped.fault
                 job = int(self.schedule.job[row])
-                raise Violation("stages", f"{self.name(row)}: {say}", row=row, job=job)
+                text = f"{self.name(row)}: {say}"
+                raise Violation("stages", text, row=int(self.number[row]), job=job)
 
     def resources(self, runs: Runs) -> None:
+        """Check CPUs and memory."""
         s, conditions = self.schedule, self.instance.conditions
         expected = conditions is not None and conditions.sensitivity is not None
         if (s.cpus is not None) != expected or (s.memory_gb is not None) != expected:
@@ -291,9 +357,11 @@ class _Verifier:
             if self.conditioned.fault is not None:
                 row, say = self.conditioned.fault
                 job = int(s.job[row])
-                raise Violation("resources", f"{self.name(row)}: {say}", row=row, job=job)
+                text = f"{self.name(row)}: {say}"
+                raise Violation("resources", text, row=int(self.number[row]), job=job)
 
     def partners(self, runs: Runs) -> None:
+        """Check that partners share the very same."""
         if not self.shared.any():
             return
         s, rows = self.schedule, np.flatnonzero(self.shared)
@@ -317,6 +385,7 @@ class _Verifier:
         self.refuse("partner", alone, say, order)
 
     def overlap(self, runs: Runs) -> None:
+        """Check that a job is in one run at a time."""
         s, row = self.schedule, runs.row
         same = s.job[row[1:]] == s.job[row[:-1]]
         twice = same & (s.start_s[row[1:]] < s.end_s[row[:-1]])
@@ -325,8 +394,8 @@ class _Verifier:
     def parts(self) -> None:
         """Check who holds which part of which GPU; those held in parts count as one while anyone does."""
         s, milli = self.schedule, self.workload.gpu_milli
-        in_parts = milli[s.job] < _WHOLE_GPU
-        if (s.shared_gpu is not None) != bool((milli < _WHOLE_GPU).any()):
+        in_parts = milli[s.job] < WHOLE_GPU
+        if (s.shared_gpu is not None) != bool((milli < WHOLE_GPU).any()):
             given = "no" if s.shared_gpu is None else "a"
             raise Violation("part", f"the schedule has {given} column of GPUs held in parts")
         if s.shared_gpu is None:
@@ -342,20 +411,21 @@ class _Verifier:
         order = np.lexsort((change > 0, time, number[both], s.node[both]))
         row, change = both[order], change[order]
         held = np.cumsum(change)
-        say = f"more than {_WHOLE_GPU} thousandths of its GPU are held"
-        self.refuse("part", held > _WHOLE_GPU, say, row)
+        say = f"more than {WHOLE_GPU} thousandths of its GPU are held"
+        self.refuse("part", held > WHOLE_GPU, say, row)
         # One row stands for the whole GPU from where nobody held a part of it to where nobody does.
         begins = (change > 0) & (held == change)
         ends = held == 0
         self.taken_in_parts = (row[begins], row[ends])
 
     def capacity(self) -> None:
+        """Check that no node gives more GPUs than it has, of the rows at hand."""
         s, n = self.schedule, len(self.schedule)
         # Of two rows that share the same GPUs, the one of the earlier job stands for both.
         gpus = np.where(self.shared & (s.partner < s.job), 0, s.gpus)
         taken, freed = gpus, gpus
         if self.taken_in_parts is not None:
-            whole = np.where(self.workload.gpu_milli[s.job] < _WHOLE_GPU, 0, gpus)
+            whole = np.where(self.workload.gpu_milli[s.job] < WHOLE_GPU, 0, gpus)
             taken, freed = whole.copy(), whole.copy()
             taken[self.taken_in_parts[0]], freed[self.taken_in_parts[1]] = 1, 1
         node = np.concatenate((s.node, s.node))
@@ -371,6 +441,12 @@ class _Verifier:
             lambda k: f"{held[k]} GPUs held on the node at {time[order[k]]} s, it has {size[k]}",
             order % n,
         )
+
+    def held_together(self, runs: Runs) -> None:
+        """Check what jobs hold together: GPUs of nodes that are up, and of their tenants' quotas."""
+        self.capacity()
+        self.quotas(runs)
+        self.failures(runs)
 
     def quotas(self, runs: Runs) -> None:
         """Check what each tenant holds whenever a run of its jobs begins."""
@@ -395,20 +471,22 @@ class _Verifier:
         limit = np.array(quotas.gpus, dtype=np.int64)[period, both[order]]
         self.refuse(
             "quota",
-            begins[order] & (total > limit * _WHOLE_GPU),
+            begins[order] & (total > limit * WHOLE_GPU),
             lambda k: (
-                f"its tenant then holds {total[k] / _WHOLE_GPU:g} GPUs, its quota is {limit[k]}"
+                f"its tenant then holds {total[k] / WHOLE_GPU:g} GPUs, its quota is {limit[k]}"
             ),
             np.concatenate((row, row))[order],
         )
 
     def failures(self, runs: Runs) -> None:
+        """Check that no run holds a node that is down, and note what runs lost."""
         if self.instance.failures is not None:
             self.failing = FailingRuns(self.instance.failures, self.schedule, runs)
             for rule, bad, say in self.failing.faults():
                 self.refuse(rule, bad, say)
 
     def overheads(self, runs: Runs) -> None:
+        """Check that charges are paid first and exactly."""
         s, rules = self.schedule, self.instance.overheads
         row = runs.row
         charges = (rules.start_s, rules.restart_s, rules.migration_s)
@@ -422,9 +500,12 @@ class _Verifier:
         self.refuse("overhead", unpaid, "makes progress before its overhead is paid", row)
 
     def stop(self) -> None:
-        """Check that nothing goes on after the last of the jobs that have to be complete."""
-        s = self.schedule
-        if self.required.all():
+        """Check that nothing goes on after the run was stopped, or its window of jobs was complete."""
+        s, stopped_s = self.schedule, self.instance.stopped_s
+        if stopped_s is not None:
+            say = f"goes on after {stopped_s} s, when the run was stopped"
+            self.refuse("stop", s.end_s > stopped_s, say)
+        if self.instance.until_complete is None:
             return
         last_s = s.end_s[self.required[s.job]].max(initial=0.0)
         say = f"goes on after {last_s} s, when all jobs that had to be complete are"

@@ -84,6 +84,8 @@ def allowed_types(instance: Instance) -> NDArray[np.bool_]:
         text: [text == "" or name == _NO_TYPE or name in text.split("|") for name in names]
         for text in set(given)
     }
+    if len(able) == 1:
+        return np.repeat(np.array(list(able.values()), dtype=np.bool_), len(given), axis=0)
     table = [able[text] for text in given]
     return np.array(table, dtype=np.bool_).reshape(len(given), len(names))
 

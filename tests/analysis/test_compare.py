@@ -66,4 +66,9 @@ def test_every_step_is_told() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[2, 1])
     steps: list[str] = []
     sp.compare(jobs, "1x1", ["fifo", "srtf"], budget_s=1.0, progress=steps.append)
-    assert steps == ["simulating fifo", "simulating srtf", "bounding the optimum"]
+    told = [
+        "simulating fifo, policy 1 of 2",
+        "simulating srtf, policy 2 of 2",
+        "bounding the optimum",
+    ]
+    assert steps == told

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
 from shadowprice.instances.traces import Imported, load_trace, openb
+from shadowprice.instances.traces.cleaning import dates_s
 from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.solvers.predictors.predictor import Features
 
@@ -268,6 +271,27 @@ def test_windows_and_longest_work(tmp_path: Path) -> None:
         "dropped 2 rows: outside the window (first: 1)",
         "repaired 1 rows: cut to 90 s (first: 2: 500 s)",
     ]
+
+
+@given(
+    st.lists(st.integers(0, 10**9), min_size=1, max_size=5),
+    st.sampled_from(["+08:00", "+00:00", "-03:30", ""]),
+    st.sampled_from(["", "+01:00", "no date"]),
+)
+def test_dates_with_an_offset_are_those_moments(
+    moments: list[int], offset: str, other: str
+) -> None:
+    texts = [str(np.datetime64(each, "s")).replace("T", " ") + offset for each in moments]
+    mixed = f"{texts[0].removesuffix(offset)}{other}" if other.startswith("+") else other
+    found = dates_s(np.array([*texts, mixed], dtype=object))
+    expected = []
+    for text in [*texts, mixed]:
+        try:
+            date = datetime.fromisoformat(text)
+            expected.append(date.replace(tzinfo=date.tzinfo or UTC).timestamp())
+        except ValueError:
+            expected.append(math.nan)
+    assert np.array_equal(found, expected, equal_nan=True)
 
 
 def test_a_zone_that_is_chosen_for_dates(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ from shadowprice.instances.strategies import mappings, networks
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import Violation, verify
+from shadowprice.proofs.segments import verifiable_in_segments, verify_segments
 from shadowprice.proofs.testing.cases import conditioned, shared, typed
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
 from support.copies import in_copies
@@ -397,7 +398,7 @@ def closure(*names):
     }
 
 
-VERIFIER, EVALUATOR = closure("proofs/certificate.py"), closure("proofs/run_speed.py")
+VERIFIER, EVALUATOR = closure("proofs/segments.py"), closure("proofs/run_speed.py")
 CHECKER = closure("proofs/checker.py")
 
 
@@ -410,11 +411,22 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     assert set(VERIFIER) == {
         "errors.py",
         *(f"proofs/certificate{part}.py" for part in ("", "_copies", "_failures", "_speeds")),
+        "proofs/segments.py",
         "proofs/run_speed.py",
     }
     engine = closure("execution/engine.py")
     assert SPEED_MODULES & set(engine)
     assert set(VERIFIER) & set(engine) == {"errors.py"}
+
+
+class InOneSegment:
+    """A schedule as the only segment."""
+
+    def __init__(self, schedule):
+        self.schedule, self.lengths = schedule, [len(schedule)]
+
+    def read(self, segment):
+        return self.schedule
 
 
 def test_no_speed_of_the_package_runs_while_a_schedule_is_verified():
@@ -425,7 +437,9 @@ def test_no_speed_of_the_package_runs_while_a_schedule_is_verified():
         conditions_instance(**PROFILES, **SPREAD, **GROW),
     ]
     runs = [(made, run(made, acting(made, 1)).schedule) for made in instances]
-    runs.append(in_copies(replace(typed_instance(), pair_throughputs=None)))
+    alone = replace(typed_instance(), pair_throughputs=None)
+    runs.append(in_copies(alone))
+    runs.append((alone, run(alone, Fickle(1)).schedule))
     for made, schedule in runs:
         fresh = replace(made, overheads=Overheads())  # Nothing is remembered from the run.
         called = set()
@@ -438,6 +452,8 @@ def test_no_speed_of_the_package_runs_while_a_schedule_is_verified():
         sys.setprofile(note)
         try:
             verify(fresh, schedule)
+            if verifiable_in_segments(fresh):
+                list(verify_segments(fresh, InOneSegment(schedule)))
         finally:
             sys.setprofile(None)
         assert "proofs/run_speed.py" in called

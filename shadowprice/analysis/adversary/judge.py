@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from shadowprice.solvers.offline import active_schedules
 from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.policy_checks import expect_policy
+
+if TYPE_CHECKING:
+    from shadowprice.execution.watch import Watch
 
 ENUMERATED = 7
 """Most jobs whose best non-preemptive schedule is found by enumeration while searching."""
@@ -131,12 +134,14 @@ class Judge:
 class Trail:
     """The best case so far, and what is left of the effort.
 
-    A search asks :meth:`look` about cases until :meth:`over`; its ``notes`` go into the provenance.
+    A search asks :meth:`look` about cases until :meth:`over`; its ``notes`` go into the provenance. The watch is
+    told what part of the effort is spent, and may stop the search once there is a case.
     """
 
     judge: Judge
     effort: JudgeEffort
     progress: Callable[[str], None] = field(default=lambda told: None)
+    watch: Watch | None = None
     best: FamilyInstance | None = None
     ratio: Fraction = Fraction(0)
     evaluations: int = 0
@@ -154,9 +159,17 @@ class Trail:
         return ratio
 
     def over(self) -> bool:
-        """True if the effort is spent."""
-        late = time.monotonic() - self.began >= self.effort.budget_s
-        return late or self.evaluations >= self.effort.evaluations
+        """True if the effort is spent, or the watch wants the search stopped with what it has."""
+        spent_s = time.monotonic() - self.began
+        stopped = self.watch is not None and self._stopped(self.watch, spent_s)
+        late = spent_s >= self.effort.budget_s
+        return late or stopped or self.evaluations >= self.effort.evaluations
+
+    def _stopped(self, watch: Watch, spent_s: float) -> bool:
+        """Tell the watch what part of the effort is spent, in thousandths; True if it stops the search."""
+        shares = spent_s / self.effort.budget_s, self.evaluations / self.effort.evaluations
+        stops = watch.stops(min(int(1000 * max(shares)), 1000), 1000)
+        return stops and self.best is not None
 
 
 def simpler(case: FamilyInstance, other: FamilyInstance | None) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -50,6 +50,9 @@ from shadowprice.solvers.offline.active_schedules import MAX_JOBS
 from shadowprice.solvers.offline.on_nodes import on_nodes
 from shadowprice.solvers.policy import Policy
 from shadowprice.user_code import runs_a_file
+
+if TYPE_CHECKING:
+    from shadowprice.execution.watch import Watch
 
 METHODS: dict[str, Callable[[Trail], None]] = {
     "hypothesis": by_hypothesis,
@@ -125,6 +128,7 @@ def adversary(
     method: str = "evolution",
     effort: JudgeEffort | None = None,
     progress: Callable[[str], None] | None = None,
+    watch: Watch | None = None,
 ) -> WorstInstance:
     """The worst instance of a family for a policy that an effort finds.
 
@@ -140,6 +144,9 @@ def adversary(
         When to stop, and the seed; a minute by default.
     progress : callable, optional
         Told about every worse instance.
+    watch : Watch, optional
+        Told what part of the effort is spent. Where it stops the search, the worst instance so far is the
+        result; ``bilevel`` goes on.
 
     Raises
     ------
@@ -162,7 +169,7 @@ def adversary(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
         ) from None
     chosen, spend = family or InstanceFamily(), effort or JudgeEffort()
-    trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda told: None))
+    trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda told: None), watch)
     METHODS[method](trail)
     return _settled(trail, method)
 

@@ -3,9 +3,10 @@
 ========================  ==================================================================
 ``run.json``              format version, kind, policy, settings, cluster, overheads, rules of
                           copies where jobs run as several, the window of jobs that ended it if one did,
-                          metrics, and the SHA-256 of everything, itself included
+                          the time at which it was stopped if it was, metrics, and the SHA-256 of
+                          everything, itself included
 ``workload.parquet``      the jobs
-``schedule.parquet``      the schedule
+``schedule.parquet``      the schedule, its rows in order of end where a run was streamed
 ``together.parquet``      rates of jobs that share GPUs, where the instance has them
 ``graphs.json``           job graphs and their network, where the instance has them
 ``conditions.json``       conditions of runs, where the instance has them
@@ -26,6 +27,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pandas as pd
@@ -33,7 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import UNSET, UnsetType
 
-from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.run_directory import conditions as conditions_file
 from shadowprice.analysis.run_directory import failures as failures_file
 from shadowprice.analysis.run_directory import old_copies
@@ -59,7 +61,9 @@ from shadowprice.analysis.run_directory.files import (
 )
 from shadowprice.analysis.run_directory.graphs import from_json, to_json
 from shadowprice.analysis.run_directory.rates import from_table, to_table
+from shadowprice.analysis.run_directory.schedule_file import ScheduleFile
 from shadowprice.analysis.run_metrics import SUMMARY
+from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
@@ -70,8 +74,27 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload_files import read_workload, write_workload
+from shadowprice.proofs.certificate import Violation
+from shadowprice.proofs.segments import ORDER
 
-__all__ = ["GRAPHS", "RUN", "SCHEDULE", "TOGETHER", "WORKLOAD", "load", "save"]
+if TYPE_CHECKING:
+    from shadowprice.execution.watch import Watch
+
+__all__ = [
+    "GRAPHS",
+    "RUN",
+    "SCHEDULE",
+    "TOGETHER",
+    "WORKLOAD",
+    "check",
+    "cleaning_writer",
+    "describe",
+    "load",
+    "save",
+]
+
+MOST_ROWS_AT_ONCE = 2**22
+"""Rows of a schedule that is read in one piece."""
 
 SCHEDULE_KIND = "schedule"
 """Kind of a run with a schedule, also where none is written."""
@@ -98,7 +121,7 @@ class _Together(msgspec.Struct, frozen=True):
 
 
 class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
-    """``run.json`` of a run; the last six only where the instance has such a thing."""
+    """``run.json`` of a run; the last seven only where the instance has such a thing."""
 
     decisions: int
     overheads: _Overheads
@@ -108,7 +131,15 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     copies: CopyRules | UnsetType = UNSET
     until_complete: str | UnsetType = UNSET
     failures: failures_file.SavedFailures | UnsetType = UNSET
+    stopped_s: float | UnsetType = UNSET
     cleaning: bool | UnsetType = UNSET
+
+    @property
+    def plain(self) -> bool:
+        """True if jobs run as one gang each, alone, to the end."""
+        parts = (self.together, self.graphs, self.conditions, self.copies)
+        ways = (self.until_complete, self.failures)
+        return all(part is UNSET for part in (*parts, *ways))
 
 
 def save(
@@ -144,12 +175,20 @@ def save(
     if instance.failures is not None:
         faults = failures_file.to_table(instance.failures)
         writers[FAILURES] = lambda path: pq.write_table(faults, path)
-    described = _describe(outcome)
-    if cleaning is not None:
-        report = json.dumps(cleaning, indent=1, ensure_ascii=False) + "\n"
-        writers[CLEANING] = lambda path: path.write_text(report, encoding="utf-8")
-        described["cleaning"] = True
+    described = describe(outcome)
+    writers |= cleaning_writer(cleaning, described)
     write_run(Path(directory), writers, described)
+
+
+def cleaning_writer(
+    cleaning: Mapping[str, object] | None, described: Description
+) -> dict[str, Callable[[Path], object]]:
+    """Writer of the file on the rows of a trace, by its name, which the description then names; none of none."""
+    if cleaning is None:
+        return {}
+    described["cleaning"] = True
+    report = json.dumps(cleaning, indent=1, ensure_ascii=False) + "\n"
+    return {CLEANING: lambda path: path.write_text(report, encoding="utf-8")}
 
 
 def load(directory: str | Path) -> Outcome:
@@ -163,29 +202,77 @@ def load(directory: str | Path) -> Outcome:
         If a file is not the one that was saved, the schedule breaks a rule, or a recorded metric
         is not what the schedule gives.
     """
-    directory = Path(directory)
+    described, directory = _described(Path(directory))
+    if described.get("kind", SCHEDULE_KIND) == old_copies.KIND:
+        found = old_copies.read(described, directory)
+    else:
+        found = _read(described, directory)
+    return _verified(found, described, directory)
+
+
+def check(directory: str | Path, watch: Watch | None = None) -> VerifiedRun:
+    """As :func:`load`; a long schedule is read in segments and stays on disk.
+
+    Parameters
+    ----------
+    watch : Watch, optional
+        Told how much of a schedule in segments is verified.
+    """
+    described, directory = _described(Path(directory))
+    path = directory / SCHEDULE
+    if described.get("kind", SCHEDULE_KIND) != SCHEDULE_KIND or not path.is_file():
+        return load(directory)
+    saved = decode(ScheduleRunFile, described, str(directory / RUN))
+    if not saved.plain or parsed(path, pq.read_metadata).num_rows <= MOST_ROWS_AT_ONCE:
+        return load(directory)
+    instance = _instance(saved, directory)
+    try:
+        outcome = StreamedOutcome(
+            instance,
+            ScheduleFile(path),
+            saved.policy,
+            saved.settings,
+            saved.decisions,
+            saved.cpu_s,
+            watch,
+        )
+    except VerificationError as error:
+        if isinstance(error, Violation) and error.rule == ORDER:
+            return load(directory)
+        raise VerificationError(f"{path}: {error}") from error
+    check_metrics(saved.metrics, outcome.summary(), directory / RUN)
+    more = (CLEANING,) if "cleaning" in described else ()
+    check_digests(described, directory, (WORKLOAD, SCHEDULE, *more))
+    return outcome
+
+
+def _described(directory: Path) -> tuple[Description, Path]:
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory")
     described = read_json(directory / RUN)
     kind = described.get("kind", SCHEDULE_KIND)
-    if kind == old_copies.KIND:
-        found = old_copies.read(described, directory)
-    elif kind == SCHEDULE_KIND:
-        found = _read(described, directory)
-    else:
+    if kind not in (SCHEDULE_KIND, old_copies.KIND):
         raise InputError(
             f"{directory / RUN}: kind is {kind!r}, expected {SCHEDULE_KIND!r}, or {old_copies.KIND!r} of "
             "an earlier version"
         )
-    return _verified(found, described, directory)
+    return described, directory
 
 
 def _read(described: Description, directory: Path) -> FoundRun:
-    run_path = directory / RUN
-    saved = decode(ScheduleRunFile, described, str(run_path))
+    saved = decode(ScheduleRunFile, described, str(directory / RUN))
+    instance = _instance(saved, directory)
+    schedule = parsed(directory / SCHEDULE, _read_schedule)
+    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS, "failures": FAILURES}
+    parts["cleaning"] = CLEANING
+    more = tuple(name for part, name in parts.items() if part in described)
+    return FoundRun(saved, instance, schedule, SCHEDULE, more, saved.decisions)
+
+
+def _instance(saved: ScheduleRunFile, directory: Path) -> Instance:
     graphs, conditions = directory / GRAPHS, directory / CONDITIONS
-    instance = Instance(
-        saved.nodes(run_path),
+    return Instance(
+        saved.nodes(directory / RUN),
         parsed(directory / WORKLOAD, read_workload),
         saved.overheads.overheads(),
         None if saved.together is UNSET else _read_together(saved.together, directory / TOGETHER),
@@ -196,12 +283,8 @@ def _read(described: Description, directory: Path) -> FoundRun:
         None if saved.copies is UNSET else saved.copies,
         None if saved.until_complete is UNSET else JobWindow.parse(saved.until_complete),
         None if saved.failures is UNSET else _read_failures(saved.failures, directory / FAILURES),
+        None if saved.stopped_s is UNSET else saved.stopped_s,
     )
-    schedule = parsed(directory / SCHEDULE, _read_schedule)
-    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS, "failures": FAILURES}
-    parts["cleaning"] = CLEANING
-    more = tuple(name for part, name in parts.items() if part in described)
-    return FoundRun(saved, instance, schedule, SCHEDULE, more, saved.decisions)
 
 
 def _verified(found: FoundRun, described: Description, directory: Path) -> Outcome:
@@ -226,7 +309,7 @@ def _verified(found: FoundRun, described: Description, directory: Path) -> Outco
     return outcome
 
 
-def _describe(outcome: Outcome) -> Description:
+def describe(outcome: VerifiedRun) -> Description:
     """Content of ``run.json`` but the digests."""
     instance, together = outcome.instance, outcome.instance.pair_throughputs
     described: Description = {
@@ -255,6 +338,8 @@ def _describe(outcome: Outcome) -> Description:
         described["until_complete"] = str(instance.until_complete)
     if instance.failures is not None:
         described["failures"] = failures_file.described(instance.failures)
+    if instance.stopped_s is not None:
+        described["stopped_s"] = instance.stopped_s
     return described
 
 

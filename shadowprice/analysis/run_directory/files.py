@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,7 +18,6 @@ from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.instances.cluster import MAX_NODES, Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.entries import shown
-from shadowprice.instances.files import read_bytes
 from shadowprice.instances.files import read_json as read_json_file
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -123,22 +123,41 @@ def write_run(
         cannot be written; or if the description cannot be written as JSON.
     """
     try:
-        _claim(directory)
-        partial = {name: directory / (_PARTIAL + name) for name in (*writers, RUN)}
+        claim(directory)
         for name, write in writers.items():
-            write(partial[name])
-        digests = {name: sha256(partial[name].read_bytes()) for name in writers}
-        partial[RUN].write_text(_text(described, digests), encoding="utf-8")
-        for name in (RUN, *writers):
-            partial[name].replace(directory / name)
-        for name in set(DATA).difference(writers):
-            (directory / name).unlink(missing_ok=True)
+            write(partial(directory, name))
+        finish(directory, list(writers), described)
     except OSError as error:
         raise InputError(f"{directory}: cannot be written: {error}") from error
 
 
-def _claim(directory: Path) -> None:
-    """Make the directory, or make sure that it is empty or an earlier run."""
+def partial(directory: Path, name: str) -> Path:
+    """Path of a file of data while it is written."""
+    return directory / (_PARTIAL + name)
+
+
+def finish(directory: Path, names: Sequence[str], described: Description) -> None:
+    """Put the files of a run, which were written as partial ones, in their places, with a description."""
+    digests = {name: file_sha256(partial(directory, name)) for name in names}
+    partial(directory, RUN).write_text(_text(described, digests), encoding="utf-8")
+    for name in (RUN, *names):
+        with partial(directory, name).open("rb") as written:
+            os.fsync(written.fileno())
+        partial(directory, name).replace(directory / name)
+    for name in set(DATA).difference(names):
+        (directory / name).unlink(missing_ok=True)
+
+
+def claim(directory: Path) -> None:
+    """Make the directory, or make sure that it is empty or an earlier run.
+
+    Raises
+    ------
+    InputError
+        If it is a file, or holds anything else.
+    OSError
+        If it cannot be made.
+    """
     if directory.exists() and not directory.is_dir():
         raise InputError(f"{directory}: is a file, expected a directory for the run")
     directory.mkdir(parents=True, exist_ok=True)
@@ -178,6 +197,21 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal, read a piece at a time.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
 def check_digests(described: Description, directory: Path, data: Sequence[str]) -> None:
     """Compare all files of a run with what its description says of them.
 
@@ -187,7 +221,7 @@ def check_digests(described: Description, directory: Path, data: Sequence[str]) 
         If one is not what was saved.
     """
     recorded = described["sha256"]
-    found = {name: sha256(read_bytes(directory / name)) for name in data}
+    found = {name: file_sha256(directory / name) for name in data}
     found[RUN] = sha256(_canonical(described))
     for name, digest in found.items():
         if recorded.get(name) != digest:

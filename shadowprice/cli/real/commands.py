@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.show import console, write
+from shadowprice.cli.outputs import write
+from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -135,5 +136,5 @@ def report_command(
     target = state / "report.html" if output is None else output
     with RunReader(state) as run:
         page = report(run)
-    write(target, lambda: target.write_text(page, encoding="utf-8"))
+    write(target, lambda partial: partial.write_text(page, encoding="utf-8"))
     console.print(str(target), markup=False, highlight=False, soft_wrap=True)

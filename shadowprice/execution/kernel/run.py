@@ -13,9 +13,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,7 @@ from shadowprice.solvers.policy import Knowledge, Policy
 if TYPE_CHECKING:
     from shadowprice.execution.kernel.arrays import Arrays
     from shadowprice.execution.kernel.loop import Loop
+    from shadowprice.execution.watch import Watch
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.placement.protocol import Placement
 
@@ -51,7 +53,7 @@ ENGINE = "engine"
 """The loop that runs every policy."""
 
 _MOST_GPUS = 2**20
-_ROWS_AT_A_TIME = 2**18
+_ROWS_AT_A_TIME = 2**16
 _EXACT_GPU_S = 2.0**33
 
 
@@ -62,12 +64,13 @@ def run(
     placement: Placement | None = None,
     rounds: Rounds | None = None,
     least_jobs: int = WORTHWHILE_JOBS,
+    watch: Watch | None = None,
 ) -> EngineRun:
     """Run a policy in the compiled loop if that serves the run, else in the engine.
 
     Parameters
     ----------
-    placement, rounds
+    placement, rounds, watch
         As :func:`shadowprice.execution.engine.run` takes them.
     least_jobs : int
         Jobs from which on the compiled loop is used.
@@ -82,8 +85,17 @@ def run(
     if len(instance.workload) >= least_jobs and serves(instance, where):
         index = index_of(instance, policy)
     if index is None or not compiler_found():
-        return run_in_engine(instance, policy, placement=where, rounds=when)
-    return _compiled_run(instance, policy, index, where, when)
+        return run_in_engine(instance, policy, placement=where, rounds=when, watch=watch)
+    compiled = CompiledRun(instance, policy, index, where, when)
+    schedule = schedule_of(np.concatenate(list(compiled.rows(watch))))
+    return EngineRun(compiled.instance, schedule, compiled.decisions, compiled.cpu_s, policy.name)
+
+
+def runs_compiled(instance: Instance, policy: Policy, placement: Placement) -> JobIndex | None:
+    """The index with which the compiled loop runs a policy, None if it cannot; whatever the number of jobs."""
+    if not serves(instance, placement) or not compiler_found():
+        return None
+    return index_of(instance, policy)
 
 
 def serves(instance: Instance, placement: Placement) -> bool:
@@ -154,35 +166,97 @@ def compiler_found() -> bool:
     return True
 
 
-def _compiled_run(
-    instance: Instance,
-    policy: Policy,
-    index: JobIndex,
-    placement: Placement,
-    rounds: Rounds,
-) -> EngineRun:
-    from shadowprice.execution.kernel import arrays, loop
+class CompiledRun:
+    """A run in the compiled loop, from which rows come as they arise.
 
-    functions = _functions(policy, index)
-    advance = _loop()
-    began = time.process_time()
-    a = arrays.arrays_of(instance, _ROWS_AT_A_TIME)
-    _set_rules(a, policy, index, placement, rounds)
-    parts: list[NDArray[Any]] = []
-    state = loop.ROOM
-    while state == loop.ROOM:
-        state = advance(*functions, index.table, a)
-        parts.append(a.rows[: int(a.run["rows"][0])].copy())
-        a.run["rows"] = 0
-    if state != loop.DONE:
-        # Jobs wait for ever, or a key is no number: the engine says which and when.
-        return run_in_engine(instance, policy, placement=placement, rounds=rounds)
-    schedule = _schedule(np.concatenate(parts))
-    cpu_s = time.process_time() - began
-    return EngineRun(instance, schedule, int(a.run["decisions"][0]), cpu_s, policy.name)
+    Parameters
+    ----------
+    index : JobIndex
+        What :func:`index_of` says of the policy.
+
+    Attributes
+    ----------
+    instance : Instance
+        What was run; once the run was stopped, with the time at which.
+    decisions : int
+        Decisions so far.
+    cpu_s : float
+        CPU time of the loop so far [s].
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        policy: Policy,
+        index: JobIndex,
+        placement: Placement,
+        rounds: Rounds,
+    ) -> None:
+        self.instance = instance
+        self.decisions = 0
+        self.cpu_s = 0.0
+        self._policy, self._index, self._placement, self._rounds = policy, index, placement, rounds
+
+    def rows(self, watch: Watch | None = None) -> Iterator[NDArray[Any]]:
+        """Rows of the schedule in order of end, some ten thousand at a time: records as :data:`.arrays.ROW`.
+
+        Parameters
+        ----------
+        watch : Watch, optional
+            Told how far the run is whenever rows are there. Where it stops the run, the last rows are
+            those of the jobs that run then.
+
+        Raises
+        ------
+        PolicyError
+            If jobs wait for ever, or a key is no number.
+        """
+        from shadowprice.execution.kernel import arrays, loop
+
+        functions = _functions(self._policy, self._index)
+        advance = _loop()
+        began = time.process_time()
+        a = arrays.arrays_of(self.instance, _ROWS_AT_A_TIME)
+        _set_rules(a, self._policy, self._index, self._placement, self._rounds)
+        run, state = a.run, loop.ROOM
+        while state == loop.ROOM:
+            state = advance(*functions, self._index.table, a)
+            made = a.rows[: int(run["rows"][0])].copy()
+            run["rows"], self.decisions = 0, int(run["decisions"][0])
+            self.cpu_s += time.process_time() - began
+            yield made
+            began = time.process_time()
+            if state == loop.ROOM and watch is not None:
+                complete = int((run["admitted"] - run["waiting"] - run["running"])[0])
+                if watch.stops(complete, len(a.jobs)):
+                    self.instance = replace(self.instance, stopped_s=float(run["now_s"][0]))
+                    yield _cut_off(a)
+                    return
+        if state != loop.DONE:
+            self._explain()
+
+    def _explain(self) -> NoReturn:
+        """Raise what the engine says of jobs that wait for ever, or of a key that is no number."""
+        run_in_engine(self.instance, self._policy, placement=self._placement, rounds=self._rounds)
+        raise AssertionError("the engine ends a run that the compiled loop does not")
 
 
-def _schedule(rows: NDArray[Any]) -> Schedule:
+def _cut_off(a: Arrays) -> NDArray[Any]:
+    """Rows of the jobs that run at the present time, which end there."""
+    now_s, found = a.run["now_s"][0], []
+    for job in a.jobs[a.jobs["at"] >= 0]:
+        ran_s, piece = now_s - job["start_s"], job["pieces"]
+        while ran_s > 0 and piece >= 0:
+            paid_s = min(job["overhead_s"], ran_s)
+            node, gpus, following = a.pieces[piece]
+            number = int(a.ends[job["at"]])
+            found.append((job["start_s"], now_s, paid_s, number, node, gpus))
+            piece = following
+    return np.array(found, dtype=a.rows.dtype)
+
+
+def schedule_of(rows: NDArray[Any]) -> Schedule:
+    """A schedule of rows from the compiled loop."""
     job, node, gpus = (rows[name].astype(np.int64) for name in ("job", "node", "gpus"))
     start_s, end_s, overhead_s = (rows[name].copy() for name in ("start_s", "end_s", "overhead_s"))
     return Schedule(job, node, gpus, start_s, end_s, overhead_s)

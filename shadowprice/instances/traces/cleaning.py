@@ -7,6 +7,7 @@ a log can be read in two ways, :class:`~shadowprice.instances.traces.log_reading
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,9 @@ from shadowprice.instances.traces import Finding, Imported
 from shadowprice.instances.traces.log_reading import Fractions, Keep, LogReading
 from shadowprice.instances.traces.table import report_order
 from shadowprice.instances.workload import MAX_GANG, WHOLE_GPU, Workload
+
+_OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):([0-5][0-9])")
+_TO_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}")
 
 Mask = NDArray[np.bool_]
 Seconds = NDArray[np.float64]
@@ -236,6 +240,9 @@ def dates_s(
     """
     import pandas as pd
 
+    ahead_s = 0.0
+    if form is None and zone is None:
+        values, ahead_s = _without_offset(values)
     given = pd.Series(values, dtype=object)
     dates = pd.to_datetime(given, errors="coerce", format=form or "ISO8601", utc=zone is None)
     if zone is not None:
@@ -243,7 +250,24 @@ def dates_s(
         local = dates.dt.tz_localize(zone, ambiguous=second, nonexistent="shift_forward")
         dates = local.dt.tz_convert("UTC")
     epoch = pd.Timestamp(0, tz="UTC")
-    return np.asarray((dates - epoch).dt.total_seconds(), dtype=np.float64)
+    return np.asarray((dates - epoch).dt.total_seconds(), dtype=np.float64) - ahead_s
+
+
+def _without_offset(values: NDArray[np.object_]) -> tuple[NDArray[np.object_], float]:
+    """Dates without the offset that all of them bear, and how far that is ahead of UTC [s].
+
+    Dates without one are read in a third of the time.
+    """
+    texts = values.tolist()
+    if set(map(type, texts)) != {str}:
+        return values, 0.0
+    offsets = {text[-6:] for text in texts if text}
+    found = _OFFSET.fullmatch(next(iter(offsets))) if len(offsets) == 1 else None
+    if found is None or not all(_TO_SECONDS.fullmatch(text[:-6]) for text in texts if text):
+        return values, 0.0
+    sign, hours, minutes = found.groups()
+    ahead_s = int(f"{sign}1") * (int(hours) * 3600.0 + int(minutes) * 60.0)
+    return np.array([text[:-6] for text in texts], dtype=object), ahead_s
 
 
 def replayed(

@@ -11,6 +11,7 @@ becomes the tenant, the user the name, the partition the class; ``TimelimitRaw``
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     )
 
 
+@lru_cache(maxsize=4096)
 def _gpus(resources: str) -> int:
     total = _TOTAL.search(resources)
     if total:
@@ -98,6 +100,7 @@ def _limits_s(log: JobLog) -> Seconds:
     return np.full(len(log.rows), np.inf)
 
 
+@lru_cache(maxsize=4096)
 def _limit_s(text: str) -> float:
     """Seconds of a limit as Slurm writes it; NaN for UNLIMITED and what is none."""
     found = _LIMIT.fullmatch(text)

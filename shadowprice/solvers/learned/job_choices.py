@@ -183,11 +183,14 @@ class ChoiceView:
 
 def _fits(state: State, jobs: list[int]) -> list[bool]:
     """True for each job that could start now, beside what the decision so far reserves."""
-    allocator = state.allocator
+    allocator, quotas = state.allocator, state.quotas
+    admitted = [quotas is None or quotas.admits(job, state.now_s) for job in jobs]
     if allocator.anywhere:
-        return [state.gang[job] <= allocator.free_gpus for job in jobs]
-    # Whether a gang has a place only its placement knows, and taking it may change the next.
-    return [_has_place(copy.deepcopy(allocator), state, job) for job in jobs]
+        fits = [state.gang[job] <= allocator.free_gpus for job in jobs]
+    else:
+        # Whether a gang has a place only its placement knows, and taking it may change the next.
+        fits = [_has_place(copy.deepcopy(allocator), state, job) for job in jobs]
+    return [both == (True, True) for both in zip(admitted, fits, strict=True)]
 
 
 def _has_place(allocator: Allocator, state: State, job: int) -> bool:

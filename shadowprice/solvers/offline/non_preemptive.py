@@ -122,7 +122,7 @@ def why_not(instance: Instance) -> str | None:
     """
     if instance.copies is not None:
         return "jobs that run as several copies"
-    if instance.until_complete is not None:
+    if not instance.all_complete:
         return "jobs that need not be complete"
     if instance.graphs is not None:
         return "job graphs: the speed of a run depends on where its replicas are"

@@ -12,6 +12,10 @@ process, and loading the library in a second process takes half a second of ever
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -59,7 +63,8 @@ def _ask(
         solver.parameters.linearization_level = 0
     for name, value in parameters.items():
         setattr(solver.parameters, name, value)
-    status = solver.solve(model)
+    with _own_interrupts():
+        status = solver.solve(model)
     if status == library.INFEASIBLE:
         return WholeAnswer(Said.INFEASIBLE, None, float("inf"), _core(solver, program, variables))
     bound = float(solver.best_objective_bound) if program.cost else float("-inf")
@@ -67,6 +72,20 @@ def _ask(
         return WholeAnswer(Said.UNKNOWN, None, bound)
     said = Said.OPTIMAL if status == library.OPTIMAL else Said.FEASIBLE
     return WholeAnswer(said, [int(solver.value(x)) for x in variables], bound)
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Have Ctrl-C mean what it meant before, afterwards.
+
+    The library ends its search at an interrupt, which is well, and then leaves the signal to the system, for
+    which the next one is the end of the process.
+    """
+    yield
+    if threading.current_thread() is threading.main_thread():
+        before = signal.getsignal(signal.SIGINT)
+        # None: set by other than Python, of which nothing can be known.
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
 
 
 def _core(solver: Any, program: WholeProgram, variables: list[Any]) -> tuple[int, ...]:

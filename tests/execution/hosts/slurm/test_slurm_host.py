@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from shadowprice.errors import HostError
+from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.protocol import Device, Exit, Host, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.hosts.slurm.commands import gpus_of
 from shadowprice.execution.hosts.slurm.host import SlurmHost, open_host
@@ -426,10 +427,14 @@ def test_a_lost_node_and_its_return(slurm: SlurmCluster, state: Path) -> None:
     assert ended(host, stays.key, 30.0).code in (143, -15, -9)
 
 
-def test_a_node_that_cannot_see_the_state(slurm: SlurmCluster, state: Path) -> None:
+def test_a_node_that_cannot_see_the_state(
+    slurm: SlurmCluster, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host = opened(state)
     one = order(state, "one", ["n0/gpu:0"])
     (state / "supervisor.py").unlink()
+    # The driver sees it, and would write it again.
+    monkeypatch.setattr(lease_files, "copy_supervisor", lambda state: state / "supervisor.py")
     host.start([one])
     with pytest.raises(HostError, match=r"n0 cannot read .*state; put --state on storage"):
         wait_phase(host, one.key, Phase.ENDED)

@@ -1,0 +1,150 @@
+"""Runs whose schedules go to disk as they arise, are verified there, and never are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shadowprice.analysis.run_directory.directory import cleaning_writer, describe, save
+from shadowprice.analysis.run_directory.files import SCHEDULE, WORKLOAD, claim, finish, partial
+from shadowprice.analysis.run_directory.schedule_file import ScheduleFile, ScheduleWriter
+from shadowprice.analysis.settle import settle
+from shadowprice.analysis.simulate import simulate
+from shadowprice.analysis.streamed_outcome import StreamedOutcome
+from shadowprice.errors import InputError
+from shadowprice.execution.kernel.run import CompiledRun, runs_compiled
+from shadowprice.instances.workload_files import write_workload
+from shadowprice.proofs.segments import verifiable_in_segments
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.outcome import VerifiedRun
+    from shadowprice.analysis.semantics import Semantics
+    from shadowprice.analysis.settle import Run
+    from shadowprice.execution.own_loop import RunsItself
+    from shadowprice.execution.watch import Watch
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.workload import Workload
+    from shadowprice.solvers.index_policy import JobIndex
+    from shadowprice.solvers.policy import Policy
+
+STREAMED_JOBS = 500_000
+"""Jobs from which on a run that can be streamed is."""
+
+
+def simulate_into(
+    directory: str | Path,
+    workload: Workload,
+    cluster: Cluster | str | Path,
+    policy: str | Policy | RunsItself,
+    semantics: Semantics | None = None,
+    *,
+    drop_infeasible: bool = False,
+    watch: Watch | None = None,
+    cleaning: Mapping[str, object] | None = None,
+) -> VerifiedRun:
+    """Run a policy over a workload into a run directory, as :func:`shadowprice.simulate` and a save do.
+
+    From :data:`STREAMED_JOBS` jobs on runs that can be are streamed. Their files and metrics are the same.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Where to write; an earlier run there is replaced.
+    workload, cluster, policy, semantics, drop_infeasible, watch
+        As of :func:`shadowprice.simulate`.
+    cleaning : mapping, optional
+        What an importer made of the rows of a trace.
+    """
+    if len(workload) >= STREAMED_JOBS and (semantics is None or semantics.until_complete is None):
+        run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+        outcome = stream(run, directory, watch, cleaning=cleaning)
+        if outcome is not None:
+            return outcome
+    whole = simulate(
+        workload, cluster, policy, semantics, drop_infeasible=drop_infeasible, watch=watch
+    )
+    save(whole, directory, cleaning=cleaning)
+    return whole
+
+
+def stream(
+    run: Run,
+    directory: str | Path,
+    watch: Watch | None = None,
+    *,
+    cleaning: Mapping[str, object] | None = None,
+) -> StreamedOutcome | None:
+    """Carry a settled run out into a run directory; an earlier run there is replaced.
+
+    Memory is O(n) for n jobs, and does not depend on how often they are preempted.
+
+    Parameters
+    ----------
+    watch : Watch, optional
+        Told how far the run and its verification are. Where it stops the run, what was done until then is
+        kept, as a run that was stopped.
+    cleaning : mapping, optional
+        What an importer made of the rows of a trace.
+
+    Returns
+    -------
+    StreamedOutcome or None
+        Verified; None, and nothing is written, if the run is not one that the compiled loop serves.
+
+    Raises
+    ------
+    InputError
+        If the directory cannot be written, or holds something else than an earlier run.
+    PolicyError, VerificationError
+        As :func:`shadowprice.simulate`.
+    """
+    index = _index(run)
+    if index is None:
+        return None
+    assert run.policy is not None
+    directory = Path(directory)
+    try:
+        claim(directory)
+        names = [WORKLOAD, SCHEDULE]
+        compiled = CompiledRun(run.instance, run.policy, index, run.placement, run.rounds)
+        try:
+            outcome = _written(run, compiled, directory, watch)
+            described = describe(outcome)
+            for name, write in cleaning_writer(cleaning, described).items():
+                write(partial(directory, name))
+                names.append(name)
+            finish(directory, names, described)
+        finally:
+            for name in names:
+                with suppress(OSError):
+                    partial(directory, name).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be written: {error}") from error
+    return outcome
+
+
+def _written(
+    run: Run, compiled: CompiledRun, directory: Path, watch: Watch | None
+) -> StreamedOutcome:
+    """Write jobs and schedule as partial files, and verify them there."""
+    write_workload(run.instance.workload, partial(directory, WORKLOAD))
+    with ScheduleWriter(partial(directory, SCHEDULE)) as schedule:
+        for rows in compiled.rows(watch):
+            schedule.add(rows)
+    return StreamedOutcome(
+        compiled.instance,
+        ScheduleFile(partial(directory, SCHEDULE)),
+        run.name,
+        run.settings,
+        compiled.decisions,
+        compiled.cpu_s,
+        watch,
+    )
+
+
+def _index(run: Run) -> JobIndex | None:
+    if run.policy is None or run.prices is not None or not verifiable_in_segments(run.instance):
+        return None
+    return runs_compiled(run.instance, run.policy, run.placement)

@@ -1,0 +1,80 @@
+"""Outcomes of runs whose schedules stay on disk: verified in segments, totals of jobs in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.analysis.job_totals import JobTotals
+from shadowprice.analysis.outcome import VerifiedRun
+from shadowprice.instances.instance import Instance
+from shadowprice.proofs.segments import Block, ScheduleSegments, verify_segments
+
+if TYPE_CHECKING:
+    from shadowprice.execution.watch import Watch
+
+
+class StreamedOutcome(VerifiedRun):
+    """Outcome of a run whose schedule was read in segments, as :class:`.Outcome` is of one in memory.
+
+    It has metrics and the table of jobs, and no schedule. Making one verifies the schedule first.
+
+    Parameters
+    ----------
+    instance : Instance
+        What was given; one that is verifiable in segments.
+    segments : ScheduleSegments
+        What was done.
+    policy, settings, decisions, cpu_s
+        As of :class:`.Outcome`.
+    watch : Watch, optional
+        Told how many jobs are verified.
+
+    Raises
+    ------
+    VerificationError
+        If the schedule breaks a rule; the message names the rule and the first violated row found.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        segments: ScheduleSegments,
+        policy: str,
+        settings: Mapping[str, object],
+        decisions: int = 0,
+        cpu_s: float = 0.0,
+        watch: Watch | None = None,
+    ) -> None:
+        self.instance, self.policy, self.settings = instance, policy, dict(settings)
+        self.decisions, self.cpu_s = decisions, cpu_s
+        began = time.process_time()
+        if watch is not None:
+            watch.begins("verifying")
+        complete: list[NDArray[np.bool_]] = []
+        totals: list[JobTotals] = []
+        for block in verify_segments(instance, segments):
+            complete.append(block.complete)
+            totals.append(_totals(instance, block))
+            if watch is not None:
+                watch.reaches(block.jobs.stop, len(instance.workload))
+        self.complete = np.concatenate([np.zeros(0, dtype=bool), *complete])
+        self._totals = JobTotals.joined(totals)
+        self.verify_cpu_s = time.process_time() - began
+
+    @property
+    def totals(self) -> JobTotals:
+        """Totals of every job."""
+        return self._totals
+
+
+def _totals(instance: Instance, block: Block) -> JobTotals:
+    """Totals of the jobs of a block, by the metrics of an instance that has no others."""
+    jobs = np.arange(block.jobs.start, block.jobs.stop)
+    mine = replace(instance, workload=instance.workload.select(jobs))
+    return JobTotals.of(mine, replace(block.schedule, job=block.schedule.job - block.jobs.start))

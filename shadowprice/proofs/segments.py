@@ -1,0 +1,195 @@
+"""The verifier for schedules that do not fit into memory: segment by segment, by the same rules.
+
+The rows are in order of their ends, in segments. They are read twice.
+
+Backwards in time first, for what concerns a single row and what jobs hold together. Of the segments read
+before, the rows that begin before the first end of the present segment are kept; there are no more of them
+than GPUs, for they all hold theirs at one moment. Any moment of time is covered by no row of an earlier
+segment than a certain one, and when that segment is read, all other rows that cover it are at hand: one of a later
+segment begins before the moment, hence before the first end of every segment between, and was kept.
+So every moment is checked with all its rows, and no check has rows that do not exist.
+
+Then for what concerns a job by itself: rows of so many consecutive jobs at a time that they fit. Which
+segments have rows of them was noted in the first reading.
+
+Memory is O(n + P + B) for n jobs, P rows of the largest segment and B of the largest block of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.proofs.certificate import WHOLE_GPU, JobsOnTypes, Mask, ScheduleChecks, Violation
+
+if TYPE_CHECKING:
+    from shadowprice.instances.instance import Instance
+    from shadowprice.instances.schedule import Schedule
+
+_COLUMNS = ("job", "node", "gpus", "start_s", "end_s", "overhead_s", "partner")
+_OTHERS = ("stages", "cpus", "memory_gb", "copy", "steps", "shared_gpu")
+
+ORDER = "order"
+"""Rule about the order of rows."""
+
+MOST_ROWS = 2**21
+"""Rows of a block of jobs, unless one job alone has more."""
+
+
+class ScheduleSegments(Protocol):
+    """A schedule in segments, its rows in order of their ends; rows are numbered from 0 throughout."""
+
+    @property
+    def lengths(self) -> list[int]:
+        """Rows of every segment."""
+
+    def read(self, segment: int) -> Schedule:
+        """The rows of a segment; the same whenever it is read."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive jobs that have passed, and all their rows.
+
+    Parameters
+    ----------
+    jobs : slice
+        Rows of the jobs in the workload.
+    schedule : Schedule
+        Their runs, in order of end.
+    complete : ndarray of bool
+        Which of these jobs are complete.
+    """
+
+    jobs: slice
+    schedule: Schedule
+    complete: Mask
+
+
+def verifiable_in_segments(instance: Instance) -> bool:
+    """True if jobs run as one gang each, alone on whole GPUs, at speeds by GPU type, without quotas, to the end."""
+    more = (instance.pair_throughputs, instance.graphs, instance.conditions, instance.copies)
+    alone = all(each is None for each in more)
+    whole = bool((instance.workload.gpu_milli == WHOLE_GPU).all())
+    return whole and instance.cluster.quotas is None and instance.until_complete is None and alone
+
+
+def verify_segments(
+    instance: Instance, segments: ScheduleSegments, most_rows: int = MOST_ROWS
+) -> Iterator[Block]:
+    """Check a schedule against its instance, as :func:`.certificate.verify` does; O(n + R log R) for R rows.
+
+    Yields
+    ------
+    Block
+        Jobs in order, each in one block. The schedule is verified when there is no further block: what
+        jobs hold together before the first one, each job with its block.
+
+    Raises
+    ------
+    Violation
+        Naming the rule, the first violated row found, and the numbers that disagree. The rule :data:`ORDER` is about
+        the order of rows.
+    ValueError
+        If the instance is not :func:`verifiable_in_segments`.
+    """
+    if not verifiable_in_segments(instance):
+        raise ValueError(f"{instance.workload.source}: expected jobs that run alone, to the end")
+    reading = _Reading(instance, segments)
+    counts = reading.backwards()
+    for jobs in _blocks(counts, most_rows):
+        schedule, number = reading.rows_of(jobs)
+        check = ScheduleChecks(instance, reading.on_types, schedule, number, jobs)
+        yield Block(jobs, schedule, check.jobs()[jobs])
+
+
+class _Reading:
+    def __init__(self, instance: Instance, segments: ScheduleSegments) -> None:
+        self.instance, self.segments = instance, segments
+        self.on_types = JobsOnTypes.of(instance)
+        lengths = np.array(segments.lengths, dtype=np.int64)
+        self.begin = np.cumsum(lengths) - lengths
+        self.first_job = np.full(len(lengths), len(instance.workload))
+        self.last_job = np.full(len(lengths), -1)
+
+    def read(self, segment: int) -> tuple[Schedule, NDArray[np.int64]]:
+        """Rows of a segment, and their numbers."""
+        rows, length = self.segments.read(segment), self.segments.lengths[segment]
+        if len(rows) != length:
+            raise Violation(ORDER, f"segment {segment} has {len(rows)} rows, expected {length}")
+        for column in _OTHERS:
+            if getattr(rows, column) is not None:
+                raise Violation(
+                    "row", f"the schedule has a column {column}, jobs that run alone have none"
+                )
+        return rows, self.begin[segment] + np.arange(length)
+
+    def backwards(self) -> NDArray[np.int64]:
+        """Check rows by themselves, their order, and what they hold together; rows of every job."""
+        counts = np.zeros(len(self.instance.workload), dtype=np.int64)
+        kept: tuple[Schedule, NDArray[np.int64]] | None = None
+        next_end_s = np.inf
+        for segment in reversed(range(len(self.segments.lengths))):
+            rows, number = self.read(segment)
+            if not len(rows):
+                continue
+            check = ScheduleChecks(self.instance, self.on_types, rows, number)
+            check.rows()
+            check.grid()
+            check.release()
+            check.stop()
+            following = np.append(rows.end_s[1:], next_end_s)
+            check.refuse(ORDER, rows.end_s > following, "ends after the row that follows it")
+            next_end_s = float(rows.end_s[0])
+            counts += np.bincount(rows.job, minlength=len(counts))
+            self.first_job[segment], self.last_job[segment] = rows.job.min(), rows.job.max()
+            if kept is not None:
+                rows, number = _joined([(rows, number), kept])
+            ScheduleChecks(self.instance, self.on_types, rows, number).capacity()
+            kept = _taken(rows, number, rows.start_s < next_end_s)
+        return counts
+
+    def rows_of(self, jobs: slice) -> tuple[Schedule, NDArray[np.int64]]:
+        """All rows of consecutive jobs, and their numbers."""
+        concerned = (self.first_job < jobs.stop) & (self.last_job >= jobs.start)
+        found = []
+        for segment in np.flatnonzero(concerned).tolist():
+            rows, number = self.read(segment)
+            found.append(_taken(rows, number, (rows.job >= jobs.start) & (rows.job < jobs.stop)))
+        # Of jobs that never run there are no rows, in whichever segment.
+        if not found:
+            rows, number = self.read(0)
+            return _taken(rows, number, np.zeros(len(rows), dtype=bool))
+        return _joined(found)
+
+
+def _blocks(counts: NDArray[np.int64], most_rows: int) -> Iterator[slice]:
+    """Consecutive jobs with at most so many rows together, or a single one with more."""
+    until, first = np.cumsum(counts), 0
+    while first < len(counts):
+        before = int(until[first - 1]) if first else 0
+        last = max(int(np.searchsorted(until, before + most_rows, side="right")), first + 1)
+        yield slice(first, last)
+        first = last
+
+
+def _taken(
+    rows: Schedule, number: NDArray[np.int64], mask: Mask
+) -> tuple[Schedule, NDArray[np.int64]]:
+    columns = {name: getattr(rows, name)[mask] for name in _COLUMNS}
+    return replace(rows, **columns), number[mask]
+
+
+def _joined(
+    found: list[tuple[Schedule, NDArray[np.int64]]],
+) -> tuple[Schedule, NDArray[np.int64]]:
+    if len(found) == 1:
+        return found[0]
+    columns = {
+        name: np.concatenate([getattr(rows, name) for rows, _ in found]) for name in _COLUMNS
+    }
+    return replace(found[0][0], **columns), np.concatenate([number for _, number in found])

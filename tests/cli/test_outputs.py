@@ -1,0 +1,114 @@
+"""Outputs are looked at before the work, written whole, and never replaced unasked."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from shadowprice.cli import main
+from shadowprice.cli.outputs import expect_outputs, expect_run_directory, write
+from shadowprice.errors import InputError, ShadowpriceError
+
+
+@pytest.fixture
+def shadowprice(monkeypatch, capsys):
+    def run(*words: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["shadowprice", *map(str, words)])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        printed = capsys.readouterr()
+        return code, " ".join((printed.out + printed.err).split())
+
+    return run
+
+
+def generate(shadowprice, path: Path, *words: object) -> tuple[int, str]:
+    return shadowprice("generate", "lognormal", "--jobs", 20, "--gpus", 16, "-o", path, *words)
+
+
+def test_a_file_that_exists_is_replaced_only_by_force(shadowprice, tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text("mine")
+    code, said = generate(shadowprice, path)
+    assert code == 2
+    assert f"{path}: exists, expected a new file, or --force to replace it" in said
+    assert path.read_text() == "mine"
+    code, said = generate(shadowprice, path, "--force")
+    assert code == 0, said
+    assert path.read_text().startswith("id,arrival_s")
+    assert [each.name for each in tmp_path.iterdir()] == ["jobs.csv"]
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text("mine")
+
+    def half(partial: Path) -> None:
+        partial.write_text("id,arr")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(ShadowpriceError, match=r"jobs.csv: cannot be written: No space left"):
+        write(path, half)
+    assert path.read_text() == "mine"
+    assert [each.name for each in tmp_path.iterdir()] == ["jobs.csv"]
+
+
+def test_errors_name_the_file_that_was_asked_for(shadowprice, tmp_path):
+    code, said = generate(shadowprice, tmp_path / "jobs.txt")
+    assert code == 2
+    assert f"error: {tmp_path / 'jobs.txt'}: expected a name that ends with" in said
+
+
+def test_simulate_looks_at_its_outputs_first(shadowprice, tmp_path):
+    """Before even the trace is read: there is none here."""
+    words = ("simulate", tmp_path / "no.csv", "--cluster", "2x4", "--policy", "fifo")
+    code, said = shadowprice(*words, "--jobs-out", tmp_path / "nowhere" / "x.csv")
+    assert code == 2
+    assert f"there is no directory {tmp_path / 'nowhere'}" in said
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes").write_text("mine")
+    code, said = shadowprice(*words, "-o", tmp_path / "run")
+    assert code == 2
+    assert (
+        "run: is not empty, expected a new directory, or --force to replace the run in it" in said
+    )
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(tmp_path):
+    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
+    real.write_text("old")
+    link.symlink_to(real)
+    write(link, lambda partial: partial.write_text("new"))
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+    expect_outputs(False, Path(os.devnull))
+    write(Path(os.devnull), lambda partial: partial.write_text("gone"))
+    assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize("name", ["", "file/x.csv"])
+def test_places_that_are_none(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"expected a file to write|is no directory"):
+        expect_outputs(True, tmp_path / name)
+
+
+def test_two_outputs_are_two_files(tmp_path):
+    path = tmp_path / "x.csv"
+    with pytest.raises(InputError, match="is to be written twice"):
+        expect_outputs(False, path, None, path)
+
+
+def test_a_new_run_directory_may_be_deep_and_an_empty_one_is_new(tmp_path):
+    expect_run_directory(False, tmp_path / "a" / "b")
+    expect_run_directory(False, tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file, expected a directory"):
+        expect_run_directory(True, tmp_path / "file")
