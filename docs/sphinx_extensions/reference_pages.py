@@ -36,6 +36,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
             "Node",
             "Instance",
             "Overheads",
+            "Failures",
             "Objective",
             "Schedule",
             "Throughputs",
