@@ -35,6 +35,7 @@ from shadowprice.cli.show import (
     stderr,
     write,
 )
+from shadowprice.cli.study import study
 from shadowprice.errors import ShadowpriceError
 from shadowprice.instances.fetch import DATASETS, fetch
 from shadowprice.user_code import in_user_code
@@ -139,6 +140,7 @@ def generate(
 
 data = typer.Typer(no_args_is_help=True, help="Public traces and tables.")
 app.add_typer(data, name="data")
+app.add_typer(study, name="study")
 
 
 @data.command("fetch")
