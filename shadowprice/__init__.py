@@ -13,7 +13,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shadowprice.version import __version__
+from shadowprice.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison, compare

@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.show import stderr
+from shadowprice.cli.show import progress_line, stderr, write
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -167,3 +167,109 @@ def _print_run(results: StudyResults, folder: Path, as_json: bool) -> None:
 
 def _warn(text: str) -> None:
     stderr.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def _results(path: Path) -> StudyResults:
+    """Results of a study, by their folder or by the study file that they lie beside."""
+    from shadowprice.analysis.study.results import read_results
+    from shadowprice.analysis.study.run_study import results_folder
+
+    return read_results(results_folder(path) if path.is_file() else path)
+
+
+@study.command("report")
+def report_command(
+    results: StudyArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="HTML file; report.html in the folder of the results."),
+    ] = None,
+    paper: Annotated[
+        Path | None,
+        typer.Option("--paper", help="Folder for LaTeX tables and PDF figures, too; with --style."),
+    ] = None,
+    style: Annotated[
+        str | None,
+        typer.Option("--style", help="Width of a column and fonts: acm, ieee, usenix or neurips."),
+    ] = None,
+) -> None:
+    """Write tables, pictures, intervals, settings and how to repeat it, as one page or for a paper."""
+    from shadowprice.analysis.study.run_study import results_folder
+
+    if (paper is None) != (style is None):
+        raise InputError("study report: --paper and --style go together, expected both or none")
+    found = _results(results)
+    if found.runs.empty:
+        raise InputError(f"{results}: no run has a row")
+    from shadowprice.analysis.study.page import study_page
+
+    folder = results_folder(results) if results.is_file() else results
+    page = folder / "report.html" if output is None else output
+    write(page, lambda: page.write_text(study_page(found), encoding="utf-8"))
+    print(page)
+    if paper is not None and style is not None:
+        from shadowprice.analysis.study.paper import style_named, write_paper
+
+        chosen = style_named(style)
+        write(paper, lambda: write_paper(found, paper, chosen))
+        print(paper)
+
+
+@study.command("compare")
+def compare_command(
+    first: StudyArgument,
+    second: StudyArgument,
+    same: Annotated[
+        bool, typer.Option("--same", help="End with status 1 unless both have the same rows.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what changed from one study to another: settings, versions, numbers on the same seeds."""
+    from shadowprice.analysis.study.difference import difference
+
+    found = difference(_results(first), _results(second))
+    if as_json:
+        print(json.dumps({"same": found.same, "differences": list(found.lines())}))
+    else:
+        for line in found.lines():
+            print(line)
+    if same and not found.same:
+        raise typer.Exit(FAILED)
+
+
+@study.command("bundle")
+def bundle_command(
+    file: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (YAML).")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="ZIP archive to write.")],
+    results: Annotated[
+        Path | None, typer.Option("--results", help="Folder of its results; NAME.results.")
+    ] = None,
+    certificates: Annotated[
+        str,
+        typer.Option(
+            "--certificates",
+            help="Runs that are carried out again and certified: first (one seed each), all or none.",
+        ),
+    ] = "first",
+    budget_s: Annotated[
+        float, typer.Option("--budget", min=0.0, help="Seconds for the bound of a certificate.")
+    ] = 5.0,
+    with_traces: Annotated[
+        bool,
+        typer.Option("--with-traces", help="Put traces in, not their checksums: mind licences."),
+    ] = False,
+) -> None:
+    """Write an archive for artifact evaluation: settings, results, certificates, a script, RO-Crate metadata."""
+    from shadowprice.analysis.study.bundle import BundleChoices, Certificates, write_bundle
+    from shadowprice.analysis.study.run_study import results_folder
+
+    if certificates not in [str(each) for each in Certificates]:
+        raise InputError(
+            f"--certificates {certificates!r}: expected one of {', '.join(Certificates)}"
+        )
+    choices = BundleChoices(Certificates(certificates), budget_s, with_traces)
+    with progress_line() as say:
+        told = write_bundle(file, results or results_folder(file), output, choices, say)
+    for line in told:
+        _warn(line)
+    print(output)

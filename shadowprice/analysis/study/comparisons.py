@@ -197,11 +197,12 @@ def unserved_classes(results: StudyResults, setting: StudySetting) -> list[Unser
     best, and as much more than the same number of all jobs if that is above 1: a policy that is slow for all starves
     no class. It is *behind* if more than ``growth_share`` of its arrivals pile up
     (:mod:`shadowprice.analysis.statistics.stability`). Over several seeds the interval of 95 % must leave the limit,
-    and for growth 0, out as well (derived).
+    and for growth 0, out as well (derived). Where all jobs are behind, classes are not named one by one for it.
     """
     limits = results.study.statistics
     rows = setting.rows(results.groups)
     slow: dict[str, float] = {}
+    unstable: set[str] = set()
     found = []
     for (by, group), each in rows.groupby(["by", "group"], sort=False):
         wide = each.pivot(index="seed", columns="policy", values=MEAN_JCT).dropna()
@@ -218,6 +219,10 @@ def unserved_classes(results: StudyResults, setting: StudySetting) -> list[Unser
             limit = limits.starved_ratio * max(slow.get(policy, 1.0), 1.0)
             starved = by != ALL and times is not None and times.low > limit
             behind = growth is not None and growth.low > 0 and growth.mean > limits.growth_share
+            if behind and by == ALL:
+                unstable.add(policy)
+            elif policy in unstable:
+                behind = False
             if starved or behind:
                 found.append(
                     UnservedClass(

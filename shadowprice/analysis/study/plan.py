@@ -29,11 +29,12 @@ from shadowprice.analysis.study.study_file import (
 )
 from shadowprice.analysis.switches import PUBLISHED
 from shadowprice.errors import InputError
+from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import known_keys
 from shadowprice.instances.generators import generators
 from shadowprice.instances.steady_state.job_window import JobWindow
-from shadowprice.solvers.registry import require_policy
+from shadowprice.solvers import registry
 
 AXES = ("workload", "load", "cluster", "conditions", "policy", "seed")
 """Columns that say which run a row is of."""
@@ -183,13 +184,22 @@ def _check_names(study: StudyFile, policies: Iterable[str]) -> None:
     for name, entry in study.conditions.items():
         if entry.preset is None:
             for text in policies:
-                require_policy(text)
+                _require(text)
         if entry.until_complete is not None:
             JobWindow.parse(entry.until_complete)
         elif endless:
             raise InputError(
                 f"conditions[{name!r}]: has no until_complete, which workload {endless[0]!r} needs: it is endless"
             )
+
+
+def _require(text: str) -> None:
+    """Refuse a policy that there is not, or whose parameters are not its own."""
+    known = schedulers()
+    if text.partition(":")[0] in known:
+        registry.resolve("policy", text, known)
+    else:
+        registry.policy(text)
 
 
 def _is_drawn(entry: WorkloadEntry) -> bool:

@@ -40,6 +40,7 @@ MISTAKES = [
         "policies has fifo, fifo, easy, expected each once",
     ),
     ("[fifo, srtf, easy]", "[fiffo, easy]", "policy 'fiffo'"),
+    ("[fifo, srtf, easy]", "['las2d:base=3', easy]", "parameter 'base=3', expected NAME=VALUE"),
     (
         "restart_s: 30",
         "restart_s: x",

@@ -1,0 +1,36 @@
+"""The page on studies: its example runs, and every key is explained."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from shadowprice.analysis.study import study_file
+from shadowprice.analysis.study.run_study import study
+from support.paths import ROOT
+
+PAGE = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs_and_the_file_is_what_the_command_line_reads(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    file = tmp_path / "study.yaml"
+    file.write_text(text.replace("jobs: 300", "jobs: 60"))
+    found = study(file)
+    assert found.record.failed == {}
+    assert len(found.runs) == 2 * 3 * 2 * 3
+    assert (tmp_path / "study.results" / "runs.parquet").is_file()
+
+
+def test_every_key_is_explained() -> None:
+    for record in (
+        study_file.StudyFile,
+        study_file.WorkloadEntry,
+        study_file.ConditionEntry,
+        study_file.BoundsEntry,
+        study_file.StatisticsEntry,
+    ):
+        for field in msgspec.structs.fields(record):
+            assert f"`{field.name}`" in PAGE, field.name
