@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems policy-state notebooks dist clean
+.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems policy-state notebooks proven-checker dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -72,6 +72,10 @@ figures: $(VENV)/.installed  ## every figure of paper_figs/, on all cores, going
 
 reproduction: $(VENV)/.installed  ## docs/reproduction.md, from the figures and their kept tables
 	$(BIN)/python docs/build_reproduction.py docs/reproduction.md
+
+proven-checker:  ## the checker of certificates that is proven in Rocq, as build/proven-checker; needs Debian's coq and OCaml
+	$(MAKE) -C shadowprice/proofs/rocq BUILD=$(CURDIR)/build/rocq
+	cp build/rocq/proven-checker build/proven-checker
 
 theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and stored hard instances
 	$(BIN)/python docs/build_theorems.py docs/theorems.md

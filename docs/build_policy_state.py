@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from build_theorems import markdown
-from shadowprice.solvers import state as state_module
+from shadowprice.solvers import knowledge as knowledge_module
+from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, Policy
-from shadowprice.solvers.state import JobColumns, Knowledge, State
+from shadowprice.solvers.state import JobColumns, State
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "policies" / "narrowest_first.py"
@@ -158,7 +159,7 @@ def _returned(function: Any) -> str:
 
 def _values() -> Iterator[str]:
     """Members of the knowledge that can be declared, with the texts after them."""
-    tree = ast.parse(inspect.getsource(state_module))
+    tree = ast.parse(inspect.getsource(knowledge_module))
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     body = next(node for node in classes if node.name == Knowledge.__name__).body
     for one, after in itertools.pairwise(body):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,14 +28,16 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs import checker, run_speed
+from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import (
+    RelaxedJobs,
     area_ticks,
     fluid_ticks,
     mean_busy_ticks,
     offset_ticks,
 )
 from shadowprice.solvers.offline.lagrangian import interval_bound
-from shadowprice.solvers.offline.strongest import interval_prices
+from shadowprice.solvers.offline.strongest import PLANS_SHARE, interval_prices
 
 Record = dict[str, Any]
 
@@ -87,7 +90,7 @@ def certify(
     Parameters
     ----------
     budget_s : float
-        Time for the dual prices of the interval LP [s]; 0 for the combinatorial bounds only.
+        Time for prices [s], those of jobs' plans and those of the interval LP; 0 for the combinatorial bounds only.
 
     Raises
     ------
@@ -149,6 +152,7 @@ def _refuse(outcome: Outcome, objective: Objective | str) -> Objective:
         ("jobs that need not be complete", instance.until_complete is not None),
         ("job graphs", instance.graphs is not None),
         ("conditions of runs", instance.conditions is not None),
+        ("jobs that hold a part of a GPU", bool(jobs.fractional.any())),
         ("jobs that share GPUs", bool((outcome.schedule.partner >= 0).any())),
     ):
         if there:
@@ -279,8 +283,13 @@ def _bounds(
     yield {**lp, "grid": [min(release), last], "prices": [0]}, alone
     if budget_s <= 0 or last >= _MOST_TICKS:
         return
+    until = time.monotonic() + budget_s
+    alone_only = RelaxedJobs(release, work, gpus, weight, capacity, Fraction(1))
+    for better in priced_plans.search(alone_only, PLANS_SHARE * budget_s, until=until):
+        multipliers = {"grid": better.prices.grid_ticks, "prices": better.prices.prices}
+        yield {**plain, "bound": "priced-plans", **multipliers}, better.ticks
     try:
-        found = interval_prices(instance, budget_s)
+        found = interval_prices(instance, max(until - time.monotonic(), 0.0))
         if found is not None and bool((found.prices >= 0).all()):
             grid, prices = list(found.grid_ticks), found.prices
             if grid[-1] < last:

@@ -159,6 +159,7 @@ def limit(
     """
     what = _measure(measure)
     outcome.instance.expect_gangs("limits")
+    outcome.instance.expect_whole_gpus("limits")
     rows = _rows(outcome, jobs)
     cost = _COSTS[what](outcome, rows)
     goal, given = _relaxed(outcome.instance, what, rows)

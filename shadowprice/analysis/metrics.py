@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.workload import WHOLE_GPU
 
 
 def end_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
@@ -85,6 +86,17 @@ def queueing_delay_s(instance: Instance, schedule: Schedule) -> NDArray[np.float
     return delay
 
 
+def gpu_types(instance: Instance, schedule: Schedule) -> NDArray[np.object_]:
+    """GPU types every job ran on, by name with bars between them, shape (n,); empty if it never ran."""
+    names = sorted(instance.cluster.gpu_types)
+    rank = np.array([names.index(name) for name in instance.cluster.gpu_types], dtype=np.int64)
+    used = np.zeros((len(instance.workload), len(names)), dtype=bool)
+    used[schedule.job, rank[instance.cluster.type_of_node[schedule.node]]] = True
+    patterns, of = np.unique(used, axis=0, return_inverse=True)
+    texts = ["|".join(np.array(names, dtype=object)[row]) for row in patterns]
+    return np.array([*texts, ""], dtype=object)[of.reshape(-1)]
+
+
 def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""Number of jobs present, averaged over each job's stay, shape (n,); at least 1.
 
@@ -130,8 +142,10 @@ def utilization(instance: Instance, schedule: Schedule) -> float:
 
 
 def held_gpu_s(instance: Instance, schedule: Schedule) -> float:
-    """GPU time held [GPU-s]; two jobs that share GPUs hold them once."""
+    """GPU time held [GPU-s]; two jobs that share GPUs hold them once, of parts only these count."""
     share = np.where(schedule.partner >= 0, 0.5, 1.0)
+    if instance.workload.fractional.any():
+        share *= instance.workload.gpu_milli[schedule.job] / WHOLE_GPU
     held = held_gpus(instance, schedule) * share * (schedule.end_s - schedule.start_s)
     return math.fsum(held.tolist())
 

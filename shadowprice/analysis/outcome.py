@@ -121,19 +121,36 @@ class Outcome:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """One row a job: id, arrival_s, first_start_s, end_s, jct_s, preemptions.
+        """One row a job: what it was, and what became of it.
 
-        Of jobs that run as several copies also ``copies``, the largest number of them in a round.
+        ``id``, ``arrival_s``, ``first_start_s``, ``end_s``, ``jct_s``, ``preemptions``; ``gpus`` (its gang) and
+        ``held_gpus`` (parts of one included), ``job_class``, ``tenant``, ``model``; ``gpu_type`` (those it ran on,
+        in order of their names, with bars between them); ``first_wait_s`` (until its first start) and ``queueing_s``
+        (all time without GPUs until its end), infinity if it has none; ``lost_work_s`` (work that was done and
+        lost: nothing is lost where nothing fails). Of jobs that run as several copies also ``copies``, the
+        largest number of them in a round.
         """
         import pandas as pd
 
+        given = self.instance.workload
+        first_start_s = metrics.first_start_s(self.instance, self.schedule)
+        queueing_s = metrics.queueing_delay_s(self.instance, self.schedule)
         columns = {
-            "id": self.instance.workload.id,
-            "arrival_s": self.instance.workload.arrival_s,
-            "first_start_s": metrics.first_start_s(self.instance, self.schedule),
+            "id": given.id,
+            "arrival_s": given.arrival_s,
+            "first_start_s": first_start_s,
             "end_s": self.end_s,
             "jct_s": self.jct_s,
             "preemptions": metrics.preemptions(self.instance, self.schedule),
+            "gpus": given.gpus,
+            "held_gpus": given.held_gpus,
+            "job_class": given.job_class,
+            "tenant": given.tenant,
+            "model": given.model,
+            "gpu_type": metrics.gpu_types(self.instance, self.schedule),
+            "first_wait_s": first_start_s - given.arrival_s,
+            "queueing_s": np.where(self.complete, queueing_s, np.inf),
+            "lost_work_s": np.zeros(len(given)),
         }
         if self.instance.copies is not None:
             columns["copies"] = metrics.most_copies(self.instance, self.schedule)

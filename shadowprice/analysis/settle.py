@@ -122,6 +122,7 @@ def settle(
         shared = "pair_throughputs" in own_loop.takes
         copies = None if own_loop.copies is None else own_loop.copies(where)
         instance = _instance(chosen, where, kept, Overheads(), shared=shared, copies=copies)
+        instance.expect_whole_gpus("schedulers with a loop of their own")
         settings = {**own_loop.settings, "dropped": dropped}
         training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
         return Run(name, instance, None, own_loop=own_loop, settings=settings, training=training)

@@ -16,6 +16,7 @@ import typer
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
+from shadowprice.cli.data import data
 from shadowprice.cli.joint import joint_command
 from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import policies_command, traces_command
@@ -37,7 +38,6 @@ from shadowprice.cli.show import (
 )
 from shadowprice.cli.study import study
 from shadowprice.errors import ShadowpriceError
-from shadowprice.instances.fetch import DATASETS, fetch
 from shadowprice.user_code import in_user_code
 
 DEBUG = "SHADOWPRICE_DEBUG"
@@ -138,17 +138,8 @@ def generate(
     console.print(f"{len(workload)} jobs to {output}")
 
 
-data = typer.Typer(no_args_is_help=True, help="Public traces and tables.")
 app.add_typer(data, name="data")
 app.add_typer(study, name="study")
-
-
-@data.command("fetch")
-def fetch_command(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}.")],
-) -> None:
-    """Download a public data set, checked against its SHA-256, and print its path."""
-    print(fetch(name))
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -28,12 +28,16 @@ Jobs = TypeVar("Jobs")
 
 @dataclass(frozen=True)
 class RunInputs(Generic[Jobs]):
-    """Jobs, a cluster and the switches of a run; whether to leave out jobs that can never run."""
+    """Jobs, a cluster and the switches of a run; whether to leave out jobs that can never run.
+
+    Of a trace also what was made of its rows, as :meth:`Imported.document` has it.
+    """
 
     workload: Jobs
     cluster: Cluster
     semantics: Semantics
     drop_infeasible: bool = False
+    cleaning: Mapping[str, object] | None = None
 
 
 def require_policies(names: Sequence[str], preset: str | None) -> None:
@@ -76,7 +80,8 @@ def read_given(
     where, semantics = options.written.read(cluster, table, **switches)
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
-    return RunInputs(imported.workload, where, semantics, options.drop_infeasible)
+    cleaning = imported.document()
+    return RunInputs(imported.workload, where, semantics, options.drop_infeasible, cleaning)
 
 
 def read_endless(

@@ -132,7 +132,7 @@ def simulate_command(
     if run_directory is not None:
         from shadowprice.analysis.run_directory.directory import save
 
-        save(outcome, run_directory)
+        save(outcome, run_directory, cleaning=given.cleaning)
     if outcome.losses is None:
         print_summary(outcome, as_json)
     else:

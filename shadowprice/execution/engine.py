@@ -18,12 +18,18 @@ import numpy as np
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine_hosts import Hosts
 from shadowprice.execution.job_window import WindowProgress
-from shadowprice.execution.simulated_hosts import ConditionedHosts, GraphHosts, SimulatedHosts
+from shadowprice.execution.simulated_hosts import (
+    ConditionedHosts,
+    GraphHosts,
+    PartsHosts,
+    SimulatedHosts,
+)
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.placement.parts import PartsAllocator
 from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.policy_checks import decide
@@ -140,7 +146,12 @@ class Engine:
         self.mapped = None if graphs is None else GraphHosts(instance, graphs)
         parts = instance.conditions
         self.conditioned = None if parts is None else ConditionedHosts(instance, parts)
-        self.hosts: Hosts = hosts or self.mapped or self.conditioned or SimulatedHosts(instance)
+        fractional = bool(instance.workload.fractional.any())
+        if hosts is not None:
+            instance.expect_whole_gpus("real runs")
+        self.parted = PartsHosts(instance) if fractional else None
+        simulated = self.mapped or self.conditioned or self.parted
+        self.hosts: Hosts = hosts or simulated or SimulatedHosts(instance)
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
         window = instance.until_complete
@@ -154,6 +165,8 @@ class Engine:
                 )
             service_gpu_s = np.sort(instance.workload.gpus * instance.shortest_s)
         allocator = placement.allocator(instance.cluster, pools)
+        if fractional:
+            allocator = PartsAllocator(allocator, instance.cluster)
         self.state = State(environment, policy.knows, allocator, service_gpu_s)
         self.arrivals: list[float] = instance.workload.arrival_s.tolist()
         self.ids = instance.workload.id
@@ -233,7 +246,7 @@ class Engine:
         if job in state.partner_of:
             self._leave(job, end_s)
         else:
-            state.allocator.give_back(pieces)
+            state.release(job, pieces)
         state.finished.append(job)
 
     def _leave(self, job: int, at_s: float) -> None:
@@ -265,6 +278,8 @@ class Engine:
             self._adjust(self.conditioned, decision, now_s)
         for job, pieces in decision.starts.items():
             partner = partners.get(job, ALONE) if partners else ALONE
+            if self.parted is not None and state.parts is not None:
+                self.parted.hold(job, state.parts.index_of(job))
             progress_from_s, rate = hosts.start(job, pieces, now_s, partner)
             state.started(job, pieces, progress_from_s, rate)
 

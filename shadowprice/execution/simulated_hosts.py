@@ -290,6 +290,35 @@ class GraphHosts(SimulatedHosts):
         self._stages.extend(stages for _, stages in self._where[job])
 
 
+# Jobs that hold a part of a GPU.
+
+
+class PartsHosts(SimulatedHosts):
+    """Executes starts and stops of jobs of which some hold a part of a GPU, and records of which.
+
+    A job that holds a part is as fast as its log or rates say, whoever holds the rest.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        super().__init__(instance)
+        self._index: dict[int, int] = {}
+        self._shared_gpu = array("q")
+
+    def hold(self, job: int, index: int) -> None:
+        """Number of the GPU that a job which starts next holds a part of; -1 for whole ones."""
+        self._index[job] = index
+
+    def schedule(self) -> Schedule:
+        """Schedule executed so far."""
+        return replace(super().schedule(), shared_gpu=np.array(self._shared_gpu, dtype=np.int64))
+
+    def _record(
+        self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
+    ) -> None:
+        super()._record(job, pieces, start_s, end_s, overhead_s)
+        self._shared_gpu.extend([self._index[job]] * len(pieces))
+
+
 # Speeds that depend on CPUs and memory, spreading or width.
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import lzma
 import math
+import tarfile
 import tomllib
 import zlib
 from collections import Counter
@@ -20,7 +22,7 @@ MAX_BYTES = 4 * 2**30
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Contents of a file, decompressed.
+    """Contents of a file, decompressed; of a tar archive those of the one file in it.
 
     Raises
     ------
@@ -48,7 +50,27 @@ def read_bytes(path: str | Path) -> bytes:
         raise InputError(f"{path}: cannot be read: {error}") from error
     if len(data) > MAX_BYTES:
         raise InputError(f"{path}: larger than {MAX_BYTES // 2**30} GiB")
+    if data[257:262] == b"ustar":
+        return _only_member(data, path)
+    if data[:4] == b"PK\x03\x04":
+        raise InputError(f"{path}: is an archive; unpack it and name one of its files")
     return data
+
+
+def _only_member(data: bytes, path: Path) -> bytes:
+    """Contents of the one file in a tar archive."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            members = [member for member in archive if member.isfile()]
+            names = ", ".join(member.name for member in members[:5]) + ", ..." * (len(members) > 5)
+            found = archive.extractfile(members[0]) if len(members) == 1 else None
+            if found is not None:
+                return found.read()
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    raise InputError(
+        f"{path}: is an archive of {names or 'nothing'}; unpack it and name one of its files"
+    )
 
 
 def read_text(path: str | Path, *, keep_line_ends: bool = False) -> str:

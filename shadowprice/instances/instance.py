@@ -81,7 +81,8 @@ class Instance:
     Parameters
     ----------
     cluster, workload, overheads
-        What runs where, and what moving costs.
+        What runs where, and what moving costs. Jobs that may run on some GPU types only have rates
+        of 0 on the others (:meth:`Workload.on_allowed_types`).
     pair_throughputs : Throughputs, optional
         Rates of two jobs that share their GPUs, by model, gang size and GPU type, in units of
         their work a second; those that were not measured cannot share. Nobody shares without it.
@@ -118,6 +119,7 @@ class Instance:
     until_complete: JobWindow | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "workload", self.workload.on_allowed_types(self.cluster))
         if self.until_complete is not None:
             self._check_window(self.until_complete)
         if self.graphs is not None:
@@ -130,6 +132,14 @@ class Instance:
             self._only(alone, "profiles by CPUs and memory", "rates of jobs that share GPUs")
         if self.copies is not None:
             self._check_copies()
+        if self.workload.fractional.any():
+            for name, part in (
+                ("job graphs", self.graphs),
+                ("rates of jobs that share GPUs", self.pair_throughputs),
+                ("conditions of runs", self.conditions),
+                ("rules of copies", self.copies),
+            ):
+                self._only(part is None, "jobs that hold a part of a GPU", name)
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
@@ -196,8 +206,29 @@ class Instance:
                 f"{self.workload.source}: its jobs run as several copies: {what} are for jobs that run as one gang"
             )
 
+    def expect_whole_gpus(self, what: str) -> None:
+        """Refuse jobs that hold a part of a GPU.
+
+        Parameters
+        ----------
+        what : str
+            What is about whole GPUs only, in the plural.
+
+        Raises
+        ------
+        InputError
+            If some job of the instance holds a part of a GPU.
+        """
+        part = self.workload.fractional
+        if part.any():
+            first = self.workload.id[part.argmax()]
+            raise InputError(
+                f"{self.workload.source}: job {first!r} holds a part of a GPU: {what} are for jobs that hold "
+                "whole ones"
+            )
+
     def expect_all_complete(self, what: str) -> None:
-        """Refuse jobs that run as several copies, and jobs that need not be complete.
+        """Refuse jobs that run as several copies or hold a part of a GPU, and that need not be complete.
 
         Parameters
         ----------
@@ -207,9 +238,11 @@ class Instance:
         Raises
         ------
         InputError
-            If the instance has rules of copies, or ends when a window of jobs is complete.
+            If the instance has rules of copies or jobs that hold a part of a GPU, or ends when a window
+            of jobs is complete.
         """
         self.expect_gangs(what)
+        self.expect_whole_gpus(what)
         if self.until_complete is not None:
             raise InputError(
                 f"{self.workload.source}: runs until jobs {self.until_complete} are complete: {what} are for "
@@ -227,6 +260,7 @@ class Instance:
         conditions: Conditions | None = None,
     ) -> tuple[Instance, NDArray[np.object_]]:
         """The instance without the jobs that can never run, and their ids."""
+        workload = workload.on_allowed_types(cluster)
         can_run = _can_run(cluster, workload)
         if not can_run.all():
             workload, names = workload.select(can_run), workload.id[~can_run]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ def offered_load(workload: Workload, cluster: Cluster) -> float:
     if len(workload) == 0:
         return 0.0
     fastest = workload.processing_s(cluster).min(axis=1)
-    asked = float((workload.gpus * np.where(np.isfinite(fastest), fastest, 0.0)).sum())
+    asked = float((workload.held_gpus * np.where(np.isfinite(fastest), fastest, 0.0)).sum())
     span_s = float(workload.arrival_s[-1] - workload.arrival_s[0])
     return asked / (cluster.total_gpus * span_s) if span_s > 0 else float("inf")
 
@@ -47,13 +47,14 @@ def with_load(workload: Workload, cluster: Cluster, load: float) -> Workload:
             f"{workload.source}: jobs that arrive at different times are needed for a load of {load:g}"
         )
     first_s = float(workload.arrival_s[0])
-    return _arriving(workload, first_s + (workload.arrival_s - first_s) * (now / load))
+    arrival_s = first_s + (workload.arrival_s - first_s) * (now / load)
+    return _placed(workload, np.arange(len(workload)), arrival_s)
 
 
 def shuffled(workload: Workload, seed: int) -> Workload:
     """The same jobs at the same times, in an order that the seed draws."""
     order = np.random.default_rng([_STREAM, seed]).permutation(len(workload))
-    return _arriving(_ordered(workload, order), workload.arrival_s)
+    return _placed(workload, order, workload.arrival_s)
 
 
 def with_poisson_arrivals(workload: Workload, seed: int) -> Workload:
@@ -72,24 +73,23 @@ def with_poisson_arrivals(workload: Workload, seed: int) -> Workload:
     if not span_s > 0:
         raise InputError(f"{workload.source}: all jobs arrive at once, which gives no rate")
     arrival_s = workload.arrival_s[0] + np.cumsum(gaps) * (span_s / (jobs - 1))
-    return _arriving(_ordered(workload, order), arrival_s)
+    return _placed(workload, order, arrival_s)
 
 
-def _ordered(workload: Workload, order: NDArray[np.int64]) -> Workload:
-    """Rows in another order, arrivals left where they are."""
-    moved = workload.select(np.arange(len(workload)))
-    columns: dict[str, Any] = {
-        name: column[order]
-        for name, column in vars(moved).items()
-        if isinstance(column, np.ndarray) and name != "arrival_s"
-    }
-    return replace(moved, **columns)
-
-
-def _arriving(workload: Workload, arrival_s: NDArray[np.float64]) -> Workload:
-    """Jobs at other times; deadlines stay as far from arrivals as they were."""
+def _placed(
+    workload: Workload, order: NDArray[np.int64], arrival_s: NDArray[np.float64]
+) -> Workload:
+    """Jobs in another order at other times; deadlines stay as far from arrivals as they were."""
     if len(arrival_s) and not arrival_s[-1] <= MAX_TIME_S:
         raise InputError(f"{workload.source}: arrivals would reach {arrival_s[-1]:g} s")
-    moved = to_grid(arrival_s) + 0.0
-    deadline_s = workload.deadline_s + (moved - workload.arrival_s)
-    return replace(workload, arrival_s=moved, deadline_s=np.maximum(deadline_s, 0.0))
+    moved_s = to_grid(arrival_s) + 0.0
+    columns: dict[str, Any] = {
+        each.name: column[order]
+        for each in fields(workload)
+        if isinstance(column := getattr(workload, each.name), np.ndarray)
+    }
+    columns["arrival_s"] = moved_s
+    columns["deadline_s"] = np.maximum(
+        moved_s + (workload.deadline_s - workload.arrival_s)[order], 0.0
+    )
+    return replace(workload, **columns)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
 
-_OPTIONAL = ("partner", "cpus", "memory_gb", "copy", "steps")
+_OPTIONAL = ("partner", "cpus", "memory_gb", "copy", "steps", "shared_gpu")
 _TIMES = ("start_s", "end_s", "overhead_s")
 _REAL = (*_TIMES, "cpus", "memory_gb")
 
@@ -34,7 +34,7 @@ def _nobody() -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Rows (job, node, gpus, start, end, overhead, partner, stages, cpus, memory, copy, steps).
+    """Rows (job, node, gpus, start, end, overhead, and what some instances add).
 
     A gang that spans nodes has one row for each, with equal times. The partner of a run never
     changes: when a second job joins it on its GPUs, leaves or ends, the run ends and the job goes
@@ -64,6 +64,9 @@ class Schedule:
         Number of the job's copy, from 0, and steps that it does in this round, in the unit of
         :func:`shadowprice.instances.copies.total_steps`; only where jobs run as copies. A copy
         holds its node whole and uses ``gpus`` of it.
+    shared_gpu : ndarray of int, optional
+        Number of the GPU of its node that a job holds a part of, from 0, and -1 for whole GPUs;
+        only where jobs hold parts of GPUs. Jobs that hold parts of one GPU at one time have one number.
     """
 
     job: NDArray[np.int64]
@@ -78,6 +81,7 @@ class Schedule:
     memory_gb: NDArray[np.float64] | None = field(default=None, kw_only=True)
     copy: NDArray[np.int64] | None = field(default=None, kw_only=True)
     steps: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    shared_gpu: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not len(self.partner):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.cluster import ANY_TYPE, Cluster
 from shadowprice.instances.columns import THROUGHPUT_PREFIX, ColumnChecks
 from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, to_grid, up_to_grid
 
@@ -21,9 +21,32 @@ if TYPE_CHECKING:
 
 MAX_GANG = 10_000_000
 MAX_ITERATIONS = 1e18
-TEXT_COLUMNS = ("id", "tenant", "model", "group", "name")
-COLUMNS = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", *TEXT_COLUMNS[1:])
+WHOLE_GPU = 1000
+"""A GPU in thousandths, as Kubernetes' device plugins and Alibaba's openb count shares of one."""
+
+TEXT_COLUMNS = ("id", "tenant", "model", "group", "name", "job_class")
+OUTCOMES = ("", "completed", "failed", "cancelled")
+"""Ends of a job that a log may tell; empty where it does not."""
+
+OPTIONAL: Mapping[str, object] = {
+    "group": "",
+    "name": "",
+    "job_class": "",
+    "outcome": "",
+    "limit_s": np.inf,
+    "nodes": 0,
+    "allowed_types": "",
+    "gpu_milli": WHOLE_GPU,
+}
+"""Columns that are in frames and files only where some job has another value than this one."""
+
+COLUMNS = ("id", "arrival_s", "gpus", "work", "weight", "deadline_s", "tenant", "model", *OPTIONAL)
 """Columns of every workload, in the order of frames and files."""
+
+
+def _absent() -> NDArray[Any]:
+    """Stands for a column that was not given; replaced when the number of jobs is known."""
+    return np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +74,21 @@ class Workload:
     group, name : ndarray of str, shape (n,)
         What recurs: the group of jobs that run the same program with the same arguments and
         inputs, and the name under which the job was submitted. Empty where unknown.
+    job_class : ndarray of str, shape (n,)
+        Class of the job at its submission, as a log calls it: kind of work, priority, quality of
+        service. Empty where unknown.
+    outcome : ndarray of str, shape (n,)
+        End of the job in its log, one of :data:`OUTCOMES`. No policy sees it.
+    limit_s : ndarray, shape (n,)
+        Limit of run time that was submitted with the job [s], infinity for none: an estimate that
+        policies may read. Nothing ends a job at its limit.
+    nodes : ndarray of int, shape (n,)
+        Nodes that were asked for, 0 where unknown. Placements decide by themselves.
+    allowed_types : ndarray of str, shape (n,)
+        GPU types the job may run on, with bars between them (``V100M16|V100M32``); empty for all.
+    gpu_milli : ndarray of int, shape (n,)
+        Thousandths of each of its GPUs that the job holds; below 1000 only of one GPU, which others
+        may then share.
     throughput : ndarray, shape (n, types), optional
         Iterations per second of the whole gang on each type of ``gpu_types``; 0 where the job
         cannot run. None: one unit of work a second on every type.
@@ -70,11 +108,21 @@ class Workload:
     model: NDArray[np.object_]
     group: NDArray[np.object_]
     name: NDArray[np.object_]
+    job_class: NDArray[np.object_] = field(default_factory=_absent)
+    outcome: NDArray[np.object_] = field(default_factory=_absent)
+    limit_s: NDArray[np.float64] = field(default_factory=_absent)
+    nodes: NDArray[np.int64] = field(default_factory=_absent)
+    allowed_types: NDArray[np.object_] = field(default_factory=_absent)
+    gpu_milli: NDArray[np.int64] = field(default_factory=_absent)
     throughput: NDArray[np.float64] | None = None
     gpu_types: tuple[str, ...] = ()
     source: str = field(default="workload")
 
     def __post_init__(self) -> None:
+        for name, usual in OPTIONAL.items():
+            if not len(getattr(self, name)):
+                kind = object if isinstance(usual, str) else None
+                object.__setattr__(self, name, np.full(len(self.id), usual, dtype=kind))
         for name, column in self._columns().items():
             if len(column) != len(self.id):
                 raise InputError(
@@ -98,6 +146,12 @@ class Workload:
         model: ArrayLike | None = None,
         group: ArrayLike | None = None,
         name: ArrayLike | None = None,
+        job_class: ArrayLike | None = None,
+        outcome: ArrayLike | None = None,
+        limit_s: ArrayLike | None = None,
+        nodes: ArrayLike | None = None,
+        allowed_types: ArrayLike | None = None,
+        gpu_milli: ArrayLike | None = None,
         throughput: ArrayLike | None = None,
         gpu_types: Sequence[str] = (),
         source: str = "workload",
@@ -154,9 +208,12 @@ class Workload:
             ),
         }
         texts = {"tenant": tenant, "model": model, "group": group, "name": name}
+        texts |= {"job_class": job_class, "outcome": outcome, "allowed_types": allowed_types}
         for column, given_texts in texts.items():
             known = "" if given_texts is None else given_texts
             columns[column] = check.texts(column, known, required=False)
+        columns |= _submitted(check, limit_s, nodes, gpu_milli)
+        _check_submitted(check, columns)
         if throughput is not None:
             columns["throughput"] = check.table(throughput, gpu_types)
         elif len(gpu_types):
@@ -197,11 +254,14 @@ class Workload:
     def to_frame(self) -> pd.DataFrame:
         """One row a job; throughputs as columns ``throughput:TYPE``.
 
-        Groups and names are columns only where some job has one: most sources know neither.
+        Those of :data:`OPTIONAL` are columns only where some job has another value: most sources
+        know few of them.
         """
         import pandas as pd
 
-        unknown = {name for name in ("group", "name") if not any(getattr(self, name).tolist())}
+        unknown = {
+            name for name, usual in OPTIONAL.items() if bool((getattr(self, name) == usual).all())
+        }
         columns = self._columns().items()
         frame = pd.DataFrame(
             {name: c for name, c in columns if name not in unknown | {"throughput"}}
@@ -244,6 +304,34 @@ class Workload:
         room = cluster.gpus_per_type if self.throughput is not None else cluster.total_gpus
         return np.where(self.gpus[:, None] <= room, times, np.inf)
 
+    def on_allowed_types(self, cluster: Cluster) -> Workload:
+        """The workload with a throughput table that is 0 on types a job may not run on.
+
+        Where there was no table all other rates are 1. Nodes whose type was not given
+        (:data:`~shadowprice.instances.cluster.ANY_TYPE`) are allowed to every job. The same workload
+        where every job may run on all types.
+        """
+        types = cluster.gpu_types if self.throughput is None else self.gpu_types
+        able = {
+            text: [not text or name in (ANY_TYPE, *text.split("|")) for name in types]
+            for text in set(self.allowed_types.tolist())
+        }
+        if all(map(all, able.values())):
+            return self
+        rates = np.ones((len(self), len(types))) if self.throughput is None else self.throughput
+        mask = np.array([able[text] for text in self.allowed_types.tolist()], dtype=np.bool_)
+        return replace(self, throughput=np.where(mask, rates, 0.0), gpu_types=types)
+
+    @cached_property
+    def fractional(self) -> NDArray[np.bool_]:
+        """True for jobs that hold a part of one GPU, shape (n,)."""
+        return self.gpu_milli < WHOLE_GPU
+
+    @cached_property
+    def held_gpus(self) -> NDArray[np.float64]:
+        """GPUs that each job holds while it runs, parts of one included, shape (n,)."""
+        return self.gpus * (self.gpu_milli / WHOLE_GPU)
+
     def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Workload:
         """The jobs of a mask, or of increasing row numbers."""
         chosen: dict[str, Any] = {name: column[keep] for name, column in self._columns().items()}
@@ -272,6 +360,41 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"Workload({len(self)} jobs from {self.source})"
+
+
+def _submitted(
+    check: ColumnChecks,
+    limit_s: ArrayLike | None,
+    nodes: ArrayLike | None,
+    gpu_milli: ArrayLike | None,
+) -> dict[str, NDArray[Any]]:
+    """Numbers that were submitted with jobs beside their gangs; those not given take their usual value."""
+    limits = check.numbers(
+        "limit_s",
+        np.inf if limit_s is None else limit_s,
+        TICK_S,
+        np.inf,
+        "seconds > 0, or inf for none",
+    )
+    return {
+        "limit_s": limits,
+        "nodes": check.integers("nodes", 0 if nodes is None else nodes, 0, MAX_GANG),
+        "gpu_milli": check.integers(
+            "gpu_milli", WHOLE_GPU if gpu_milli is None else gpu_milli, 1, WHOLE_GPU
+        ),
+    }
+
+
+def _check_submitted(check: ColumnChecks, columns: Mapping[str, NDArray[Any]]) -> None:
+    outcomes, types, milli = (columns[name] for name in ("outcome", "allowed_types", "gpu_milli"))
+    known = [outcome in OUTCOMES for outcome in outcomes.tolist()]
+    expected = f"{', '.join(OUTCOMES[1:])}, or nothing"
+    check.holds("outcome", outcomes, np.array(known, dtype=np.bool_), expected)
+    apart = [not text or all(text.split("|")) for text in types.tolist()]
+    expected = "names of GPU types with bars between them"
+    check.holds("allowed_types", types, np.array(apart, dtype=np.bool_), expected)
+    alone = (milli == WHOLE_GPU) | (columns["gpus"] == 1)
+    check.holds("gpu_milli", milli, alone, "1000, or a job of one GPU")
 
 
 def _require(found: Sequence[object], source: str) -> None:

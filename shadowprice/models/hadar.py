@@ -12,8 +12,8 @@ c_h        m.c[h]          K            GPUs          GPUs of a pool
 W_j        m.W[j]          J            GPUs          gang
 U_jt       jobs.utility    J, T                       utility if complete by the end of round t
            m.u[j, t]       J, T                       U_jt - U_{j,t+1}
-l          m.L             J, levels                  speeds of a job, fastest first
-A_jl       m.fast[j, h]    L            pools         pools at least as fast as level l: the levels
+l          m.L             J, speeds                  speeds of a job, fastest first
+A_jl       m.fast[j, h]    L            pools         pools at least as fast as speed l: the speeds
                                                       with h in A_jl
 q_jl       m.q[j, l]       L                          share of the job that a round at l does
 y_jlt      m.y[j, l, t]    L, T                       1 if j runs in round t, no slower than l
@@ -126,7 +126,7 @@ def time_indexed(
 
         @m.Constraint(m.J, m.T, doc="complete only when the work is done")
         def work(m: Any, j: int, t: int) -> Any:
-            done = sum(m.q[j, l] * m.y[j, l, u] for l in m.levels[j] for u in m.until[t])
+            done = sum(m.q[j, l] * m.y[j, l, u] for l in m.speeds[j] for u in m.until[t])
             return m.z[j, t] <= done
 
         @m.Constraint(m.J, m.after_first, doc="what is complete stays so")
@@ -139,12 +139,12 @@ def time_indexed(
 
         @m.Constraint(m.J, m.T, doc="all of the gang or nothing")
         def gang(m: Any, j: int, t: int) -> Any:
-            running = sum(m.y[j, l, t] for l in m.levels[j])
+            running = sum(m.y[j, l, t] for l in m.speeds[j])
             return sum(m.w[j, h, t] for h in m.K) == m.W[j] * running
 
         @m.Constraint(m.J, m.T, doc="one speed at a time")
         def once(m: Any, j: int, t: int) -> Any:
-            return sum(m.y[j, l, t] for l in m.levels[j]) <= 1
+            return sum(m.y[j, l, t] for l in m.speeds[j]) <= 1
 
         @m.Constraint(m.J, m.K, m.T, doc="no type slower than the speed")
         def speed(m: Any, j: int, h: int, t: int) -> Any:
@@ -162,15 +162,15 @@ def _rounds_and_pools(jobs: RoundJobs, of_type: list[int], pools: list[int]) -> 
     m.after_first = pyo.RangeSet(1, jobs.rounds - 1)
     m.until = pyo.Set(m.T, initialize=lambda m, t: range(t + 1))
     m.K = pyo.RangeSet(0, len(pools) - 1)
-    levels = {(j, l): one for j, own in enumerate(jobs.levels) for l, one in enumerate(own)}
-    m.L = pyo.Set(dimen=2, initialize=sorted(levels))
-    m.levels = pyo.Set(m.J, initialize=lambda m, j: range(len(jobs.levels[j])))
+    speeds = {(j, l): one for j, own in enumerate(jobs.speeds) for l, one in enumerate(own)}
+    m.L = pyo.Set(dimen=2, initialize=sorted(speeds))
+    m.speeds = pyo.Set(m.J, initialize=lambda m, j: range(len(jobs.speeds[j])))
     m.fast = pyo.Set(
         m.J,
         m.K,
-        initialize=lambda m, j, h: [l for l in m.levels[j] if of_type[h] in levels[j, l].types],
+        initialize=lambda m, j, h: [l for l in m.speeds[j] if of_type[h] in speeds[j, l].types],
     )
-    m.q = pyo.Param(m.L, initialize=lambda m, j, l: jobs.utility.round_s / levels[j, l].seconds)
+    m.q = pyo.Param(m.L, initialize=lambda m, j, l: jobs.utility.round_s / speeds[j, l].seconds)
     m.u = pyo.Param(m.J, m.T, initialize=lambda m, j, t: utility[j, t] - utility[j, t + 1])
     m.W = pyo.Param(m.J, initialize=dict(enumerate(gang)))
     m.c = pyo.Param(m.K, initialize=dict(enumerate(pools)))

@@ -18,7 +18,7 @@ MAX_TYPES = 8
 
 
 @dataclass(frozen=True)
-class SpeedLevel:
+class GangSpeed:
     """A speed at which a gang may run: that of its slowest type.
 
     Parameters
@@ -97,16 +97,16 @@ class RoundJobs:
         return len(self.capacity)
 
     @cached_property
-    def levels(self) -> tuple[tuple[SpeedLevel, ...], ...]:
+    def speeds(self) -> tuple[tuple[GangSpeed, ...], ...]:
         """Speeds of every job, fastest first, at which there are GPUs for the gang."""
-        return tuple(self._levels_of(job) for job in range(self.jobs))
+        return tuple(self._speeds_of(job) for job in range(self.jobs))
 
-    def _levels_of(self, job: int) -> tuple[SpeedLevel, ...]:
+    def _speeds_of(self, job: int) -> tuple[GangSpeed, ...]:
         found = []
         for seconds in sorted(set(self.seconds[job][np.isfinite(self.seconds[job])].tolist())):
             admitted = np.flatnonzero(self.seconds[job] <= seconds)
             if self.capacity[admitted].sum() >= self.gang[job]:
-                found.append(SpeedLevel(tuple(admitted.tolist()), seconds))
+                found.append(GangSpeed(tuple(admitted.tolist()), seconds))
         return tuple(found)
 
 

@@ -59,14 +59,14 @@ def build(
     capacity : ndarray, shape (types,)
         G_r.
     """
-    job, kind = np.nonzero(np.isfinite(time))
+    job, gpu_type = np.nonzero(np.isfinite(time))
     with traced():
         m: Any = pyo.ConcreteModel(name="typed_span")
         m.J = pyo.RangeSet(0, len(gpus) - 1)
         m.R = pyo.RangeSet(0, len(capacity) - 1)
-        m.JR = tuples(job, kind)
-        m.types_of = subsets(m.J, job, kind)
-        m.jobs_on = subsets(m.R, kind, job)
+        m.JR = tuples(job, gpu_type)
+        m.types_of = subsets(m.J, job, gpu_type)
+        m.jobs_on = subsets(m.R, gpu_type, job)
         m.rate = param(1 / time, m.J, m.R)
         m.g = param(gpus, m.J)
         m.G = param(capacity, m.R)

@@ -16,13 +16,15 @@ Rules, in the order they are checked (the first violated row is named):
                         is complete; the jobs outside it need not be
 ``gang``                whenever a job runs it holds exactly its gang, or as many more as it may grow,
                         all pieces at the same times
-``type``                a job runs on GPU types it has a throughput for
+``type``                a job runs on GPU types it has a throughput for and is allowed to run on
 ``stages``              where jobs have graphs, the replicas of every run add up to its job's graph,
                         one on each GPU it holds; else none are given
 ``resources``           where CPUs and memory matter every row has some, enough for progress, and no
                         node gives more than it has, to a thousandth; else none are given
 ``partner``             a job that shares its GPUs does so with one other that has rates for it and
                         holds the very same at the same times
+``part``                a job that holds a part of a GPU says of which of its node's; no GPU is held
+                        by more than all of it
 ``overlap``             a job is in one run at a time
 ``capacity``            no node holds more GPUs than it has, at any moment; shared ones count once
 ``overhead``            starts, restarts and migrations are charged as the instance says, paid first
@@ -45,6 +47,10 @@ Where jobs run as several copies, rows are checked by ``row``, ``grid``, ``relea
 ``steps``               a copy holds its node exactly as long as its steps take, rounded up to a tick
 ``work``                the steps of a job's copies add up to exactly its work
 ======================  =====================================================================
+
+GPUs that are held in parts are known by numbers, whole ones are only counted, from when a job begins to hold
+a part of a GPU until nobody does any more. Numbers and counts suffice: spans of time of which no more than k
+overlap can be given k GPUs, each one from beginning to end (interval graphs are perfect).
 
 A run has one partner from start to end, at whose rate its work is counted. When a job gets or
 loses a partner its run ends, and one that goes on at the same moment on the same GPUs is charged
@@ -84,6 +90,9 @@ if TYPE_CHECKING:
     from shadowprice.instances.schedule import Schedule
 
 Mask = NDArray[np.bool_]
+
+_WHOLE_GPU = 1000
+"""A GPU in thousandths."""
 
 _LATEST_S = 2.0**33
 """No run ends later [s]: up to there sums of whole ticks are exact."""
@@ -128,6 +137,7 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     check.stages(runs)
     check.resources(runs)
     check.partners(runs)
+    check.parts()
     check.overlap(runs)
     check.capacity()
     check.overheads(runs)
@@ -140,11 +150,12 @@ class _Verifier:
         self.workload = instance.workload
         self.schedule = schedule
         self.shared = schedule.partner >= 0
-        self.kind = run_speed.gpu_types(instance.cluster)[1]
+        self.gpu_type = run_speed.gpu_types(instance.cluster)[1]
         self.size = np.array([node.gpus for node in instance.cluster.nodes], dtype=np.int64)
         self.alone = run_speed.alone_ticks(instance)
         self.mapped: MappedRuns | None = None
         self.conditioned: ConditionedRuns | None = None
+        self.taken_in_parts: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         self.required = np.ones(len(instance.workload), dtype=bool)
         if instance.until_complete is not None:
             self.required[:] = False
@@ -242,8 +253,10 @@ class _Verifier:
 
     def types(self, runs: Runs) -> None:
         s = self.schedule
-        unable = self.alone[s.job, self.kind[s.node]] == 0
+        unable = self.alone[s.job, self.gpu_type[s.node]] == 0
         self.refuse("type", unable, "the job has no throughput on this node's GPU type")
+        allowed = run_speed.allowed_types(self.instance)[s.job, self.gpu_type[s.node]]
+        self.refuse("type", ~allowed, "the job is not allowed to run on this node's GPU type")
 
     def stages(self, runs: Runs) -> None:
         graphs = self.instance.graphs
@@ -301,13 +314,45 @@ class _Verifier:
         twice = same & (s.start_s[row[1:]] < s.end_s[row[:-1]])
         self.refuse("overlap", twice, "starts before the job's previous run ends", row[1:])
 
+    def parts(self) -> None:
+        """Check who holds which part of which GPU; those held in parts count as one while anyone does."""
+        s, milli = self.schedule, self.workload.gpu_milli
+        in_parts = milli[s.job] < _WHOLE_GPU
+        if (s.shared_gpu is not None) != bool((milli < _WHOLE_GPU).any()):
+            given = "no" if s.shared_gpu is None else "a"
+            raise Violation("part", f"the schedule has {given} column of GPUs held in parts")
+        if s.shared_gpu is None:
+            return
+        number = s.shared_gpu
+        wrong = np.where(in_parts, (number < 0) | (number >= self.size[s.node]), number != -1)
+        say = "expected the number of a GPU of the node for a part of one, -1 for whole ones"
+        self.refuse("part", wrong, say)
+        rows = np.flatnonzero(in_parts)
+        both, change = np.concatenate((rows, rows)), milli[s.job[rows]]
+        change = np.concatenate((-change, change))
+        time = np.concatenate((s.end_s[rows], s.start_s[rows]))
+        order = np.lexsort((change > 0, time, number[both], s.node[both]))
+        row, change = both[order], change[order]
+        held = np.cumsum(change)
+        say = f"more than {_WHOLE_GPU} thousandths of its GPU are held"
+        self.refuse("part", held > _WHOLE_GPU, say, row)
+        # One row stands for the whole GPU from where nobody held a part of it to where nobody does.
+        begins = (change > 0) & (held == change)
+        ends = held == 0
+        self.taken_in_parts = (row[begins], row[ends])
+
     def capacity(self) -> None:
         s, n = self.schedule, len(self.schedule)
-        node = np.concatenate((s.node, s.node))
-        time = np.concatenate((s.end_s, s.start_s))
         # Of two rows that share the same GPUs, the one of the earlier job stands for both.
         gpus = np.where(self.shared & (s.partner < s.job), 0, s.gpus)
-        change = np.concatenate((-gpus, gpus))
+        taken, freed = gpus, gpus
+        if self.taken_in_parts is not None:
+            whole = np.where(self.workload.gpu_milli[s.job] < _WHOLE_GPU, 0, gpus)
+            taken, freed = whole.copy(), whole.copy()
+            taken[self.taken_in_parts[0]], freed[self.taken_in_parts[1]] = 1, 1
+        node = np.concatenate((s.node, s.node))
+        time = np.concatenate((s.end_s, s.start_s))
+        change = np.concatenate((-freed, taken))
         # At one node and time GPUs are freed before others are taken: ends come before starts here.
         order = sorted_further(np.argsort(time, kind="stable"), node)
         held = np.cumsum(change[order])
@@ -392,12 +437,12 @@ class _Verifier:
     def _row_ticks(self, rows: NDArray[np.int64]) -> run_speed.Ticks:
         """Time of the whole job [ticks] as each row runs: on its GPU type, with its partner."""
         s = self.schedule
-        job, kind, shared = s.job[rows], self.kind[s.node[rows]], self.shared[rows]
-        times = self.alone[job, kind]
+        job, gpu_type, shared = s.job[rows], self.gpu_type[s.node[rows]], self.shared[rows]
+        times = self.alone[job, gpu_type]
         if shared.any():
             beside = s.partner[rows][shared]
             times[shared] = run_speed.beside_ticks(
-                self.instance, self.alone, job[shared], beside, kind[shared]
+                self.instance, self.alone, job[shared], beside, gpu_type[shared]
             )
         return times
 

@@ -87,9 +87,9 @@ class CopiedRuns:
         s, jobs = self._schedule, self._instance.workload
         if jobs.throughput is None:
             return np.ones(len(s), dtype=bool)
-        names, kind = gpu_types(self._instance.cluster)
+        names, gpu_type = gpu_types(self._instance.cluster)
         column = np.array([jobs.gpu_types.index(name) for name in names], dtype=np.int64)
-        able: Mask = jobs.throughput[s.job, column[kind[s.node]]] > 0
+        able: Mask = jobs.throughput[s.job, column[gpu_type[s.node]]] > 0
         return able
 
     def _owed_s(self) -> NDArray[np.float64]:
@@ -111,10 +111,10 @@ class CopiedRuns:
 
     def _needed_ticks(self) -> NDArray[np.int64]:
         """Time that the steps of every row take [ticks], rounded up."""
-        s, (names, kind) = self._schedule, gpu_types(self._instance.cluster)
+        s, (names, gpu_type) = self._schedule, gpu_types(self._instance.cluster)
         rates: dict[tuple[int, int, int], Fraction] = {}
         needed = []
-        columns = (s.job, kind[s.node], s.gpus, self._steps)
+        columns = (s.job, gpu_type[s.node], s.gpus, self._steps)
         for job, of_type, gpus, steps in zip(*(c.tolist() for c in columns), strict=True):
             key = (job, of_type, gpus)
             if key not in rates:

@@ -17,6 +17,7 @@ import heapq
 import json
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -299,6 +300,51 @@ def least_price(job: Record, grid: list[int], prices: list[int]) -> Fraction:
     return Fraction(cost, work * q) + weight * Fraction(work, 2)
 
 
+def bound_priced_plans(jobs: Records, capacity: int, bound: Record) -> Fraction:
+    """Every job's cheapest plan; prices are in units of the largest weight."""
+    grid = [whole(b, "grid") for b in bound["grid"]]
+    prices = [whole(p, "price") for p in bound["prices"]]
+    need(len(grid) == len(prices) + 1 and grid == sorted(set(grid)), "the grid does not increase")
+    unit = max(Fraction(job["weight"]) for job in jobs) / PRICE_UNIT
+    paid = capacity * sum(p * (b - a) for p, (a, b) in zip(prices, pairwise(grid), strict=True))
+    return total([-paid * unit, *(cheapest_plan(job, grid, prices, unit) for job in jobs)])
+
+
+def cheapest_plan(job: Record, grid: list[int], prices: list[int], unit: Fraction) -> Fraction:
+    """Least of w x (end - arrival) + g x price of the cheapest time that suffices before the end, and w x arrival."""
+    arrival, left, weight = int(job["arrival"]), int(job["shortest"]), Fraction(job["weight"])
+    if not weight:
+        return weight
+    delay, scale = (weight / unit).as_integer_ratio()  # costs are whole in units of unit / scale
+    gang, paid, best = scale * int(job["gpus"]), 0, None
+    taken: list[tuple[int, int]] = []  # (-price, length)
+    first = bisect_right(grid, arrival)
+    cells = zip(
+        [arrival, *grid[first:]], [*grid[first:], max(arrival, grid[-1]) + left], strict=True
+    )
+    for (now, end), price in zip(cells, [0, *prices, 0][first:], strict=True):
+        if best is not None and delay * (now - arrival) >= best:
+            break
+        begin = now
+        while now < end and (left or (taken and -taken[0][0] > price)):
+            if left:
+                length = min(left, end - now)
+                left -= length
+            else:  # time of this cell for the dearest time taken
+                dear, most = heapq.heappop(taken)
+                length = min(most, end - now)
+                paid += gang * length * dear
+                if length < most:
+                    heapq.heappush(taken, (dear, most - length))
+            paid += gang * length * price
+            now += length
+            cost = delay * (now - arrival) + paid
+            best = cost if not left and (best is None or cost < best) else best
+        if now > begin:
+            heapq.heappush(taken, (-price, now - begin))
+    return unit * Fraction(best or 0, scale) + weight * arrival
+
+
 def bound_area(jobs: Records, capacity: int, bound: Record) -> Fraction:
     """Lower bound on the end of the last of the jobs."""
     area = lone = best = 0
@@ -310,7 +356,8 @@ def bound_area(jobs: Records, capacity: int, bound: Record) -> Fraction:
 
 
 BOUNDS = {"fluid": bound_fluid, "mean-busy-time": bound_mean_busy_time, "area": bound_area}
-BOUNDS["interval-lp"] = bound_interval_lp
+PRICED = {"interval-lp": bound_interval_lp, "priced-plans": bound_priced_plans}
+BOUNDS.update(PRICED)
 
 
 def check(text: str) -> Record:
@@ -333,7 +380,7 @@ def prove(found: dict[str, Records]) -> Record:
     need(type(kind) is str and kind in BOUNDS, f"the bound is {kind!r:.80}, which is unknown")
     need((kind == "area") == (header["objective"] == "makespan"), f"{kind!r} is no bound of that")
     need(type(bound["grid"]) is list and type(bound["prices"]) is list, "prices are no lists")
-    need(kind == "interval-lp" or not bound["grid"] + bound["prices"], f"{kind} takes no prices")
+    need(kind in PRICED or not bound["grid"] + bound["prices"], f"{kind} takes no prices")
     capacity = sum(node["gpus"] for node in nodes)
     value = max(BOUNDS[kind](jobs, capacity, bound) - offset, Fraction(0))
     least = rational(claim["bound"], "bound")

@@ -41,6 +41,8 @@ Ticks = NDArray[np.int64]
 """Whole ticks, 0 where the job cannot run."""
 
 TICKS_PER_S = 2**20
+_NO_TYPE = "gpu"
+"""GPU type of nodes whose type was not given."""
 LONGEST_TICKS = 2**52
 _REACHED = 1 + 1e-9
 """What CPUs and memory are multiplied with before they are compared with a profile's grid."""
@@ -58,10 +60,10 @@ def alone_ticks(instance: Instance) -> Ticks:
     """Whole jobs on each GPU type, by themselves and at speed 1; shape (n, types).
 
     A job cannot run on a type with fewer GPUs than its gang, nor where its rate is 0. Without rates
-    all GPUs are of one kind.
+    all GPUs are of one type.
     """
     jobs, nodes = instance.workload, instance.cluster.nodes
-    names, kind = gpu_types(instance.cluster)
+    names, gpu_type = gpu_types(instance.cluster)
     size = np.array([node.gpus for node in nodes], dtype=np.int64)
     if jobs.throughput is None:
         whole = np.repeat(_up(jobs.work)[:, None], len(names), axis=1)
@@ -70,8 +72,20 @@ def alone_ticks(instance: Instance) -> Ticks:
         rates = np.stack([jobs.throughput[:, jobs.gpu_types.index(name)] for name in names], axis=1)
         with np.errstate(divide="ignore", over="ignore"):
             whole = _up(jobs.work[:, None] / rates)
-        room = np.array([size[kind == k].sum() for k in range(len(names))])
+        room = np.array([size[gpu_type == k].sum() for k in range(len(names))])
     return np.where(jobs.gpus[:, None] <= room, whole, 0)
+
+
+def allowed_types(instance: Instance) -> NDArray[np.bool_]:
+    """True where a job is allowed to run on a GPU type, shape (n, types); on nodes without a type all are."""
+    names, _ = gpu_types(instance.cluster)
+    given = instance.workload.allowed_types.tolist()
+    able = {
+        text: [text == "" or name == _NO_TYPE or name in text.split("|") for name in names]
+        for text in set(given)
+    }
+    table = [able[text] for text in given]
+    return np.array(table, dtype=np.bool_).reshape(len(given), len(names))
 
 
 def beside_ticks(
@@ -79,7 +93,7 @@ def beside_ticks(
     alone: Ticks,
     job: NDArray[np.int64],
     partner: NDArray[np.int64],
-    kind: NDArray[np.int64],
+    gpu_type: NDArray[np.int64],
 ) -> Ticks:
     """Whole jobs beside partners on GPUs of a type, row by row.
 
@@ -99,7 +113,7 @@ def beside_ticks(
 
     rates: list[float] = []
     known: dict[tuple[int, tuple[str, int], tuple[str, int]], float] = {}
-    for one, other, k in zip(job.tolist(), partner.tolist(), kind.tolist(), strict=True):
+    for one, other, k in zip(job.tolist(), partner.tolist(), gpu_type.tolist(), strict=True):
         mine, theirs = kinds[one], kinds[other]
         key = (k, mine, theirs)
         if key not in known:
@@ -107,7 +121,7 @@ def beside_ticks(
             known[key] = rate(names[k], mine, theirs) if both_can else 0.0
         rates.append(known[key])
     able = (job != partner) & (jobs.gpus[job] == jobs.gpus[partner])
-    able &= (alone[job, kind] > 0) & (alone[partner, kind] > 0)
+    able &= (alone[job, gpu_type] > 0) & (alone[partner, gpu_type] > 0)
     with np.errstate(divide="ignore", over="ignore"):
         whole = _up(jobs.work[job] / np.array(rates, dtype=np.float64))
     return np.where(able, whole, 0)

@@ -22,8 +22,8 @@ from shadowprice.instances.instance import Instance, Overheads, Pools, pool_thro
 from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 
-TEXTS = ("id", "tenant", "model", "group", "name")
-"""Columns of a workload that are text."""
+TEXTS = ("id", "tenant", "model", "group", "name", "job_class")
+"""Columns of a workload that are text and known when a job arrives: not its outcome."""
 
 _FIRST_ROWS = 64
 """Rows that a new table has room for; says nothing of the jobs to come."""
@@ -85,6 +85,7 @@ def _numbers(environment: Environment) -> list[tuple[object, ...]]:
     """Fields of a row that are numbers, as NumPy names them: what is given, then what a run changes."""
     given = [("gpus", "i8")]
     given += [(name, "f8") for name in ("arrival_s", "weight", "deadline_s", "work", "shortest_s")]
+    given += [("limit_s", "f8"), ("nodes", "i8"), ("gpu_milli", "i8")]
     if environment.network is not None:
         given += [("graph", "i8"), ("alpha_min_s", "f8"), ("alpha_max_s", "f8")]
     if environment.elastic:
@@ -265,6 +266,9 @@ def _given(instance: Instance) -> dict[str, NDArray[np.float64] | NDArray[np.int
         "deadline_s": jobs.deadline_s,
         "work": jobs.work,
         "shortest_s": instance.shortest_s,
+        "limit_s": jobs.limit_s,
+        "nodes": jobs.nodes,
+        "gpu_milli": jobs.gpu_milli,
     }
     if graphs is not None:
         columns["graph"] = graphs.of

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.instances.workload import WHOLE_GPU
 from shadowprice.solvers.policy import Decision, JobColumns, State
 
 Priority = Callable[[JobColumns], NDArray[np.int64]]
@@ -36,7 +37,10 @@ def serve_in_order(state: State, priority: Priority) -> Decision:
 def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Decision:
     """Give GPUs in this order, by count for each pool; then place, then fill what is left over."""
     jobs, running = live.jobs[order], live.running[order]
-    if state.allocator.anywhere or state.one_pool:
+    if state.parts is not None and state.one_pool:
+        held = live.gpus * live.gpu_milli
+        chosen = choose_by_count(held[order], state.total_gpus * WHOLE_GPU)
+    elif state.allocator.anywhere or state.one_pool:
         chosen = choose_by_count(live.gpus[order], state.total_gpus)
     else:
         chosen = choose_by_pool(state, jobs.tolist())
@@ -78,18 +82,24 @@ def choose_by_count(gpus: NDArray[np.int64], capacity: int) -> NDArray[np.bool_]
 
 def choose_by_pool(state: State, jobs: list[int]) -> NDArray[np.bool_]:
     """The same over several pools: a running job keeps its pool, a waiting one takes its first with room."""
-    allocator = state.allocator
+    allocator, parts = state.allocator, state.parts
+    size: Mapping[int, int] | list[int] = state.gang
     pools = {pool for job in jobs for pool in state.pools[job]}
     room = {pool: allocator.free_in(pool) for pool in pools}
+    if parts is not None:
+        columns = state.columns(jobs)
+        held_milli = (columns.gpus * columns.gpu_milli).tolist()
+        size = dict(zip(jobs, held_milli, strict=True))
+        room = {pool: parts.free_milli_in(pool) for pool in pools}
     held = {job: allocator.pool_of(pieces[0][0]) for job, pieces in state.running.items()}
     for job, pool in held.items():
-        room[pool] += state.gang[job]
+        room[pool] += size[job]
     chosen = np.zeros(len(jobs), dtype=bool)
     for position, job in enumerate(jobs):
         wanted = (held[job],) if job in held else state.pools[job]
         for pool in wanted:
-            if room[pool] >= state.gang[job]:
-                room[pool] -= state.gang[job]
+            if room[pool] >= size[job]:
+                room[pool] -= size[job]
                 chosen[position] = True
                 break
     return chosen

@@ -13,8 +13,9 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.sensitivity import Amounts
+from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.state import JobColumns, Knowledge, State
+from shadowprice.solvers.state import JobColumns, State
 
 __all__ = ["Decision", "JobColumns", "Knowledge", "Policy", "State"]
 
@@ -99,7 +100,7 @@ class Decision:
 
     @property
     def free_gpus(self) -> int:
-        """GPUs neither held nor reserved."""
+        """GPUs neither held nor reserved; where jobs hold parts of GPUs also those with room for more."""
         return self._allocator.free_gpus
 
     def start(self, job: int) -> bool:
@@ -129,7 +130,13 @@ class Decision:
         bool
             False, and no change, if they are not all free.
         """
-        if not self._allocator.take_exact(pieces):
+        parts = self._state.parts
+        taken = (
+            self._allocator.take_exact(pieces)
+            if parts is None
+            else parts.take_exact_for(job, pieces)
+        )
+        if not taken:
             return False
         self._begin(job, pieces)
         if amounts is not None:
@@ -215,7 +222,7 @@ class Decision:
             raise PolicyError(f"job {job} is stopped, but does not run")
         partner = self.partner_of(job)
         if partner is None:
-            self._allocator.give_back(pieces)
+            self._state.release(job, pieces)
         else:
             self._share({job: ALONE, partner: ALONE})
         self.stops.append(job)
@@ -228,6 +235,9 @@ class Decision:
             if self.partner_of(partner) is not None:
                 return False
             self._share({job: partner, partner: job})
+        elif state.parts is not None:
+            if not state.parts.take_exact_for(job, state.running[job], again=True):
+                return False
         elif not self._allocator.take_exact(state.running[job]):
             return False
         self.stops.remove(job)

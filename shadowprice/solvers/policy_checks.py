@@ -119,8 +119,8 @@ def _check_starts(policy: Policy, state: State, decision: Decision, free: int) -
                     f"one GPU of a node from 0 to {nodes - 1}",
                 )
             free -= gpus
-    if state.sharing:
-        # Who joins another takes no GPUs, and who leaves one gives none back.
+    if state.sharing or state.parts is not None:
+        # Who joins others on a GPU takes none, and who leaves them gives none back.
         return
     for job in decision.stops:
         free += sum(gpus for _, gpus in state.running[job])

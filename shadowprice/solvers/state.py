@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from enum import StrEnum
 from typing import TypeVar
 
 import numpy as np
@@ -19,19 +18,11 @@ from shadowprice.instances.grid import TICK_S
 from shadowprice.instances.instance import Pools
 from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
 from shadowprice.solvers.job_table import Environment, JobTable
+from shadowprice.solvers.knowledge import Knowledge
+from shadowprice.solvers.placement.parts import PartsAllocator
 from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
 
 Notes = TypeVar("Notes")
-
-
-class Knowledge(StrEnum):
-    """Knowledge of a policy beyond the past. Reading anything undeclared is an error."""
-
-    DURATION = "duration"
-    """The processing time of every job that has arrived (a clairvoyant policy)."""
-
-    DISTRIBUTION = "distribution"
-    """The distribution of service over the workload, without knowing whose is which."""
 
 
 class JobColumns:
@@ -94,6 +85,26 @@ class JobColumns:
     def name(self) -> NDArray[np.object_]:
         """Names under which jobs were submitted, which may recur; empty where unknown."""
         return self._table.text("name", self.jobs.tolist())
+
+    @property
+    def job_class(self) -> NDArray[np.object_]:
+        """Classes of the jobs at their submission, as a log calls them; empty where unknown."""
+        return self._table.text("job_class", self.jobs.tolist())
+
+    @property
+    def limit_s(self) -> NDArray[np.float64]:
+        """Limits of run time that were submitted with the jobs [s], infinity for none."""
+        return self._table.column("limit_s")[self.jobs]
+
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """Nodes that the jobs asked for, 0 where unknown."""
+        return self._table.counts("nodes")[self.jobs]
+
+    @property
+    def gpu_milli(self) -> NDArray[np.int64]:
+        """Thousandths of each of their GPUs that the jobs hold: 1000, or less of one GPU."""
+        return self._table.counts("gpu_milli")[self.jobs]
 
     @property
     def throughput(self) -> NDArray[np.float64]:
@@ -252,6 +263,8 @@ class State:
         Free GPUs, and where the next gang would go.
     job_allocator : JobAllocator or None
         The same if it treats jobs differently.
+    parts : PartsAllocator or None
+        The same where some jobs hold a part of a GPU.
     arrived, finished : list of int
         Jobs that arrived or finished since the last decision.
     """
@@ -272,6 +285,7 @@ class State:
         "now_s",
         "one_pool",
         "partner_of",
+        "parts",
         "pools",
         "running",
         "waiting",
@@ -296,6 +310,7 @@ class State:
         self.one_pool = len(environment.pools.names) == 1
         self.allocator = allocator
         self.job_allocator = allocator if isinstance(allocator, JobAllocator) else None
+        self.parts = allocator if isinstance(allocator, PartsAllocator) else None
         self.now_s = 0.0
         self.waiting: OrderedDict[int, None] = OrderedDict()
         self.waiting_gpus = 0
@@ -397,7 +412,10 @@ class State:
     @property
     def fits_by_count(self) -> bool:
         """True if as many GPUs are free as all waiting jobs need, though perhaps badly spread."""
-        return self.one_pool and self.waiting_gpus <= self.allocator.free_gpus
+        whole = (
+            self.parts is None and self.one_pool
+        )  # Else free are also GPUs with room for a part.
+        return whole and self.waiting_gpus <= self.allocator.free_gpus
 
     def free_gpus_by_node(self) -> list[int]:
         """Free GPUs of every node, what the decision so far reserves left out; O(nodes)."""
@@ -500,6 +518,14 @@ class State:
         if self.job_allocator is not None:
             for model in self._jobs.text("model", range(first, end)).tolist():
                 self.job_allocator.arrive(model)
+        if self.parts is not None:
+            self.parts.holds(self._jobs.counts("gpu_milli")[first:end].tolist())
+
+    def release(self, job: int, pieces: Pieces) -> None:
+        """Engine: free the GPUs of a job, or the part of one that it holds."""
+        if self.parts is not None:
+            return self.parts.give_back_of(job, pieces)
+        return self.allocator.give_back(pieces)
 
     def readmit(self, job: int, left_s: float) -> None:
         """Engine: a job that had to leave before its end arrives again with so much work left."""

@@ -137,8 +137,27 @@ def test_the_order_of_rows_is_immaterial(instance: Instance, random: st.RandomTy
 def test_jobs_is_one_row_a_job_with_the_promised_columns() -> None:
     jobs = Outcome.verified(*preempted(), policy="hand").jobs
     columns = ["id", "arrival_s", "first_start_s", "end_s", "jct_s", "preemptions"]
-    assert list(jobs.columns) == columns
-    assert jobs.to_numpy().tolist() == [["a", 1, 1, 14, 13, 1], ["b", 4, 4, 7, 3, 0]]
+    more = ["gpus", "held_gpus", "job_class", "tenant", "model", "gpu_type"]
+    times = ["first_wait_s", "queueing_s", "lost_work_s"]
+    assert list(jobs.columns) == columns + more + times
+    assert jobs[columns].to_numpy().tolist() == [["a", 1, 1, 14, 13, 1], ["b", 4, 4, 7, 3, 0]]
+
+
+@given(instances(), st.sampled_from(["fifo", "srtf", "las2d"]))
+def test_jobs_say_what_became_of_each(instance: Instance, name: str) -> None:
+    done = run(instance, policy(name)).schedule
+    jobs = Outcome.verified(instance, done, policy=name).jobs
+    given, types = instance.workload, instance.cluster.nodes
+    for row in range(len(given)):
+        mine = done.job == row
+        used = sorted({types[node].gpu_type for node in done.node[mine]})
+        assert jobs["gpu_type"][row] == "|".join(used)
+        assert jobs["first_wait_s"][row] == done.start_s[mine].min() - given.arrival_s[row]
+        spans = {*zip(done.start_s[mine], done.end_s[mine], strict=True)}
+        ran_s = sum(end - start for start, end in spans)
+        assert jobs["queueing_s"][row] == jobs["jct_s"][row] - ran_s
+    assert jobs["gpus"].tolist() == given.gpus.tolist()
+    assert not jobs["lost_work_s"].any()
 
 
 def test_no_outcome_of_a_schedule_that_breaks_a_rule() -> None:

@@ -23,6 +23,7 @@ from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
 
@@ -197,6 +198,37 @@ def test_a_malformed_description_is_refused(saved: Path, key: str, value: object
     rewrite_json(saved / RUN, lambda described: described.update({key: value}))
     with pytest.raises(InputError, match=r"run\.json"):
         load(saved)
+
+
+def test_the_report_on_a_trace_is_kept_and_guarded(saved: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("id,gpus,submit,duration,mood\n1,1,50,10,-\n2,1,0,500,-\n3,1,90,5,-\n")
+    imported = load_trace(log, format=":window=0-60,longest_s=90")
+    outcome = simulate(imported.workload, "1x1", "fifo")
+    save(outcome, saved, cleaning=imported.document())
+    kept = json.loads((saved / "cleaning.json").read_text())
+    assert kept["source"] == str(log)
+    assert kept["notes"] == ["columns that are not used: mood"]
+    assert kept["rows"] == {
+        "read": 3,
+        "kept": 2,
+        "dropped": 1,
+        "censored": 0,
+        "repaired": 2,
+        "derived": 0,
+        "contradicted": 0,
+    }
+    assert [(each["action"], each["count"]) for each in kept["findings"]] == [
+        ("repaired", 1),
+        ("dropped", 1),
+        ("repaired", 1),
+    ]
+    assert same(load(saved), outcome)
+    rewrite_json(saved / "cleaning.json", lambda given: given.update(notes=[]))
+    with pytest.raises(VerificationError, match=r"cleaning.json: is not what was saved"):
+        load(saved)
+    save(outcome, saved)
+    assert not (saved / "cleaning.json").exists()
 
 
 def test_a_schedule_that_breaks_a_rule_is_refused_by_the_rule(saved: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.instances.traces import Imported, load_trace
+from shadowprice.instances.traces import Imported, load_trace, openb
 from shadowprice.instances.traces.log_reading import LogReading
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "trace_samples"
@@ -36,8 +36,8 @@ def read(tmp_path: Path, text: str, format: str | None = None, name: str = "log.
 
 def counted(imported: Imported) -> int:
     """Rows that were kept or dropped."""
-    dropped = sum(each.count for each in imported.report if each.action == "dropped")
-    return len(imported.workload) + dropped
+    counts = imported.counts()
+    return counts["kept"] + counts["dropped"] + counts["censored"]
 
 
 def at(seconds: int) -> str:
@@ -69,7 +69,7 @@ def test_every_row_is_replayed_as_it_ran_or_dropped_for_a_reason(
     text = "\n".join([HELIOS, *lines])
     folder = tmp_path_factory.mktemp("log")
     if not expected:
-        with pytest.raises(InputError, match=r"no usable row is left; dropped"):
+        with pytest.raises(InputError, match=r"no usable row is left; (dropped|censored)"):
             read(folder, text, f"helios:keep={keep}")
         return
     imported = read(folder, text, f":keep={keep}")
@@ -150,7 +150,45 @@ def test_accounts_of_slurm(tmp_path: Path) -> None:
     assert imported.workload.work.tolist() == [120.0, 30.0]
     assert imported.workload.tenant.tolist() == ["lab", "lab"]
     assert imported.rows_read == counted(imported) == 5
+    assert imported.workload.outcome.tolist() == ["completed", "cancelled"]
     assert len(read(tmp_path, text, ":keep=completed").workload) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "limits"),
+    [
+        ("TimelimitRaw", ("1440", "90", "Partition_Limit")),
+        ("Timelimit", ("1-00:00:00", "01:30:00", "UNLIMITED")),
+    ],
+)
+def test_limits_that_were_submitted_to_slurm(
+    tmp_path: Path, field: str, limits: tuple[str, ...]
+) -> None:
+    head = f"JobID|User|Account|Partition|State|Submit|Start|End|AllocTRES|AllocNodes|{field}"
+    row = "{k}|u|lab|long|TIMEOUT|{k}|10|20|gres/gpu=2|2|{limit}"
+    rows = [row.format(k=k, limit=limit) for k, limit in enumerate(limits)]
+    imported = read(tmp_path, "\n".join([head, *rows]), name="sacct.txt")
+    jobs = imported.workload
+    assert jobs.limit_s.tolist() == [86400.0, 5400.0, np.inf]
+    assert jobs.nodes.tolist() == [2, 2, 2]
+    assert jobs.job_class.tolist() == ["long"] * 3
+    assert jobs.outcome.tolist() == ["failed"] * 3
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=6))
+def test_parts_of_a_gpu_are_kept_when_asked(
+    tmp_path_factory: pytest.TempPathFactory, milli: list[int]
+) -> None:
+    head = ",".join(openb.COLUMNS)
+    rows = [f"p{k},1,1,1,{each},A|B,LS,Running,{k},90,{k}" for k, each in enumerate(milli)]
+    imported = read(tmp_path_factory.mktemp("pods"), "\n".join([head, *rows]), ":fractions=keep")
+    jobs = imported.workload
+    assert jobs.gpus.tolist() == [-(-each // 1000) for each in milli]
+    assert jobs.gpu_milli.tolist() == [min(each, 1000) for each in milli]
+    rounded = sum(each.count for each in imported.report if each.action == "repaired")
+    assert rounded == sum(each > 1000 and each % 1000 > 0 for each in milli)
+    assert set(jobs.allowed_types) == {"A|B"}
+    assert set(jobs.job_class) == {"LS"}
 
 
 def swf(**changed: object) -> str:
@@ -174,6 +212,8 @@ def test_the_standard_workload_format(tmp_path: Path) -> None:
     assert jobs.id.tolist() == ["1", "2", "5"]
     assert jobs.gpus.tolist() == [4, 8, 4]
     assert jobs.tenant.tolist() == ["2", "", "2"]
+    assert jobs.limit_s.tolist() == [90.0] * 3
+    assert jobs.outcome.tolist() == ["completed", "completed", "cancelled"]
     assert imported.rows_read == counted(imported) == 5
     assert len(read(tmp_path, "\n".join(lines), "swf:keep=completed").workload) == 2
     with pytest.raises(InputError, match="line 2: 3 fields, expected 18"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -14,12 +16,17 @@ import pytest
 from hypothesis import find, given
 from hypothesis import strategies as st
 
-from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.errors import InfeasibleJobError, InputError, VerificationError
+from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, on_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.strategies import instances, workloads
+from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import MAX_GANG, Workload
+from shadowprice.instances.workload_files import read_workload, write_workload
+from shadowprice.proofs.certificate import verify
+from shadowprice.solvers.classic.fifo import Fifo
 
 TWO: dict[str, Any] = {"arrival_s": [0, 1], "gpus": [1, 2], "work": [3, 4]}
 
@@ -42,6 +49,12 @@ BAD: list[tuple[str, str, list[Any]]] = [
     ("id", "a name that is not empty", ["", None, NAN, pd.NA]),
     ("id", "text", [("a",), b"a", [1], {"a": 1}]),
     ("tenant", "text", [("a",), b"a"]),
+    ("limit_s", "seconds > 0, or inf", [0, -1, NAN, "soon", None]),
+    ("nodes", "an integer from 0 to", [-1, 1.5, "two", None]),
+    ("gpu_milli", "an integer from 1 to 1000", [0, 1001, 0.5, "half"]),
+    ("gpu_milli", "1000, or a job of one GPU", [999]),
+    ("outcome", "completed, failed, cancelled, or nothing", ["Completed", "Pass"]),
+    ("allowed_types", "names of GPU types with bars between them", ["a|", "|", "a||b"]),
     (
         "model",
         "text on one line",
@@ -57,13 +70,69 @@ BAD_VALUES = [
 
 @pytest.mark.parametrize(("column", "bad", "expected"), BAD_VALUES)
 def test_a_bad_value_is_named_with_its_row(column: str, bad: Any, expected: str) -> None:
-    good = {"id": "a", "tenant": "a", "model": "a"}.get(column, 1)
+    texts = ("id", "tenant", "model", "allowed_types")
+    good = "a" if column in texts else "failed" if column == "outcome" else 1
     with pytest.raises(InputError) as caught:
         two(**{column: [good, bad]}, source="jobs.csv")
     message = str(caught.value)
     assert message.startswith(f"jobs.csv: row 2, column {column!r}: got ")
     assert f"expected {expected}" in message
     assert len(message) < 300
+
+
+SUBMITTED: dict[str, tuple[Any, Any]] = {
+    "job_class": ("Spot", "HP"),
+    "outcome": ("failed", ""),
+    "limit_s": (3600.0, math.inf),
+    "nodes": (2, 0),
+    "allowed_types": ("V100M16|V100M32", ""),
+    "gpu_milli": (250, 1000),
+}
+
+
+@given(st.sets(st.sampled_from(sorted(SUBMITTED))), st.sampled_from([".csv", ".parquet"]))
+def test_what_was_submitted_is_written_and_read(
+    tmp_path_factory: pytest.TempPathFactory, names: set[str], suffix: str
+) -> None:
+    path = tmp_path_factory.mktemp("jobs") / f"jobs{suffix}"
+    jobs = two(**{name: SUBMITTED[name] for name in names})
+    write_workload(jobs, path)
+    assert read_workload(path) == jobs == load_trace(path).workload
+    assert set(jobs.to_frame().columns) & set(SUBMITTED) == names
+    assert jobs.select(np.array([True, False])).gpu_milli.tolist() == [jobs.gpu_milli[0]]
+
+
+@given(
+    st.lists(st.sampled_from(["", "a", "b", "a|c", "b|a"]), min_size=1, max_size=4),
+    st.sampled_from(["1x2:a,1x2:b", "1x2:c,1x2:a", "2x2", "1x2:b,1x2"]),
+    st.booleans(),
+)
+def test_jobs_run_on_the_types_they_are_allowed(
+    allowed: list[str], nodes: str, rates: bool
+) -> None:
+    cluster, n = Cluster.parse(nodes), len(allowed)
+    table = {"throughput": np.full((n, 4), 2.0), "gpu_types": ("a", "b", "c", "gpu")}
+    jobs = Workload.from_columns(
+        arrival_s=range(n), gpus=2, work=3, allowed_types=allowed, **(table if rates else {})
+    )
+    instance, dropped = Instance.feasible(cluster, jobs)
+    able = {
+        name: [not each or kind == "gpu" or kind in each.split("|") for kind in cluster.gpu_types]
+        for name, each in enumerate(allowed)
+    }
+    assert set(dropped.tolist()) == {str(name) for name, fits in able.items() if not any(fits)}
+    for row, name in enumerate(instance.workload.id.tolist()):
+        assert np.isfinite(instance.processing_s[row]).tolist() == able[int(name)]
+    schedule = run(instance, Fifo()).schedule
+    verify(instance, schedule)
+    for row, kind in itertools.product(range(len(schedule)), range(len(cluster.nodes))):
+        job = int(schedule.job[row])
+        if able[int(instance.workload.id[job])][cluster.type_of_node[kind]]:
+            continue
+        node = schedule.node.copy()
+        node[schedule.job == job] = kind
+        with pytest.raises(VerificationError, match="type: "):
+            verify(instance, replace(schedule, node=node))
 
 
 @pytest.mark.parametrize("kind", ["bool", "complex128", "datetime64[s]", "timedelta64[s]"])

@@ -34,6 +34,7 @@ from shadowprice.instances.strategies import instances
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.priced_plans import PlanPrices, exact_plan_bound
 from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.registry import policy
 
@@ -177,7 +178,7 @@ def shift(job, field, ticks):
 def dearer(found):
     """Prices of which the capacity costs more than they bring in."""
     bound = of_kind(found, "bound")[0]
-    assert bound["bound"] == "interval-lp"
+    assert bound["bound"] == "priced-plans"
     bound["prices"] = [price + 2**20 for price in bound["prices"]]
     return found
 
@@ -486,6 +487,41 @@ def test_a_smaller_bound_may_be_claimed_and_a_larger_one_not():
                 check(signed(found))
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_two_programs_price_plans_alike(data):
+    draw, ticks = data.draw, st.integers(0, 30)
+    columns = st.tuples(ticks, st.integers(1, 12), st.integers(1, 3), st.sampled_from([0, 1, 2.5]))
+    rows = draw(st.lists(columns, min_size=1, max_size=4))
+    grid = sorted(draw(st.sets(ticks, min_size=2, max_size=6)))
+    prices = draw(st.lists(st.integers(0, 2**22), min_size=len(grid) - 1, max_size=len(grid) - 1))
+    release, work, gpus, weight = (list(column) for column in zip(*rows, strict=True))
+    weight = [Fraction(w) for w in weight]
+    jobs = [
+        {"arrival": r, "shortest": p, "gpus": g, "weight": w}
+        for r, p, g, w in zip(release, work, gpus, weight, strict=True)
+    ]
+    found = checker.bound_priced_plans(jobs, 3, {"grid": grid, "prices": prices})
+    relaxed = RelaxedJobs(release, work, gpus, weight, 3, Fraction(1))
+    exact = exact_plan_bound(relaxed, PlanPrices(tuple(grid), tuple(prices)))
+    assert found <= exact < found + Fraction(1, 2**1000)
+
+
+@pytest.mark.parametrize(
+    ("grid", "prices", "says"),
+    [
+        ([0, 0], [1], "does not increase"),
+        ([0, 1], [], "does not increase"),
+        ([0, 1], [-1], "price"),
+    ],
+)
+def test_prices_of_plans_have_a_grid(grid, prices, says):
+    found = records(small())
+    found[-2].update(bound="priced-plans", grid=grid, prices=prices)
+    with pytest.raises(Rejected, match=says):
+        check(signed(found))
+
+
 @pytest.mark.parametrize(
     ("grid", "says"),
     [
@@ -569,7 +605,7 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
     proven, about = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
         r"proven: las costs at most 1\.\d+x the offline optimum of preemptive schedules in which no two jobs "
-        r"share a GPU \(completion, by interval-lp\)",
+        r"share a GPU \(completion, by priced-plans\)",
         proven,
     )
     assert about == f"instance: 4 jobs, 4 GPUs on 2 nodes, SHA-256 {digest_of}"

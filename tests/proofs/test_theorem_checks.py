@@ -59,6 +59,7 @@ from shadowprice.proofs.lower_bounds import job as lb_job
 from shadowprice.proofs.lower_bounds import lp as lb_lp
 from shadowprice.proofs.lower_bounds import mbt as lb_mbt
 from shadowprice.proofs.lower_bounds import priced_machine as lb_price
+from shadowprice.proofs.lower_bounds import priced_plans as lb_plan
 from shadowprice.proofs.lower_bounds import span as lb_span
 from shadowprice.proofs.lower_bounds import srpt_one_machine
 from shadowprice.proofs.synergy import floor as synergy_floor
@@ -68,6 +69,8 @@ from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
+from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
+from shadowprice.solvers.offline.priced_plans import PlanPrices
 from shadowprice.solvers.offline.type_prices import SpanPrices
 from shadowprice.solvers.synergy.servers import (
     ROUNDING,
@@ -222,6 +225,28 @@ def of_lb_price() -> Iterator[Case]:
     ):
         yield yes(lb_price.check, f"{what}, at the bound", instance, least, prices)
         yield no(lb_price.check, f"{what}, below", instance, least - LEAST, prices)
+
+
+def of_lb_plan() -> Iterator[Case]:
+    """Plans end later where that is cheaper; an interruption is charged for in full."""
+    for what, instance, grid, prices, least in (
+        ("4 + 4 - 2", on("1x1", [0, 0], [1, 1], [2, 2]), (0, 2), (1,), 6),
+        ("3 + 3 - 1", on("1x1", [0, 1], [1, 1], [2, 1]), (0, 1, 2), (0, 1), 5),
+        ("4 + 4 - 3/2", on("1x3", [0, 0], [2, 2], [3, 3]), (0, 1), (0.5,), Fraction(13, 2)),
+        (
+            "weights 2 and 1",
+            on("1x1", [0, 0], [1, 1], [1, 1], [2, 1]),
+            (0, 1),
+            (Fraction(1, 2),),
+            4,
+        ),
+        ("after the grid", on("1x1", [5], [1], [3], [4]), (0, 4), (7,), 32 - 4 * 28),
+        ("before the grid", on("1x1", [0], [1], [3]), (2, 5), (4,), 6 - 12),
+    ):
+        whole = tuple(int(price * PRICE_UNIT) for price in prices)
+        given = PlanPrices(tuple(each * TICKS_PER_S for each in grid), whole)
+        yield yes(lb_plan.check, f"{what}, at the bound", instance, least, given)
+        yield no(lb_plan.check, f"{what}, below", instance, least - LEAST, given)
 
 
 def of_lb_span() -> Iterator[Case]:
@@ -888,6 +913,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_lp: of_lb_lp,
     lb_mbt: of_lb_mbt,
     lb_price: of_lb_price,
+    lb_plan: of_lb_plan,
     lb_span: of_lb_span,
     pop: of_pop,
     server_filling: of_server_filling,

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 import build_policy_state as builder
 from shadowprice.cli import app
 from shadowprice.proofs.testing import laws
+from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, Policy
 from shadowprice.solvers.registry import policy
-from shadowprice.solvers.state import JobColumns, Knowledge, State
+from shadowprice.solvers.state import JobColumns, State
 from support.own_code import TRACE
 from support.paths import ROOT
 

@@ -9,6 +9,8 @@
 ``together.parquet``      rates of jobs that share GPUs, where the instance has them
 ``graphs.json``           job graphs and their network, where the instance has them
 ``conditions.json``       conditions of runs, where the instance has them
+``cleaning.json``         what an importer made of the rows of a trace: how many were read, kept,
+                          dropped, ..., why, the first of each, and what was taken to be so
 ========================  ==================================================================
 
 Directories of copies that earlier versions wrote (:mod:`.old_copies`) can be read, too.
@@ -19,7 +21,8 @@ them can still not pass a schedule that breaks a rule, nor metrics that are not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -33,6 +36,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import conditions as conditions_file
 from shadowprice.analysis.run_directory import old_copies
 from shadowprice.analysis.run_directory.files import (
+    CLEANING,
     CONDITIONS,
     FORMAT,
     GRAPHS,
@@ -90,7 +94,7 @@ class _Together(msgspec.Struct, frozen=True):
 
 
 class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
-    """``run.json`` of a run; the last five only where the instance has such a thing."""
+    """``run.json`` of a run; the last six only where the instance has such a thing."""
 
     decisions: int
     overheads: _Overheads
@@ -99,10 +103,18 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     conditions: bool | UnsetType = UNSET
     copies: CopyRules | UnsetType = UNSET
     until_complete: str | UnsetType = UNSET
+    cleaning: bool | UnsetType = UNSET
 
 
-def save(outcome: Outcome, directory: str | Path) -> None:
+def save(
+    outcome: Outcome, directory: str | Path, *, cleaning: Mapping[str, object] | None = None
+) -> None:
     """Write a run directory; an earlier run there is replaced.
+
+    Parameters
+    ----------
+    cleaning : mapping, optional
+        What an importer made of the rows of a trace, as ``Imported.document`` has it.
 
     Raises
     ------
@@ -124,7 +136,12 @@ def save(outcome: Outcome, directory: str | Path) -> None:
     if conditions is not None:
         text = conditions_file.to_json(conditions)
         writers[CONDITIONS] = lambda path: path.write_text(text, encoding="utf-8")
-    write_run(Path(directory), writers, _describe(outcome))
+    described = _describe(outcome)
+    if cleaning is not None:
+        report = json.dumps(cleaning, indent=1, ensure_ascii=False) + "\n"
+        writers[CLEANING] = lambda path: path.write_text(report, encoding="utf-8")
+        described["cleaning"] = True
+    write_run(Path(directory), writers, described)
 
 
 def load(directory: str | Path) -> Outcome:
@@ -173,6 +190,7 @@ def _read(described: Description, directory: Path) -> FoundRun:
     )
     schedule = parsed(directory / SCHEDULE, _read_schedule)
     parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
+    parts["cleaning"] = CLEANING
     more = tuple(name for part, name in parts.items() if part in described)
     return FoundRun(saved, instance, schedule, SCHEDULE, more, saved.decisions)
 

@@ -138,25 +138,25 @@ def _buy(
     pieces = []
     for number in range(work_pieces.first, last + 1):
         before = -1
-        for slope, units, level in work_pieces.pieces(number):
-            pieces.append((slope, number, before, level, units))
-            before = level
-    for _, number, before, level, units in sorted(pieces):
+        for slope, units, place in work_pieces.pieces(number):
+            pieces.append((slope, number, before, place, units))
+            before = place
+    for _, number, before, place, units in sorted(pieces):
         if need <= 0:
             return
-        step = work_pieces.speeds[level] - (work_pieces.speeds[before] if before >= 0 else 0)
+        step = work_pieces.speeds[place] - (work_pieces.speeds[before] if before >= 0 else 0)
         part = min(need, units) / (step * round_ticks)
         need -= units
-        gang = _gang(demand, capacity, prices[number], level)
+        gang = _gang(demand, capacity, prices[number], place)
         if before >= 0:
             gang = gang - _gang(demand, capacity, prices[number], before)
         left[number] -= part * gang
 
 
 def _gang(
-    demand: BoundedJob, capacity: NDArray[np.int64], prices: NDArray[np.int64], level: int
+    demand: BoundedJob, capacity: NDArray[np.int64], prices: NDArray[np.int64], place: int
 ) -> NDArray[np.int64]:
-    """GPUs of each type in the cheapest gang at a level, the one whose price the work pieces have."""
+    """GPUs of each type in the cheapest gang at a speed, by its place, the one whose price the work pieces have."""
     times = sorted({ticks for ticks in demand.ticks if ticks})
     enough = [
         ticks
@@ -164,12 +164,12 @@ def _gang(
         if sum(c for c, t in zip(capacity.tolist(), demand.ticks, strict=True) if 0 < t <= ticks)
         >= demand.gpus
     ]
-    able = np.array([0 < other <= enough[level] for other in demand.ticks])
+    able = np.array([0 < other <= enough[place] for other in demand.ticks])
     taken = np.zeros(len(capacity), dtype=np.int64)
     wanted = demand.gpus
-    for kind in np.flatnonzero(able)[np.argsort(prices[able], kind="stable")].tolist():
-        taken[kind] = min(wanted, int(capacity[kind]))
-        wanted -= int(taken[kind])
+    for gpu_type in np.flatnonzero(able)[np.argsort(prices[able], kind="stable")].tolist():
+        taken[gpu_type] = min(wanted, int(capacity[gpu_type]))
+        wanted -= int(taken[gpu_type])
     return taken
 
 

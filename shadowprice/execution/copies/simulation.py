@@ -73,11 +73,11 @@ class _Loop:
         self.length = int(rules.round_s * TICKS_PER_S)
         self.restart = int(rules.restart_s * TICKS_PER_S)
         self.aggregation = int(rules.aggregation_s * TICKS_PER_S)
-        kinds = [(node.gpu_type, node.gpus) for node in cluster.nodes]
-        self.classes = list(dict.fromkeys(kinds))
-        index = {kind: place for place, kind in enumerate(self.classes)}
-        self.class_of_node = np.array([index[kind] for kind in kinds], dtype=np.int64)
-        self.kinds: list[int] = self.class_of_node.tolist()
+        class_of = [(node.gpu_type, node.gpus) for node in cluster.nodes]
+        self.classes = list(dict.fromkeys(class_of))
+        index = {each: place for place, each in enumerate(self.classes)}
+        self.class_of_node = np.array([index[each] for each in class_of], dtype=np.int64)
+        self.class_number: list[int] = self.class_of_node.tolist()
         self.width = self._widths(width)
         self.rates = self._rates()
         self.exact: dict[tuple[int, int], Fraction] = {}
@@ -162,15 +162,15 @@ class _Loop:
 
     def _rate(self, job: int, node: int) -> Fraction:
         """Steps per tick of a copy, exactly."""
-        kind = self.kinds[node]
-        found = self.exact.get((job, kind))
+        node_class = self.class_number[node]
+        found = self.exact.get((job, node_class))
         if found is None:
             workload = self.instance.workload
-            found = Fraction(int(self.width[job, kind]), int(workload.gpus[job]))
+            found = Fraction(int(self.width[job, node_class]), int(workload.gpus[job]))
             if workload.throughput is not None:
-                column = workload.gpu_types.index(self.classes[kind][0])
+                column = workload.gpu_types.index(self.classes[node_class][0])
                 found *= Fraction(float(workload.throughput[job, column])) / TICKS_PER_S
-            self.exact[job, kind] = found
+            self.exact[job, node_class] = found
         return found
 
     def _owed(self, job: int, node: int, several: bool) -> int:
@@ -193,7 +193,7 @@ class _Loop:
             nodes, self._copy_numbers(job, nodes), steps, owed, strict=True
         ):
             ticks = lost + math.ceil(count / self._rate(job, node))
-            width = int(self.width[job, self.kinds[node]])
+            width = int(self.width[job, self.class_number[node]])
             self.rows.append((job, node, width, now, now + ticks, lost, copy, count))
             self.last[node], self.last_copy[node] = job, copy
             busy = max(busy, ticks)

@@ -95,6 +95,7 @@ def serves(instance: Instance, placement: Placement) -> bool:
         and instance.conditions is None
         and instance.copies is None
         and instance.until_complete is None
+        and not instance.workload.fractional.any()
     )
     known = placement == Count() or placement == Consolidate() or placement == Pack()
     return plain and known and instance.cluster.total_gpus <= _MOST_GPUS

@@ -4,7 +4,8 @@ The fence of a job is the epoch that may publish checkpoints; workers of earlier
 A command that knows nothing of leases saves and resumes by itself in the folder that stands for
 ``{checkpoint_dir}`` in its arguments. Every epoch has its own, a copy of the last one that was
 adopted, so that a command that should be dead writes where nobody reads. A folder is adopted when
-its lease ended cleanly.
+its command finished or was preempted; if it may have been ended while it saved, and the command that
+continues from it fails, the one before it is taken again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import threading
 from pathlib import Path
 
 from shadowprice.errors import HostError
@@ -105,6 +107,7 @@ def reported_commit(lease: HeldLease) -> int:
 
 
 _FOLDER, _ADOPTED = "plain", "ADOPTED"
+_ADOPTION = re.compile(r"e([0-9]{1,15})(?: e([0-9]{1,15}))?\n?")
 
 
 def folder_of(job_directory: Path, epoch: int) -> Path:
@@ -125,26 +128,95 @@ def prepare(job_directory: Path, epoch: int) -> None:
         shutil.copytree(before, target, symlinks=True)
 
 
-def adopt(job_directory: Path, epoch: int) -> None:
+QUICK_S = 0.02
+"""For so long a preparation is waited for [s]; most take less, and copies of gigabytes minutes."""
+
+
+class FolderCopy:
+    """Thread that makes the checkpoint folder of an epoch, a copy of the last one.
+
+    Nobody waits for a copy at the end of the driver: what a dead driver had not copied is copied
+    again, for another epoch.
+
+    Parameters
+    ----------
+    job_directory : Path
+        Directory of the job.
+    epoch : int
+        Of the lease that is to use the folder.
+
+    Attributes
+    ----------
+    error : OSError or None
+        Why it could not be made, once :attr:`over`.
+    """
+
+    def __init__(self, job_directory: Path, epoch: int) -> None:
+        self.error: OSError | None = None
+        self._directory, self._epoch = job_directory, epoch
+        self._thread = threading.Thread(target=self._prepare, daemon=True)
+        self._thread.start()
+        self._thread.join(QUICK_S)
+
+    @property
+    def over(self) -> bool:
+        """True if the folder is there, or cannot be made."""
+        return not self._thread.is_alive()
+
+    def _prepare(self) -> None:
+        try:
+            prepare(self._directory, self._epoch)
+        except OSError as error:
+            self.error = error
+
+
+def adopt(job_directory: Path, epoch: int, *, whole: bool = True) -> None:
     """Let later epochs continue from this one's folder, and remove the older ones.
 
     A folder that the command removed is not adopted.
+
+    Parameters
+    ----------
+    whole : bool
+        Whether the command said that it had saved. Else it may have been ended in the middle of
+        that, and the folder it continued from is kept for :func:`fall_back`.
     """
-    parent = job_directory / _FOLDER
-    if not folder_of(job_directory, epoch).is_dir():
+    parent, last = job_directory / _FOLDER, _adopted(job_directory)[0]
+    if last == epoch or not folder_of(job_directory, epoch).is_dir():
         return
-    write_text(str(parent / _ADOPTED), f"e{epoch}\n", durable=True)
+    before = 0 if whole else last
+    # Epoch 0 stands for no folder, from which the command began.
+    text = f"e{epoch}\n" if whole else f"e{epoch} e{before}\n"
+    write_text(str(parent / _ADOPTED), text, durable=True)
     for other in parent.glob("e*"):
         number = other.name[1:]
-        if number.isdigit() and int(number) < epoch and not other.is_symlink():
+        old = number.isdigit() and int(number) < epoch and int(number) != before
+        if old and not other.is_symlink():
             shutil.rmtree(other, ignore_errors=True)
+
+
+def fall_back(job_directory: Path) -> None:
+    """Let later epochs continue from the folder before the adopted one, if that may not be whole."""
+    before = _adopted(job_directory)[1]
+    if before is not None:
+        name = str(job_directory / _FOLDER / _ADOPTED)
+        write_text(name, f"e{before}\n", durable=True)
 
 
 def adopted(job_directory: Path) -> Path | None:
     """The folder that was adopted last, None if there is none."""
+    epoch = _adopted(job_directory)[0]
+    found = folder_of(job_directory, epoch)
+    return found if epoch and found.is_dir() else None
+
+
+def _adopted(job_directory: Path) -> tuple[int, int | None]:
+    """Epoch of the adopted folder, 0 for none; epoch of the one before if the first may not be whole."""
     try:
-        name = (job_directory / _FOLDER / _ADOPTED).read_text(encoding="utf-8").strip()
+        text = (job_directory / _FOLDER / _ADOPTED).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return None
-    found = job_directory / _FOLDER / name
-    return found if name[:1] == "e" and name[1:].isdigit() and found.is_dir() else None
+        return 0, None
+    found = _ADOPTION.fullmatch(text)
+    if found is None:
+        return 0, None
+    return int(found[1]), None if found[2] is None else int(found[2])

@@ -65,6 +65,9 @@ def _up_to(most: float) -> Meta:
     return Meta(ge=0, le=most, description=f"a number from 0 to {most:.10g}")
 
 
+_EXIT_CODE = Meta(ge=0, le=255, description="an integer from 0 to 255")
+
+
 def _matching(pattern: str, description: str) -> Meta:
     return Meta(pattern=rf"\A{pattern}\Z", description=description)
 
@@ -134,6 +137,9 @@ class Job:
         CPU cores and memory [GB] of the whole gang; 0 if it does not matter.
     weight, arrival_s, deadline_s : float
         As in a workload: times [s] count from the beginning of the run; no deadline is infinity.
+    done_exit_code : int or None
+        Exit code of a command that reports no steps which says that it is done, even where it was
+        asked to end; None: 0, where it was not.
     model, tenant : str
         Kind of model and owner, empty if unknown.
     throughput : float or dict of str to float or None
@@ -155,6 +161,7 @@ class Job:
     weight: Annotated[float, _up_to(1e18)] = 1.0
     arrival_s: Annotated[float, _up_to(MAX_TIME_S)] = 0.0
     deadline_s: Annotated[float, _up_to(MAX_TIME_S)] = math.inf
+    done_exit_code: Annotated[int, _EXIT_CODE] | None = None
     model: Line = ""
     tenant: Line = ""
     throughput: _Throughput | None = None

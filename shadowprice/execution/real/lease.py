@@ -61,6 +61,12 @@ class HeldLease:
         Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
     ask_s : float
         When it is asked again [s].
+    unstarted : bool
+        Whether its start is still to be carried out: no host knows it.
+    ordered_s : float
+        When its start was carried out, if later than its grant [s].
+    done_exit_code : int or None
+        Exit code of its command that says that it is done, of one that reports no steps.
     """
 
     row: int
@@ -87,6 +93,9 @@ class HeldLease:
     copy: int | None = None
     given_up: bool = False
     ask_s: float = -math.inf
+    unstarted: bool = False
+    ordered_s: float = -math.inf
+    done_exit_code: int | None = None
 
     @cached_property
     def keys(self) -> tuple[LeaseKey, ...]:
@@ -228,9 +237,17 @@ class Ending:
 
 
 def ending(
-    exits: Sequence[Exit], report: Mapping[str, Any], target: int, stop_why: str = ""
+    exits: Sequence[Exit],
+    report: Mapping[str, Any],
+    target: int,
+    stop_why: str = "",
+    done_exit_code: int | None = None,
 ) -> Ending:
     """Judge a lease by the exits of its ranks; the worst rank decides.
+
+    Of a command that was asked to end the exit code alone says nothing: some exit 0 after a
+    SIGTERM, launchers exit 1. It is preempted, and its steps and checkpoints say from where it goes
+    on, unless it reported its last step, or ended with the code that says that it is done.
 
     Parameters
     ----------
@@ -240,8 +257,10 @@ def ending(
         Step at which the lease has nothing left to do.
     stop_why : str
         Why the lease was asked to stop, empty if it was not; ``failed: ...`` if because it had failed.
+    done_exit_code : int, optional
+        Exit code of a command that reports no steps which says that it is done, asked to end or not.
     """
-    judged = [(*_judge(one, report, target, stop_why), one) for one in exits]
+    judged = [(*_judge(one, report, target, stop_why, done_exit_code), one) for one in exits]
     order = (Kind.FAILED, Kind.UNSTARTED, Kind.PREEMPTED, Kind.FINISHED)
     kind, why, one = min(judged, key=lambda found: order.index(found[0]))
     if stop_why.startswith("failed: "):
@@ -249,20 +268,41 @@ def ending(
     return Ending(kind, one.code, one.reason, any(each.forced for each in exits), why)
 
 
-def _judge(one: Exit, report: Mapping[str, Any], target: int, stop_why: str) -> tuple[Kind, str]:
-    said = f": {one.detail}" if one.detail else ""
+def _judge(
+    one: Exit, report: Mapping[str, Any], target: int, stop_why: str, done_exit_code: int | None
+) -> tuple[Kind, str]:
     if one.reason == "void":
         return Kind.UNSTARTED, "never began"
+    said = f": {one.detail}" if one.detail else ""
     if one.reason == "unstartable":
         return Kind.FAILED, f"cannot be started{said}"
+    # Told by its supervisor, before it ended.
+    told = one.reason in ("stopped", "expired")
+    if _done(one, report, target, done_exit_code, told=told):
+        return Kind.FINISHED, ""
+    asked = bool(stop_why) and (one.forced or one.code == _TERMINATED)
+    if told or asked or one.code in PREEMPTED_CODES:
+        return Kind.PREEMPTED, stop_why or one.reason
     if one.code == 0:
         step = report.get("step")
-        if isinstance(step, int) and step < target:
-            return Kind.FAILED, f"exited 0 at step {step} of {target}"
-        return Kind.FINISHED, ""
-    asked = bool(stop_why) or one.reason in ("stopped", "expired")
-    if one.code in PREEMPTED_CODES or (asked and (one.forced or one.code == _TERMINATED)):
-        return Kind.PREEMPTED, stop_why or one.reason
+        at = (
+            f"but done_exit_code is {done_exit_code}"
+            if step is None
+            else f"at step {step} of {target}"
+        )
+        return Kind.FAILED, f"exited 0 {at}"
     if one.code < 0:
         return Kind.FAILED, f"was killed by signal {-one.code}{said}"
     return Kind.FAILED, f"exited {one.code}{said}"
+
+
+def _done(
+    one: Exit, report: Mapping[str, Any], target: int, done_exit_code: int | None, *, told: bool
+) -> bool:
+    """True if an exit says that the command has nothing left to do."""
+    step = report.get("step")
+    if isinstance(step, int):
+        return one.code == 0 and step >= target
+    if done_exit_code is not None:
+        return one.code == done_exit_code
+    return one.code == 0 and not told

@@ -53,16 +53,21 @@ class LeaseMonitor:
     def look(self, leases: Sequence[HeldLease]) -> float:
         """Look at all leases once; returns the time [s]."""
         now_s = self.clock.now_s()
-        keys = [key for lease in leases for key in lease.keys]
+        known = [lease for lease in leases if not lease.unstarted]
+        keys = [key for lease in known for key in lease.keys]
         self.renew(leases)
         if now_s >= self._lost_s:
             self.lost = self.host.lost_nodes() | self._gone
             self._lost_s = now_s + _LOST_NODES_S
         seen = self.host.poll(keys)
-        for lease in leases:
+        for lease in known:
             lease.seen = {key: seen[key] for key in lease.keys if key in seen}
             self._note(lease, now_s)
             self._check(lease, now_s)
+        for lease in leases:
+            if lease.unstarted and now_s - lease.granted_s > self.limits.hang_s:
+                limit = f"{self.limits.hang_s:g} s"
+                self.stop([lease], f"failed: its start was not prepared within {limit}")
         self.on_tick()
         return now_s
 
@@ -71,7 +76,8 @@ class LeaseMonitor:
         now_s = self.clock.now_s()
         if now_s >= self._renew_s:
             # Those that were asked to stop are renewed too: their end must be theirs, not the TTL's.
-            self.host.renew([key for lease in leases if not lease.given_up for key in lease.keys])
+            known = [lease for lease in leases if not (lease.given_up or lease.unstarted)]
+            self.host.renew([key for lease in known for key in lease.keys])
             self._renew_s = now_s + self.limits.ttl_s / 4.0
 
     def stop(self, leases: Collection[HeldLease], why: str) -> None:
@@ -81,9 +87,17 @@ class LeaseMonitor:
         for lease in fresh:
             lease.stop_why = why
             lease.stop_by_s = now_s + self.limits.grace_s + self.limits.confirm_s
-        keys = [key for lease in fresh for key in lease.keys]
+        keys = [key for lease in fresh if not lease.unstarted for key in lease.keys]
         if keys:
             self.host.stop(keys, self.limits.grace_s, why)
+        for lease in fresh:
+            if lease.unstarted:
+                self.void(lease)
+
+    def void(self, lease: HeldLease) -> None:
+        """Let a lease whose start was not carried out never begin; it is seen as ended."""
+        lease.unstarted = False
+        self.host.adopt(lease.orders)
 
     def over(self, lease: HeldLease) -> bool:
         """True if nothing is to be waited for: it is gone, lost, or cannot be confirmed gone."""
@@ -122,7 +136,7 @@ class LeaseMonitor:
             return
         if lease.broken:
             self._check_gang(lease, now_s)
-        elif not lease.runs and now_s - lease.granted_s > limits.start_s:
+        elif not lease.runs and now_s - max(lease.granted_s, lease.ordered_s) > limits.start_s:
             self.stop([lease], f"failed: did not start within {limits.start_s:g} s")
         elif "step" in lease.report and now_s - lease.moved_s > limits.hang_s:
             self.stop([lease], f"failed: made no step for {limits.hang_s:g} s")

@@ -47,7 +47,7 @@ def lease_ending(lease: HeldLease) -> Ending | None:
     if not lease.gone:
         return None
     exits = [seen.exit for seen in lease.seen.values() if seen.exit is not None]
-    return ending(exits, lease.report, lease.target, lease.stop_why)
+    return ending(exits, lease.report, lease.target, lease.stop_why, lease.done_exit_code)
 
 
 def conclude(

@@ -15,7 +15,12 @@ from dataclasses import dataclass, replace
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real import checkpoints as plain_checkpoints
-from shadowprice.execution.real.checkpoints import committed_by, raise_fence, reported_commit
+from shadowprice.execution.real.checkpoints import (
+    FolderCopy,
+    committed_by,
+    raise_fence,
+    reported_commit,
+)
 from shadowprice.execution.real.event_log import describe_decision
 from shadowprice.execution.real.lease import (
     ABSENT,
@@ -85,8 +90,8 @@ class StoppedRun:
 
 
 STOPPED_BY_POLICY = "the policy stops it"
-_CLEAN = frozenset({0, 75, 143, -15})
-"""Exit codes after which a command's own checkpoint folder is taken for whole."""
+_SAVED = frozenset({0, 75, 143})
+"""Exit codes by which a command says that its own checkpoint folder is whole."""
 
 
 class LiveHosts:
@@ -100,11 +105,12 @@ class LiveHosts:
         self.observer = RunObserver(run)
         self._collected_s = -math.inf
         self._granted: list[int] = []
+        self._copies: list[tuple[HeldLease, FolderCopy]] = []
 
     def wait(self, until_s: float) -> float:
         """Wait until the engine has something to know, at the latest until a time."""
         while True:
-            now_s = self.observer.look()
+            now_s = self._look()
             if self._happened(now_s):
                 return now_s
             if now_s >= until_s:
@@ -116,7 +122,7 @@ class LiveHosts:
 
     def sleep_until(self, due_s: float) -> float:
         """Look after all leases until a time."""
-        while (now_s := self.observer.look()) < due_s:
+        while (now_s := self._look()) < due_s:
             self._sleep(now_s, due_s)
         return now_s
 
@@ -225,13 +231,14 @@ class LiveHosts:
         run, rows = self.run, self._granted
         self._granted = []
         granted = [lease for row in rows if (lease := run.tracked[row].lease) is not None]
-        for position, lease in enumerate(granted):
-            # Starting many takes long. Those that are still to be started nobody knows yet.
-            later = {other.keys for other in granted[position:]}
-            run.watch.renew([each for each in run.leases() if each.keys not in later])
-            self._start(lease)
+        for lease in granted:
+            lease.unstarted = True
+        for lease in granted:
+            # Starting many takes long, and the others go on meanwhile.
+            run.watch.renew(run.leases())
+            self._prepare(lease)
 
-    def _start(self, lease: HeldLease) -> None:
+    def _prepare(self, lease: HeldLease) -> None:
         """Carry a grant out. The fence is raised first: whoever ran this job before is refused."""
         run = self.run
         tracked = run.tracked[lease.row]
@@ -241,17 +248,45 @@ class LiveHosts:
         except HostError as error:
             # Without a fence nobody may start: the lease is void, and is tried again.
             run.record.note("note", text=str(error))
-            run.watch.host.adopt(lease.orders)
+            run.watch.void(lease)
             return
-        try:
-            if tracked.job.keeps_checkpoints:
-                plain_checkpoints.prepare(directory, lease.epoch)
-        except shutil.Error as error:
+        if not tracked.job.keeps_checkpoints:
+            self._start(lease)
+            return
+        copy = FolderCopy(directory, lease.epoch)
+        if copy.over:
+            self._start(lease, copy.error)
+        else:
+            self._copies.append((lease, copy))
+
+    def _start(self, lease: HeldLease, error: OSError | None = None) -> None:
+        """Start a lease whose folder of checkpoints, if it has one, is prepared.
+
+        Parameters
+        ----------
+        error : OSError, optional
+            Why the folder could not be prepared.
+        """
+        if not lease.unstarted:
+            return  # it was stopped meanwhile
+        watch = self.run.watch
+        if isinstance(error, shutil.Error):
             # What the command left cannot be copied, a pipe for instance: its failure, not the run's.
             lease.stop_why = f"failed: its checkpoints cannot be copied: {error}"
-            run.watch.host.adopt(lease.orders)
+            watch.void(lease)
             return
-        run.watch.host.start(lease.orders)
+        if error is not None:
+            raise error
+        lease.unstarted, lease.ordered_s = False, self.run.clock.now_s()
+        lease.moved_s = max(lease.moved_s, lease.ordered_s)
+        watch.host.start(lease.orders)
+
+    def _look(self) -> float:
+        """Look at all leases once, and start those that are prepared; returns the time [s]."""
+        for lease, copy in [each for each in self._copies if each[1].over]:
+            self._copies.remove((lease, copy))
+            self._start(lease, copy.error)
+        return self.observer.look()
 
     @contextmanager
     def stop(self, lease: HeldLease, now_s: float) -> Iterator[StoppedRun]:
@@ -347,9 +382,12 @@ class LiveHosts:
     def _committed(self, tracked: JobRecord, lease: HeldLease, end: Ending | None) -> int:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
         directory = self.run.orders.job_directory(tracked.job.name)
-        clean = end is not None and end.code in _CLEAN and not end.forced
-        if clean and tracked.job.keeps_checkpoints:
-            plain_checkpoints.adopt(directory, lease.epoch)
+        if end is not None and tracked.job.keeps_checkpoints:
+            if end.kind in (Kind.FINISHED, Kind.PREEMPTED):
+                said = end.code in _SAVED and not end.forced
+                plain_checkpoints.adopt(directory, lease.epoch, whole=said)
+            elif end.kind is Kind.FAILED:
+                plain_checkpoints.fall_back(directory)
         if end is not None and end.kind is Kind.FINISHED:
             return lease.target
         return committed_by(lease, directory)

@@ -155,9 +155,9 @@ class Measuring:
         instance = self.instance
         types = {int(instance.cluster.type_of_node[node]) for node, _ in pieces}
         if partner != ALONE:
-            whole_s = max(instance.shared_s(row, partner, kind) for kind in types)
+            whole_s = max(instance.shared_s(row, partner, gpu_type) for gpu_type in types)
         else:
-            whole_s = max(float(instance.plain_processing_s[row, kind]) for kind in types)
+            whole_s = max(float(instance.plain_processing_s[row, gpu_type]) for gpu_type in types)
         return float(instance.shortest_s[row]) / whole_s if math.isfinite(whole_s) else 1.0
 
     def work_rate(self, row: int, pieces: Pieces, partner: int) -> float:

@@ -121,6 +121,7 @@ class RealHosts:
             synced_s=now_s,
             moved_s=granted_s,
             step=tracked.step,
+            done_exit_code=tracked.job.done_exit_code,
         )
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:

@@ -90,12 +90,12 @@ class SharedRuns:
             Infinity where the two cannot share: unequal gangs, a job with itself, no measured
             rate or a rate of 0 for either, or a type on which one of them cannot run alone.
         """
-        one, other, kind = np.broadcast_arrays(job, partner, gpu_type)
+        one, other, gpu_type = np.broadcast_arrays(job, partner, gpu_type)
         table, row = self.rates.table, self.kind
-        mine, theirs = table[kind, row[one], row[other]], table[kind, row[other], row[one]]
+        mine, theirs = table[gpu_type, row[one], row[other]], table[gpu_type, row[other], row[one]]
         able = (mine > 0) & (theirs > 0) & (one != other)
         able &= self.gpus[one] == self.gpus[other]
-        able &= np.isfinite(self.alone_s[one, kind] + self.alone_s[other, kind])
+        able &= np.isfinite(self.alone_s[one, gpu_type] + self.alone_s[other, gpu_type])
         times: NDArray[np.float64] = np.full(one.shape, np.inf)
         with np.errstate(over="ignore"):
             times[able] = up_to_grid(self.work[one][able] / mine[able])

@@ -13,7 +13,7 @@ import importlib
 import pkgutil
 import re
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
 
 
+ACTIONS = ("dropped", "censored", "repaired", "derived", "contradicted")
+"""Actions of an importer: rows left out, left out since they had not ended when the log did, mended, filled in
+from other columns, and at odds with them."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """Rows an importer did not take as they were.
@@ -37,7 +42,7 @@ class Finding:
     Parameters
     ----------
     action : str
-        ``dropped``, ``repaired``, ``derived`` (from other columns) or ``contradicted`` (by them).
+        One of :data:`ACTIONS`.
     count : int
         How many rows.
     why : str
@@ -76,11 +81,27 @@ class Imported:
     rows_read: int | None = None
     notes: tuple[str, ...] = ()
 
+    def counts(self) -> dict[str, int]:
+        """Rows by what was done with them: read, kept, and each of :data:`ACTIONS`."""
+        found = dict.fromkeys(ACTIONS, 0)
+        for finding in self.report:
+            found[finding.action] = found.get(finding.action, 0) + finding.count
+        read = {} if self.rows_read is None else {"read": self.rows_read}
+        return {**read, "kept": len(self.workload), **found}
+
+    def document(self) -> dict[str, object]:
+        """The report as JSON has it: source, counts, findings, notes."""
+        return {
+            "source": self.workload.source,
+            "rows": self.counts(),
+            "findings": [asdict(each) for each in self.report],
+            "notes": list(self.notes),
+        }
+
     def lines(self) -> list[str]:
         """The report, a line each."""
-        head = f"{len(self.workload)} jobs"
-        if self.rows_read is not None:
-            head += f" of {self.rows_read} rows"
+        counts = ((name, count) for name, count in self.counts().items() if count or name == "kept")
+        head = f"rows {', '.join(f'{name} {count}' for name, count in counts)}"
         return [head, *map(str, self.report), *(f"note: {note}" for note in self.notes)]
 
     def __str__(self) -> str:

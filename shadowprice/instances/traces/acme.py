@@ -3,7 +3,7 @@
 Source: Hu et al., NSDI'24; github.com/InternLM/AcmeTrace at 6d6ac9c (CC-BY-4.0), files
 ``data/job_trace/trace_{seren,kalos}.csv``. Times bear a zone. Run time is end - start: in Kalos the column
 ``duration`` is end - submit and so contains the time in the queue, although its description says otherwise.
-The user becomes the tenant, the type of the job (Pretrain, Eval, ...) its model.
+The user becomes the tenant, the type of the job (Pretrain, Eval, ...) its class.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed
+from shadowprice.instances.traces.cleaning import SLURM_ENDS, JobLog, dates_s, known_or, replayed
 from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.workload_files import read_table, split_header
 
@@ -34,7 +34,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         If a column is missing or no job is left.
     """
     log = JobLog.of(path, read_table(path), NEEDED + BESIDE)
-    gpus = log.whole_gangs(log.numbers("gpu_num"), choices, "gpu_num")
+    gpus = log.gangs(log.numbers("gpu_num"), choices, "gpu_num")
     gpus = gpus[log.keep_ended(log.text("state"), "COMPLETED", choices)]
     return replayed(
         log,
@@ -43,9 +43,11 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         start_s=dates_s(log.text("start_time")),
         end_s=dates_s(log.text("end_time")),
         stated_s=log.numbers("duration"),
-        texts={
+        columns={
             "id": log.text("job_id"),
             "tenant": log.text("user"),
-            "model": log.text("type"),
+            "job_class": log.text("type"),
+            "outcome": log.outcomes(log.text("state"), SLURM_ENDS),
+            "nodes": known_or(log.numbers("node_num"), 0),
         },
     )

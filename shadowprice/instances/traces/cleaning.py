@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
+from shadowprice.instances.entries import shown
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S
 from shadowprice.instances.traces import Finding, Imported
 from shadowprice.instances.traces.log_reading import Fractions, Keep, LogReading
 from shadowprice.instances.traces.table import report_order
-from shadowprice.instances.workload import MAX_GANG, Workload
+from shadowprice.instances.workload import MAX_GANG, WHOLE_GPU, Workload
 
 Mask = NDArray[np.bool_]
 Seconds = NDArray[np.float64]
@@ -53,9 +54,13 @@ class JobLog:
 
     @classmethod
     def of(
-        cls, path: Path, columns: Mapping[str, NDArray[np.object_]], needed: tuple[str, ...]
+        cls,
+        path: Path,
+        columns: Mapping[str, NDArray[np.object_]],
+        needed: tuple[str, ...],
+        beside: tuple[str, ...] = (),
     ) -> JobLog:
-        """A log of columns by name.
+        """A log of columns by name; those neither needed nor read beside them are listed in a note.
 
         Raises
         ------
@@ -67,7 +72,11 @@ class JobLog:
             raise InputError(
                 f"{path}: column {missing[0]!r} is missing, found {', '.join(columns)}"
             )
-        return cls(path, columns)
+        log = cls(path, columns)
+        unused = [name for name in columns if name not in needed + beside]
+        if unused:
+            log.notes.append(f"columns that are not used: {', '.join(unused)}")
+        return log
 
     def text(self, name: str) -> NDArray[np.object_]:
         """Values of a column in the rows that are left."""
@@ -77,7 +86,7 @@ class JobLog:
         """Numbers of a column, NaN for what is none."""
         return ColumnChecks.floats(self.text(name))
 
-    def drop(self, bad: Mask, why: str) -> None:
+    def drop(self, bad: Mask, why: str, action: str = "dropped") -> None:
         """Leave rows out, and say why.
 
         Raises
@@ -85,7 +94,7 @@ class JobLog:
         InputError
             If no row is left.
         """
-        self.say("dropped", bad, why)
+        self.say(action, bad, why)
         self.rows = self.rows[~bad]
         if not len(self.rows):
             raise InputError(
@@ -101,8 +110,8 @@ class JobLog:
         example = f"row {row + self.first_row}: {values[:160]}"
         self.report.append(Finding(action, int(which.sum()), what, example))
 
-    def whole_gangs(self, gpus: Seconds, choices: LogReading, name: str) -> Seconds:
-        """Gangs in whole GPUs of the rows that stay; others are dropped or rounded up as chosen.
+    def gangs(self, gpus: Seconds, choices: LogReading, name: str) -> Seconds:
+        """Gangs of the rows that stay; others are dropped, rounded up or kept as parts of a GPU as chosen.
 
         Raises
         ------
@@ -119,11 +128,20 @@ class JobLog:
         if part.any() and choices.fractions is None:
             raise InputError(
                 f"{self.path}: {int(part.sum())} of {len(part)} jobs ask for parts of a GPU; "
-                "choose fractions drop or round-up"
+                "choose fractions keep, drop or round-up"
             )
         if choices.fractions is Fractions.DROP:
             self.drop(part, "asks for part of a GPU")
             return np.asarray(gpus[~part], dtype=np.float64)
+        if choices.fractions is Fractions.KEEP:
+            milli = gpus * WHOLE_GPU
+            finer = part & (gpus < 1) & (np.abs(milli - np.rint(milli)) > 1e-9 * milli)
+            self.say("repaired", finer, "asks for less than a thousandth more, rounded up to one")
+            gpus = np.where(gpus < 1, np.where(finer, np.ceil(milli), np.rint(milli)), milli)
+            gpus = gpus / WHOLE_GPU
+            part &= gpus > 1
+            self.say("repaired", part, "asks for parts of several GPUs, rounded up to whole ones")
+            return np.asarray(np.where(part, np.ceil(gpus), gpus), dtype=np.float64)
         self.say("repaired", part, "asks for part of a GPU, rounded up to whole ones")
         return np.asarray(np.ceil(gpus), dtype=np.float64)
 
@@ -134,6 +152,15 @@ class JobLog:
             other = np.asarray(state != completed)
             self.drop(other, f"did not end as {completed}")
         return ~other
+
+    def outcomes(self, state: NDArray[np.object_], ends: Mapping[str, str]) -> NDArray[np.object_]:
+        """Outcomes of the rows that are left, by the log's words for them; others are listed in a note."""
+        words = set(state.tolist())
+        unknown = sorted(word for word in words if word not in ends)
+        if unknown:
+            told = ", ".join(map(shown, unknown[:8])) + (", ..." if len(unknown) > 8 else "")
+            self.notes.append(f"states that are neither completed, failed nor cancelled: {told}")
+        return np.array([ends.get(word, "") for word in state.tolist()], dtype=object)
 
     def without_states(self, choices: LogReading) -> None:
         """Refuse a choice of jobs that ended well where a log does not say how they ended.
@@ -162,17 +189,37 @@ class JobLog:
         """
         ran = end - start
         left = np.ones(len(ran), dtype=np.bool_)
-        for bad, why in (
-            (np.isnan(start), "never started"),
-            (np.isnan(end), "still ran when the log ended (censored)"),
-            (ran < 0, "ends before it starts (contradicted)"),
-            (ran < TICK_S, "ran for no time"),
-            (ran > MAX_TIME_S, "ran for longer than any time here"),
+        for bad, why, action in (
+            (np.isnan(start), "never started", "dropped"),
+            (np.isnan(end), "still ran when the log ended", "censored"),
+            (ran < 0, "ends before it starts", "dropped"),
+            (ran < TICK_S, "ran for no time", "dropped"),
+            (ran > MAX_TIME_S, "ran for longer than any time here", "dropped"),
         ):
             now = bad & left
-            self.drop(now[left], why)
+            self.drop(now[left], why, action)
             left &= ~now
         return left, ran[left]
+
+
+SLURM_ENDS: Mapping[str, str] = {
+    "COMPLETED": "completed",
+    "CANCELLED": "cancelled",
+    "FAILED": "failed",
+    "TIMEOUT": "failed",
+    "NODE_FAIL": "failed",
+    "OUT_OF_MEMORY": "failed",
+    "BOOT_FAIL": "failed",
+    "DEADLINE": "failed",
+    "PREEMPTED": "failed",
+}
+"""Outcomes of jobs by Slurm's states, which Helios' and Acme's logs have as well."""
+
+
+def known_or(values: Seconds, unknown: float) -> Seconds:
+    """Numbers above 0, and this one in place of all others."""
+    with np.errstate(invalid="ignore"):
+        return np.where(values > 0, values, unknown)
 
 
 def dates_s(
@@ -206,15 +253,17 @@ def replayed(
     submit_s: Seconds,
     start_s: Seconds,
     end_s: Seconds,
-    texts: Mapping[str, NDArray[np.object_]],
+    columns: Mapping[str, NDArray[Any]],
     stated_s: Seconds | None = None,
 ) -> Imported:
     """The workload of those of the rows left that ran, submissions counted from the first of them.
 
     Parameters
     ----------
-    texts : mapping of str to ndarray
-        Columns of the workload that are text, by their names there: id, tenant, model, group, name.
+    gpus : ndarray
+        GPUs of each job; below 1 the part of one that it holds.
+    columns : mapping of str to ndarray
+        Further columns of the workload by their names there: id, tenant, outcome, limit_s ...
     stated_s : ndarray, optional
         Column ``duration`` of the log [s]: reported where it is not the time between start and end.
     """
@@ -231,11 +280,13 @@ def replayed(
     rows = log.rows + log.first_row
     first = submit_s.min()
     report_order(submit_s, rows, log.report)
-    columns: dict[str, Any] = {name: column[known][ran] for name, column in texts.items()}
+    given: dict[str, Any] = {name: column[known][ran] for name, column in columns.items()}
+    held = gpus[known][ran]
     workload = Workload.from_columns(
-        **columns,
+        **given,
         arrival_s=submit_s - first,
-        gpus=gpus[known][ran].astype(np.int64),
+        gpus=np.ceil(held).astype(np.int64),
+        gpu_milli=np.rint(np.minimum(held, 1.0) * WHOLE_GPU),
         work=ran_s,
         source=str(log.path),
         rows=rows,

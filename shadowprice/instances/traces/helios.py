@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed
+from shadowprice.instances.traces.cleaning import SLURM_ENDS, JobLog, dates_s, known_or, replayed
 from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.workload_files import read_table, split_header
 
@@ -45,7 +45,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         If a column is missing or no job is left.
     """
     log = JobLog.of(path, read_table(path), COLUMNS)
-    gpus = log.whole_gangs(log.numbers("gpu_num"), choices, "gpu_num")
+    gpus = log.gangs(log.numbers("gpu_num"), choices, "gpu_num")
     gpus = gpus[log.keep_ended(log.text("state"), "COMPLETED", choices)]
     log.notes.append("times are local, without a zone; of Helios' clusters clocks are not changed")
     return replayed(
@@ -55,9 +55,11 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         start_s=dates_s(log.text("start_time")),
         end_s=dates_s(log.text("end_time")),
         stated_s=log.numbers("duration"),
-        texts={
+        columns={
             "id": log.text("job_id"),
             "tenant": log.text("vc"),
             "name": log.text("user"),
+            "outcome": log.outcomes(log.text("state"), SLURM_ENDS),
+            "nodes": known_or(log.numbers("node_num"), 0),
         },
     )

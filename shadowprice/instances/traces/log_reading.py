@@ -34,7 +34,10 @@ class Attempts(StrEnum):
 
 
 class Fractions(StrEnum):
-    """Jobs that ask for parts of a GPU; gangs here are whole GPUs."""
+    """Jobs that ask for parts of a GPU."""
+
+    KEEP = "keep"
+    """As they are, in thousandths of one GPU; parts of several are rounded up to whole ones."""
 
     DROP = "drop"
     ROUND_UP = "round-up"

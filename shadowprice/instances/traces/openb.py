@@ -2,8 +2,8 @@
 
 Source: Weng et al., ATC'23; github.com/alibaba/clusterdata, cluster-trace-gpu-v2023, files ``csv/openb_pod_list_*``.
 Times are seconds. ``pod_phase`` is the phase when the list was made, not how a pod ended. 44 % of the pods
-with GPUs ask for a part of one (``gpu_milli`` below 1,000). The class of service becomes the name, the
-GPU types that are allowed (``gpu_spec``) the model.
+with GPUs ask for a part of one (``gpu_milli`` below 1,000). The quality of service becomes the class,
+``gpu_spec`` the GPU types that are allowed.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     log = JobLog.of(path, read_table(path), COLUMNS)
     log.without_states(choices)
     gpus = log.numbers("num_gpu") * log.numbers("gpu_milli") / 1000.0
-    gpus = log.whole_gangs(gpus, choices, "num_gpu")
+    gpus = log.gangs(gpus, choices, "num_gpu")
     return replayed(
         log,
         gpus=gpus,
         submit_s=log.numbers("creation_time"),
         start_s=log.numbers("scheduled_time"),
         end_s=log.numbers("deletion_time"),
-        texts={
+        columns={
             "id": log.text("name"),
-            "model": log.text("gpu_spec"),
-            "name": log.text("qos"),
+            "job_class": log.text("qos"),
+            "allowed_types": log.text("gpu_spec"),
         },
     )

@@ -3,7 +3,8 @@
 Source: Weng et al., NSDI'22; github.com/alibaba/clusterdata, cluster-trace-gpu-v2020 (CC-BY-4.0); tables without
 headers. A job was submitted when its row in the job table begins and launched when its first task does. The
 gang is the sum of ``inst_num`` times ``plan_gpu`` per cent over its tasks. The group of the tag table, the same
-program with the same inputs, becomes the group that recurs, its workload the model, and the user the tenant.
+program with the same inputs, becomes the group that recurs, its workload the model, the
+GPU type that its rows ask for the one that is allowed, and the user the tenant.
 """
 
 from __future__ import annotations
@@ -69,10 +70,10 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     tags = tags.drop_duplicates("inst_id").set_index("inst_id")
     texts = {
         name: jobs["inst_id"].map(tags[name]).fillna("").to_numpy(dtype=object)
-        for name in ("group", "workload")
+        for name in ("group", "workload", "gpu_type_spec")
     }
     log = JobLog(path, {name: jobs[name].to_numpy(dtype=object) for name in JOBS})
-    whole = log.whole_gangs(gpus.to_numpy(dtype=np.float64), choices, "plan_gpu")
+    whole = log.gangs(gpus.to_numpy(dtype=np.float64), choices, "plan_gpu")
     whole = whole[log.keep_ended(log.text("status"), "Terminated", choices)]
     return replayed(
         log,
@@ -80,11 +81,15 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         submit_s=log.numbers("start_time"),
         start_s=start.to_numpy(dtype=np.float64)[log.rows],
         end_s=log.numbers("end_time"),
-        texts={
+        columns={
             "id": log.text("job_name"),
             "tenant": log.text("user"),
             "group": texts["group"][log.rows],
             "model": texts["workload"][log.rows],
+            "allowed_types": texts["gpu_type_spec"][log.rows],
+            "outcome": log.outcomes(
+                log.text("status"), {"Terminated": "completed", "Failed": "failed"}
+            ),
         },
     )
 

@@ -24,6 +24,7 @@ from shadowprice.instances.traces.log_reading import Attempts, LogReading
 NAME = "philly-log"
 FIELDS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
 _FORM, _ZONE = "%Y-%m-%d %H:%M:%S", "America/Los_Angeles"
+_ENDS = {"Pass": "completed", "Killed": "cancelled", "Failed": "failed"}
 _MISSING = (None, "None", "")
 
 
@@ -65,10 +66,11 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         submit_s=dates_s(log.text("submitted_time"), _FORM, _ZONE),
         start_s=start_s,
         end_s=end_s,
-        texts={
+        columns={
             "id": log.text("jobid"),
             "tenant": log.text("vc"),
             "name": log.text("user"),
+            "outcome": log.outcomes(log.text("status"), _ENDS),
         },
     )
 

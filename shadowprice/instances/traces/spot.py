@@ -3,7 +3,7 @@
 Source: Duan et al., ASPLOS'26; github.com/alibaba/clusterdata, cluster-trace-v2026-spot-gpu, file
 ``job_info_df.csv``. Times are seconds from the first submission. The gang is ``gpu_request`` times ``worker_num``,
 which the examples bear out and the description does not say. The organisation becomes the tenant, the
-GPU model the job's model, and the priority (HP or Spot) its name.
+GPU model the type that is allowed, and the priority (HP or Spot) the class.
 """
 
 from __future__ import annotations
@@ -46,19 +46,17 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     """
     log = JobLog.of(path, read_table(path), COLUMNS)
     log.without_states(choices)
-    gpus = log.whole_gangs(
-        log.numbers("gpu_request") * log.numbers("worker_num"), choices, "gpu_request"
-    )
+    gpus = log.gangs(log.numbers("gpu_request") * log.numbers("worker_num"), choices, "gpu_request")
     return replayed(
         log,
         gpus=gpus,
         submit_s=log.numbers("submit_time"),
         start_s=np.zeros(len(gpus)),
         end_s=log.numbers("duration"),
-        texts={
+        columns={
             "id": log.text("job_name"),
             "tenant": log.text("organization"),
-            "model": log.text("gpu_model"),
-            "name": log.text("job_type"),
+            "job_class": log.text("job_type"),
+            "allowed_types": log.text("gpu_model"),
         },
     )

@@ -3,7 +3,8 @@
 Source: Feitelson, www.cs.huji.ac.il/labs/parallel/workload/swf.html, version 2.2. Lines that begin with ``;`` are
 comments; -1 is unknown. Processors are taken as GPUs: those that were allocated, or else asked for. Lines of
 partial executions (status 2, 3, 4) repeat jobs and are left out. More than 18 fields, as Frontier's 21, are
-read over. The group becomes the tenant, the user the name, the number of the executable the group that recurs.
+read over. The group becomes the tenant, the user the name, the number of the executable the group that recurs,
+the queue the class, the requested time the limit that was submitted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import JobLog, replayed
+from shadowprice.instances.traces.cleaning import JobLog, known_or, replayed
 from shadowprice.instances.traces.log_reading import LogReading
 
 NAME = "swf"
@@ -39,6 +40,8 @@ FIELDS = (
     "preceding_job",
     "think_time",
 )
+
+_ENDS = {"1": "completed", "0": "failed", "5": "cancelled", "-1": ""}
 
 
 def sniff(first_line: str, path: Path) -> bool:
@@ -84,7 +87,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     allocated, requested = log.numbers("allocated"), log.numbers("requested")
     gpus = np.where(allocated > 0, allocated, requested)
     log.say("derived", (allocated <= 0) & (requested > 0), "processors are those asked for")
-    gpus = log.whole_gangs(gpus, choices, "allocated")
+    gpus = log.gangs(gpus, choices, "allocated")
     run = log.numbers("run")
     log.notes.append("processors are taken as GPUs")
     return replayed(
@@ -93,11 +96,14 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         submit_s=log.numbers("submit"),
         start_s=np.where(run < 0, np.nan, 0.0),
         end_s=run,
-        texts={
+        columns={
             "id": log.text("job"),
             "tenant": _known(log, "group"),
             "name": _known(log, "user"),
             "group": _known(log, "executable"),
+            "job_class": _known(log, "queue"),
+            "outcome": log.outcomes(log.text("status"), _ENDS),
+            "limit_s": known_or(log.numbers("requested_time"), np.inf),
         },
     )
 

@@ -35,7 +35,7 @@ round from T on it earns at most :math:`U_j(T) \le \mu_j`, and never if not at a
 negative. Sum over the jobs: what is charged in all is at most :math:`\sum c_r k_r(t)`, since at no time are
 more than c_r GPUs held. Q.E.D.
 
-Computation. In a round only the lower convex hull of the points (work, price) of its levels and
+Computation. In a round only the lower convex hull of the points (work, price) of its speeds and
 (0, 0) matters; its pieces have increasing prices per unit of work, so that taking the cheapest
 pieces of all rounds up to f until the work is done is optimal: a fractional knapsack, kept up in a
 heap as f grows. Prices are rounded down to whole multiples of a power of two, run times are whole
@@ -225,9 +225,9 @@ class WorkPieces:
     work : int
         Units of the whole job, a multiple of all run times and of the share's denominator.
     speeds : tuple of int
-        Units a tick does at each level, fastest first.
+        Units a tick does at each speed, fastest first.
     costs : list of list of int
-        Price of the cheapest gang for a whole round by round and level.
+        Price of the cheapest gang for a whole round by round and speed.
     common : int
         A multiple of all differences of speeds.
     """
@@ -253,7 +253,7 @@ class WorkPieces:
         prices: NDArray[np.int64],
         round_ticks: int,
     ) -> WorkPieces:
-        """Levels for which there are GPUs, and what gangs cost; O(rounds x types^2)."""
+        """Speeds for which there are GPUs, and what gangs cost; O(rounds x types^2)."""
         first = demand.arrival // round_ticks
         work = math.lcm(demand.share.denominator, *(ticks for ticks in demand.ticks if ticks))
         speeds, columns = [], []
@@ -267,17 +267,17 @@ class WorkPieces:
             taken = np.clip(demand.gpus - (free.cumsum(axis=1) - free), 0, free)
             columns.append((taken * np.take_along_axis(row, order, axis=1)).sum(axis=1).tolist())
             speeds.append(work // ticks)
-        levels = [0, *speeds]
-        steps = {one - other for one in levels for other in levels if one > other}
+        reached = [0, *speeds]
+        steps = {one - other for one in reached for other in reached if one > other}
         rows = zip(*columns, strict=True) if columns else ((),) * max(len(prices) - first, 0)
         costs = [list(row) for row in rows]
         common = math.lcm(*steps)
         return cls(first, demand.arrival, round_ticks, work, tuple(speeds), costs, common)
 
     def pieces(self, number: int) -> list[tuple[int, int, int]]:
-        """Price per unit of work, units, and level reached, for the hull of a round.
+        """Price per unit of work, units, and speed reached, for the hull of a round.
 
-        Prices increase; the level is a position in ``speeds``, and a piece leads to it from the level
+        Prices increase; the speed is a position in ``speeds``, and a piece leads to it from the speed
         of the piece before, or from nothing.
         """
         left = min((number + 1) * self.round_ticks - self.arrival, self.round_ticks)
@@ -286,13 +286,13 @@ class WorkPieces:
         speed = cost = 0
         while True:
             best: tuple[int, int, int] | None = None
-            for level, (faster, dearer) in enumerate(zip(self.speeds, costs, strict=True)):
+            for place, (faster, dearer) in enumerate(zip(self.speeds, costs, strict=True)):
                 if faster <= speed:
                     continue
                 step = faster - speed
                 slope = max(dearer - cost, 0) * (self.common // step)
                 if best is None or slope < best[0]:
-                    best = (slope, step * left, level)
+                    best = (slope, step * left, place)
             if best is None:
                 return found
             found.append(best)

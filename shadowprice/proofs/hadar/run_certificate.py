@@ -158,11 +158,11 @@ def _costs(
     type_of_node: NDArray[np.int64],
     prices: NDArray[np.int64],
 ) -> tuple[list[int], list[list[int | None]]]:
-    """Units of work by level, and the cost of the cheapest gang by round and level; None if none."""
-    levels = job.levels()
+    """Units of work by speed, and the cost of the cheapest gang by round and speed; None if none."""
+    speeds = job.speeds()
     columns: list[list[int | None]] = []
-    for level in levels:
-        fast = np.array([units >= job.units[level] for units in job.units])[type_of_node]
+    for speed in speeds:
+        fast = np.array([units >= job.units[speed] for units in job.units])[type_of_node]
         size, row = capacity[fast], prices[job.first_round : job.last_round + 1, fast]
         if size.sum() < job.gpus:
             columns.append([None] * len(row))
@@ -171,7 +171,7 @@ def _costs(
         free = size[order]
         taken = np.clip(job.gpus - (free.cumsum(axis=1) - free), 0, free)
         columns.append((taken * np.take_along_axis(row, order, axis=1)).sum(axis=1).tolist())
-    return [job.units[level] for level in levels], [
+    return [job.units[speed] for speed in speeds], [
         list(costs) for costs in zip(*columns, strict=True)
     ]
 
@@ -190,16 +190,16 @@ def _payoff(
             return _relaxed(job, units, costs, unit)
         budget = math.floor((utility - best) / unit) if unit else 0
         grown = list(labels)
-        for level, cost in enumerate(costs[number]):
+        for speed, cost in enumerate(costs[number]):
             if cost is None:
                 continue
             for done, paid in labels:
                 if paid + cost > budget:
                     continue
-                if done + units[level] >= job.work:
+                if done + units[speed] >= job.work:
                     best = max(best, utility - (paid + cost) * unit)
                 else:
-                    grown.append((done + units[level], paid + cost))
+                    grown.append((done + units[speed], paid + cost))
         labels = _pareto(grown)
     return best
 
@@ -224,7 +224,7 @@ def _relaxed(
         if utility <= best:
             break
         prices = [
-            Fraction(cost, units[level]) for level, cost in enumerate(row) if cost is not None
+            Fraction(cost, units[speed]) for speed, cost in enumerate(row) if cost is not None
         ]
         if prices:
             least.append(min(prices))

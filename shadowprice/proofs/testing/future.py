@@ -47,6 +47,8 @@ def other_future(
     columns["arrival_s"] = columns["arrival_s"] + np.arange(len(rows)) * _LATER_S
     columns["weight"] = columns["weight"] * 7.0 + 3.0
     columns["deadline_s"] = np.full(len(rows), 1e6)
+    columns["limit_s"] = np.full(len(rows), 77.0)
+    columns["nodes"] = columns["nodes"] + 3
     throughput = None if jobs.throughput is None else jobs.throughput[rows]
     if not same_service:
         columns["gpus"] = np.ones(len(rows), dtype=np.int64)

@@ -156,14 +156,14 @@ class _GavelNotes:
         As a side effect, remembers what runs from now on.
         """
         self.running = _running(state, decision)
-        keys, kinds = self.running
+        keys, types = self.running
         ledger = self.ledger
         if len(keys) < len(ledger.jobs):
             return False
         where = ledger.find(keys)
         if (where < 0).any():
             return False
-        return bool((ledger.fraction[where, kinds] >= 1.0 - 1e-6).all())
+        return bool((ledger.fraction[where, types] >= 1.0 - 1e-6).all())
 
 
 def _running(
@@ -175,13 +175,13 @@ def _running(
         for job in decision.stops:
             held.pop(job, None)
         held.update(decision.starts)
-    keys, kinds = [], []
+    keys, types = [], []
     for job, pieces in held.items():
         partner = state.partner_of.get(job) if decision is None else decision.partner_of(job)
         if partner is None or job < partner:
             keys.append(job * (1 << 31) + (job if partner is None else partner))
-            kinds.append(state.allocator.pool_of(pieces[0][0]))
-    return np.array(keys, dtype=np.int64), np.array(kinds, dtype=np.int64)
+            types.append(state.allocator.pool_of(pieces[0][0]))
+    return np.array(keys, dtype=np.int64), np.array(types, dtype=np.int64)
 
 
 def _choose(state: State, decision: Decision, notes: _GavelNotes) -> None:
@@ -214,9 +214,9 @@ def _stays(state: State, job: int, wanted: dict[int, tuple[int, int | None]]) ->
     ran apart and are to share.
     """
     held = state.allocator.pool_of(state.running[job][0][0])
-    kind, partner = wanted.get(job, (-1, None))
+    gpu_type, partner = wanted.get(job, (-1, None))
     before = state.partner_of.get(job)
-    if kind != held:
+    if gpu_type != held:
         return False
     if before is not None and before != partner and wanted.get(before, (-1, None))[0] == held:
         return job < before
@@ -233,19 +233,19 @@ def _wanted(
     first = ledger.jobs[ledger.combinations.first[chosen.row]].tolist()
     second = ledger.jobs[ledger.combinations.second[chosen.row]].tolist()
     wanted: dict[int, tuple[int, int | None]] = {}
-    for one, other, kind in zip(first, second, chosen.kind.tolist(), strict=True):
-        wanted[one] = (kind, None if one == other else other)
-        wanted[other] = (kind, None if one == other else one)
+    for one, other, gpu_type in zip(first, second, chosen.gpu_type.tolist(), strict=True):
+        wanted[one] = (gpu_type, None if one == other else other)
+        wanted[other] = (gpu_type, None if one == other else one)
     return wanted
 
 
-def _start(state: State, decision: Decision, job: int, kind: int, partner: int | None) -> None:
+def _start(state: State, decision: Decision, job: int, gpu_type: int, partner: int | None) -> None:
     """Start a job on a type, beside its partner if that holds GPUs already."""
     if partner is not None:
         runs_on = partner in state.running and partner not in decision.stops
         if (partner in decision.starts or runs_on) and decision.join(job, partner):
             return
-    decision.start_on(job, kind)
+    decision.start_on(job, gpu_type)
 
 
 def _fill(state: State, decision: Decision, notes: _GavelNotes) -> None:
@@ -256,14 +256,14 @@ def _fill(state: State, decision: Decision, notes: _GavelNotes) -> None:
     rows = ledger.combinations
     able = waits[rows.first] & waits[rows.second]
     free = np.array(
-        [state.allocator.free_in(kind) for kind in range(len(state.pools_of_gpus.names))],
+        [state.allocator.free_in(gpu_type) for gpu_type in range(len(state.pools_of_gpus.names))],
         dtype=np.int64,
     )
     idle = replace(rows, runnable=rows.runnable & able[:, None])
-    for job, (kind, partner) in _wanted(
+    for job, (gpu_type, partner) in _wanted(
         ledger, select(idle, ledger.ranking(notes.round_s), free, notes.type_order())
     ).items():
-        _start(state, decision, job, kind, partner)
+        _start(state, decision, job, gpu_type, partner)
 
 
 POLICIES = (Gavel(),)

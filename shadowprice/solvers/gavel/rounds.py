@@ -91,12 +91,12 @@ class SelectedCombinations:
     ----------
     row : ndarray of int
         Rows of the combinations.
-    kind : ndarray of int
+    gpu_type : ndarray of int
         Type each one runs on.
     """
 
     row: NDArray[np.int64]
-    kind: NDArray[np.int64]
+    gpu_type: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.row)
@@ -213,28 +213,28 @@ def select(
     if only_positive:
         able &= keys[0] > 0.0
     served: list[tuple[int, int]] = []
-    for kinds in [order] if one_queue else [[kind] for kind in order]:
-        row, kind = _queue(able, keys, kinds)
-        _serve(rows, row, kind, left, taken, served)
+    for types in [order] if one_queue else [[gpu_type] for gpu_type in order]:
+        row, gpu_type = _queue(able, keys, types)
+        _serve(rows, row, gpu_type, left, taken, served)
     chosen = np.array(served, dtype=np.int64).reshape(-1, 2)
     return SelectedCombinations(chosen[:, 0], chosen[:, 1])
 
 
 def _queue(
-    able: NDArray[np.bool_], keys: Sequence[CombinationTable], kinds: Sequence[int]
+    able: NDArray[np.bool_], keys: Sequence[CombinationTable], types: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Entries of some types as (row, type), best first, ties by type as listed, then by row."""
-    found = [np.flatnonzero(able[:, kind]) for kind in kinds]
+    found = [np.flatnonzero(able[:, gpu_type]) for gpu_type in types]
     row = np.concatenate(found)
-    kind = np.repeat(np.array(kinds, dtype=np.int64), [len(each) for each in found])
-    best_first = np.lexsort([-key[row, kind] for key in reversed(keys)])
-    return row[best_first], kind[best_first]
+    gpu_type = np.repeat(np.array(types, dtype=np.int64), [len(each) for each in found])
+    best_first = np.lexsort([-key[row, gpu_type] for key in reversed(keys)])
+    return row[best_first], gpu_type[best_first]
 
 
 def _serve(
     rows: Combinations,
     row: NDArray[np.int64],
-    kind: NDArray[np.int64],
+    gpu_type: NDArray[np.int64],
     left: NDArray[np.int64],
     taken: NDArray[np.bool_],
     served: list[tuple[int, int]],
@@ -247,7 +247,7 @@ def _serve(
     for begin in range(0, len(row), _CHUNK):
         if not left.any():
             return
-        part, on = row[begin : begin + _CHUNK], kind[begin : begin + _CHUNK]
+        part, on = row[begin : begin + _CHUNK], gpu_type[begin : begin + _CHUNK]
         first, second, gpus = rows.first[part], rows.second[part], rows.gpus[part]
         fits = (gpus <= left[on]) & ~taken[first] & ~taken[second]
         columns = (column[fits].tolist() for column in (part, on, first, second, gpus))
@@ -303,14 +303,14 @@ class ServiceLedger:
         )
         return first * (1 << 31) + second
 
-    def accrue(self, running: Rows, kinds: Rows, now_s: float) -> None:
+    def accrue(self, running: Rows, types: Rows, now_s: float) -> None:
         """Book the time since the last call: what was due to all, and received by those that ran.
 
         Parameters
         ----------
         running : ndarray of int
             Keys of the combinations that ran all this time.
-        kinds : ndarray of int
+        types : ndarray of int
             The type each ran on.
         """
         elapsed_s = now_s - self.since_s
@@ -321,7 +321,7 @@ class ServiceLedger:
         if len(running):
             where = self.find(running)
             known = where >= 0
-            self.received_s[where[known], kinds[known]] += elapsed_s
+            self.received_s[where[known], types[known]] += elapsed_s
 
     def find(self, keys: Rows) -> Rows:
         """Position of the combination of each key, -1 where there is none."""

@@ -1,21 +1,21 @@
 r"""Schedules over future rounds for one job after another: what Hadar's theorem is about.
 
 Source: Sultana et al., Hadar, IPDPS'24 (recalled: commit once by payoff under rising prices; derived:
-everything precise, as costs by level and both searches). Jobs are taken in order of arrival
+everything precise, as costs by speed and both searches). Jobs are taken in order of arrival
 (:func:`commit`). Each is committed to the schedule over future rounds that maximises its utility
 less the prices of its GPUs, among those that fit beside the commitments, if that payoff is positive;
 otherwise it is refused for ever. Prices rise with the load that is committed.
 
-What a gang achieves in a round depends on the slowest type it touches, its level. For a round and a
-level the cheapest gang is known (:class:`RoundCosts`), so that a schedule is a choice of rounds and
-levels; work is counted exactly (:class:`CommittableJob`). There are few different costs, since a cost
+What a gang achieves in a round depends on the slowest type it touches, its speed. For a round and a
+speed the cheapest gang is known (:class:`RoundCosts`), so that a schedule is a choice of rounds and
+speeds; work is counted exactly (:class:`CommittableJob`). There are few different costs, since a cost
 follows from how many nodes have which load, and both searches pass over rounds that cannot change
 anything, many at a time:
 
 - :func:`search_by_labels`, exact, by Pareto labels (work done, cost).
-- :func:`search_by_level`, among schedules that keep to one level, where there are too many labels.
+- :func:`search_by_speed`, among schedules that keep to one speed, where there are too many labels.
 
-Complexity: labels O(rounds that change a label x labels x levels), one level O(rounds x different
+Complexity: labels O(rounds that change a label x labels x speeds), one speed O(rounds x different
 costs); costs of rounds and nodes of gangs as in :mod:`.node_classes`.
 """
 
@@ -102,7 +102,7 @@ class CommittableJob:
             return self.value.at(rounds)
         return np.array([self.value(number) for number in rounds.tolist()], dtype=np.float64)
 
-    def levels(self) -> list[int]:
+    def speeds(self) -> list[int]:
         """One type for each distinct speed, fastest first."""
         by_speed = {units: gpu_type for gpu_type, units in enumerate(self.units) if units}
         return [by_speed[units] for units in sorted(by_speed, reverse=True)]
@@ -196,12 +196,12 @@ class CommittedLoad:
 
 # Costs of rounds
 
-RoundsByLevel = dict[int, list[int]]
-"""Rounds by position of their level."""
+RoundsBySpeed = dict[int, list[int]]
+"""Rounds by position of their speed."""
 
 
 class RoundCosts:
-    """Costs of the cheapest gangs of one job by round and level.
+    """Costs of the cheapest gangs of one job by round and speed.
 
     Parameters
     ----------
@@ -213,16 +213,16 @@ class RoundCosts:
 
     Attributes
     ----------
-    levels : list of int
+    speeds : list of int
         A GPU type for each speed, fastest first: the slowest that a gang has.
     needed : list of int
-        Rounds that the job takes at each level.
+        Rounds that the job takes at each speed.
     least : float
         What any schedule costs at least: the rounds it needs on the fastest type, all empty.
     end : int
         A schedule that ends in this round or later is no better than one that ends before: its
         utility is at most what it costs, or it waits for rounds that are no emptier.
-    table : ndarray, shape (rounds, levels)
+    table : ndarray, shape (rounds, speeds)
         Costs from the job's first round to the end, infinite where no gang fits.
     """
 
@@ -237,8 +237,8 @@ class RoundCosts:
         self.committed = committed
         self.prices = prices
         self.fits = fits
-        self.levels = job.levels()
-        self.needed = [-(-job.work // job.units[level]) for level in self.levels]
+        self.speeds = job.speeds()
+        self.needed = [-(-job.work // job.units[speed]) for speed in self.speeds]
         # A little less, so that rounding can never make a cost smaller than the least.
         self.least = self.needed[0] * job.gpus * float(prices.lowest.min()) * (1.0 - 1e-9)
         empty = max(committed.rounds, job.first_round) + self.needed[-1]
@@ -256,10 +256,10 @@ class RoundCosts:
         worthwhile = bisect_left(rounds, True, key=lambda number: value(number) - least <= payoff)
         return self.job.first_round + worthwhile
 
-    def gangs(self, rounds_by_level: RoundsByLevel) -> dict[int, Pieces]:
+    def gangs(self, rounds_by_speed: RoundsBySpeed) -> dict[int, Pieces]:
         """The cheapest gangs themselves, by round."""
         gangs: dict[int, Pieces] = {}
-        for position, numbers in rounds_by_level.items():
+        for position, numbers in rounds_by_speed.items():
             rounds = sorted(numbers)
             pieces = self.committed.cheapest_gangs(
                 self._request(position), self.prices, np.array(rounds)
@@ -268,15 +268,15 @@ class RoundCosts:
         return gangs
 
     def _request(self, position: int) -> GangRequest:
-        """Gangs of a level: on all types that are no slower."""
+        """Gangs of a speed: on all types that are no slower."""
         units = self.job.units
-        slowest = units[self.levels[position]]
+        slowest = units[self.speeds[position]]
         return GangRequest(self.job.gpus, tuple(each >= slowest for each in units), self.fits)
 
     def _table(self) -> NDArray[np.float64]:
         first = self.job.first_round
-        table = np.empty((max(self.end - first, 0), len(self.levels)))
-        for position in range(len(self.levels)):
+        table = np.empty((max(self.end - first, 0), len(self.speeds)))
+        for position in range(len(self.speeds)):
             by_round = self.committed.costs(self._request(position), self.prices)
             known = by_round[first : self.end]
             table[: len(known), position] = known
@@ -285,17 +285,17 @@ class RoundCosts:
 
 
 class ScheduleCandidate(NamedTuple):
-    """Payoff and utility of a schedule, and its rounds by level; 0, 0 and none where nothing pays."""
+    """Payoff and utility of a schedule, and its rounds by speed; 0, 0 and none where nothing pays."""
 
     payoff: float
     utility: float
-    rounds: RoundsByLevel
+    rounds: RoundsBySpeed
 
 
 # Exact search by labels
 
 _Label = tuple[int, float, int, object]
-"""Work done, negated; cost; round and level as one number, -1 for none; the label before that.
+"""Work done, negated; cost; round and speed as one number, -1 for none; the label before that.
 
 A plain tuple, since labels are made and sorted by the hundred thousand. In sorted order work falls.
 """
@@ -313,14 +313,14 @@ def search_by_labels(round_costs: RoundCosts, limit: int) -> ScheduleCandidate |
     """Best of all schedules; None where there are more labels than the limit.
 
     Let a round leave the labels as they were. Then any later round that costs at least as much at
-    every level does so too, whatever was taken in between: what the labels become does not depend on
+    every speed does so too, whatever was taken in between: what the labels become does not depend on
     the order of rounds, and the utility only falls. The rounds that are worked through are thus as
     many as change a label, and one more for each cost.
     """
     job = round_costs.job
     labels: list[_Label] = [(0, 0.0, -1, None)]
     best: _Best = (0.0, 0.0, labels[0])
-    units = [job.units[level] for level in round_costs.levels]
+    units = [job.units[speed] for speed in round_costs.speeds]
     useful = _UsefulRounds(round_costs.table)
     for offset, costs in useful:
         utility = job.value(job.first_round + offset)
@@ -349,24 +349,24 @@ def _extend(
     """Labels and those that a round's gangs make of them, and the best that is complete by now."""
     extended = list(labels)
     dominated = len(labels)
-    for level, cost in enumerate(costs):
+    for speed, cost in enumerate(costs):
         if cost == np.inf:
             continue
-        round_and_level, done = offset * len(units) + level, units[level]
+        round_and_speed, done = offset * len(units) + speed, units[speed]
         # Labels are in order of falling work and cost: those that complete come first, and the last
         # of them is the cheapest.
         complete = bisect_right(labels, done - work, key=_WORK)
         if complete:
             total = labels[complete - 1][1] + cost
             if total < utility - best[0]:
-                label = (0, total, round_and_level, labels[complete - 1])
+                label = (0, total, round_and_speed, labels[complete - 1])
                 best = (utility - total, utility, label)
         # A label that costs more can only become a schedule that is worse than the best.
         most = utility - best[0]
-        # At the cost of the level before, which is faster, less work is dominated.
-        until = dominated if level and cost == costs[level - 1] else len(labels)
+        # At the cost of the speed before, which is faster, less work is dominated.
+        until = dominated if speed and cost == costs[speed - 1] else len(labels)
         extended += [
-            (label[0] - done, total, round_and_level, label)
+            (label[0] - done, total, round_and_speed, label)
             for label in labels[complete:until]
             if (total := label[1] + cost) < most
         ]
@@ -386,24 +386,24 @@ def _pareto(labels: list[_Label]) -> list[_Label]:
     return kept
 
 
-def _rounds_of(last: _Label, first_round: int, levels: int) -> RoundsByLevel:
-    """Rounds and levels that lead to a label."""
-    rounds: RoundsByLevel = {}
+def _rounds_of(last: _Label, first_round: int, speeds: int) -> RoundsBySpeed:
+    """Rounds and speeds that lead to a label."""
+    rounds: RoundsBySpeed = {}
     label: object = last
     while isinstance(label, tuple):
-        _, _, round_and_level, label = label
-        if round_and_level >= 0:
-            offset, level = divmod(round_and_level, levels)
-            rounds.setdefault(level, []).append(first_round + offset)
+        _, _, round_and_speed, label = label
+        if round_and_speed >= 0:
+            offset, speed = divmod(round_and_speed, speeds)
+            rounds.setdefault(speed, []).append(first_round + offset)
     return rounds
 
 
 class _UsefulRounds:
-    """Rounds that may change a label, in order; iterate over their offsets and costs by level.
+    """Rounds that may change a label, in order; iterate over their offsets and costs by speed.
 
     Parameters
     ----------
-    table : ndarray, shape (rounds, levels)
+    table : ndarray, shape (rounds, speeds)
         Costs.
     """
 
@@ -415,7 +415,7 @@ class _UsefulRounds:
         self._added: list[NDArray[np.float64]] = []
 
     def skip_from(self, costs: list[float]) -> None:
-        """Pass over rounds that cost at least this at every level from now on."""
+        """Pass over rounds that cost at least this at every speed from now on."""
         row = np.array(costs)
         self._useless = [each for each in self._useless if not (each >= row).all()]
         self._useless.append(row)
@@ -445,17 +445,17 @@ class _UsefulRounds:
 def _below(
     table: NDArray[np.float64], offsets: NDArray[np.int64], limits: list[NDArray[np.float64]]
 ) -> NDArray[np.int64]:
-    """Offsets of rounds that are below each of some limits at some level."""
+    """Offsets of rounds that are below each of some limits at some speed."""
     for limit in limits:
         offsets = offsets[(table[offsets] < limit).any(axis=1)]
     return offsets
 
 
-# Search at one level
+# Search at one speed
 
 
-def search_by_level(round_costs: RoundCosts) -> ScheduleCandidate:
-    """Best schedule that runs at the same level throughout.
+def search_by_speed(round_costs: RoundCosts) -> ScheduleCandidate:
+    """Best schedule that runs at the same speed throughout.
 
     Up to each round the cheapest ones so far are the best. A round that costs no less than the dearest
     of them changes nothing; those that cost less replace the rounds of the dearest cost one by one, so
@@ -463,10 +463,10 @@ def search_by_level(round_costs: RoundCosts) -> ScheduleCandidate:
     """
     job = round_costs.job
     payoff, utility = 0.0, 0.0
-    rounds: RoundsByLevel = {}
-    for level, needed in enumerate(round_costs.needed):
+    rounds: RoundsBySpeed = {}
+    for speed, needed in enumerate(round_costs.needed):
         end = round_costs.worth_until(payoff, round_costs.end)
-        costs = round_costs.table[: end - job.first_round, level]
+        costs = round_costs.table[: end - job.first_round, speed]
         offsets = np.flatnonzero(costs < np.inf)
         last = -1
         for changes, totals in _cheapest_prefixes(costs[offsets], needed):
@@ -478,7 +478,7 @@ def search_by_level(round_costs: RoundCosts) -> ScheduleCandidate:
                 last = int(offsets[changes[best]])
         if last >= 0:
             cheapest = _cheapest_offsets(costs[: last + 1], needed)
-            rounds = {level: (job.first_round + cheapest).tolist()}
+            rounds = {speed: (job.first_round + cheapest).tolist()}
     return ScheduleCandidate(payoff, utility, rounds)
 
 
@@ -533,7 +533,7 @@ def best_schedule(
 
     Exact by Pareto labels (work done, cost) over the rounds as long as there are at most
     ``labels`` of them; beyond that, and for ``labels`` 0, the best among schedules that keep to one
-    level. It stops at the round whose utility cannot beat the best payoff so far any more.
+    speed. It stops at the round whose utility cannot beat the best payoff so far any more.
     """
     return best_of([job], committed, prices, labels=labels, fits=fits)
 
@@ -559,7 +559,7 @@ def best_of(
 
 def _search(round_costs: RoundCosts, labels: int) -> ScheduleCandidate:
     exact = search_by_labels(round_costs, labels) if labels else None
-    return search_by_level(round_costs) if exact is None else exact
+    return search_by_speed(round_costs) if exact is None else exact
 
 
 def commit(

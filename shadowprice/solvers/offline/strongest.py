@@ -1,7 +1,8 @@
 """The strongest lower bound of the offline optimum that a time budget allows.
 
 The bounds that take O(n log n) always; for up to 100 jobs without preemption what offline solvers say,
-CP-SAT and then MILP; where GPUs differ in speed those from one price a GPU type; then the interval LP on the
+CP-SAT and then MILP; where GPUs differ in speed those from one price a GPU type; then every job's cheapest plan at
+prices that a search improves, for any number of jobs; then the interval LP on the
 finest grid the budget affords, and where GPUs differ in speed the one with GPU types as well, their duals
 evaluated in exact arithmetic. The search ends early only with an optimum that is certified.
 """
@@ -24,7 +25,7 @@ from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import interval_lp as relaxations
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
-from shadowprice.solvers.offline import lagrangian
+from shadowprice.solvers.offline import lagrangian, priced_plans
 from shadowprice.solvers.offline.bounds import (
     PRICES_ONLY,
     Bound,
@@ -43,6 +44,9 @@ from shadowprice.solvers.offline.typed_bound import (
 )
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.programs.published import stand_down
+
+PLANS_SHARE = 0.5
+"""Share of a budget for the search of prices at which jobs plan."""
 
 
 def strongest_bound(
@@ -91,6 +95,10 @@ def lower_bounds(
             if proven and bound.certified:
                 return
     yield from type_price_bounds(instance, goal)
+    if goal is not Objective.MAKESPAN:
+        effort_s = PLANS_SHARE * budget_s
+        for found in priced_plans.search(RelaxedJobs.of(instance), effort_s, until=until):
+            yield _shifted(instance, goal, found.ticks, "priced-plans")
     left = until - time.monotonic()
     if goal is not Objective.MAKESPAN and left > 0.2:
         one_pool = _interval_lp(instance, left if instance.equal_speeds else 0.3 * left)

@@ -28,6 +28,7 @@ from shadowprice.execution.hosts.lease_files import (
     void,
     write_order,
 )
+from shadowprice.execution.hosts.local.claims import DeviceClaims
 from shadowprice.execution.hosts.local.host import LocalHost
 from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.real.checkpoints import raise_fence, read_fence
@@ -229,7 +230,7 @@ def adopted(tmp_path: Path) -> tuple[LocalHost, LaunchSpec, int]:
     assert write_order(made)
     lock = take_lock(str(made.directory))
     assert lock is not None
-    host = LocalHost(tmp_path, "run", 1, nvml=None, claims=tmp_path)
+    host = LocalHost(tmp_path, 1, nvml=None, claims=DeviceClaims("run", str(tmp_path)[-20:]))
     host.adopt([made])
     return host, made, lock
 

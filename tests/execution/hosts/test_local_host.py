@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -14,12 +14,13 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from shadowprice.errors import HostError, InputError
-from shadowprice.execution.hosts.local.claims import DeviceClaims, claims_folder
+from shadowprice.execution.hosts.local.claims import Claimant, DeviceClaims
 from shadowprice.execution.hosts.local.discovery import find_gpus, normalised
 from shadowprice.execution.hosts.local.host import LocalHost
 from shadowprice.execution.hosts.protocol import Device, Host, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.hosts.registry import host_kinds, open_host
 from support.host_conformance import HostCase, HostConformance, living
+from support.paths import ROOT
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux"),
@@ -111,18 +112,19 @@ def fake_nvml(gpus: Sequence[Gpu], failure: str = "") -> ModuleType:
 
 
 @pytest.fixture
-def claims(tmp_path: Path) -> Path:
-    (tmp_path / "claims").mkdir(mode=0o700)
-    return tmp_path / "claims"
+def claims() -> str:
+    """A scope of its own: tests run side by side on one machine."""
+    return f"test-{uuid.uuid4().hex[:20]}"
 
 
-def local(tmp_path: Path, claims: Path, nvml: ModuleType | None, run_id: str = "run") -> LocalHost:
+def local(tmp_path: Path, claims: str, nvml: ModuleType | None, run_id: str = "run") -> LocalHost:
     state = tmp_path / run_id
     state.mkdir(exist_ok=True)
-    return LocalHost(state, run_id, None, nvml=nvml, claims=claims, smi="/absent/nvidia-smi")
+    held = DeviceClaims(run_id, claims)
+    return LocalHost(state, None, nvml=nvml, claims=held, smi="/absent/nvidia-smi")
 
 
-def test_gpus_by_nvml(tmp_path: Path, claims: Path) -> None:
+def test_gpus_by_nvml(tmp_path: Path, claims: str) -> None:
     host = local(tmp_path, claims, fake_nvml([gpu(0), gpu(1)]))
     (node,) = host.discover()
     assert (node.name, node.gpu_type) == ("localhost", "v100-sxm2-16gb")
@@ -132,7 +134,7 @@ def test_gpus_by_nvml(tmp_path: Path, claims: Path) -> None:
     host.close()
 
 
-def test_types_are_nodes_of_their_own(tmp_path: Path, claims: Path) -> None:
+def test_types_are_nodes_of_their_own(tmp_path: Path, claims: str) -> None:
     host = local(tmp_path, claims, fake_nvml([gpu(0), gpu(1, "NVIDIA A100"), gpu(2)]))
     first, second = host.discover()
     assert (first.name, second.name) == ("localhost", "localhost-2")
@@ -143,7 +145,7 @@ def test_types_are_nodes_of_their_own(tmp_path: Path, claims: Path) -> None:
     host.close()
 
 
-def test_mig_instances_are_devices(tmp_path: Path, claims: Path) -> None:
+def test_mig_instances_are_devices(tmp_path: Path, claims: str) -> None:
     parts = [gpu(k, "NVIDIA A100 MIG 1g.5gb", uuid=f"MIG-{k}") for k in range(2)]
     split = gpu(0, "NVIDIA A100", instances=parts)
     whole = gpu(1, "NVIDIA A100", instances=[])
@@ -155,7 +157,7 @@ def test_mig_instances_are_devices(tmp_path: Path, claims: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", ["LibraryNotFound", "DriverNotLoaded"])
-def test_no_driver_is_no_gpu(tmp_path: Path, claims: Path, failure: str) -> None:
+def test_no_driver_is_no_gpu(tmp_path: Path, claims: str, failure: str) -> None:
     host = local(tmp_path, claims, fake_nvml([gpu(0)], failure))
     (node,) = host.discover()
     assert node.gpu_type == "cpu"
@@ -163,12 +165,12 @@ def test_no_driver_is_no_gpu(tmp_path: Path, claims: Path, failure: str) -> None
     assert node.devices[0].uuid == "localhost/cpu:0"
 
 
-def test_no_library_and_no_program_is_no_gpu(tmp_path: Path, claims: Path) -> None:
+def test_no_library_and_no_program_is_no_gpu(tmp_path: Path, claims: str) -> None:
     (node,) = local(tmp_path, claims, None).discover()
     assert node.gpu_type == "cpu"
 
 
-def test_a_driver_that_is_broken_is_an_error(tmp_path: Path, claims: Path) -> None:
+def test_a_driver_that_is_broken_is_an_error(tmp_path: Path, claims: str) -> None:
     host = local(tmp_path, claims, fake_nvml([gpu(0)], "Unknown"))
     with pytest.raises(HostError, match=r"NVML does not start: Unknown.*local:SLOTS"):
         host.discover()
@@ -208,7 +210,7 @@ def test_names_of_types() -> None:
     assert normalised("NVIDIA") == "gpu"
 
 
-def test_a_gpu_that_others_use_is_left_out(tmp_path: Path, claims: Path) -> None:
+def test_a_gpu_that_others_use_is_left_out(tmp_path: Path, claims: str) -> None:
     nvml = fake_nvml([gpu(0, pids=[77, 5]), gpu(1)])
     host = local(tmp_path, claims, nvml)
     (node,) = host.discover()
@@ -221,7 +223,7 @@ def test_a_gpu_that_others_use_is_left_out(tmp_path: Path, claims: Path) -> None
 
 
 def test_a_process_that_a_dead_supervisor_of_this_run_left_is_no_stranger(
-    tmp_path: Path, claims: Path
+    tmp_path: Path, claims: str
 ) -> None:
     lease = tmp_path / "run" / "jobs" / "job" / "leases" / "e1-r0"
     environment = {"SHADOWPRICE_LEASE": str(lease)}
@@ -234,18 +236,18 @@ def test_a_process_that_a_dead_supervisor_of_this_run_left_is_no_stranger(
         left.kill()
 
 
-def test_two_runs_never_share_a_gpu(tmp_path: Path, claims: Path) -> None:
+def test_two_runs_never_share_a_gpu(tmp_path: Path, claims: str) -> None:
     nvml = fake_nvml([gpu(0)])
     first, second = (local(tmp_path, claims, nvml, run) for run in ("one", "two"))
     first.discover()
-    with pytest.raises(HostError, match="GPU-0 is claimed by run 'one'"):
+    with pytest.raises(HostError, match="GPU-0 is claimed by run 'one' of user"):
         second.discover()
     first.close()
     second.discover()
     second.close()
 
 
-def test_a_gpu_stays_claimed_while_a_supervisor_lives(tmp_path: Path, claims: Path) -> None:
+def test_a_gpu_stays_claimed_while_a_supervisor_lives(tmp_path: Path, claims: str) -> None:
     running = gpu(0)
     nvml = fake_nvml([running])
     host = local(tmp_path, claims, nvml, "one")
@@ -267,7 +269,7 @@ def test_a_gpu_stays_claimed_while_a_supervisor_lives(tmp_path: Path, claims: Pa
     again.adopt([order])
     again.stop([key], 5.0, "round over")
     wait(again, key, Phase.ENDED)
-    assert str(claims) not in (directory / "output.log").read_text(), "the command has the claim"
+    assert "socket:" not in (directory / "output.log").read_text(), "the command has the claim"
     running.pids = []
     later = LaunchSpec(
         LeaseKey("job", 2),
@@ -297,42 +299,66 @@ def wait(host: Host, key: LeaseKey, phase: Phase) -> None:
         time.sleep(0.01)
 
 
-def test_the_folder_of_claims_is_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    folder = claims_folder()
-    assert folder == tmp_path / "shadowprice"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert claims_folder() == folder
-    folder.chmod(0o755)
-    with pytest.raises(HostError, match="expected a folder of mode 0700"):
-        claims_folder()
-    folder.rmdir()
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(HostError, match="expected a folder of mode 0700"):
-        claims_folder()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "absent"))
-    assert claims_folder() == Path(f"/tmp/shadowprice-{os.getuid()}")
+CLAIMS = """
+import os, sys
+uuid, user = sys.argv[1], int(sys.argv[2])
+from shadowprice.execution.hosts.local.claims import DeviceClaims
+claims = DeviceClaims("other-run")
+os.setresuid(user, user, user)
+print(claims.claim(uuid) is not None, flush=True)
+sys.stdin.read()
+"""
 
 
-def test_a_claim_dies_with_its_holder(claims: Path) -> None:
+@pytest.mark.parametrize("how", ["runtime directory", "neither home nor environment", "user"])
+def test_claims_are_the_machines_whoever_makes_them(tmp_path: Path, how: str) -> None:
+    device = f"GPU-{uuid.uuid4()}"
+    user = 65534 if how == "user" else os.getuid()
+    if user != os.getuid() and os.getuid():
+        pytest.skip("only root can become another user")
+    environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    if how == "runtime directory":
+        environment["XDG_RUNTIME_DIR"] = str(tmp_path)
+    argv = [sys.executable, "-c", CLAIMS, device, str(user)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    mine = DeviceClaims("mine")
+    with subprocess.Popen(argv, env=environment, text=True, **pipes) as other:  # type: ignore[call-overload]
+        assert other.stdout.readline() == "True\n"
+        assert mine.claim(device) is None
+        assert mine.holder(device) == Claimant("other-run", user)
+        assert not mine.is_own(mine.holder(device))
+        other.kill()  # what it held is free at once: the kernel's, not a file's
+        other.wait()
+        assert mine.claim(device, wait_s=5.0) is not None
+        assert mine.is_own(mine.holder(device))
+    mine.release_all()
+
+
+def test_a_claim_of_another_users_run_of_the_same_name_is_not_ours(claims: str) -> None:
+    mine, other = DeviceClaims("run", claims), Claimant("run", os.getuid() + 1)
+    assert not mine.is_own(other)
+    assert mine.holder("GPU-0") == Claimant("", -1)
+
+
+def test_a_claim_dies_with_its_holder(claims: str) -> None:
     code = (
-        "import sys,time; from pathlib import Path\n"
+        "import sys,time\n"
         "from shadowprice.execution.hosts.local.claims import DeviceClaims\n"
-        "DeviceClaims(Path(sys.argv[1]), 'other').claim('GPU/0')\n"
+        "held = DeviceClaims('other', sys.argv[1])\n"
+        "held.claim('GPU/0')\n"
         "print('held', flush=True); time.sleep(60)"
     )
-    argv = [sys.executable, "-c", code, str(claims)]
+    argv = [sys.executable, "-c", code, claims]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        mine = DeviceClaims(claims, "mine")
+        mine = DeviceClaims("mine", claims)
         assert mine.claim("GPU/0") is None
-        assert mine.holder("GPU/0") == "other"
+        assert mine.holder("GPU/0") == Claimant("other", os.getuid())
         holder.kill()
         holder.wait()
     assert mine.claim("GPU/0", wait_s=1.0) is not None
-    assert mine.holder("GPU/0") == "mine"
+    assert mine.holder("GPU/0") == Claimant("mine", os.getuid())
     mine.release_all()
 
 

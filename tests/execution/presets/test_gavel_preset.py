@@ -101,7 +101,7 @@ def log_of(instance: Instance, run: GavelSimulation) -> list[Any]:
         [
             each.start_s,
             [
-                [instance.workload.id[task.key[0]], types[task.kind], list(task.workers)]
+                [instance.workload.id[task.key[0]], types[task.gpu_type], list(task.workers)]
                 for task in each.tasks
             ],
         ]
@@ -525,30 +525,30 @@ def chosen(case: dict[str, Any]) -> SelectedCombinations:
 @given(selections())
 def test_selection_is_the_greedy_one(case: dict[str, Any]) -> None:
     got = chosen(case)
-    assert list(zip(got.row.tolist(), got.kind.tolist(), strict=True)) == reference(**case)
+    assert list(zip(got.row.tolist(), got.gpu_type.tolist(), strict=True)) == reference(**case)
 
 
 @given(selections())
 def test_laws_of_the_selection(case: dict[str, Any]) -> None:
     got, rows = chosen(case), case["rows"]
     used = np.zeros(len(case["capacity"]), dtype=np.int64)
-    np.add.at(used, got.kind, rows.gpus[got.row])
+    np.add.at(used, got.gpu_type, rows.gpus[got.row])
     assert (used <= case["capacity"]).all()
     alone = rows.first[got.row] == rows.second[got.row]
     jobs = np.concatenate((rows.first[got.row], rows.second[got.row][~alone]))
     assert len(jobs) == len(set(jobs.tolist()))
-    assert rows.runnable[got.row, got.kind].all()
+    assert rows.runnable[got.row, got.gpu_type].all()
     # What was passed over does not fit, has a job that runs, or was not to run there.
     left = np.array(case["capacity"]) - used
     for row in range(len(rows)):
         taken = rows.first[row] in jobs or rows.second[row] in jobs
-        for kind in range(len(used)):
-            unwanted = case["only_positive"] and case["keys"][0][row, kind] <= 0
-            small_enough = rows.gpus[row] <= left[kind]
-            assert taken or unwanted or not small_enough or not rows.runnable[row, kind]
+        for gpu_type in range(len(used)):
+            unwanted = case["only_positive"] and case["keys"][0][row, gpu_type] <= 0
+            small_enough = rows.gpus[row] <= left[gpu_type]
+            assert taken or unwanted or not small_enough or not rows.runnable[row, gpu_type]
     # On each type by decreasing priority.
-    for kind in set(got.kind.tolist()):
-        rank = case["keys"][0][got.row[got.kind == kind], kind]
+    for gpu_type in set(got.gpu_type.tolist()):
+        rank = case["keys"][0][got.row[got.gpu_type == gpu_type], gpu_type]
         assert (np.diff(rank) <= 0).all()
 
 
@@ -570,7 +570,7 @@ def large(rows: int, seed: int = 0) -> dict[str, Any]:
 def test_selection_of_long_queues(one_queue: bool) -> None:
     case = large(2000) | {"one_queue": one_queue}
     got = chosen(case)
-    assert list(zip(got.row.tolist(), got.kind.tolist(), strict=True)) == reference(**case)
+    assert list(zip(got.row.tolist(), got.gpu_type.tolist(), strict=True)) == reference(**case)
 
 
 def test_a_round_over_ten_thousand_jobs_takes_milliseconds() -> None:
@@ -591,7 +591,7 @@ def test_selection_of_nobody_and_for_no_gpus() -> None:
     assert len(select(nobody, [np.zeros((0, 2))], np.array([3, 3]))) == 0
     one = Combinations(*(np.array([0]),) * 2, np.array([1]), np.ones((1, 2), dtype=bool))
     assert len(select(one, [np.ones((1, 2))], np.array([0, 0]))) == 0
-    assert select(one, [np.ones((1, 2))], np.array([1, 1]), [1]).kind.tolist() == [1]
+    assert select(one, [np.ones((1, 2))], np.array([1, 1]), [1]).gpu_type.tolist() == [1]
 
 
 def test_priorities_by_hand() -> None:

@@ -20,7 +20,7 @@ from shadowprice.solvers.hadar.commit_schedule import (
     best_schedule,
     commit,
     search_by_labels,
-    search_by_level,
+    search_by_speed,
 )
 from shadowprice.solvers.hadar.committed import HadarCommitted
 from shadowprice.solvers.hadar.node_classes import GangRequest
@@ -118,22 +118,22 @@ def loaded_costs(rng: np.random.Generator) -> tuple[CommittableJob, RoundCosts]:
     if rng.random() < 0.5:
         least = job.gpus * prices.lowest.min()
         round_costs.table = least * rng.choice(
-            [1, 2, 3, 5, 8, math.inf], (60, len(round_costs.levels))
+            [1, 2, 3, 5, 8, math.inf], (60, len(round_costs.speeds))
         )
         round_costs.end = job.first_round + 60
     return job, round_costs
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_schedules_of_one_level_are_the_best_of_all_ends(seed: int) -> None:
+def test_schedules_of_one_speed_are_the_best_of_all_ends(seed: int) -> None:
     job, round_costs = loaded_costs(np.random.default_rng(seed))
     best = 0.0
-    for level, needed in enumerate(round_costs.needed):
+    for speed, needed in enumerate(round_costs.needed):
         for end in range(1, len(round_costs.table) + 1):
-            cost = sum(sorted(round_costs.table[:end, level].tolist())[:needed])
+            cost = sum(sorted(round_costs.table[:end, speed].tolist())[:needed])
             if end >= needed and cost < math.inf:
                 best = max(best, job.value(job.first_round + end - 1) - cost)
-    assert search_by_level(round_costs)[0] == pytest.approx(best, rel=1e-9, abs=1e-9)
+    assert search_by_speed(round_costs)[0] == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -146,9 +146,9 @@ def test_rounds_that_are_passed_over_would_not_have_paid(seed: int) -> None:
     best, labels = 0.0, {0: 0.0}
     for place, row in enumerate(round_costs.table.tolist()):
         worth, grown = job.value(job.first_round + place), dict(labels)
-        for level, cost in zip(round_costs.levels, row, strict=True):
+        for speed, cost in zip(round_costs.speeds, row, strict=True):
             for work, paid in labels.items():
-                done = work + job.units[level]
+                done = work + job.units[speed]
                 if done >= job.work:
                     best = max(best, worth - paid - cost)
                 elif paid + cost < min(worth, grown.get(done, math.inf)):

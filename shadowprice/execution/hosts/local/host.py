@@ -1,12 +1,13 @@
 """The machine of the driver: supervisors are processes, devices are its GPUs or slots of its CPU.
 
-GPUs are claimed against other runs by locked files. CPU slots are shares of a machine that its
+GPUs are claimed against the other runs of all users. CPU slots are shares of a machine that its
 operating system shares out anyway; they are not claimed.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import signal
 import sys
@@ -17,7 +18,7 @@ from types import ModuleType
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.local.claims import DeviceClaims, claims_folder
+from shadowprice.execution.hosts.local.claims import DeviceClaims
 from shadowprice.execution.hosts.local.discovery import FoundGpu, find_gpus, load_nvml
 from shadowprice.execution.hosts.protocol import (
     Device,
@@ -52,7 +53,7 @@ def open_host(address: str, state: Path, run_id: str) -> LocalHost:
         )
     slots = int(found["slots"]) if address else None
     nodes = int(found["nodes"] or 1)
-    return LocalHost(state, run_id, slots, nodes, nvml=load_nvml(), claims=claims_folder())
+    return LocalHost(state, slots, nodes, nvml=load_nvml(), claims=DeviceClaims(run_id))
 
 
 @dataclass
@@ -81,16 +82,14 @@ class LocalHost(SharedStorageHost[LocalLease]):
     ----------
     state : Path
         State directory of the run.
-    run_id : str
-        Its name, for claims on GPUs.
     slots : int or None
         CPU slots of a node to use; None for GPUs, or one slot a core where there is none.
     nodes : int
         Nodes to make of CPU slots.
     nvml
         The module ``pynvml``, or None.
-    claims : Path
-        Folder of locks on GPUs.
+    claims : DeviceClaims
+        The run's claims on GPUs.
     smi : str
         Program that lists GPUs where ``nvml`` is None.
     """
@@ -100,19 +99,18 @@ class LocalHost(SharedStorageHost[LocalLease]):
     def __init__(
         self,
         state: Path,
-        run_id: str,
         slots: int | None,
         nodes: int = 1,
         *,
         nvml: ModuleType | None,
-        claims: Path,
+        claims: DeviceClaims,
         smi: str = "nvidia-smi",
     ) -> None:
         super().__init__(state)
         self._slots, self._nodes = slots, nodes
         self._nvml = nvml
         self._smi = smi
-        self._claims = DeviceClaims(claims, run_id)
+        self._claims = claims
         self._claimed: frozenset[str] = frozenset()
 
     def discover(self) -> tuple[FoundNode, ...]:
@@ -151,9 +149,10 @@ class LocalHost(SharedStorageHost[LocalLease]):
             return ""
         if self._claims.claim(gpu.uuid) is None:
             holder = self._claims.holder(gpu.uuid)
-            if holder == self._claims.run_id:
+            if self._claims.is_own(holder):
                 return ""  # a supervisor of an earlier driver of this run
-            return f"{gpu.gpu_type} {gpu.uuid} is claimed by run {holder!r}"
+            who = f"run {holder.run_id or 'unknown'!r} of {_user(holder.user)}"
+            return f"{gpu.gpu_type} {gpu.uuid} is claimed by {who}"
         strangers = [pid for pid in sorted(gpu.processes) if not self._is_ours(pid)]
         if strangers:
             self._claims.release(gpu.uuid)
@@ -187,7 +186,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
             for device in order.devices
             if device.uuid in self._claimed
         ]
-        inherited = [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in claims if fd is not None]
+        inherited = [(os.POSIX_SPAWN_DUP2, fd, fd) for held in claims for fd in held or ()]
         silent = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
         log = os.open(order.directory / "supervisor.log", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
@@ -218,6 +217,14 @@ class LocalHost(SharedStorageHost[LocalLease]):
     def close(self) -> None:
         """Let go of GPUs; those of leases that run stay claimed by their supervisors."""
         self._claims.release_all()
+
+
+def _user(number: int) -> str:
+    """Name of a user by number."""
+    try:
+        return f"user {pwd.getpwuid(number).pw_name}"
+    except (KeyError, OverflowError):
+        return "an unknown user" if number < 0 else f"user {number}"
 
 
 def _name(k: int) -> str:

@@ -107,7 +107,7 @@ class PublishedFifo:
     """
 
     seed: int
-    kind_of: dict[str, int] = field(default_factory=dict)
+    type_of: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -115,37 +115,37 @@ class PublishedFifo:
     def __call__(self, problem: AllocationProblem) -> Allocation:
         """Hand the types of ended jobs to the head of the queue, then go down the queue."""
         row = {name: k for k, name in enumerate(problem.id.tolist())}
-        queue = [k for name, k in row.items() if name not in self.kind_of]
+        queue = [k for name, k in row.items() if name not in self.type_of]
         left = problem.capacity.astype(np.int64).tolist()
         gpus, rate = problem.gpus.tolist(), problem.throughput
         names = problem.id.tolist()
-        for name, kind in list(self.kind_of.items()):
+        for name, gpu_type in list(self.type_of.items()):
             if name in row:
-                left[kind] -= gpus[row[name]]
+                left[gpu_type] -= gpus[row[name]]
                 continue
-            if queue and gpus[queue[0]] <= left[kind] and rate[queue[0], kind] > 0:
+            if queue and gpus[queue[0]] <= left[gpu_type] and rate[queue[0], gpu_type] > 0:
                 job = queue.pop(0)
-                self.kind_of[names[job]] = kind
-                left[kind] -= gpus[job]
-            del self.kind_of[name]
-        open_kinds = [kind for kind, free in enumerate(left) if free > 0]
-        while queue and open_kinds:
+                self.type_of[names[job]] = gpu_type
+                left[gpu_type] -= gpus[job]
+            del self.type_of[name]
+        open_types = [gpu_type for gpu_type, free in enumerate(left) if free > 0]
+        while queue and open_types:
             job = queue.pop(0)
-            room = [k for k, kind in enumerate(open_kinds) if left[kind] >= gpus[job]]
+            room = [k for k, gpu_type in enumerate(open_types) if left[gpu_type] >= gpus[job]]
             if not room:
                 break
             drawn = room[self.random.randrange(len(room))]
-            kind = open_kinds[-1]
-            if rate[job, kind] > 0:
-                self.kind_of[names[job]] = kind
-                left[kind] -= gpus[job]
-                if left[kind] == 0:
-                    open_kinds.pop(drawn)
+            gpu_type = open_types[-1]
+            if rate[job, gpu_type] > 0:
+                self.type_of[names[job]] = gpu_type
+                left[gpu_type] -= gpus[job]
+                if left[gpu_type] == 0:
+                    open_types.pop(drawn)
         # The original goes through its jobs in order of arrival, not of allocation.
-        self.kind_of = dict(sorted(self.kind_of.items(), key=lambda item: row[item[0]]))
+        self.type_of = dict(sorted(self.type_of.items(), key=lambda item: row[item[0]]))
         table = np.zeros((len(problem) + len(problem.pairs), len(left)))
-        for name, kind in self.kind_of.items():
-            table[row[name], kind] = 1.0
+        for name, gpu_type in self.type_of.items():
+            table[row[name], gpu_type] = 1.0
         return table
 
 
@@ -165,7 +165,7 @@ class FifoByRate:
     def __call__(self, problem: AllocationProblem) -> Allocation:
         """Forget the last allocation and start from the head of the queue."""
         left = problem.capacity.copy()
-        kind_of: dict[int, int] = {}
+        type_of: dict[int, int] = {}
         table = np.zeros((len(problem) + len(problem.pairs), len(left)))
         queue = list(range(len(problem)))
         while queue and (left > 0).any():
@@ -173,33 +173,33 @@ class FifoByRate:
             room = np.flatnonzero((left >= problem.gpus[job]) & (left > 0))
             if not len(room):
                 break
-            kind = int(room[np.argmax(problem.throughput[job, room])])
-            if problem.throughput[job, kind] > 0:
-                kind_of[job] = kind
-                left[kind] -= problem.gpus[job]
+            gpu_type = int(room[np.argmax(problem.throughput[job, room])])
+            if problem.throughput[job, gpu_type] > 0:
+                type_of[job] = gpu_type
+                left[gpu_type] -= problem.gpus[job]
         if self.packs:
-            for row, kind in self._pack(problem, queue, kind_of):
-                table[row, kind] = 1.0
-        for job, kind in kind_of.items():
-            table[job, kind] = 1.0
+            for row, gpu_type in self._pack(problem, queue, type_of):
+                table[row, gpu_type] = 1.0
+        for job, gpu_type in type_of.items():
+            table[job, gpu_type] = 1.0
         return table
 
     def _pack(
-        self, problem: AllocationProblem, queue: list[int], kind_of: dict[int, int]
+        self, problem: AllocationProblem, queue: list[int], type_of: dict[int, int]
     ) -> list[tuple[int, int]]:
-        """Rows and types of the pairs made; their first members leave ``kind_of``."""
+        """Rows and types of the pairs made; their first members leave ``type_of``."""
         rows, packed = _rows_of_pairs(problem), []
         for job in queue:
             best, best_gain = None, PACKING_GAIN
-            for other, kind in kind_of.items():
+            for other, gpu_type in type_of.items():
                 key = (min(job, other), max(job, other))
-                gain = _gain(problem, rows[key], kind) if key in rows else 0.0
+                gain = _gain(problem, rows[key], gpu_type) if key in rows else 0.0
                 if gain > best_gain:
                     best, best_gain = other, gain
             if best is None:
                 break
             key = (min(job, best), max(job, best))
-            packed.append((rows[key], kind_of.pop(best)))
+            packed.append((rows[key], type_of.pop(best)))
         return packed
 
 
@@ -209,15 +209,15 @@ def _rows_of_pairs(problem: AllocationProblem) -> dict[tuple[int, int], int]:
     return {pair: len(problem) + k for k, pair in enumerate(ends)}
 
 
-def _gain(problem: AllocationProblem, row: int, kind: int) -> float:
+def _gain(problem: AllocationProblem, row: int, gpu_type: int) -> float:
     """Sum of the throughputs of a pair relative to running alone; zero ones do not count."""
     pairs, pair, total = problem.pairs, row - len(problem), 0.0
     for job, rates in (
         (pairs.first[pair], pairs.throughput_first),
         (pairs.second[pair], pairs.throughput_second),
     ):
-        if rates[pair, kind] > 0:
-            total += rates[pair, kind] / problem.throughput[job, kind]
+        if rates[pair, gpu_type] > 0:
+            total += rates[pair, gpu_type] / problem.throughput[job, gpu_type]
     return total
 
 
@@ -239,15 +239,17 @@ class PublishedAllox:
                 f"policy allox: job {problem.id[job]!r} needs {problem.gpus[job]} GPUs, expected 1"
             )
         names = problem.id.tolist()
-        self.running = {name: kind for name, kind in self.running.items() if name in set(names)}
+        self.running = {
+            name: gpu_type for name, gpu_type in self.running.items() if name in set(names)
+        }
         free = problem.capacity.astype(np.int64)
         np.subtract.at(free, np.array(list(self.running.values()), dtype=np.int64), 1)
         worker = np.repeat(np.arange(len(free)), free)
         waiting = np.array([k for k, name in enumerate(names) if name not in self.running], int)
         waiting = waiting[np.argsort(-problem.elapsed_s[waiting], kind="stable")]
         if len(waiting) and len(worker):
-            for job, kind in self._first(problem, waiting, worker):
-                self.running[names[job]] = kind
+            for job, gpu_type in self._first(problem, waiting, worker):
+                self.running[names[job]] = gpu_type
         table = np.zeros((len(problem) + len(problem.pairs), len(free)))
         for row, name in enumerate(names):
             if name in self.running:

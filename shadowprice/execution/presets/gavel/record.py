@@ -23,7 +23,7 @@ class RoundTask:
     ----------
     key : (int, int)
         Rows of the jobs in the workload; equal for a job alone.
-    kind : int
+    gpu_type : int
         GPU type, in order of name.
     workers : tuple of int
         The original's worker ids.
@@ -34,7 +34,7 @@ class RoundTask:
     """
 
     key: Key
-    kind: int
+    gpu_type: int
     workers: tuple[int, ...]
     steps: tuple[float, ...]
     end_s: float
@@ -165,7 +165,7 @@ class _Progress:
             end = math.ceil(task.end_s * TICKS_PER_S)
             return end if until is None else min(end, until)
         job = jobs[0]
-        whole = self._whole[job][task.kind]
+        whole = self._whole[job][task.gpu_type]
         counted, of = self._share(job)
         last = last or counted >= of
         if last:

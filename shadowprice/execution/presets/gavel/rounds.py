@@ -127,10 +127,10 @@ class TimeReceived:
         keys = zip(self.first.tolist(), self.second.tolist(), strict=True)
         self.row_of = {key: row for row, key in enumerate(keys)}
 
-    def credit(self, key: Key, kind: int, seconds: float) -> None:
+    def credit(self, key: Key, gpu_type: int, seconds: float) -> None:
         """A combination has run."""
-        self.received_s[self.row_of[key], kind] += seconds
-        self.total_s[kind] += seconds
+        self.received_s[self.row_of[key], gpu_type] += seconds
+        self.total_s[gpu_type] += seconds
 
     def reset(self, elapsed_s: float) -> None:
         """Settle the deficits and start to count again, everybody with half a round."""
@@ -176,9 +176,11 @@ class Workers:
     def of(cls, cluster: Cluster) -> Workers:
         """The GPUs of a cluster."""
         types = tuple(sorted(cluster.gpu_types))
-        kinds = np.array([types.index(name) for name in cluster.gpu_types])[cluster.type_of_node]
-        nodes = np.argsort(kinds, kind="stable")
-        counts = np.bincount(kinds, weights=cluster.gpus_per_node).astype(np.int64)
+        type_of_node = np.array([types.index(name) for name in cluster.gpu_types])[
+            cluster.type_of_node
+        ]
+        nodes = np.argsort(type_of_node, kind="stable")
+        counts = np.bincount(type_of_node, weights=cluster.gpus_per_node).astype(np.int64)
         ends = np.cumsum(counts).tolist()
         ids = tuple(range(end - n, end) for end, n in zip(ends, counts.tolist(), strict=True))
         return cls(types, ids, np.repeat(nodes, cluster.gpus_per_node[nodes]))
@@ -188,13 +190,13 @@ class Workers:
         """GPUs of each type."""
         return np.array([len(each) for each in self.ids], dtype=np.int64)
 
-    def kind_of(self, worker: int) -> int:
+    def type_of(self, worker: int) -> int:
         """Type of a worker."""
-        return next(kind for kind, ids in enumerate(self.ids) if worker in ids)
+        return next(gpu_type for gpu_type, ids in enumerate(self.ids) if worker in ids)
 
     def place(
         self,
-        kind: int,
+        gpu_type: int,
         chosen: Sequence[tuple[Key, int, bool]],
         previous: Mapping[Key, tuple[int, ...]],
     ) -> dict[Key, tuple[int, ...]]:
@@ -214,12 +216,12 @@ class Workers:
             group = [(key, allocated) for key, gpus, allocated in chosen if gpus == size]
             for key, _ in group:
                 held = previous.get(key, ())
-                if held and held[0] in self.ids[kind] and taken.isdisjoint(held):
+                if held and held[0] in self.ids[gpu_type] and taken.isdisjoint(held):
                     placed[key] = held
                     taken.update(held)
             for key, allocated in group:
                 if allocated and key not in placed:
-                    free = (worker for worker in self.ids[kind] if worker not in taken)
+                    free = (worker for worker in self.ids[gpu_type] if worker not in taken)
                     placed[key] = tuple(
                         worker for worker, _ in zip(free, range(size), strict=False)
                     )

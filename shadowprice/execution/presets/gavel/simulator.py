@@ -189,7 +189,7 @@ class _Simulator:
                 self.failed.add((len(self.rounds) - 1, task.key))
                 self._fail(jobs)
                 continue
-            self.ledger.credit(task.key, task.kind, seconds)
+            self.ledger.credit(task.key, task.gpu_type, seconds)
             self.busy_gpu_s += seconds * gang
             self.idle_rounds = 0
             for job, steps in zip(jobs, task.steps, strict=True):
@@ -256,10 +256,10 @@ class _Simulator:
         order = [name for name in TYPE_ORDER if name in self.workers.types]
         if self.policy.shuffles:
             self.random.shuffle(order)
-        kinds = [self.workers.types.index(name) for name in order]
+        types = [self.workers.types.index(name) for name in order]
         ledger, rows = self.ledger, self.ledger.rows()
         keys = (ledger.priorities(rows), ledger.deficit_s, ledger.allocation)
-        chosen = select(rows, keys, self.capacity, kinds, only_positive=self.policy.only_positive)
+        chosen = select(rows, keys, self.capacity, types, only_positive=self.policy.only_positive)
         row = chosen.row
         columns = (rows.first[row], rows.second[row], rows.gpus[row], ledger.allocated[row])
         entries = [
@@ -267,9 +267,9 @@ class _Simulator:
             for first, second, gpus, allocated in zip(*(c.tolist() for c in columns), strict=True)
         ]
         placed: dict[Key, tuple[int, ...]] = {}
-        for kind in kinds:
-            here = [entries[k] for k in (chosen.kind == kind).nonzero()[0].tolist()]
-            placed |= self.workers.place(kind, here, self.held)
+        for gpu_type in types:
+            here = [entries[k] for k in (chosen.gpu_type == gpu_type).nonzero()[0].tolist()]
+            placed |= self.workers.place(gpu_type, here, self.held)
         return placed
 
     def _start(self, placed: dict[Key, tuple[int, ...]]) -> None:
@@ -285,10 +285,10 @@ class _Simulator:
         self.rounds.append(GavelSimulationRound(self.now_s, self.running))
 
     def _task(self, key: Key, workers: tuple[int, ...]) -> RoundTask:
-        row, kind = self.ledger.row_of[key], self.workers.kind_of(workers[0])
+        row, gpu_type = self.ledger.row_of[key], self.workers.type_of(workers[0])
         rates = [
-            float(self.ledger.rate_first[row, kind]),
-            float(self.ledger.rate_second[row, kind]),
+            float(self.ledger.rate_first[row, gpu_type]),
+            float(self.ledger.rate_second[row, gpu_type]),
         ]
         jobs = sorted(set(key))
         steps = tuple(
@@ -296,7 +296,7 @@ class _Simulator:
             for job, rate in zip(jobs, rates, strict=False)
         )
         ends = (self.now_s + n / rate for n, rate in zip(steps, rates, strict=False))
-        return RoundTask(key, kind, workers, steps, max(self.now_s, *ends))
+        return RoundTask(key, gpu_type, workers, steps, max(self.now_s, *ends))
 
 
 def _loop(name: str) -> Callable[[Instance, int], Schedule]:

@@ -80,8 +80,11 @@ class CopyLeases:
         except (HostError, OSError) as error:
             name = run.tracked[grant.row].job.name
             run.record.note("note", text=f"job {name}: its copies cannot be started: {error}")
-            run.watch.host.adopt(orders)
+            for lease in leases:
+                run.watch.void(lease)
             return
+        for lease in leases:
+            lease.unstarted, lease.ordered_s = False, run.clock.now_s()
         run.watch.host.start(orders)
 
     def _prepare(self, folder: Path, epoch: int, start: Path | None) -> None:

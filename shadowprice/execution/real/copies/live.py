@@ -76,6 +76,11 @@ class LiveCopies:
         """Carry out the grants that were written down."""
         granted, self._granted = self._granted, []
         for grant in granted:
+            for lease in self.state.under_way[grant.row].leases:
+                lease.unstarted = True
+        for grant in granted:
+            # Starting many takes long, and the others go on meanwhile.
+            self.run.watch.renew(self.run.leases())
             self.leases.start(grant, self.state.under_way[grant.row].leases)
 
     @contextmanager

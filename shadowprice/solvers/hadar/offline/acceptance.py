@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import SolverError
 from shadowprice.solvers.hadar.offline.feasibility import gpus_of
 from shadowprice.solvers.hadar.offline.linking import LinkingRows
-from shadowprice.solvers.hadar.offline.pricing import Levels
+from shadowprice.solvers.hadar.offline.pricing import Speeds
 from shadowprice.solvers.hadar.offline.programme import GivenModel
 from shadowprice.solvers.programs.exact import Least, violation
 from shadowprice.solvers.programs.gate import Gate
@@ -58,7 +58,7 @@ class Acceptance:
         self._quick = rows.where(np.flatnonzero(named == 0))
         self._size = np.maximum(abs(self._quick.matrix).max(axis=1).toarray().ravel(), 1e-300)
 
-    def shortfall(self, schedules: Mapping[int, Levels]) -> float:
+    def shortfall(self, schedules: Mapping[int, Speeds]) -> float:
         """Violation of the added rows of y and z alone, in units of their coefficients."""
         if not len(self._quick):
             return 0.0
@@ -70,11 +70,11 @@ class Acceptance:
         """Objective of a point of the model."""
         return self._least.shown(self._least.value(point))
 
-    def accepts(self, schedules: Mapping[int, Levels]) -> bool:
+    def accepts(self, schedules: Mapping[int, Speeds]) -> bool:
         """True if the model has a point with these schedules."""
         return self.point(schedules) is not None
 
-    def point(self, schedules: Mapping[int, Levels]) -> NDArray[np.float64] | None:
+    def point(self, schedules: Mapping[int, Speeds]) -> NDArray[np.float64] | None:
         """Point of the model with these schedules, shape (columns of the model,); None if there is none."""
         if self.shortfall(schedules) > 0:
             return None
@@ -90,10 +90,10 @@ class Acceptance:
             return point
         return self._solved(x) if self.given.edits else None
 
-    def _y_and_z(self, schedules: Mapping[int, Levels]) -> NDArray[np.float64]:
+    def _y_and_z(self, schedules: Mapping[int, Speeds]) -> NDArray[np.float64]:
         x = np.zeros(self.given.known.columns)
-        for job, levels in schedules.items():
-            x[self.linking.columns_of(job, len(levels) - 1, levels)] = 1.0
+        for job, speeds in schedules.items():
+            x[self.linking.columns_of(job, len(speeds) - 1, speeds)] = 1.0
         return x
 
     def _solved(self, x: NDArray[np.float64]) -> NDArray[np.float64] | None:

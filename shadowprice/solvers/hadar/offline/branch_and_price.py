@@ -50,7 +50,7 @@ from shadowprice.solvers.hadar.offline.feasibility import Deadlines
 from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
 from shadowprice.solvers.hadar.offline.linking import Allowed
 from shadowprice.solvers.hadar.offline.master import Master, Relaxed
-from shadowprice.solvers.hadar.offline.pricing import Levels, Paths, States, states_of
+from shadowprice.solvers.hadar.offline.pricing import Paths, Speeds, States, states_of
 
 _WHOLE = 1e-6
 """Shares this close to 0 or 1 count as 0 or 1."""
@@ -96,8 +96,8 @@ class SearchNode:
         No choice in this part is worth more.
     ends : ndarray of bool, shape (jobs, rounds + 1)
         Rounds in which a job may complete; last whether it may be left out.
-    allowed : ndarray of bool, shape (jobs, rounds, levels + 1)
-        What a job that is not complete may do in a round: its levels, and last to idle.
+    allowed : ndarray of bool, shape (jobs, rounds, speeds + 1)
+        What a job that is not complete may do in a round: its speeds, and last to idle.
     narrowed : bool
         Whether less is allowed than at the root.
     """
@@ -110,7 +110,7 @@ class SearchNode:
     @classmethod
     def root(cls, allowed: Allowed) -> SearchNode:
         """All choices."""
-        return cls(float("inf"), allowed.ends, allowed.levels, allowed.narrowed)
+        return cls(float("inf"), allowed.ends, allowed.speeds, allowed.narrowed)
 
     def columns(self, master: Master) -> NDArray[np.bool_]:
         """Mask of the schedules of a master that this part allows."""
@@ -119,7 +119,7 @@ class SearchNode:
             return permitted
         rounds = np.arange(master.jobs.rounds)
         # IDLE is -1, the last entry of what is allowed; nothing is asked of a job that is left out.
-        allowed = self.allowed[master.job[:, None], rounds, master.levels]
+        allowed = self.allowed[master.job[:, None], rounds, master.speeds]
         last = np.where(master.end < master.jobs.rounds, master.end, -1)
         permitted &= np.all(allowed | (rounds > last[:, None]), axis=1)
         return permitted
@@ -131,9 +131,9 @@ class SearchNode:
 class Pricing:
     """Bounds from prices and new schedules for the master, for all jobs of a node at once.
 
-    A schedule pays, by round, the prices of the rows of capacity that its level asks and those of the
-    packing cuts in which the level has a weight; its completion pays those of the cuts on completions.
-    All are known by round and level, or by completion, so the shortest paths of :mod:`.pricing` stay
+    A schedule pays, by round, the prices of the rows of capacity that its speed asks and those of the
+    packing cuts in which the speed has a weight; its completion pays those of the cuts on completions.
+    All are known by round and speed, or by completion, so the shortest paths of :mod:`.pricing` stay
     exact. Complexity: that of the shortest paths.
 
     Parameters
@@ -147,8 +147,8 @@ class Pricing:
     def __init__(self, master: Master, states: Sequence[States]) -> None:
         self.master = master
         self.paths = Paths(states, master.jobs.rounds)
-        # Demands of all jobs in one array; a level that a job does not have is never allowed.
-        width = (self.paths.levels, len(master.capacity_rows.capacity))
+        # Demands of all jobs in one array; a speed that a job does not have is never allowed.
+        width = (self.paths.speeds, len(master.capacity_rows.capacity))
         self.demands = np.zeros((master.jobs.jobs, *width))
         for job, demand in enumerate(master.capacity_rows.gpus):
             self.demands[job, : len(demand)] = demand
@@ -191,8 +191,8 @@ class Pricing:
             for end in ends
             if payoffs[job, end] > relaxed.payoff[job] + _REDUCED_COST
         ]
-        levels = paths.schedules(cost, idle, before, improving)
-        schedules = [(job, end, each) for (job, end), each in zip(improving, levels, strict=True)]
+        speeds = paths.schedules(cost, idle, before, improving)
+        schedules = [(job, end, each) for (job, end), each in zip(improving, speeds, strict=True)]
         return value, payoffs, master.add(schedules)
 
 
@@ -213,10 +213,10 @@ def branch(
         return parts
     used = np.flatnonzero(relaxed.share > _WHOLE)
     job, share = master.job[used], relaxed.share[used]
-    # Shares of jobs by round and level.
+    # Shares of jobs by round and speed.
     doing = np.zeros(node.allowed.shape)
     rounds = np.arange(master.jobs.rounds)
-    np.add.at(doing, (job[:, None], rounds, master.levels[used]), share[:, None])
+    np.add.at(doing, (job[:, None], rounds, master.speeds[used]), share[:, None])
     return _by_round(node, master.jobs, doing)
 
 
@@ -230,15 +230,15 @@ def completions(node: SearchNode, master: Master, relaxed: Relaxed) -> NDArray[n
 
 
 def running(master: Master, relaxed: Relaxed) -> NDArray[np.float64]:
-    """Share of each job that runs in each round at each level, shape (rounds, jobs, levels)."""
+    """Share of each job that runs in each round at each speed, shape (rounds, jobs, speeds)."""
     jobs = master.jobs
-    widest = max((len(levels) for levels in jobs.levels), default=0)
+    widest = max((len(speeds) for speeds in jobs.speeds), default=0)
     runs = np.zeros((jobs.rounds, jobs.jobs, widest + 1))
     used = np.flatnonzero(relaxed.share > 0.0)
     rounds = np.arange(jobs.rounds)
-    where = (rounds, master.job[used, None], master.levels[used])
+    where = (rounds, master.job[used, None], master.speeds[used])
     np.add.at(runs, where, relaxed.share[used, None])
-    # IDLE is -1, the last level.
+    # IDLE is -1, the last speed.
     return runs[:, :, :-1]
 
 
@@ -267,7 +267,7 @@ def _by_round(
     node: SearchNode, jobs: RoundJobs, doing: NDArray[np.float64]
 ) -> tuple[SearchNode, SearchNode] | None:
     """A job runs in a round, at some speed at least, or not; None where that is whole for all."""
-    # Cumulated over levels from the fastest on; the last is whether the job runs at all.
+    # Cumulated over speeds from the fastest on; the last is whether the job runs at all.
     at_least = np.cumsum(doing[:, :, :-1], axis=2)
     fractional = np.minimum(at_least, 1.0 - at_least)
     fractional[fractional <= _WHOLE] = 0.0
@@ -276,11 +276,11 @@ def _by_round(
     runs = fractional[:, :, -1] * jobs.gang[:, None]
     if runs.any():
         job, t = (int(i) for i in np.unravel_index(np.argmax(runs), runs.shape))
-        level = at_least.shape[2] - 1
+        speed = at_least.shape[2] - 1
     else:
         best = np.unravel_index(np.argmax(fractional), fractional.shape)
-        job, t, level = (int(i) for i in best)
-    fast = np.arange(doing.shape[2]) <= level
+        job, t, speed = (int(i) for i in best)
+    fast = np.arange(doing.shape[2]) <= speed
     rounds = np.arange(jobs.rounds + 1)
     yes = replace(
         node,
@@ -293,7 +293,7 @@ def _by_round(
         allowed=_with(node.allowed, (job, t), node.allowed[job, t] & ~fast),
         narrowed=True,
     )
-    return (yes, no) if at_least[job, t, level] >= 0.5 else (no, yes)
+    return (yes, no) if at_least[job, t, speed] >= 0.5 else (no, yes)
 
 
 def _with(
@@ -322,7 +322,7 @@ class Searched:
         Whether the two agree, to 1e-7 relative. The bound evaluates a solver's prices in floats;
         where completions that cannot be kept were cut off, it rests on CP-SAT's word that they
         cannot. So this is no certificate.
-    schedules : dict of int to Levels
+    schedules : dict of int to Speeds
         The plan; jobs that are not in it never run.
     relaxation : float
         Bound of the root: that of the schedule form's relaxation or better.
@@ -336,7 +336,7 @@ class Searched:
     value: float
     bound: float
     proven: bool
-    schedules: dict[int, Levels] = field(repr=False)
+    schedules: dict[int, Speeds] = field(repr=False)
     relaxation: float
     nodes: int
     prices: NDArray[np.float64] = field(repr=False)

@@ -3,7 +3,7 @@ r"""Cuts of Hadar's offline optimum: completions that cannot all be kept, and wh
 Source: logic-based Benders cuts (Hooker and Ottosson, Mathematical Programming 96, 2003; recalled)
 from completions, :class:`Conflicts`; Fenchel cuts (Boyd, Operations Research 42, 1994; recalled) from what
 fits into one round, :class:`PackingCuts`; both derived for this problem. Their coefficients depend on
-completions only, or on round, job and level only, so the pricing stays what it is.
+completions only, or on round, job and speed only, so the pricing stays what it is.
 
 Complexity: a conflict costs a few checks of :mod:`.feasibility`; a packing cut as many sets of gangs as
 the programme asks for, each O(J R P C) for P ways to place a gang and C = prod_r (c_r + 1).
@@ -233,7 +233,7 @@ class Pattern:
 
     Parameters
     ----------
-    weights : ndarray, shape (jobs, levels)
+    weights : ndarray, shape (jobs, speeds)
     limit : float
     """
 
@@ -244,7 +244,7 @@ class Pattern:
 class PackingCuts:
     r"""Finds cuts from what fits into one round, and remembers them.
 
-    In a round every job runs at most once, at one level, and the gangs that run have places (Hall's
+    In a round every job runs at most once, at one speed, and the gangs that run have places (Hall's
     condition). The rows of :class:`.CapacityRows` treat gangs of a size alike, as if a job could
     run several times: a gang of 3 next to three gangs of 1 may take 2/3 of 3 GPUs and the others all
     of what is left of theirs. The convex hull of what fits is smaller. For shares y_jl of a round
@@ -253,7 +253,7 @@ class PackingCuts:
               \text{ for every set P that fits}, \; w \ge 0
 
     is more than 1 iff they are outside it, and w is then a cut. Sets P are found one after another by a
-    dynamic programme over the GPUs left of each type; it also lifts the cut to the jobs and levels that
+    dynamic programme over the GPUs left of each type; it also lifts the cut to the jobs and speeds that
     have no share. Weights are whole numbers, so the limit is exact. A cut that was found in one round
     holds in every other.
 
@@ -272,12 +272,12 @@ class PackingCuts:
         self._size = tuple((jobs.capacity + 1).tolist())
         self.usable = bool(np.prod(self._size, dtype=np.float64) <= MAX_LEFT)
         self._patterns: list[Pattern] = []
-        # By job and level: ways to place the gang.
+        # By job and speed: ways to place the gang.
         self._ways: list[list[list[tuple[Box, Box]]]] = []
         if self.usable:
             self._ways = [
-                [self._placements(level.types, int(jobs.gang[job])) for level in levels]
-                for job, levels in enumerate(jobs.levels)
+                [self._placements(speed.types, int(jobs.gang[job])) for speed in speeds]
+                for job, speeds in enumerate(jobs.speeds)
             ]
 
     def separate(self, share: NDArray[np.float64], *, fresh: bool) -> list[tuple[int, Pattern]]:
@@ -285,8 +285,8 @@ class PackingCuts:
 
         Parameters
         ----------
-        share : ndarray, shape (rounds, jobs, levels)
-            How much of each job runs at a level in a round.
+        share : ndarray, shape (rounds, jobs, speeds)
+            How much of each job runs at a speed in a round.
         fresh : bool
             Look for new cuts where none of the known ones is violated.
         """
@@ -305,7 +305,7 @@ class PackingCuts:
 
     def _find(self, share: NDArray[np.float64]) -> Pattern | None:
         """A cut that shares of a round violate."""
-        support = [(int(job), int(level)) for job, level in np.argwhere(share > _SHARE)]
+        support = [(int(job), int(speed)) for job, speed in np.argwhere(share > _SHARE)]
         if len(support) < 2:
             return None
         # The programme proposes weights; what a cut is worth is evaluated by `_lifted`.
@@ -335,10 +335,10 @@ class PackingCuts:
         for job in np.argsort(-share.sum(axis=1), kind="stable").tolist():
             other_jobs = [j for j in range(self.jobs.jobs) if j != job]
             others = self._largest_weights(weights, other_jobs)[-1]
-            for level, ways in enumerate(self._ways[job]):
+            for speed, ways in enumerate(self._ways[job]):
                 # What the others weigh at most beside this gang; the rest of the limit is free.
                 beside = max((float(others[rest].flat[-1]) for _, rest in ways), default=limit)
-                weights[job, level] = max(weights[job, level], limit - beside)
+                weights[job, speed] = max(weights[job, speed], limit - beside)
         return Pattern(weights / _UNIT, limit / _UNIT)
 
     def _largest_weights(
@@ -351,8 +351,8 @@ class PackingCuts:
             after = before
             if weights[job].any():
                 after = before.copy()
-                for level, ways in enumerate(self._ways[job]):
-                    weight = weights[job, level]
+                for speed, ways in enumerate(self._ways[job]):
+                    weight = weights[job, speed]
                     if weight > 0:
                         for held, rest in ways:
                             np.maximum(after[held], before[rest] + weight, out=after[held])
@@ -360,15 +360,15 @@ class PackingCuts:
         return tables
 
     def _heaviest(self, weights: NDArray[np.float64]) -> list[tuple[int, int]]:
-        """Jobs and levels of largest weight that fit together."""
+        """Jobs and speeds of largest weight that fit together."""
         jobs = np.flatnonzero(weights.any(axis=1)).tolist()
         tables = self._largest_weights(weights, jobs)
         left = tuple(k - 1 for k in self._size)
         heaviest = []
         for job, before, after in reversed(list(zip(jobs, tables[:-1], tables[1:], strict=True))):
             if before[left] != after[left]:
-                level, left = self._last_step(job, weights[job], before, float(after[left]), left)
-                heaviest.append((job, level))
+                speed, left = self._last_step(job, weights[job], before, float(after[left]), left)
+                heaviest.append((job, speed))
         return heaviest
 
     def _last_step(
@@ -379,15 +379,15 @@ class PackingCuts:
         weight: float,
         left: tuple[int, ...],
     ) -> tuple[int, tuple[int, ...]]:
-        """Level at which a job adds to a largest weight, and the GPUs left for the jobs before it."""
-        for level, ways in enumerate(self._ways[job]):
-            if weights[level] <= 0:
+        """Speed at which a job adds to a largest weight, and the GPUs left for the jobs before it."""
+        for speed, ways in enumerate(self._ways[job]):
+            if weights[speed] <= 0:
                 continue
             for held, _ in ways:
                 rest = _minus(left, held)
                 # The same sums as on the way forward, so equality is exact.
-                if rest is not None and before[rest] + weights[level] == weight:
-                    return level, rest
+                if rest is not None and before[rest] + weights[speed] == weight:
+                    return speed, rest
         raise AssertionError("no placement of the gang gives the weight of the table")
 
     def _placements(self, types: tuple[int, ...], gang: int) -> list[tuple[Box, Box]]:

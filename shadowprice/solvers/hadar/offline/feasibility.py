@@ -4,10 +4,10 @@ Source: derived. Given completions, Hadar's offline programme asks only whether 
 packing of gangs into rounds, the hard part that relaxations miss. Relaxed schedules often keep them
 where whole ones cannot, and branching on rounds is slow there because rounds are alike.
 :class:`Deadlines` lets CP-SAT decide it, in integers throughout. Schedules that it finds are checked;
-that there are none is its word, which nothing else confirms. A job is complete by weights of its levels
-that are whole numbers and were checked to rank every combination of levels as exact fractions do.
+that there are none is its word, which nothing else confirms. A job is complete by weights of its speeds
+that are whole numbers and were checked to rank every combination of speeds as exact fractions do.
 
-:func:`round_plan` gives the jobs of schedules, which know levels only, their GPUs on nodes.
+:func:`round_plan` gives the jobs of schedules, which know speeds only, their GPUs on nodes.
 
 Complexity: a check is exponential in the worst case; a plan is one maximum flow a round.
 """
@@ -28,7 +28,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import GpusByNode, RoundPlan
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.master import CapacityRows
-from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels, States
+from shadowprice.solvers.hadar.offline.pricing import IDLE, Speeds, States
 from shadowprice.solvers.programs.gate import ask_whole
 from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeProgram
 
@@ -47,14 +47,14 @@ class Verdict:
     ----------
     known : bool
         Whether the time sufficed.
-    schedules : mapping of int to Levels, optional
+    schedules : mapping of int to Speeds, optional
         By job: schedules that keep them, if they can be kept.
     core : tuple of int
         Jobs that cannot keep them together, if not.
     """
 
     known: bool
-    schedules: Mapping[int, Levels] | None = field(default=None, repr=False)
+    schedules: Mapping[int, Speeds] | None = field(default=None, repr=False)
     core: tuple[int, ...] = ()
 
 
@@ -107,12 +107,12 @@ class Deadlines:
             return Verdict(True, core=tuple(job_of[k] for k in answer.core) or tuple(ends))
         if answer.values is None:
             return Verdict(False)
-        levels = {job: [IDLE] * (end + 1) for job, end in ends.items()}
+        speeds = {job: [IDLE] * (end + 1) for job, end in ends.items()}
         for (job, t), own in runs.items():
-            for level, run in enumerate(own):
+            for speed, run in enumerate(own):
                 if answer.values[run]:
-                    levels[job][t] = level
-        return Verdict(True, {job: self.until_complete(job, one) for job, one in levels.items()})
+                    speeds[job][t] = speed
+        return Verdict(True, {job: self.until_complete(job, one) for job, one in speeds.items()})
 
     def _add_job(
         self, program: WholeProgram, runs: dict[tuple[int, int], list[int]], job: int, end: int
@@ -121,7 +121,7 @@ class Deadlines:
         weights, whole = self.weights(job)
         work: dict[int, int] = {}
         for t in range(int(self.jobs.first[job]), end + 1):
-            own = runs[job, t] = [program.binary() for _ in self.jobs.levels[job]]
+            own = runs[job, t] = [program.binary() for _ in self.jobs.speeds[job]]
             program.single.append(own)
             work |= dict(zip(own, weights, strict=True))
         met = program.binary()
@@ -136,35 +136,35 @@ class Deadlines:
             here = [(job, runs[job, t]) for job in range(self.jobs.jobs) if (job, t) in runs]
             for row, room in enumerate(self.capacity_rows.capacity.tolist()):
                 terms = {
-                    run: int(self.capacity_rows.gpus[job][level, row])
+                    run: int(self.capacity_rows.gpus[job][speed, row])
                     for job, own in here
-                    for level, run in enumerate(own)
-                    if self.capacity_rows.gpus[job][level, row]
+                    for speed, run in enumerate(own)
+                    if self.capacity_rows.gpus[job][speed, row]
                 }
                 if terms:
                     program.row(terms, high=int(room))
 
     def weights(self, job: int) -> tuple[list[int], int]:
-        """Work of a round at each level of a job and of the whole job; only where usable."""
+        """Work of a round at each speed of a job and of the whole job; only where usable."""
         weights = self._weights[job]
         assert weights is not None
         return weights
 
-    def until_complete(self, job: int, levels: list[int]) -> Levels:
-        """A schedule, given as levels by round, up to the round in which it completes the job."""
+    def until_complete(self, job: int, speeds: list[int]) -> Speeds:
+        """A schedule, given as speeds by round, up to the round in which it completes the job."""
         weights, whole = self.weights(job)
         done = 0
-        for t, level in enumerate(levels):
-            done += 0 if level == IDLE else weights[level]
+        for t, speed in enumerate(speeds):
+            done += 0 if speed == IDLE else weights[speed]
             if done >= whole:
-                return tuple(levels[: t + 1])
-        return tuple(levels)
+                return tuple(speeds[: t + 1])
+        return tuple(speeds)
 
 
 def _weights(jobs: RoundJobs, job: int, states: States) -> tuple[list[int], int] | None:
-    """Weights of levels and of the whole job, such that levels complete it iff theirs reach it."""
-    levels = jobs.levels[job]
-    weights = [int(_SCALE * min(1.0, jobs.utility.round_s / level.seconds)) for level in levels]
+    """Weights of speeds and of the whole job, such that speeds complete it iff theirs reach it."""
+    speeds = jobs.speeds[job]
+    weights = [int(_SCALE * min(1.0, jobs.utility.round_s / speed.seconds)) for speed in speeds]
     if min(weights, default=1) <= 0:
         return None
     done = _weight_done(states, weights)
@@ -180,22 +180,22 @@ def _weight_done(states: States, weights: list[int]) -> NDArray[np.int64]:
     """Weight of what is done in every state; a state comes after those that lead to it."""
     done = np.zeros(len(states.before), dtype=np.int64)
     for state, sources in enumerate(states.before.tolist()):
-        for level, source in enumerate(sources):
+        for speed, source in enumerate(sources):
             if source >= 0:
-                done[state] = done[source] + weights[level]
+                done[state] = done[source] + weights[speed]
                 break
     return done
 
 
-# From levels to GPUs on nodes
+# From speeds to GPUs on nodes
 
 
-def round_plan(instance: Instance, jobs: RoundJobs, schedules: Mapping[int, Levels]) -> RoundPlan:
-    """The plan that runs jobs at given levels, from the first node of each type on.
+def round_plan(instance: Instance, jobs: RoundJobs, schedules: Mapping[int, Speeds]) -> RoundPlan:
+    """The plan that runs jobs at given speeds, from the first node of each type on.
 
     Parameters
     ----------
-    schedules : mapping of int to Levels
+    schedules : mapping of int to Speeds
         By job; jobs that are not in it never run.
 
     Raises
@@ -240,8 +240,8 @@ def utility_of(jobs: RoundJobs, gpus: NDArray[np.int64]) -> float:
     return total
 
 
-def gpus_of(jobs: RoundJobs, schedules: Mapping[int, Levels]) -> NDArray[np.int64]:
-    """GPUs of each type, shape (jobs, types, rounds), for jobs that run at given levels.
+def gpus_of(jobs: RoundJobs, schedules: Mapping[int, Speeds]) -> NDArray[np.int64]:
+    """GPUs of each type, shape (jobs, types, rounds), for jobs that run at given speeds.
 
     Raises
     ------
@@ -251,9 +251,9 @@ def gpus_of(jobs: RoundJobs, schedules: Mapping[int, Levels]) -> NDArray[np.int6
     gpus = np.zeros((jobs.jobs, jobs.types, jobs.rounds), dtype=np.int64)
     for t in range(jobs.rounds):
         running = {
-            job: jobs.levels[job][levels[t]].types
-            for job, levels in sorted(schedules.items())
-            if t < len(levels) and levels[t] != IDLE
+            job: jobs.speeds[job][speeds[t]].types
+            for job, speeds in sorted(schedules.items())
+            if t < len(speeds) and speeds[t] != IDLE
         }
         for job, held in _gpus_by_type(jobs, running, t).items():
             gpus[job, :, t] = held

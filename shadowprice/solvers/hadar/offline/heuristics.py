@@ -23,7 +23,7 @@ from shadowprice.solvers.hadar.offline.acceptance import Acceptance
 from shadowprice.solvers.hadar.offline.feasibility import CLOCK_FACTOR, Deadlines
 from shadowprice.solvers.hadar.offline.linking import Allowed
 from shadowprice.solvers.hadar.offline.master import CapacityRows
-from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels, Paths, States
+from shadowprice.solvers.hadar.offline.pricing import IDLE, Paths, Speeds, States
 from shadowprice.solvers.programs.gate import ask_whole
 from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeProgram
 
@@ -74,7 +74,7 @@ class Plans:
     ----------
     value : float
         Utility of the best plan; -inf if there is none, which not even the empty one may be.
-    schedules : dict of int to Levels
+    schedules : dict of int to Speeds
         The best plan; jobs that are not in it never run.
     """
 
@@ -88,7 +88,7 @@ class Plans:
     ) -> None:
         self.jobs = jobs
         self.capacity_rows = capacity_rows
-        self.schedules: dict[int, Levels] = {}
+        self.schedules: dict[int, Speeds] = {}
         self._acceptance = acceptance
         self._allowed = Allowed.everything(jobs)
         self.value = 0.0
@@ -99,10 +99,10 @@ class Plans:
         self._paths = [Paths([one], jobs.rounds) for one in states]
         self._idle = np.zeros((jobs.rounds, 1))
         self._random = np.random.default_rng(seed)
-        # Infinite cost of the rounds before a job's arrival, and of levels that it may not have.
-        self._forbidden = np.where(self._allowed.levels[:, :, :-1], 0.0, np.inf)
+        # Infinite cost of the rounds before a job's arrival, and of speeds that it may not have.
+        self._forbidden = np.where(self._allowed.speeds[:, :, :-1], 0.0, np.inf)
 
-    def offer(self, schedules: dict[int, Levels]) -> bool:
+    def offer(self, schedules: dict[int, Speeds]) -> bool:
         """Keep a plan if it is better and accepted; True if it was kept."""
         value = self.worth(schedules)
         if value <= self.value:
@@ -112,25 +112,25 @@ class Plans:
         self.value, self.schedules = value, dict(schedules)
         return True
 
-    def _score(self, schedules: dict[int, Levels]) -> float:
+    def _score(self, schedules: dict[int, Speeds]) -> float:
         """Utility of a plan, less what rows are missed by."""
         missed = 0.0 if self._acceptance is None else self._acceptance.shortfall(schedules)
         return self.worth(schedules) - self._missed * missed
 
-    def filled(self, schedules: dict[int, Levels]) -> dict[int, Levels]:
+    def filled(self, schedules: dict[int, Speeds]) -> dict[int, Speeds]:
         """A plan with the jobs that are not in it, each as early as there is room."""
         used = np.zeros((self.jobs.rounds, len(self.capacity_rows.capacity)))
-        for job, levels in schedules.items():
-            self._add_load(job, levels, used)
+        for job, speeds in schedules.items():
+            self._add_load(job, speeds, used)
         for job in range(self.jobs.jobs):
             if job not in schedules:
                 self._insert(job, np.zeros(used.shape), schedules, used)
         return schedules
 
-    def worth(self, schedules: dict[int, Levels]) -> float:
+    def worth(self, schedules: dict[int, Speeds]) -> float:
         """Utility of a plan."""
         utility = self.jobs.utility.values
-        return float(sum(utility[job, len(levels) - 1] for job, levels in schedules.items()))
+        return float(sum(utility[job, len(speeds) - 1] for job, speeds in schedules.items()))
 
     def search(
         self, price: NDArray[np.float64], target: NDArray[np.float64], until_s: float
@@ -164,25 +164,25 @@ class Plans:
                 if self.offer(current):
                     patience = tries
 
-    def _fresh(self, price: NDArray[np.float64], order: list[int]) -> dict[int, Levels]:
+    def _fresh(self, price: NDArray[np.float64], order: list[int]) -> dict[int, Speeds]:
         """A plan into which jobs are put in an order."""
-        schedules: dict[int, Levels] = {}
+        schedules: dict[int, Speeds] = {}
         used = np.zeros((self.jobs.rounds, len(self.capacity_rows.capacity)))
         for job in order:
             self._insert(job, price, schedules, used)
         return schedules
 
-    def _moved(self, price: NDArray[np.float64], current: dict[int, Levels]) -> dict[int, Levels]:
+    def _moved(self, price: NDArray[np.float64], current: dict[int, Speeds]) -> dict[int, Speeds]:
         """A plan in which some jobs that complete at about the same time are put in afresh."""
         random, n = self._random, self.jobs.jobs
         ends = np.array([len(current.get(job, range(self.jobs.rounds + 1))) for job in range(n)])
         near = np.abs(ends - ends[random.integers(n)]) + random.random(n) * random.choice([2, 8])
         out = np.argsort(near)[: random.integers(1, min(_MOST_OUT, n) + 1)].tolist()
         missing = [job for job in range(n) if job not in current and job not in out]
-        schedules = {job: levels for job, levels in current.items() if job not in out}
+        schedules = {job: speeds for job, speeds in current.items() if job not in out}
         used = np.zeros((self.jobs.rounds, len(self.capacity_rows.capacity)))
-        for job, levels in schedules.items():
-            self._add_load(job, levels, used)
+        for job, speeds in schedules.items():
+            self._add_load(job, speeds, used)
         if random.random() < 0.5:
             out, missing = [*out, *missing], []
         random.shuffle(out)
@@ -195,7 +195,7 @@ class Plans:
         self,
         job: int,
         price: NDArray[np.float64],
-        schedules: dict[int, Levels],
+        schedules: dict[int, Speeds],
         used: NDArray[np.float64],
     ) -> None:
         """Give a job its best schedule beside the others, if there is one that pays."""
@@ -212,13 +212,13 @@ class Plans:
         end = int(np.argmax(payoff))
         if payoff[end] == -np.inf or self.jobs.utility.values[job, end] <= 0:
             return
-        levels = paths.schedules(cost[:, :, None], self._idle, before, [(0, end)])[0]
-        schedules[job] = levels
-        self._add_load(job, levels, used)
+        speeds = paths.schedules(cost[:, :, None], self._idle, before, [(0, end)])[0]
+        schedules[job] = speeds
+        self._add_load(job, speeds, used)
 
-    def _add_load(self, job: int, levels: Levels, used: NDArray[np.float64]) -> None:
+    def _add_load(self, job: int, speeds: Speeds, used: NDArray[np.float64]) -> None:
         """Add what a job takes of the capacity of each round."""
-        by_round = np.array(levels)
+        by_round = np.array(speeds)
         busy = np.flatnonzero(by_round != IDLE)
         used[busy] += self.capacity_rows.gpus[job][by_round[busy]]
 
@@ -231,7 +231,7 @@ class _Programme:
     ----------
     whole : WholeProgram
     runs : dict
-        By job and round: variables by level, only of levels for which there is room.
+        By job and round: variables by speed, only of speeds for which there is room.
     completes : dict
         By job: variables by round.
     value : dict
@@ -332,9 +332,9 @@ class Neighbours:
         rows = self.plans.capacity_rows
         room = np.tile(rows.capacity, (self.jobs.rounds, 1))
         for job in self.plans.schedules.keys() - set(free):
-            levels = np.array(self.plans.schedules[job])
-            busy = np.flatnonzero(levels != IDLE)
-            room[busy] -= rows.gpus[job][levels[busy]]
+            speeds = np.array(self.plans.schedules[job])
+            busy = np.flatnonzero(speeds != IDLE)
+            room[busy] -= rows.gpus[job][speeds[busy]]
         return room
 
     def _add_job(
@@ -351,14 +351,14 @@ class Neighbours:
         work: list[tuple[int, int, int]] = []
         for t in range(int(self.jobs.first[job]), max(completes, default=-1) + 1):
             own = {
-                level: whole.binary()
-                for level, gpus in enumerate(demand)
+                speed: whole.binary()
+                for speed, gpus in enumerate(demand)
                 if np.all(gpus <= room[t])
             }
             programme.runs[job, t] = own
             complete_before = [done for u, done in completes.items() if u < t]
             whole.single.append([*own.values(), *complete_before, left_out])
-            work += [(t, run, weights[level]) for level, run in own.items()]
+            work += [(t, run, weights[speed]) for speed, run in own.items()]
         for end, done in completes.items():
             terms = {run: weight for t, run, weight in work if t <= end}
             whole.row(terms, low=enough, only_if=done)
@@ -370,9 +370,9 @@ class Neighbours:
         gpus = self.plans.capacity_rows.gpus
         for t, left in enumerate(room.tolist()):
             here = [
-                (gpus[job][level], run)
+                (gpus[job][speed], run)
                 for job in free
-                for level, run in programme.runs.get((job, t), {}).items()
+                for speed, run in programme.runs.get((job, t), {}).items()
             ]
             for row, most in enumerate(left):
                 terms = {run: int(demand[row]) for demand, run in here if demand[row]}
@@ -388,15 +388,15 @@ class Neighbours:
 
     def _offer(self, programme: _Programme, free: list[int], values: Sequence[int]) -> None:
         """Offer the plan of an answer, with jobs that still find room."""
-        schedules: dict[int, Levels] = {
-            job: levels for job, levels in self.plans.schedules.items() if job not in free
+        schedules: dict[int, Speeds] = {
+            job: speeds for job, speeds in self.plans.schedules.items() if job not in free
         }
         for job in free:
             for end in (t for t, done in programme.completes[job].items() if values[done]):
-                levels = [IDLE] * (end + 1)
+                speeds = [IDLE] * (end + 1)
                 for t in range(end + 1):
-                    for level, run in programme.runs.get((job, t), {}).items():
+                    for speed, run in programme.runs.get((job, t), {}).items():
                         if values[run]:
-                            levels[t] = level
-                schedules[job] = self.deadlines.until_complete(job, levels)
+                            speeds[t] = speed
+                schedules[job] = self.deadlines.until_complete(job, speeds)
         self.plans.offer(self.plans.filled(schedules))

@@ -6,7 +6,7 @@ is the sum of the row's coefficients over them. The GPUs w by type it does not f
 some, the columns w of these rounds come into the master as they are, with the rows of the model that
 say which GPUs jobs hold (room, gang, speed).
 
-Pricing stays what it is: a price :math:`\pi_i` of row i charges :math:`\pi_i a_{i,jlt}` for running j at level l in
+Pricing stays what it is: a price :math:`\pi_i` of row i charges :math:`\pi_i a_{i,jlt}` for running j at speed l in
 round t, and :math:`\pi_i \sum_{u \ge t} a_{i,ju}` for completing it in round t. By weak duality, with s_i the
 side of row i that the sign of its price asks for, prices of any value add
 
@@ -25,35 +25,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.models.round_jobs import RoundJobs
-from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels
+from shadowprice.solvers.hadar.offline.pricing import IDLE, Speeds
 from shadowprice.solvers.hadar.offline.programme import LinearRows, TimeIndexed
 
 
 @dataclass(frozen=True, eq=False)
 class Allowed:
-    """Completions and levels that rows with a single entry leave.
+    """Completions and speeds that rows with a single entry leave.
 
     Parameters
     ----------
     ends : ndarray of bool, shape (jobs, rounds + 1)
         Rounds in which a job may complete; last whether it may be left out.
-    levels : ndarray of bool, shape (jobs, rounds, levels + 1)
-        What a job that is not complete may do in a round: its levels, and last to idle.
+    speeds : ndarray of bool, shape (jobs, rounds, speeds + 1)
+        What a job that is not complete may do in a round: its speeds, and last to idle.
     narrowed : bool
-        Whether rows take some levels away.
+        Whether rows take some speeds away.
     """
 
     ends: NDArray[np.bool_]
-    levels: NDArray[np.bool_]
+    speeds: NDArray[np.bool_]
     narrowed: bool = False
 
     @classmethod
     def everything(cls, jobs: RoundJobs) -> Allowed:
         """All that a job can do after its arrival."""
-        widest = max((len(levels) for levels in jobs.levels), default=0)
+        widest = max((len(speeds) for speeds in jobs.speeds), default=0)
         allowed = np.zeros((jobs.jobs, jobs.rounds, widest + 1), dtype=bool)
-        for job, levels in enumerate(jobs.levels):
-            allowed[job, int(jobs.first[job]) :, : len(levels)] = True
+        for job, speeds in enumerate(jobs.speeds):
+            allowed[job, int(jobs.first[job]) :, : len(speeds)] = True
         allowed[:, :, -1] = True
         return cls(np.ones((jobs.jobs, jobs.rounds + 1), dtype=bool), allowed)
 
@@ -86,10 +86,10 @@ class LinkingRows:
         self.known = known
         everything = Allowed.everything(known.jobs)
         self.allowed = replace(
-            everything, ends=everything.ends.copy(), levels=everything.levels.copy()
+            everything, ends=everything.ends.copy(), speeds=everything.speeds.copy()
         )
         given = more.where(~self._narrow(more))
-        narrowed = not np.array_equal(self.allowed.levels, everything.levels)
+        narrowed = not np.array_equal(self.allowed.speeds, everything.speeds)
         self.allowed = replace(self.allowed, narrowed=narrowed)
         self.added = len(given)
         w_round = np.full(known.columns, -1)
@@ -123,24 +123,24 @@ class LinkingRows:
                 taken[row] = True
             y = np.argwhere(known.y == column)
             if len(y) and sides[0] <= 0.0 <= sides[1] < 1.0:
-                job, level, t = y[0].tolist()
-                self.allowed.levels[job, t, level] = False
+                job, speed, t = y[0].tolist()
+                self.allowed.speeds[job, t, speed] = False
                 taken[row] = True
         return taken
 
-    def columns_of(self, job: int, end: int, levels: Levels) -> NDArray[np.int64]:
+    def columns_of(self, job: int, end: int, speeds: Speeds) -> NDArray[np.int64]:
         """Columns y and z that a schedule has at 1."""
-        busy = [(level, t) for t, level in enumerate(levels) if level != IDLE]
-        runs = [int(self.known.y[job, level, t]) for level, t in busy]
+        busy = [(speed, t) for t, speed in enumerate(speeds) if speed != IDLE]
+        runs = [int(self.known.y[job, speed, t]) for speed, t in busy]
         return np.concatenate((np.array(runs, dtype=np.int64), self.known.z[job, end:]))
 
     def entries(
-        self, job: int, end: int, levels: Levels
+        self, job: int, end: int, speeds: Speeds
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows in which a schedule has a coefficient, and these."""
         if not len(self):
             return np.zeros(0, dtype=np.int64), np.zeros(0)
-        columns = self.columns_of(job, end, levels)
+        columns = self.columns_of(job, end, speeds)
         total = np.asarray(self._by_column[:, columns].sum(axis=1)).ravel()
         rows = np.flatnonzero(total)
         return rows, total[rows]
@@ -156,9 +156,9 @@ class LinkingRows:
     def charges(
         self, prices: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Prices of running, shape (rounds, jobs, levels), and of completing, (jobs, rounds + 1)."""
+        """Prices of running, shape (rounds, jobs, speeds), and of completing, (jobs, rounds + 1)."""
         each = np.append(self._transposed @ prices, 0.0)
-        runs = each[self.known.y].transpose(2, 0, 1)  # -1, for no such level, is the last: 0.
+        runs = each[self.known.y].transpose(2, 0, 1)  # -1, for no such speed, is the last: 0.
         ends = np.cumsum(each[self.known.z][:, ::-1], axis=1)[:, ::-1]
         return runs, np.pad(ends, ((0, 0), (0, 1)))
 

@@ -27,7 +27,7 @@ from scipy.sparse import csc_array
 from shadowprice.errors import SolverError
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.linking import LinkingRows
-from shadowprice.solvers.hadar.offline.pricing import IDLE, Levels
+from shadowprice.solvers.hadar.offline.pricing import IDLE, Speeds
 from shadowprice.solvers.programs.gate import solve
 from shadowprice.solvers.programs.highs import HighsEnding, Series, Vertex
 from shadowprice.solvers.programs.linear_program import LinearProgram
@@ -46,9 +46,9 @@ MAX_DIVISOR = 7
 
 @dataclass(frozen=True, eq=False)
 class CapacityRows:
-    r"""Demands of levels on sets of types, and on their capacities rounded down (derived).
+    r"""Demands of speeds on sets of types, and on their capacities rounded down (derived).
 
-    A schedule says at which speed (level) a job runs in each round, not on which of the types
+    A schedule says at which speed a job runs in each round, not on which of the types
     admitted at that speed: that choice is a transportation problem, which has an integer solution iff
 
     .. math::
@@ -64,15 +64,15 @@ class CapacityRows:
     Gangs are whole, so for every p / q < 1 the rows above, demands d and capacity c, imply those with
     floor(d p / q) and floor(c p / q) (Chvatal and Gomory's rounding; a gang of 3 and a gang of 2 do
     not share 4 GPUs). Those that no other row makes needless are rows too, which makes the bound
-    better than that of the schedule form; their coefficients depend on the round and the level only,
+    better than that of the schedule form; their coefficients depend on the round and the speed only,
     so the pricing stays the same.
 
     Parameters
     ----------
     capacity : ndarray, shape (rows,)
         GPUs of each non-empty set of types, then the rounded rows.
-    gpus : tuple of ndarray, shape (levels of the job, rows)
-        By job: GPUs that a set must give when the job runs at a level; rounded alike.
+    gpus : tuple of ndarray, shape (speeds of the job, rows)
+        By job: GPUs that a set must give when the job runs at a speed; rounded alike.
     share : ndarray, shape (rows, types)
         What a price of a row stands for in prices of types: its value spread over the GPUs of
         its set.
@@ -89,8 +89,8 @@ class CapacityRows:
         sets = tuple(s for size in types for s in combinations(types, size + 1))
         inside = np.array([[r in s for r in types] for s in sets], dtype=np.float64)
         gpus = []
-        for job, levels in enumerate(jobs.levels):
-            admitted = np.array([[r in level.types for r in types] for level in levels])
+        for job, speeds in enumerate(jobs.speeds):
+            admitted = np.array([[r in speed.types for r in types] for speed in speeds])
             outside = (admitted.reshape(-1, jobs.types) * jobs.capacity) @ (1.0 - inside).T
             gpus.append(np.maximum(0.0, jobs.gang[job] - outside))
         room = inside @ jobs.capacity
@@ -180,11 +180,11 @@ class Master:
     capacity_rows : CapacityRows
     job, end : ndarray of int, shape (columns,)
         Job of each schedule and the round that completes it; the number of rounds if left out.
-    levels : ndarray of int, shape (columns, rounds)
+    speeds : ndarray of int, shape (columns, rounds)
     end_weights : ndarray, shape (cuts, jobs, rounds + 1)
         Coefficients of each cut by completion.
-    run_weights : ndarray, shape (cuts, jobs, levels + 1)
-        Coefficients of each cut by what runs in its round; an extra, empty level for idling (IDLE is -1).
+    run_weights : ndarray, shape (cuts, jobs, speeds + 1)
+        Coefficients of each cut by what runs in its round; an extra, empty speed for idling (IDLE is -1).
     cut_round : ndarray of int, shape (cuts,)
         Round of each cut on a round; of no meaning for one on completions.
     limits : ndarray, shape (cuts,)
@@ -197,14 +197,14 @@ class Master:
         self.capacity_rows = CapacityRows.of(jobs)
         self.job = np.zeros(0, dtype=np.int64)
         self.end = np.zeros(0, dtype=np.int64)
-        self.levels = np.zeros((0, jobs.rounds), dtype=np.int64)
+        self.speeds = np.zeros((0, jobs.rounds), dtype=np.int64)
         self.end_weights = np.zeros((0, jobs.jobs, jobs.rounds + 1))
         self.limits = np.zeros(0)
-        widest = max((len(levels) for levels in jobs.levels), default=0)
+        widest = max((len(speeds) for speeds in jobs.speeds), default=0)
         self.run_weights = np.zeros((0, jobs.jobs, widest + 1))
         self.cut_round = np.zeros(0, dtype=np.int64)
         self._entries_of: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
-        self._known: set[tuple[int, Levels]] = set()
+        self._known: set[tuple[int, Speeds]] = set()
         self._penalty = np.zeros(0)
         self._upper = np.zeros(0)
         self._grown = False
@@ -238,8 +238,8 @@ class Master:
         self._columns(np.zeros(len(self.linking.free)), shifted, values, self.linking.most)
         self._schedules = len(rows) + len(self.linking.free)
 
-    def add(self, schedules: list[tuple[int, int, Levels]]) -> int:
-        """Add schedules (job, last round or the number of rounds if left out, levels).
+    def add(self, schedules: list[tuple[int, int, Speeds]]) -> int:
+        """Add schedules (job, last round or the number of rounds if left out, speeds).
 
         Returns
         -------
@@ -247,14 +247,14 @@ class Master:
             How many were new.
         """
         new = [
-            (job, end, levels) for job, end, levels in schedules if (job, levels) not in self._known
+            (job, end, speeds) for job, end, speeds in schedules if (job, speeds) not in self._known
         ]
-        self._known.update((job, levels) for job, _, levels in new)
+        self._known.update((job, speeds) for job, _, speeds in new)
         if not new:
             return 0
         jobs = np.array([job for job, _, _ in new], dtype=np.int64)
         ends = np.array([end for _, end, _ in new], dtype=np.int64)
-        entries = [self._entries(job, end, levels) for job, end, levels in new]
+        entries = [self._entries(job, end, speeds) for job, end, speeds in new]
         self._columns(
             self.jobs.utility.values[jobs, ends],
             [rows for rows, _ in entries],
@@ -265,26 +265,26 @@ class Master:
             self._entries_of += [self._without_cuts(each) for each in entries]
         self.job = np.concatenate((self.job, jobs))
         self.end = np.concatenate((self.end, ends))
-        padded = np.array([self._padded(levels) for _, _, levels in new])
-        self.levels = np.concatenate((self.levels, padded))
+        padded = np.array([self._padded(speeds) for _, _, speeds in new])
+        self.speeds = np.concatenate((self.speeds, padded))
         self._upper = np.concatenate((self._upper, np.full(len(new), _INFINITE)))
         self._grown = True
         return len(new)
 
     def _entries(
-        self, job: int, end: int, levels: Levels
+        self, job: int, end: int, speeds: Speeds
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows in which a schedule has a coefficient, and these."""
         n, width = self.jobs.jobs, len(self.capacity_rows.capacity)
-        busy = np.array([t for t, level in enumerate(levels) if level != IDLE], dtype=np.int64)
-        demand = self.capacity_rows.gpus[job][[levels[t] for t in busy]].reshape(len(busy), width)
+        busy = np.array([t for t, speed in enumerate(speeds) if speed != IDLE], dtype=np.int64)
+        demand = self.capacity_rows.gpus[job][[speeds[t] for t in busy]].reshape(len(busy), width)
         which, sets = np.nonzero(demand)
         # A cut has the weight of a completion, or that of what runs in its round; the other is 0.
-        level_in_round = self._padded(levels)[self.cut_round]
+        speed_in_round = self._padded(speeds)[self.cut_round]
         cuts = np.arange(len(self.cut_round))
-        weights = self.end_weights[:, job, end] + self.run_weights[cuts, job, level_in_round]
+        weights = self.end_weights[:, job, end] + self.run_weights[cuts, job, speed_in_round]
         cut = np.flatnonzero(weights)
-        linked, values = self.linking.entries(job, end, levels)
+        linked, values = self.linking.entries(job, end, speeds)
         rows = ([job], n + busy[which] * width + sets, self._linking + linked, self._cuts + cut)
         entries = ([1.0], demand[which, sets], values, weights[cut])
         return np.concatenate(rows), np.concatenate(entries)
@@ -295,9 +295,9 @@ class Master:
         rows, values = entries
         return rows[rows < self._cuts], values[rows < self._cuts]
 
-    def _padded(self, levels: Levels) -> NDArray[np.int64]:
-        """Levels by round, idle from the end of the schedule on."""
-        return np.array([*levels, *[IDLE] * (self.jobs.rounds - len(levels))], dtype=np.int64)
+    def _padded(self, speeds: Speeds) -> NDArray[np.int64]:
+        """Speeds by round, idle from the end of the schedule on."""
+        return np.array([*speeds, *[IDLE] * (self.jobs.rounds - len(speeds))], dtype=np.int64)
 
     def add_completion_cuts(
         self, weights: NDArray[np.float64], limits: NDArray[np.float64]
@@ -323,12 +323,12 @@ class Master:
         Parameters
         ----------
         rounds : ndarray of int, shape (cuts,)
-        weights : ndarray, shape (cuts, jobs, levels)
+        weights : ndarray, shape (cuts, jobs, speeds)
         limits : ndarray, shape (cuts,)
         """
         run_weights = np.pad(weights, ((0, 0), (0, 0), (0, 1)))
         entries = [
-            each[self.job, self.levels[:, t]]
+            each[self.job, self.speeds[:, t]]
             for t, each in zip(rounds.tolist(), run_weights, strict=True)
         ]
         end_weights = np.zeros((len(rounds), *self.end_weights.shape[1:]))
@@ -397,7 +397,7 @@ class Master:
             np.maximum(duals[self._cuts :], 0.0),
         )
 
-    def best_of_columns(self, ends: NDArray[np.bool_], time_limit_s: float) -> dict[int, Levels]:
+    def best_of_columns(self, ends: NDArray[np.bool_], time_limit_s: float) -> dict[int, Speeds]:
         """Plan of the schedules found so far, by HiGHS as a mixed-integer programme; a proposal.
 
         Parameters
@@ -409,7 +409,7 @@ class Master:
 
         Returns
         -------
-        dict of int to Levels
+        dict of int to Speeds
             Of jobs that complete; none if no plan was found.
         """
         chosen = np.flatnonzero(ends[self.job, self.end])
@@ -446,11 +446,11 @@ class Master:
         taken = chosen[np.flatnonzero(primal[free:] > 0.5)] if len(primal) else chosen[:0]
         return self.plan(taken)
 
-    def plan(self, columns: NDArray[np.int64]) -> dict[int, Levels]:
+    def plan(self, columns: NDArray[np.int64]) -> dict[int, Speeds]:
         """Schedules of some columns by job, without those that are left out."""
         complete = columns[self.end[columns] < self.jobs.rounds]
         return {
-            int(self.job[k]): tuple(self.levels[k, : self.end[k] + 1].tolist()) for k in complete
+            int(self.job[k]): tuple(self.speeds[k, : self.end[k] + 1].tolist()) for k in complete
         }
 
     def _run(self, *, primal: bool) -> Vertex:

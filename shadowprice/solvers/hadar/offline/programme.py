@@ -83,8 +83,8 @@ class TimeIndexed:
     Parameters
     ----------
     jobs : RoundJobs
-    y : ndarray of int, shape (jobs, levels, rounds)
-        Columns; -1 where a job does not have the level.
+    y : ndarray of int, shape (jobs, speeds, rounds)
+        Columns; -1 where a job does not have the speed.
     z : ndarray of int, shape (jobs, rounds)
     w : ndarray of int, shape (jobs, pools, rounds)
     cost, lower, upper : ndarray, shape (columns,)
@@ -108,7 +108,7 @@ class TimeIndexed:
     def of(cls, jobs: RoundJobs) -> TimeIndexed:
         """The programme of some jobs; O(entries)."""
         n, rounds, pools = jobs.jobs, jobs.rounds, jobs.types
-        count = np.array([len(levels) for levels in jobs.levels], dtype=np.int64)
+        count = np.array([len(speeds) for speeds in jobs.speeds], dtype=np.int64)
         widest = int(count.max(initial=0))
         has = np.arange(widest)[None, :] < count[:, None]
         y = np.full((n, widest, rounds), -1, dtype=np.int64)
@@ -201,10 +201,10 @@ def _constraints(
     (n, widest), rounds, pools = has.shape, jobs.rounds, jobs.types
     share = np.zeros((n, widest))
     fast = np.zeros((n, widest, pools))
-    for j, levels in enumerate(jobs.levels):
-        for k, level in enumerate(levels):
-            share[j, k] = jobs.utility.round_s / level.seconds
-            fast[j, k, list(level.types)] = 1.0
+    for j, speeds in enumerate(jobs.speeds):
+        for k, speed in enumerate(speeds):
+            share[j, k] = jobs.utility.round_s / speed.seconds
+            fast[j, k, list(speed.types)] = 1.0
     one = np.ones(1)
     terms: list[tuple[IntArray, IntArray, FloatArray]]
     jt = np.arange(n * rounds).reshape(n, rounds)

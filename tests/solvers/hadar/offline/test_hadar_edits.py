@@ -88,7 +88,7 @@ def few_jobs(a: int, b: int) -> Edit:
     def edit(m: Any, jobs: RoundJobs) -> None:
         @m.Constraint(m.T)
         def most_jobs(m: Any, t: int) -> Any:
-            return sum(m.y[j, level, t] for j, level in m.L) <= 1 + a % 2
+            return sum(m.y[j, speed, t] for j, speed in m.L) <= 1 + a % 2
 
     return edit
 
@@ -98,7 +98,7 @@ def rationed(a: int, b: int) -> Edit:
 
     def edit(m: Any, jobs: RoundJobs) -> None:
         one, other = a % jobs.jobs, b % jobs.jobs
-        runs = sum((1 + (j == one)) * m.y[j, level, t] for j, level, t in m.y if j in (one, other))
+        runs = sum((1 + (j == one)) * m.y[j, speed, t] for j, speed, t in m.y if j in (one, other))
         m.ration = pyo.Constraint(expr=runs <= 1 + (a + b) % 4)
 
     return edit
@@ -119,9 +119,9 @@ def forbidden(a: int, b: int) -> Edit:
     """A round in which a job may not run."""
 
     def edit(m: Any, jobs: RoundJobs) -> None:
-        for j, level, t in m.y:
+        for j, speed, t in m.y:
             if (j, t) == (a % jobs.jobs, b % jobs.rounds):
-                m.y[j, level, t].setub(0)
+                m.y[j, speed, t].setub(0)
 
     return edit
 
@@ -130,7 +130,7 @@ def tied(a: int, b: int) -> Edit:
     """Two jobs that run in a round together or not at all: no price does that."""
 
     def edit(m: Any, jobs: RoundJobs) -> None:
-        runs = [sum(m.y[j, level, b % jobs.rounds] for level in m.levels[j]) for j in (0, 1)]
+        runs = [sum(m.y[j, speed, b % jobs.rounds] for speed in m.speeds[j]) for j in (0, 1)]
         m.tie = pyo.Constraint(expr=runs[0] == runs[1])
 
     return edit
@@ -363,8 +363,8 @@ def test_a_plan_that_does_not_hold_the_rows_is_refused(monkeypatch):
 
     def wrong(self: Search) -> Searched:
         found = honest(self)
-        job, levels = next(iter(found.schedules.items()))
-        return replace(found, schedules={**found.schedules, job: levels[-1:]})
+        job, speeds = next(iter(found.schedules.items()))
+        return replace(found, schedules={**found.schedules, job: speeds[-1:]})
 
     monkeypatch.setattr(Search, "run", wrong)
     with pytest.raises(SolverError, match="does not hold its rows"):

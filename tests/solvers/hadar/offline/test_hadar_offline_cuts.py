@@ -29,15 +29,15 @@ def jobs_of(seed, n, rounds, cluster):
 
 
 def fits(jobs, chosen):
-    """Whether jobs at levels, -1 for none, have GPUs: every way to place them is tried."""
+    """Whether jobs at speeds, -1 for none, have GPUs: every way to place them is tried."""
     if not chosen:
         return True
 
     def placed(rest, free):
         if not rest:
             return True
-        (job, level), *others = rest
-        types = jobs.levels[job][level].types
+        (job, speed), *others = rest
+        types = jobs.speeds[job][speed].types
         for gpus in product(
             *(range(free[r] + 1) if r in types else (0,) for r in range(len(free)))
         ):
@@ -50,14 +50,14 @@ def fits(jobs, chosen):
 
 
 def all_that_fit(jobs):
-    """Every choice of a level, or -1, for every job that fits into a round, as 0 and 1."""
-    width = max(len(levels) for levels in jobs.levels)
+    """Every choice of a speed, or -1, for every job that fits into a round, as 0 and 1."""
+    width = max(len(speeds) for speeds in jobs.speeds)
     found = []
-    for choice in product(*(range(-1, len(levels)) for levels in jobs.levels)):
+    for choice in product(*(range(-1, len(speeds)) for speeds in jobs.speeds)):
         if fits(jobs, list(enumerate(choice))):
             table = np.zeros((jobs.jobs, width))
-            for job, level in enumerate(choice):
-                table[job, level] += level >= 0
+            for job, speed in enumerate(choice):
+                table[job, speed] += speed >= 0
             found.append(table)
     return np.array(found)
 
@@ -70,7 +70,7 @@ def test_packing_cuts_hold_for_all_that_fits_and_cut_off_their_share(seed, clust
     width = fitting.shape[2]
     parts = data.draw(st.lists(st.integers(0, 4), min_size=4 * width, max_size=4 * width))
     share = np.array(parts, dtype=float).reshape(4, width)
-    share *= [[level < len(levels) for level in range(width)] for levels in jobs.levels]
+    share *= [[speed < len(speeds) for speed in range(width)] for speeds in jobs.speeds]
     share /= np.maximum(share.sum(axis=1, keepdims=True), 4.0)
     for _, cut in packing.separate(share[None], fresh=True):
         assert (cut.weights * share).sum() > cut.limit

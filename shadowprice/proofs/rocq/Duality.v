@@ -1,0 +1,301 @@
+(** Weak duality: any prices of GPUs bound what every schedule costs (LB-lp); and work per GPU bounds when
+    the last job completes (LB-span). *)
+
+From Coq Require Import List ZArith QArith Lia Permutation.
+From Shadowprice Require Import Sums Schedule JobPrice.
+Import ListNotations.
+Open Scope Z_scope.
+
+(** ** GPUs held at a tick, over all nodes *)
+
+Lemma one_of_range (k n : nat) v : (k < n)%nat ->
+  sum (fun i => if Nat.eqb k i then v else 0) (seq 0 n) = v.
+Proof.
+  intros Hk.
+  assert (H : forall m b, sum (fun i => if Nat.eqb k i then v else 0) (seq b m)
+                     = if (b <=? k)%nat && (k <? b + m)%nat then v else 0).
+  { induction m as [|m IH]; intros b; cbn [seq sum].
+    - destruct (b <=? k)%nat eqn:E1, (k <? b + 0)%nat eqn:E2; try reflexivity.
+      apply Nat.leb_le in E1. apply Nat.ltb_lt in E2. lia.
+    - rewrite IH. destruct (Nat.eqb_spec k b) as [->|Hne].
+      + assert ((S b <=? b)%nat = false) as -> by (apply Nat.leb_gt; lia).
+        assert ((b <=? b)%nat = true) as -> by (apply Nat.leb_le; lia).
+        assert ((b <? b + S m)%nat = true) as -> by (apply Nat.ltb_lt; lia). cbn. lia.
+      + replace (S b + m)%nat with (b + S m)%nat by lia.
+        destruct (Nat.leb_spec (S b) k), (Nat.leb_spec b k); try lia; cbn; lia. }
+  rewrite H. destruct (Nat.leb_spec 0 k), (Nat.ltb_spec k (0 + n)); try lia; reflexivity.
+Qed.
+
+Definition gang_of (I : instance) (r : run) : Z := sum snd (pieces r).
+
+Lemma all_held I s t :
+  Forall (run_fits I) s ->
+  (forall k n, nth_error (nodes I) k = Some n -> held s k t <= gpus n) ->
+  sum (fun r => if active t r then gang_of I r else 0) s <= capacity I.
+Proof.
+  intros Hfits Hheld.
+  assert (Hnodes : sum (fun r => if active t r then gang_of I r else 0) s
+                   = sum (fun k => held s k t) (seq 0 (length (nodes I)))).
+  { unfold held. rewrite sum_swap. apply sum_ext. intros r Hr.
+    destruct (active t r).
+    - rewrite sum_swap. unfold gang_of. apply sum_ext. intros piece Hin.
+      rewrite Forall_forall in Hfits. destruct (Hfits r Hr) as (j & _ & _ & _ & _ & _ & Hp).
+      destruct (Hp piece Hin) as (_ & n & _ & Hn & _).
+      symmetry. apply one_of_range. apply nth_error_Some. congruence.
+    - rewrite sum_const. lia. }
+  rewrite Hnodes. unfold capacity.
+  clear Hnodes Hfits.
+  assert (H : forall (l : list node) b,
+            (forall k n, nth_error l k = Some n -> held s (b + k) t <= gpus n) ->
+            sum (fun k => held s k t) (seq b (length l)) <= sum gpus l).
+  { induction l as [|n l IH]; intros b Hl; cbn [length seq sum]; [lia|].
+    pose proof (Hl 0%nat n eq_refl) as H0. rewrite Nat.add_0_r in H0.
+    assert (sum (fun k => held s k t) (seq (S b) (length l)) <= sum gpus l).
+    { apply IH. intros k n' Hk. replace (S b + k)%nat with (b + S k)%nat by lia. now apply Hl. }
+    lia. }
+  apply (H (nodes I) 0%nat). exact Hheld.
+Qed.
+
+(** ** Rent: what is paid for GPUs that are held, and what all GPUs together can earn *)
+
+Lemma sum_included (f : Z -> Z) l : forall k,
+  NoDup l -> (forall t, 0 <= f t) -> (forall t, In t l -> f t <> 0 -> In t k) ->
+  sum f l <= sum f k.
+Proof.
+  induction l as [|x l IH]; intros k Hnd Hf Hin.
+  - cbn. apply sum_nonneg. auto.
+  - inversion Hnd as [|? ? Hx Hl]; subst. cbn [sum].
+    destruct (Z.eq_dec (f x) 0) as [Hz|Hz].
+    + rewrite Hz. specialize (IH k Hl Hf (fun t Ht => Hin t (or_intror Ht))). lia.
+    + destruct (in_split _ _ (Hin x (or_introl eq_refl) Hz)) as (k1 & k2 & ->).
+      assert (sum f l <= sum f (k1 ++ k2)).
+      { apply IH; [assumption|assumption|]. intros t Ht Hft.
+        specialize (Hin t (or_intror Ht) Hft). apply in_app_iff in Hin. apply in_app_iff.
+        destruct Hin as [Hin|[Hin|Hin]]; [now left| |now right]. subst. contradiction. }
+      rewrite sum_app in *. cbn [sum]. lia.
+Qed.
+
+Lemma ticks_app a b c : a <= b <= c -> ticks a c = ticks a b ++ ticks b c.
+Proof.
+  intros H. unfold ticks.
+  replace (Z.to_nat (c - a)) with (Z.to_nat (b - a) + Z.to_nat (c - b))%nat by lia.
+  rewrite seq_app, map_app. f_equal. cbn [Nat.add].
+  assert (Hshift : forall n m, map (fun k => a + Z.of_nat k) (seq (Z.to_nat (b - a) + m) n)
+                          = map (fun k => b + Z.of_nat k) (seq m n)).
+  { induction n as [|n IH]; intros m; cbn [seq map]; [reflexivity|].
+    f_equal; [lia|]. rewrite <- Nat.add_succ_r. apply IH. }
+  rewrite <- (Hshift _ 0%nat). now rewrite Nat.add_0_r.
+Qed.
+
+(** All GPUs together over all intervals, one GPU's worth. *)
+Fixpoint earned (grid prices : list Z) : Z :=
+  match grid, prices with
+  | a :: ((b :: _) as later), price :: more => price * (b - a) + earned later more
+  | _, _ => 0
+  end.
+
+Definition ends (grid : list Z) : Z * Z := (hd 0 grid, last grid 0).
+
+Lemma increasing_last a grid : increasing (a :: grid) -> a <= last (a :: grid) 0.
+Proof.
+  revert a. induction grid as [|b grid IH]; intros a; [cbn; lia|].
+  intros [Hab H]. specialize (IH b H).
+  change (last (a :: b :: grid) 0) with (last (b :: grid) 0). lia.
+Qed.
+
+Lemma sum_of_prices : forall grid prices,
+  increasing grid -> grid <> [] ->
+  sum (price_of grid prices) (ticks (hd 0 grid) (last grid 0)) = earned grid prices.
+Proof.
+  induction grid as [|a grid IH]; intros prices Hinc Hne; [congruence|].
+  destruct grid as [|b later].
+  - unfold ticks. cbn. rewrite Z.sub_diag. destruct prices; reflexivity.
+  - destruct Hinc as [Hab Hinc]. pose proof (increasing_last _ _ Hinc) as Hlast.
+    change (last (a :: b :: later) 0) with (last (b :: later) 0). cbn [hd].
+    rewrite (ticks_app a b) by lia. rewrite sum_app.
+    destruct prices as [|price more].
+    + cbn [price_of earned]. rewrite !sum_const. lia.
+    + change (earned (a :: b :: later) (price :: more))
+        with (price * (b - a) + earned (b :: later) more).
+      rewrite <- (IH more Hinc) by congruence. cbn [hd]. f_equal.
+      * rewrite <- (Z.max_r 0 (b - a)) by lia. rewrite <- length_ticks, <- sum_const.
+        apply sum_ext. intros t Ht. apply in_ticks in Ht. cbn [price_of].
+        assert (t <? b = true) as -> by (apply Z.ltb_lt; lia). reflexivity.
+      * apply sum_ext. intros t Ht. apply in_ticks in Ht. cbn [price_of].
+        assert (t <? b = false) as -> by (apply Z.ltb_ge; lia). reflexivity.
+Qed.
+
+Lemma price_nonneg grid : forall prices t,
+  (forall x, In x prices -> 0 <= x) -> 0 <= price_of grid prices t.
+Proof.
+  induction grid as [|a grid IH]; intros prices t Hprices; [cbn; lia|].
+  destruct grid as [|b later]; [cbn; destruct prices; lia|].
+  destruct prices as [|x prices]; [cbn; lia|]. cbn [price_of].
+  destruct (t <? b); [apply Hprices; now left|].
+  apply IH. intros y Hy. apply Hprices. now right.
+Qed.
+
+Lemma price_after grid : forall prices t,
+  increasing grid -> last grid 0 <= t -> price_of grid prices t = 0.
+Proof.
+  induction grid as [|a grid IH]; intros prices t Hinc Ht; [reflexivity|].
+  destruct grid as [|b later]; [destruct prices; reflexivity|].
+  destruct prices as [|x prices]; [reflexivity|]. destruct Hinc as [_ Hinc].
+  change (last (a :: b :: later) 0) with (last (b :: later) 0) in Ht.
+  pose proof (increasing_last _ _ Hinc). cbn [price_of].
+  assert (t <? b = false) as -> by (apply Z.ltb_ge; lia). now apply IH.
+Qed.
+
+Lemma gang_numbered I k v : forall j, nth_error (jobs I) k = Some j ->
+  sum (fun kj => if Nat.eqb k (fst kj) then gang (snd kj) * v else 0) (numbered I) = gang j * v.
+Proof.
+  intros j. unfold numbered.
+  assert (H : forall (l : list job) b, (b <= k)%nat -> nth_error l (k - b) = Some j ->
+            sum (fun kj => if Nat.eqb k (fst kj) then gang (snd kj) * v else 0)
+                (combine (seq b (length l)) l) = gang j * v).
+  { induction l as [|x l IH]; intros b Hb Hk; cbn [length seq combine sum fst snd].
+    - destruct (k - b)%nat; discriminate.
+    - destruct (Nat.eqb_spec k b) as [->|Hne].
+      + rewrite Nat.sub_diag in Hk. cbn in Hk. injection Hk as ->.
+        assert (Hzero : forall (l : list job) c, (b < c)%nat ->
+                  sum (fun kj => if Nat.eqb b (fst kj) then gang (snd kj) * v else 0)
+                      (combine (seq c (length l)) l) = 0).
+        { clear. induction l as [|x l IH]; intros c Hc; cbn [length seq combine sum fst snd]; [lia|].
+          destruct (Nat.eqb_spec b c); [lia|]. rewrite IH by lia. lia. }
+        rewrite Hzero by lia. lia.
+      + rewrite IH; [lia|lia|]. replace (k - b)%nat with (S (k - S b)) in Hk by lia. exact Hk. }
+  intros Hk. apply H; [lia|]. now rewrite Nat.sub_0_r.
+Qed.
+
+(** What jobs pay for a function of time is no more than all GPUs can earn. *)
+Lemma rent_at_most I s (f : Z -> Z) all :
+  feasible I s -> NoDup all -> (forall t, 0 <= f t) -> (forall t, f t <> 0 -> 
+    (exists r, In r s /\ active t r = true) -> In t all) ->
+  sum (fun kj => gang (snd kj) * sum f (held_ticks s (fst kj))) (numbered I)
+  <= capacity I * sum f all.
+Proof.
+  intros (Hfits & _ & Hheld & _) Hnd Hf Hin.
+  transitivity (sum (fun r => gang_of I r * sum f (ticks (start r) (stop r))) s).
+  { unfold held_ticks, runs_of.
+    assert (H : forall kj, gang (snd kj) * sum f (flat_map (fun r => ticks (start r) (stop r))
+                   (filter (fun r => Nat.eqb (of_job r) (fst kj)) s))
+                 = sum (fun r => if Nat.eqb (of_job r) (fst kj)
+                                 then gang (snd kj) * sum f (ticks (start r) (stop r)) else 0) s).
+    { intros kj. rewrite sum_flat_map, sum_filter, <- sum_scale. apply sum_ext.
+      intros r _. destruct (Nat.eqb (of_job r) (fst kj)); lia. }
+    rewrite (sum_ext _ _ (numbered I) (fun kj _ => H kj)). rewrite sum_swap.
+    apply sum_le. intros r Hr. rewrite Forall_forall in Hfits.
+    destruct (Hfits r Hr) as (j & Hj & _ & _ & Hgang & _). unfold gang_of. rewrite Hgang.
+    rewrite (gang_numbered I (of_job r) _ j Hj). lia. }
+  transitivity (sum (fun r => sum (fun t => if active t r then gang_of I r * f t else 0) all) s).
+  { apply sum_le. intros r Hr.
+    assert (Hg : 0 <= gang_of I r).
+    { unfold gang_of. apply sum_nonneg. intros piece Hp. rewrite Forall_forall in Hfits.
+      destruct (Hfits r Hr) as (j & _ & _ & _ & _ & _ & Hpieces).
+      destruct (Hpieces piece Hp) as [H1 _]. lia. }
+    assert (Hle : sum f (ticks (start r) (stop r)) <= sum (fun t => if active t r then f t else 0) all).
+    { rewrite <- sum_filter. apply sum_included; [apply nodup_ticks|assumption|].
+      intros t Ht Hft. apply in_ticks in Ht.
+      assert (Hact : active t r = true).
+      { unfold active. apply andb_true_intro. split; [apply Z.leb_le|apply Z.ltb_lt]; lia. }
+      apply filter_In. split; [|assumption]. apply Hin; [assumption|]. now exists r. }
+    rewrite (sum_ext (fun t => if active t r then gang_of I r * f t else 0)
+                     (fun t => gang_of I r * (if active t r then f t else 0)))
+      by (intros t _; destruct (active t r); lia).
+    rewrite sum_scale. nia. }
+  rewrite sum_swap, <- sum_scale. apply sum_le. intros t _.
+  rewrite (sum_ext _ (fun r => f t * (if active t r then gang_of I r else 0)))
+    by (intros r _; destruct (active t r); lia).
+  rewrite sum_scale.
+  pose proof (all_held I s t Hfits (fun k n Hk => Hheld k n Hk t)) as Hall.
+  specialize (Hf t). nia.
+Qed.
+
+(** ** The bound by prices *)
+
+Section Prices.
+  (** [unit]: how many of the units of prices make 1. *)
+  Variables (I : instance) (unit : positive) (grid prices : list Z).
+  (** A threshold for each job, in units of 1 / (unit x denominator of its weight x its shortest time). *)
+  Variable threshold : job -> Z.
+
+  Hypothesis Hsound : sound I.
+  Hypothesis Hne : grid <> [].
+  Hypothesis Hinc : increasing grid.
+  Hypothesis Hlength : length grid = S (length prices).
+  Hypothesis Hprices : forall x, In x prices -> 0 <= x.
+  Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> hd 0 grid <= arrival j.
+
+  (** Least that a job pays in weighted completion and rent. *)
+  Definition least (j : job) : Q :=
+    let p := shortest j in
+    let w := Qnum (weight j) * Zpos unit in
+    let rent := p * gang j * Zpos (Qden (weight j)) in
+    (price_at_threshold (arrival j) p w rent (threshold j) grid prices + w * p * p)
+    # (2 * Z.to_pos p * Qden (weight j) * unit).
+
+  Definition paid : Q := (capacity I * earned grid prices) # unit.
+
+  Lemma least_job s k j : feasible I s -> nth_error (jobs I) k = Some j ->
+    (least j <= weight j * inject_Z (completion s k)
+                + (gang j * sum (price_of grid prices) (held_ticks s k) # unit))%Q.
+  Proof.
+    intros Hs Hk. pose proof (sound_in _ _ _ Hsound Hk) as Hj.
+    pose proof (shortest_positive j Hj) as Hp. destruct Hj as (_ & Hg & Hw & _).
+    assert (Hprice := job_price (arrival j) (shortest j) (Qnum (weight j) * Zpos unit)
+                        (shortest j * gang j * Zpos (Qden (weight j))) (threshold j)
+                        Hp ltac:(nia) ltac:(nia) grid prices (hd 0 grid) (held_ticks s k)
+                        (completion s k) Hne).
+    assert (Hprice' := Hprice ltac:(intros b later ->; reflexivity) (Hbegin k j Hk) Hinc Hlength Hprices
+                         ltac:(apply nodup_held_ticks; apply Hs)
+                         (held_ticks_bounds I s k j Hs Hk)
+                         (held_ticks_enough I s k j Hsound Hs Hk)).
+    clear Hprice. unfold least, Qle, Qplus, Qmult, inject_Z. cbn [Qnum Qden].
+    set (num := price_at_threshold _ _ _ _ _ _ _ + _) in *.
+    set (R := sum (price_of grid prices) (held_ticks s k)) in *.
+    set (C := completion s k) in *. set (p := shortest j) in *.
+    rewrite !Pos2Z.inj_mul, Z2Pos.id by lia. rewrite ?Z.mul_1_r.
+    set (wn := Qnum (weight j)) in *. set (wd := Zpos (Qden (weight j))) in *.
+    set (U := Zpos unit) in *. set (g := gang j) in *.
+    assert (0 <= wd * U) by (unfold wd, U; lia).
+    replace ((wn * C * U + g * R * wd) * (2 * p * wd * U))
+      with ((2 * (wn * U) * p * C + 2 * (p * g * wd) * R) * (wd * U)) by ring.
+    apply Z.mul_le_mono_nonneg_r; lia.
+  Qed.
+
+  Theorem prices_bound s : feasible I s ->
+    (sumQ (fun kj => least (snd kj)) (numbered I) - paid <= cost Completion I s)%Q.
+  Proof.
+    intros Hs.
+    assert (H1 : (sumQ (fun kj => least (snd kj)) (numbered I)
+                  <= sumQ (fun kj => weight (snd kj) * inject_Z (completion s (fst kj))
+                       + (gang (snd kj) * sum (price_of grid prices) (held_ticks s (fst kj)) # unit))
+                     (numbered I))%Q).
+    { apply sumQ_le. intros [k j] Hin. apply in_numbered in Hin. now apply least_job. }
+    rewrite sumQ_add, sumQ_same_denominator in H1.
+    assert (H2 : sum (fun kj => gang (snd kj) * sum (price_of grid prices) (held_ticks s (fst kj)))
+                   (numbered I) <= capacity I * earned grid prices).
+    { rewrite <- (sum_of_prices grid prices Hinc Hne). apply rent_at_most; try assumption.
+      - apply nodup_ticks.
+      - intros t. now apply price_nonneg.
+      - intros t Ht (r & Hr & Hact). apply in_ticks.
+        unfold active in Hact. apply andb_prop in Hact. destruct Hact as [Ha _].
+        apply Z.leb_le in Ha. split.
+        + destruct Hs as (Hfits & _). rewrite Forall_forall in Hfits.
+          destruct (Hfits r Hr) as (j & Hj & Harr & _). specialize (Hbegin _ _ Hj). lia.
+        + destruct (Z_lt_ge_dec t (last grid 0)); [assumption|].
+          exfalso. apply Ht. apply price_after; [assumption|lia]. }
+    unfold paid. cbn [cost].
+    set (rented := sum (fun kj => gang (snd kj) * sum (price_of grid prices) (held_ticks s (fst kj)))
+                     (numbered I)) in *.
+    assert (H3 : ((rented # unit) <= (capacity I * earned grid prices # unit))%Q).
+    { unfold Qle. cbn [Qnum Qden]. apply Z.mul_le_mono_nonneg_r; lia. }
+    fold rented in H1.
+    apply Qle_minus_iff in H1. apply Qle_minus_iff in H3. apply Qle_minus_iff.
+    eapply Qle_trans; [|apply Qle_refl].
+    match goal with |- (0 <= ?x)%Q =>
+      match type of H1 with (0 <= ?y)%Q => match type of H3 with (0 <= ?z)%Q =>
+        setoid_replace x with (y + z)%Q by ring end end end.
+    rewrite <- (Qplus_0_l 0). now apply Qplus_le_compat.
+  Qed.
+End Prices.

@@ -1,0 +1,8 @@
+(** The checker in OCaml. Extraction, its mapping of numbers to Zarith's, and what reads the file are trusted. *)
+
+From Coq Require Extraction.
+From Coq Require Import ExtrOcamlBasic ExtrOcamlNatInt ExtrOcamlZBigInt.
+From Shadowprice Require Import Schedule Claim.
+
+Extraction "proven.ml" check Node Job Run Charges Instance Certificate IntervalPrices Area
+  Completion Flow Makespan.

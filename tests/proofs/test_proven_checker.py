@@ -1,0 +1,108 @@
+"""The checker that is proven: its proofs are complete, it agrees with the other one, and a fault breaks them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from support.paths import ROOT
+
+ROCQ = ROOT / "shadowprice" / "proofs" / "rocq"
+CHECKER_TESTS = ROOT / "tests" / "proofs" / "test_checker.py"
+NEEDED = ("coqc", "ocamlfind", "make")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not all(map(shutil.which, NEEDED)), reason="Rocq (Debian's coq) or OCaml is not installed"
+    ),
+]
+
+
+def make(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = ["make", "-C", str(folder), "BUILD=build"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder with the proofs, compiled, and what the compilation printed."""
+    folder = tmp_path_factory.mktemp("rocq")
+    shutil.copytree(ROCQ, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("build"))
+    done = make(folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def test_the_theorem_rests_on_no_axiom(built):
+    _, printed = built
+    assert "Closed under the global context" in printed
+
+
+def test_it_agrees_with_the_other_checker_on_every_certificate_of_its_tests(built, tmp_path):
+    folder, _ = built
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    # The plugin comes before the registration of what pytest rewrites.
+    command += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    environment = {
+        **os.environ,
+        "RECORDED_CERTIFICATES": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
+    }
+    done = subprocess.run(
+        [*command, "-p", "support.recorded_certificates", str(CHECKER_TESTS)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    paths = sorted(tmp_path.iterdir())
+    answers: Counter[tuple[str, str]] = Counter()
+    for first in range(0, len(paths), 500):
+        some = paths[first : first + 500]
+        found = subprocess.run(
+            [folder / "build" / "proven-checker", *some],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout.splitlines()
+        for path, line in zip(some, found, strict=True):
+            mine = line.removeprefix(f"{path}: ").split(":")[0]
+            assert mine in ("not covered by the proof", path.suffix[1:]), line
+            answers[path.suffix[1:], mine] += 1
+    assert answers["proven", "proven"] > 40
+    assert answers["rejected", "rejected"] > 1000
+    # What is not covered is the exception.
+    assert answers["proven", "not covered by the proof"] < answers["proven", "proven"]
+
+
+@pytest.mark.parametrize(
+    ("module", "before", "after"),
+    [
+        ("Checker", "(now + snd e <=? most)", "(now + snd e <=? most + 1)"),
+        ("Checker", "(stop r <=? start r')", "(start r <=? start r')"),
+        ("Checker", "(arrival j <=? start r)", "(0 <=? start r)"),
+        ("Checker", "Qle_bool 1 (work I j runs)", "Qle_bool (1 # 2) (work I j runs)"),
+        ("Claim", "(a <? b) && increasingb later", "increasingb later"),
+        ("Claim", "Qle_bool (claimed_bound c) bound", "Qle_bool 0 bound"),
+        ("Duality", "price * (b - a) + earned later more", "earned later more"),
+        ("JobPrice", "most / 2);", "most / 2 - 1);"),
+        ("Span", "capacity I <? 2 * gang (snd kj)", "capacity I <? 3 * gang (snd kj)"),
+    ],
+)
+def test_a_checker_that_is_wrong_has_no_proof(built, tmp_path, module, before, after):
+    folder, _ = built
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    source = tmp_path / f"{module}.v"
+    text = source.read_text(encoding="utf-8")
+    assert text.count(before) >= 1
+    source.write_text(text.replace(before, after), encoding="utf-8")
+    assert make(tmp_path).returncode != 0
