@@ -65,6 +65,34 @@ def paired_difference(one: Sequence[float], other: Sequence[float]) -> PairedDif
     return PairedDifference(estimate(differences), deviation)
 
 
+def ratio_of_means(one: Sequence[float], other: Sequence[float]) -> Estimate:
+    """Mean of one over the mean of the other, of numbers that belong together, with the jackknife's interval of 95 %.
+
+    Quenouille's and Tukey's jackknife (Miller 1974, "The jackknife - a review", section 2; recalled): a mean of ratios
+    would follow the pairs whose second number is small.
+
+    Raises
+    ------
+    ValueError
+        If there are none, not as many of one as of the other, one is not finite, or the mean of the others is not
+        above 0 without one of them.
+    """
+    above, below = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    if len(above) != len(below) or not len(above):
+        raise ValueError("a ratio of means needs as many numbers of one as of the other")
+    count = len(above)
+    if count == 1:
+        return estimate(above / below)
+    left = below.sum() - below
+    if not (left > 0).all():
+        raise ValueError("a ratio of means needs numbers above 0 to divide by")
+    whole = float(above.sum() / below.sum())
+    pseudo = count * whole - (count - 1) * (above.sum() - above) / left
+    found = estimate(pseudo)
+    half = (found.high - found.low) / 2
+    return Estimate(whole, whole - half, whole + half, count)
+
+
 def seeds_needed(deviation: float, half_width: float) -> int | None:
     """Smallest number of seeds, at least 2, whose t interval is no wider; None beyond ten million.
 

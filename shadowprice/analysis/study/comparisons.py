@@ -10,7 +10,11 @@ import numpy as np
 import pandas as pd
 
 from shadowprice.analysis.statistics.estimates import Estimate, estimate, shown
-from shadowprice.analysis.statistics.paired import PairedDifference, paired_difference
+from shadowprice.analysis.statistics.paired import (
+    PairedDifference,
+    paired_difference,
+    ratio_of_means,
+)
 from shadowprice.analysis.statistics.ranking import RankingAgreement, ranking_agreement
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
@@ -143,7 +147,7 @@ class UnservedClass:
     best_s : Estimate
         That mean [s].
     times : Estimate or None
-        Mean JCT over that of ``best``, seed by seed; None of ``best`` itself.
+        Mean JCT over that of ``best``; None of ``best`` itself.
     growth : Estimate or None
         Share of the class's arrivals that pile up.
     starved, behind : bool
@@ -215,7 +219,7 @@ def unserved_classes(results: StudyResults, setting: StudySetting) -> list[Unser
         for policy in policies_of(each):
             mine = each[each["policy"] == policy]
             growth = maybe_estimate(mine["growth"])
-            times = None if policy == best else estimate(wide[policy] / wide[best])
+            times = _times(wide, policy, best)
             limit = limits.starved_ratio * max(slow.get(policy, 1.0), 1.0)
             starved = by != ALL and times is not None and times.low > limit
             behind = growth is not None and growth.low > 0 and growth.mean > limits.growth_share
@@ -241,6 +245,13 @@ def unserved_classes(results: StudyResults, setting: StudySetting) -> list[Unser
                     )
                 )
     return found
+
+
+def _times(wide: pd.DataFrame, policy: str, best: str) -> Estimate | None:
+    """Mean under a policy over the mean under the best one; None of that one itself."""
+    if policy == best:
+        return None
+    return ratio_of_means(wide[policy].to_list(), wide[best].to_list())
 
 
 @dataclass(frozen=True)

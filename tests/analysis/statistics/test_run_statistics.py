@@ -11,7 +11,7 @@ from scipy import stats
 
 from shadowprice.analysis.statistics.batch_means import batch_means
 from shadowprice.analysis.statistics.estimates import estimate
-from shadowprice.analysis.statistics.paired import paired_difference, seeds_needed
+from shadowprice.analysis.statistics.paired import paired_difference, ratio_of_means, seeds_needed
 from shadowprice.analysis.statistics.ranking import ranking_agreement
 from shadowprice.analysis.statistics.stability import mean_present, queue_growth
 from shadowprice.analysis.statistics.warm_up import BATCH, mser5
@@ -69,6 +69,24 @@ def test_paired_differences_are_those_of_scipy() -> None:
     assert seeds_needed(1e9, 1e-9) is None
 
 
+def test_a_ratio_of_means_is_no_mean_of_ratios() -> None:
+    one, other = [10.0, 10.0, 10.0, 10.0], [0.01, 5.0, 5.0, 10.0]
+    found = ratio_of_means(one, other)
+    assert found.mean == pytest.approx(40.0 / 20.01)
+    # Over numbers that are all alike it is the t interval of the mean.
+    rng = np.random.default_rng(6)
+    values = rng.exponential(size=9)
+    scaled = ratio_of_means(values.tolist(), [4.0] * 9)
+    plain = estimate(values / 4.0)
+    assert (scaled.mean, scaled.low, scaled.high) == pytest.approx(
+        (plain.mean, plain.low, plain.high)
+    )
+    assert ratio_of_means([6.0], [3.0]).mean == 2.0
+    for wrong in (([1.0], []), ([], []), ([1.0, 2.0], [1.0, 0.0])):
+        with pytest.raises(ValueError, match="a ratio of means"):
+            ratio_of_means(*wrong)
+
+
 @given(st.lists(st.permutations([1.0, 2.0, 3.0, 4.0]), min_size=2, max_size=8))
 def test_concordance_is_that_of_friedmans_test(rows: list[list[float]]) -> None:
     table = pd.DataFrame(rows, columns=list("abcd"))
@@ -123,6 +141,18 @@ def test_intervals_over_seeds_hold_as_often_as_they_say() -> None:
     # Of skewed numbers less often; of means of many jobs, as a seed gives, nearly as often.
     runs = [estimate(rng.exponential(5.0, (10, 200)).mean(axis=1)) for _ in range(5_000)]
     assert covered([(each.low, each.high) for each in runs], 5.0) == pytest.approx(0.95, abs=0.01)
+
+
+@pytest.mark.slow
+def test_intervals_of_ratios_of_means_hold_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(5_000):
+        common = rng.gamma(20.0, 1.0, 10)
+        one = common * 3.0 + rng.normal(0.0, 4.0, 10)
+        other = common + rng.normal(0.0, 1.0, 10)
+        found.append(ratio_of_means(one.tolist(), other.tolist()))
+    assert covered([(each.low, each.high) for each in found], 3.0) == pytest.approx(0.95, abs=0.015)
 
 
 @pytest.mark.slow
