@@ -58,6 +58,7 @@ def run_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run what has no rows yet; kill it anywhere, and the same command goes on."""
+    _expect_there(file)
     from shadowprice.analysis.study.run_study import results_folder
     from shadowprice.analysis.study.run_study import study as run_study
 
@@ -76,6 +77,18 @@ def run_command(
     _print_run(results, folder, as_json)
     if results.record.failed:
         raise typer.Exit(FAILED)
+
+
+def _expect_there(path: Path) -> None:
+    """Refuse a path where nothing is, before much is loaded.
+
+    Raises
+    ------
+    InputError
+        Naming it.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
 
 
 def _cores() -> int:
@@ -171,6 +184,7 @@ def _warn(text: str) -> None:
 
 def _results(path: Path) -> StudyResults:
     """Results of a study, by their folder or by the study file that they lie beside."""
+    _expect_there(path)
     from shadowprice.analysis.study.results import read_results
     from shadowprice.analysis.study.run_study import results_folder
 
@@ -194,14 +208,13 @@ def report_command(
     ] = None,
 ) -> None:
     """Write tables, pictures, intervals, settings and how to repeat it, as one page or for a paper."""
-    from shadowprice.analysis.study.run_study import results_folder
-
     if (paper is None) != (style is None):
         raise InputError("study report: --paper and --style go together, expected both or none")
     found = _results(results)
     if found.runs.empty:
         raise InputError(f"{results}: no run has a row")
     from shadowprice.analysis.study.page import study_page
+    from shadowprice.analysis.study.run_study import results_folder
 
     folder = results_folder(results) if results.is_file() else results
     page = folder / "report.html" if output is None else output
@@ -260,6 +273,7 @@ def bundle_command(
     ] = False,
 ) -> None:
     """Write an archive for artifact evaluation: settings, results, certificates, a script, RO-Crate metadata."""
+    _expect_there(file)
     from shadowprice.analysis.study.bundle import BundleChoices, Certificates, write_bundle
     from shadowprice.analysis.study.run_study import results_folder
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from shadowprice.analysis.study import study_file
 from shadowprice.analysis.study.run_study import study
@@ -14,7 +15,9 @@ from support.paths import ROOT
 PAGE = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs_and_the_file_is_what_the_command_line_reads(tmp_path: Path) -> None:
+def test_the_example_runs_and_the_file_is_what_the_command_line_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     file = tmp_path / "study.yaml"
     file.write_text(text.replace("jobs: 300", "jobs: 60"))
@@ -22,6 +25,10 @@ def test_the_example_runs_and_the_file_is_what_the_command_line_reads(tmp_path: 
     assert found.record.failed == {}
     assert len(found.runs) == 2 * 3 * 2 * 3
     assert (tmp_path / "study.results" / "runs.parquet").is_file()
+    (python,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(python.replace("processes=2", "processes=1"), "studies.md", "exec"), {})
+    assert (tmp_path / "loads.png").is_file()
 
 
 def test_every_key_is_explained() -> None:
