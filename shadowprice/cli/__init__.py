@@ -37,6 +37,7 @@ from shadowprice.cli.show import (
     write,
 )
 from shadowprice.cli.study import study
+from shadowprice.cli.trace import trace
 from shadowprice.errors import ShadowpriceError
 from shadowprice.user_code import in_user_code
 
@@ -125,6 +126,10 @@ def generate(
         Path | None,
         typer.Option("--service-samples", help="GPU times to draw services from, one a line."),
     ] = None,
+    parameters: Annotated[
+        Path | None,
+        typer.Option("--parameters", help="Parameters that `trace fit` wrote; options go before."),
+    ] = None,
     seed: SeedOption = 0,
 ) -> None:
     """Write a generated trace."""
@@ -133,6 +138,10 @@ def generate(
 
     given = {"jobs": jobs, "load": load, "gpus_total": gpus, "samples": samples}
     chosen = {key: value for key, value in given.items() if value is not None}
+    if parameters is not None:
+        from shadowprice.analysis.trace.fit import parameters_for
+
+        chosen = parameters_for(name, parameters, chosen)
     workload = generate_workload(name, seed=seed, **chosen)
     write(output, lambda: write_workload(workload, output))
     console.print(f"{len(workload)} jobs to {output}")
@@ -140,6 +149,7 @@ def generate(
 
 app.add_typer(data, name="data")
 app.add_typer(study, name="study")
+app.add_typer(trace, name="trace")
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import os
 import sys
 
 if __name__ == "__main__":
+    os.umask(0o077)  # before anything is imported, which leaves compiled files
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, os.path.join(here, "library"))
     if len(sys.argv) == 2:

@@ -15,17 +15,21 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line
 from shadowprice.instances.files import parse_toml, read_text
+from shadowprice.instances.node_lists import read_nodes
 
 ANY_TYPE = "gpu"
 """GPU type of a node whose type was not given."""
 
 MAX_NODES = 1_000_000
 MAX_GPUS_PER_NODE = 1_000_000
+_AMOUNTS = ("cpus", "memory_gb", "intra_gb_per_s", "nic_gb_per_s", "price_per_hour")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _GROUP = re.compile(
     r"(?P<nodes>[0-9]{1,9})\s*x\s*(?P<gpus>[0-9]{1,9})(?:\s*:\s*(?P<type>[A-Za-z0-9_.\-]+))?"
     rf"(?:\s*\+\s*(?P<cpus>{_NUMBER})\s*cpu)?(?:\s*\+\s*(?P<memory_gb>{_NUMBER})\s*gb)?"
 )
+_LISTS = (".csv", ".csv.gz", ".csv.xz", "pai_machine_spec.tar.gz")
+"""Ends of names of files that are lists of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Node:
         Bandwidth between the node's GPUs and of its network card [GB/s]; 0 means unknown.
     price_per_hour : float
         Price of the whole node; 0 means unknown.
+    rack : str
+        Name of its rack or access switch, empty where unknown.
     """
 
     gpus: int
@@ -53,6 +59,7 @@ class Node:
     intra_gb_per_s: float = 0.0
     nic_gb_per_s: float = 0.0
     price_per_hour: float = 0.0
+    rack: str = ""
 
     def __post_init__(self) -> None:
         if (
@@ -67,10 +74,12 @@ class Node:
             raise InputError(f"node: gpu_type is {self.gpu_type!r}, expected a non-empty name")
         if not on_one_line(self.gpu_type):
             raise InputError(f"node: gpu_type is {self.gpu_type!r}, expected {ONE_LINE}")
-        for field in fields(self)[2:]:
-            value = getattr(self, field.name)
+        if not isinstance(self.rack, str) or not on_one_line(self.rack):
+            raise InputError(f"node: rack is {self.rack!r}, expected {ONE_LINE}")
+        for name in _AMOUNTS:
+            value = getattr(self, name)
             if not is_number(value) or value < 0:
-                raise InputError(f"node: {field.name} is {value!r}, expected a finite number >= 0")
+                raise InputError(f"node: {name} is {value!r}, expected a finite number >= 0")
 
 
 @dataclass(frozen=True)
@@ -144,10 +153,25 @@ class Cluster:
         )
 
     @classmethod
+    def from_list(cls, path: str | Path) -> Cluster:
+        """Read a list of nodes, a row each: one that a trace publishes, or of one's own."""
+        known = ("count", *(field.name for field in fields(Node)))
+        entries = read_nodes(path, known)
+        return cls(
+            tuple(
+                node
+                for row, entry in enumerate(entries, 1)
+                for node in _group(entry, f"{path}: node {row}")
+            )
+        )
+
+    @classmethod
     def load(cls, spec_or_path: str | Path) -> Cluster:
-        """Read a ``.toml`` file where the argument names one, the short notation otherwise."""
+        """Read a ``.toml`` file or a list of nodes (:mod:`.node_lists`) where one is named, else the notation."""
         if str(spec_or_path).endswith(".toml"):
             return cls.from_toml(spec_or_path)
+        if str(spec_or_path).endswith(_LISTS):
+            return cls.from_list(spec_or_path)
         return cls.parse(str(spec_or_path))
 
     @cached_property
@@ -172,6 +196,11 @@ class Cluster:
         totals = np.zeros(len(self.gpu_types), dtype=np.int64)
         np.add.at(totals, self.type_of_node, self.gpus_per_node)
         return totals
+
+    @cached_property
+    def rack_of_node(self) -> NDArray[np.object_]:
+        """Rack of every node, empty where unknown, shape (nodes,)."""
+        return np.array([node.rack for node in self.nodes], dtype=object)
 
     @cached_property
     def total_gpus(self) -> int:

@@ -1,95 +1,125 @@
-"""Other arrivals for the same jobs: a load, Poisson arrivals, another order."""
+"""Traces with other arrivals: at another load, the jobs in another order, or as a Poisson process."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.generators.arrivals import check_number, random_generator
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
-from shadowprice.instances.workload import Workload
-
-_STREAM = 0x5241
-"""Part of the seed, so that arrivals share no numbers with what else the seed draws."""
+from shadowprice.instances.workload import COLUMNS, Workload
 
 
-def offered_load(workload: Workload, cluster: Cluster) -> float:
-    """GPU time that jobs ask for, of the cluster's from the first arrival to the last.
+def offered_load(
+    workload: Workload, gpus_total: int, run_s: NDArray[np.float64] | None = None
+) -> float:
+    r"""Load that jobs offer to a number of GPUs: mean GPU time of a job over (mean gap x GPUs).
 
-    Every job counts with its gang on the type on which it is fastest; jobs that fit nowhere count nothing. Infinite
-    where all arrive at once, 0 without jobs.
-    """
-    if len(workload) == 0:
-        return 0.0
-    fastest = workload.processing_s(cluster).min(axis=1)
-    asked = float((workload.held_gpus * np.where(np.isfinite(fastest), fastest, 0.0)).sum())
-    span_s = float(workload.arrival_s[-1] - workload.arrival_s[0])
-    return asked / (cluster.total_gpus * span_s) if span_s > 0 else float("inf")
+    .. math:: \frac{\frac{1}{n} \sum_j g_j p_j}{\frac{r_n - r_1}{n - 1} \, G}
 
-
-def with_load(workload: Workload, cluster: Cluster, load: float) -> Workload:
-    """The same jobs, times between arrivals stretched so that they offer a load.
+    Parameters
+    ----------
+    run_s : ndarray, shape (n,), optional
+        Run time of each job [s]; its work if not given.
 
     Raises
     ------
     InputError
-        If the load is not above 0, if all jobs arrive at once, or if a time leaves the range.
+        If fewer than two jobs, or jobs of one moment, leave no gap.
     """
-    if not 0 < load < float("inf"):
-        raise InputError(f"load is {load!r}, expected a number > 0")
-    now = offered_load(workload, cluster)
-    if not 0 < now < float("inf"):
-        raise InputError(
-            f"{workload.source}: jobs that arrive at different times are needed for a load of {load:g}"
-        )
-    first_s = float(workload.arrival_s[0])
-    arrival_s = first_s + (workload.arrival_s - first_s) * (now / load)
-    return _placed(workload, np.arange(len(workload)), arrival_s)
+    service_gpu_s = workload.held_gpus * (workload.work if run_s is None else run_s)
+    return float(service_gpu_s.mean()) / (_mean_gap_s(workload) * gpus_total)
 
 
-def shuffled(workload: Workload, seed: int) -> Workload:
-    """The same jobs at the same times, in an order that the seed draws."""
-    order = np.random.default_rng([_STREAM, seed]).permutation(len(workload))
-    return _placed(workload, order, workload.arrival_s)
-
-
-def with_poisson_arrivals(workload: Workload, seed: int) -> Workload:
-    """The same jobs in an order and at times that the seed draws, at the rate at which they came.
-
-    Raises
-    ------
-    InputError
-        If all jobs arrive at once.
-    """
-    jobs = len(workload)
-    rng = np.random.default_rng([_STREAM, seed])
-    order = rng.permutation(jobs)
-    gaps = rng.exponential(size=jobs)
-    span_s = float(workload.arrival_s[-1] - workload.arrival_s[0]) if jobs else 0.0
-    if not span_s > 0:
-        raise InputError(f"{workload.source}: all jobs arrive at once, which gives no rate")
-    arrival_s = workload.arrival_s[0] + np.cumsum(gaps) * (span_s / (jobs - 1))
-    return _placed(workload, order, arrival_s)
-
-
-def _placed(
-    workload: Workload, order: NDArray[np.int64], arrival_s: NDArray[np.float64]
+def at_load(
+    workload: Workload,
+    load: float,
+    gpus_total: int,
+    run_s: NDArray[np.float64] | None = None,
 ) -> Workload:
-    """Jobs in another order at other times; deadlines stay as far from arrivals as they were."""
-    if len(arrival_s) and not arrival_s[-1] <= MAX_TIME_S:
-        raise InputError(f"{workload.source}: arrivals would reach {arrival_s[-1]:g} s")
-    moved_s = to_grid(arrival_s) + 0.0
-    columns: dict[str, Any] = {
-        each.name: column[order]
-        for each in fields(workload)
-        if isinstance(column := getattr(workload, each.name), np.ndarray)
-    }
-    columns["arrival_s"] = moved_s
-    columns["deadline_s"] = np.maximum(
-        moved_s + (workload.deadline_s - workload.arrival_s)[order], 0.0
-    )
+    """The same jobs with all gaps multiplied by one number, so that they offer this load.
+
+    Arrivals are rounded to the time grid; the first stays where it is.
+
+    Raises
+    ------
+    InputError
+        If the load is no number above 0, there is no gap, or arrivals would be beyond all times.
+    """
+    load = check_number("load", load, 0.0, 1e6)
+    factor = offered_load(workload, gpus_total, run_s) / load
+    first_s = workload.arrival_s[:1]
+    return _arriving(workload, first_s + (workload.arrival_s - first_s) * factor)
+
+
+def shuffled(workload: Workload, seed: int = 0) -> Workload:
+    """The same arrivals, at which the jobs come in another order, all orders alike likely.
+
+    What hangs together in time (bursts of equal jobs, busy hours of long ones) no longer does.
+    """
+    order = random_generator(seed, 51).permutation(len(workload))
+    columns = {name: getattr(workload, name)[order] for name in COLUMNS if name != "arrival_s"}
+    # A deadline is as far from the arrival as it was.
+    slack_s = (workload.deadline_s - workload.arrival_s)[order]
+    columns["deadline_s"] = workload.arrival_s + slack_s
+    if workload.throughput is not None:
+        columns["throughput"] = workload.throughput[order]
     return replace(workload, **columns)
+
+
+def poisson_arrivals_of(
+    workload: Workload,
+    seed: int = 0,
+    *,
+    load: float | None = None,
+    gpus_total: int | None = None,
+    run_s: NDArray[np.float64] | None = None,
+) -> Workload:
+    """The same jobs in the same order, whose gaps are exponential with the mean of theirs.
+
+    Parameters
+    ----------
+    load : float, optional
+        The mean gap is that at which the jobs offer this load to ``gpus_total`` GPUs; of one sample the
+        load differs from it as chance has it.
+
+    Raises
+    ------
+    InputError
+        If there is no gap, or the load is no number above 0.
+    """
+    mean_gap_s = _mean_gap_s(workload)
+    if load is not None:
+        if gpus_total is None:
+            raise InputError("a load is of a number of GPUs: expected gpus_total")
+        load = check_number("load", load, 0.0, 1e6)
+        mean_gap_s *= offered_load(workload, gpus_total, run_s) / load
+    gaps_s = random_generator(seed, 52).exponential(mean_gap_s, len(workload) - 1)
+    first_s = workload.arrival_s[:1]
+    return _arriving(workload, np.concatenate((first_s, first_s + np.cumsum(gaps_s))))
+
+
+def _mean_gap_s(workload: Workload) -> float:
+    """Mean time between arrivals [s]."""
+    gaps = len(workload) - 1
+    span_s = float(workload.arrival_s[-1] - workload.arrival_s[0]) if gaps > 0 else 0.0
+    if span_s == 0:
+        raise InputError(
+            f"{workload.source}: its {len(workload)} jobs arrive at one moment, expected a time between "
+            "the first and the last"
+        )
+    return span_s / gaps
+
+
+def _arriving(workload: Workload, arrival_s: NDArray[np.float64]) -> Workload:
+    if arrival_s[-1] > MAX_TIME_S:
+        raise InputError(
+            f"{workload.source}: the last job would arrive after {arrival_s[-1]:.4g} s, expected at most "
+            f"{MAX_TIME_S:.10g}"
+        )
+    on_grid = to_grid(arrival_s)
+    slack_s = workload.deadline_s - workload.arrival_s
+    return replace(workload, arrival_s=on_grid, deadline_s=on_grid + slack_s)

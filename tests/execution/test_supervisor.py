@@ -382,3 +382,34 @@ def test_a_log_keeps_its_first_and_its_last_half(
         note = f"\n[{left_out} bytes left out]\n".encode()
         everything = everything[:half] + note + everything[-half:]
     assert path.read_bytes() == everything
+
+
+def test_private_variables_are_gone_before_the_command_begins(rank: Callable[..., Rank]) -> None:
+    code = "ls; echo token $TOKEN $OTHER; exit 4"
+    env = {"TOKEN": "s3cret-value", "OTHER": "told"}
+    run = rank(shell(f'cd "${TAG}"; {code}'), env=env, private=frozenset({"TOKEN"})).start()
+    found = run.ended()
+    assert "token s3cret-value told" in run.output()
+    assert "private.json" not in run.output()
+    assert "token [TOKEN] told" in found.detail
+    told = [path.name for path in run.directory.iterdir() if b"s3cret" in path.read_bytes()]
+    assert told == ["output.log"]
+
+
+def test_private_variables_of_a_lease_that_never_begins_are_gone_too(
+    rank: Callable[..., Rank],
+) -> None:
+    run = rank(("true",), env={"TOKEN": "s3cret-value"}, private=frozenset({"TOKEN"}))
+    private = run.directory / "private.json"
+    assert private.stat().st_mode & 0o777 == 0o600
+    assert lease_files.void(run.directory)
+    assert not private.exists()
+
+
+def test_a_command_does_not_begin_without_its_private_variables(rank: Callable[..., Rank]) -> None:
+    run = rank(("true",), env={"TOKEN": "s3cret-value"}, private=frozenset({"TOKEN"}))
+    (run.directory / "private.json").write_text('{"TOK')  # a power cut
+    assert run.supervise().wait(20.0) == 0
+    found = run.ended()
+    assert found.reason == "unstartable"
+    assert "private.json" in found.detail

@@ -196,3 +196,62 @@ def test_a_million_nodes() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert Cluster.parse(f"{MAX_NODES}x8").gpus_per_type.tolist() == [8 * MAX_NODES]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 8), st.sampled_from(["a", "b"]), st.sampled_from(["", "r1", "r2"])
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_lists_of_nodes_are_read_as_they_are(
+    tmp_path_factory: pytest.TempPathFactory, nodes: list[tuple[int, str, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("nodes") / "nodes.csv"
+    rows = [f"{gpus},{kind},{rack}" for gpus, kind, rack in nodes]
+    path.write_text("\n".join(["gpus,gpu_type,rack", *rows]))
+    kept = [each for each in nodes if each[0]]
+    if not kept:
+        with pytest.raises(InputError, match="has no node with GPUs"):
+            Cluster.load(path)
+        return
+    cluster = Cluster.load(path)
+    assert [(node.gpus, node.gpu_type, node.rack) for node in cluster.nodes] == kept
+    assert cluster.rack_of_node.tolist() == [rack for *_, rack in kept]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sn,gpus\na,1\n", "columns sn, gpus are of no list of nodes, expected gpus"),
+        ("gpus,cpus\n1,many\n", "row 1: .*many.*, expected numbers"),
+        ("gpus,cpus\n1\n", "row 1 has 1 values, expected 2"),
+        ("gpus,cpus\n1,-4\n", "node 1: node: cpus is -4.0, expected a finite number >= 0"),
+    ],
+)
+def test_a_list_of_nodes_that_is_none(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "nodes.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        Cluster.load(path)
+
+
+SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "trace_samples"
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="the samples of public traces are absent")
+@pytest.mark.parametrize(
+    ("name", "gpus", "nodes"),
+    [
+        ("openb2023/openb_node_list_all_node.csv", 6212, 1213),
+        ("openb2023/openb_node_list_gpu_node.csv", 6212, 1213),
+        ("spot2026/node_info_df.csv", 10412, 4278),
+        ("pai2020/pai_machine_spec.tar.gz", 6742, 1814),
+    ],
+)
+def test_published_lists_of_nodes(name: str, gpus: int, nodes: int) -> None:
+    cluster = Cluster.load(SAMPLES / name)
+    assert (cluster.total_gpus, len(cluster.nodes)) == (gpus, nodes)

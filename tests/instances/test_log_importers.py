@@ -335,3 +335,23 @@ def test_a_million_rows_in_ten_seconds(
     imported = load_trace(path)
     assert len(imported.workload) == 1_000_000
     assert time.process_time() - began_s < 20.0  # Ten on an idle machine.
+
+
+def test_workloads_of_pollux(tmp_path: Path) -> None:
+    text = "name,time,application,num_replicas,batch_size\nj1,30,bert,2,64\nj0,10,bert,2,32\nj2,40,ncf,0,8\n"
+    with pytest.raises(InputError, match=r"applications.csv: is missing, expected a table of"):
+        read(tmp_path, text, name="workload.csv")
+    table = tmp_path / "applications.csv"
+    table.write_text("application,num_replicas,batch_size,duration_s\nbert,2,64,100\nbert,2,,300\n")
+    imported = read(tmp_path, text, name="workload.csv")
+    jobs = imported.workload
+    assert jobs.id.tolist() == ["j0", "j1"]
+    assert jobs.arrival_s.tolist() == [0.0, 20.0]
+    assert jobs.work.tolist() == [300.0, 100.0]
+    assert jobs.model.tolist() == ["bert", "bert"]
+    assert imported.rows_read == counted(imported) == 3
+    table.write_text("application,num_replicas,batch_size,duration_s\nbert,2,64,100\n")
+    with pytest.raises(
+        InputError, match=r"row 2: .* no duration of 'bert' on 2 replicas with batch size 32"
+    ):
+        read(tmp_path, text, name="workload.csv")

@@ -95,6 +95,8 @@ def test_it_agrees_with_the_other_checker_on_every_certificate_of_its_tests(buil
         ("Claim", "Qle_bool (claimed_bound c) bound", "Qle_bool 0 bound"),
         ("Duality", "price * (b - a) + earned later more", "earned later more"),
         ("JobPrice", "most / 2);", "most / 2 - 1);"),
+        ("PlanPrice", "(rent * price + delay, length)", "(rent * price + delay + 1, length)"),
+        ("PlanPrice", "fst offer <? theta", "fst offer <? theta - 1"),
         ("Span", "capacity I <? 2 * gang (snd kj)", "capacity I <? 3 * gang (snd kj)"),
     ],
 )

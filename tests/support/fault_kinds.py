@@ -6,6 +6,7 @@ Each says whether it was done; not if there is nothing now that it could be done
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -74,6 +75,20 @@ def kill_node(scene: Scene) -> bool:
     for pid in pids:
         with_number(pid, signal.SIGKILL)
     return done
+
+
+def cut_power(scene: Scene) -> bool:
+    """All there is, at once, and of files that nobody flushed a part is left, or nothing."""
+    targets = scene.targets()
+    if not targets or not kill_node(scene):
+        return False
+    names = ("supervisor", "lease", "order", "report", "exit")
+    for target in targets:
+        for path in (target.directory / f"{name}.json" for name in names):
+            if path.exists():
+                size = scene.draw.choice([0, 0, scene.draw.randrange(path.stat().st_size + 1)])
+                os.truncate(path, size)
+    return True
 
 
 def hang(scene: Scene) -> bool:
@@ -258,6 +273,7 @@ KINDS: dict[str, tuple[Callable[[Scene], bool], int]] = {
     "SIGSTOP driver for a while": (stop_driver, 2),
     "SIGKILL command and supervisor": (kill_job, 4),
     "SIGKILL all and driver (node)": (kill_node, 3),
+    "power cut": (cut_power, 2),
     "SIGSTOP command (hang)": (hang, 3),
     "SIGSTOP supervisor for a while": (stop_supervisor, 3),
     "stale worker goes on": (stale_worker, 2),

@@ -11,9 +11,8 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 NOBODY = "'none'"
@@ -22,18 +21,13 @@ NOBODY = "'none'"
 _SCRIPT = re.compile(r"<script[^>]*>(.*?)</script>", re.DOTALL)
 
 
-@cache
-def _templates(package: str) -> Environment:
-    """Templates of a package, and the page that they extend."""
-    return Environment(
-        loader=ChoiceLoader(
-            [PackageLoader(package, "."), PackageLoader("shadowprice.analysis.pages", ".")]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+_TEMPLATES = Environment(
+    loader=PackageLoader("shadowprice.analysis", "."),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 
 
 @dataclass(frozen=True)
@@ -55,13 +49,13 @@ class Sheet:
         return Markup("") if column < self.words else Markup(' class="n"')
 
 
-def page(package: str, template: str, *, library: Markup | None = None, **given: object) -> str:
+def page(template: str, *, library: Markup | None = None, **given: object) -> str:
     """The page of a template with what is given to it: text, sheets and HTML of figures.
 
     Parameters
     ----------
-    package : str
-        Package that has the template.
+    template : str
+        Path of a file in the package's ``analysis``, which extends ``pages/page.html.j2``.
     library : Markup, optional
         Script that figures call; without one no script runs.
     """
@@ -72,7 +66,7 @@ def page(package: str, template: str, *, library: Markup | None = None, **given:
         f"default-src 'none'; script-src {' '.join(allowed) or NOBODY}; "
         "style-src 'unsafe-inline'; img-src data: blob:"
     )
-    found = _templates(package).get_template(template)
+    found = _TEMPLATES.get_template(template)
     return found.render(library=library, policy=policy, **given)
 
 

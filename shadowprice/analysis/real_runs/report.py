@@ -44,8 +44,7 @@ def report(run: RunReader) -> str:
     rates = throughput_figure(run)
     drift = run.directory / "measured" / "drift.csv"
     return page(
-        "shadowprice.analysis.real_runs",
-        "report.html.j2",
+        "real_runs/report.html.j2",
         library=Markup(get_plotlyjs()),
         title=f"{run.facts['policy']} on {run.facts['hosts']}",
         sentence=_sentence(run, rows),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import time
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from shadowprice.analysis.real_runs.timeline import Row, Timeline
 from shadowprice.errors import InputError
 from shadowprice.execution.hosts.protocol import Device, FoundNode
+from shadowprice.execution.real.clock import passed_s
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.state_directory import LEDGER
 
@@ -111,10 +111,9 @@ class RunReader:
     @property
     def now_s(self) -> float:
         """Time of the run [s]: the clock's while a driver runs, of the last event otherwise."""
-        began = self.facts["began_unix"]
-        if began is None or self.driver != "running":
+        if self.facts["began_unix"] is None or self.driver != "running":
             return self.timeline.last_s
-        return max(time.time() - float(began), self.timeline.last_s)
+        return passed_s(self.facts, self.timeline.last_s)
 
     def device_label(self, uuid: str) -> str:
         """``NODE:INDEX`` of a device, its own name if the run does not know it."""
@@ -138,7 +137,7 @@ class RunReader:
             return False
 
 
-_FACTS = ("run_id", "policy", "hosts", "round_s", "began_unix", "ended", "ready")
+_FACTS = ("run_id", "policy", "hosts", "round_s", "began_unix", "clock", "ended", "ready")
 
 
 def _points_to(handle: str, path: Path) -> bool:

@@ -244,4 +244,10 @@ def parsed(path: Path, read: Callable[[Path], T]) -> T:
 
 def described_cluster(cluster: Cluster) -> list[Description]:
     """Groups of equal nodes, as they are written to ``run.json``."""
-    return [{"count": count, **asdict(node)} for count, node in cluster.groups()]
+    return [
+        {
+            "count": count,
+            **{key: value for key, value in asdict(node).items() if key != "rack" or value},
+        }
+        for count, node in cluster.groups()
+    ]

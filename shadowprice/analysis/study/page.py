@@ -78,8 +78,7 @@ def study_page(results: StudyResults) -> str:
     record = results.record
     versions = {"shadowprice": record.shadowprice, "code": record.code, "Python": record.python}
     return page(
-        "shadowprice.analysis.study",
-        "study.html.j2",
+        "study/study.html.j2",
         title=results.study.study,
         sentence=headline(results),
         findings=list(findings(results)),

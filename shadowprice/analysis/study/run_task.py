@@ -28,7 +28,7 @@ from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import endless, generate, generators
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.rescaling import shuffled, with_load, with_poisson_arrivals
+from shadowprice.instances.rescaling import at_load, poisson_arrivals_of, shuffled
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.steady_state.job_window import JobWindow
@@ -194,8 +194,8 @@ def _jobs(
         if entry.get("arrivals") == TraceArrivals.SHUFFLED:
             jobs = shuffled(jobs, seed)
         elif entry.get("arrivals") == TraceArrivals.POISSON:
-            jobs = with_poisson_arrivals(jobs, seed)
-        return jobs if load is None else with_load(jobs, cluster, load)
+            jobs = poisson_arrivals_of(shuffled(jobs, seed), seed)
+        return jobs if load is None else _at_load(jobs, cluster, load)
     given = entry["parameters"]
     if entry.get("endless"):
         return _endless(entry["generator"], given, load, seed, table)
@@ -209,7 +209,14 @@ def _jobs(
     if of_its_own:
         more["load"] = load
     drawn = generate(entry["generator"], **{**more, **_with_numbers(given)})
-    return drawn if load is None or of_its_own else with_load(drawn, cluster, load)
+    return drawn if load is None or of_its_own else _at_load(drawn, cluster, load)
+
+
+def _at_load(jobs: Workload, cluster: Cluster, load: float) -> Workload:
+    """Jobs at a load of the cluster, each counted on the type on which it is fastest; those that fit nowhere not."""
+    fastest_s = jobs.processing_s(cluster).min(axis=1)
+    run_s = np.where(np.isfinite(fastest_s), fastest_s, 0.0)
+    return at_load(jobs, load, cluster.total_gpus, run_s)
 
 
 def _endless(

@@ -22,8 +22,10 @@ from typing import Any
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import Exit, LaunchSpec, Phase, RankStatus
 from shadowprice.execution.supervision.files import (
+    PRIVATE,
     ending,
     lock_within,
+    make_folder,
     read_json,
     take_lock,
     write_json,
@@ -54,7 +56,7 @@ def copy_supervisor(state: Path) -> Path:
             sources[f"{folder}/{part.name}"] = part.read_text(encoding="utf-8")
     sources["supervisor.py"] = package.joinpath("supervisor.py").read_text(encoding="utf-8")
     try:
-        (state / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(str(state / folder))
         for name, text in sources.items():  # the file to run last
             if not (state / name).is_file() or (state / name).read_text("utf-8") != text:
                 write_text(str(state / name), text)
@@ -135,17 +137,21 @@ def write_order(order: LaunchSpec) -> bool:
         If it cannot be written.
     """
     directory = order.directory
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(str(directory))
     if directory.is_symlink():
         raise OSError(f"lease directory {directory} is a link")
     if os.path.lexists(directory / "order.json"):
         return False
     write_text(f"{directory}/lease.json", _padded(_lease(1, False, order.grace_s, "")))
+    private = {name: value for name, value in order.env.items() if name in order.private}
+    if private:
+        write_json(f"{directory}/{PRIVATE}", private)
     key = order.key
     text = {
         **{"job": key.job, "epoch": key.epoch, "rank": key.rank, "copy": key.copy},
         "argv": list(order.argv),
-        "env": dict(order.env),
+        "env": {name: value for name, value in order.env.items() if name not in private},
+        "private": len(private),
         "working_directory": str(order.working_directory),
         "ttl_s": order.ttl_s,
         "grace_s": order.grace_s,
@@ -178,12 +184,14 @@ def void(directory: Path, detail: str = "") -> bool:
     Nothing happens while its supervisor lives, or if it has lived.
     """
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(str(directory))
         with lease_lock(directory) as free:
             if not free or os.path.lexists(directory / "supervisor.json"):
                 return False
-            if not os.path.lexists(directory / "exit.json"):
+            if read_exit(directory) is None:
                 write_json(f"{directory}/exit.json", ending(0, "void", detail=detail))
+            with suppress(FileNotFoundError):
+                os.unlink(directory / PRIVATE)
             return True
     except OSError:
         return False
@@ -225,7 +233,9 @@ def read_supervisor(directory: Path) -> dict[str, Any] | None:
     return found if all(type(found.get(key)) is int for key in numbers) else None
 
 
-def read_status(directory: Path, recorded: Mapping[str, Any] | None = None) -> RankStatus:
+def read_status(
+    directory: Path, recorded: Mapping[str, Any] | None = None, *, here: bool = False
+) -> RankStatus:
     """Status of a rank by the files of its lease. Never raises.
 
     If its supervisor died, what it left is killed first; that takes at most about a second, and
@@ -235,6 +245,8 @@ def read_status(directory: Path, recorded: Mapping[str, Any] | None = None) -> R
     ----------
     recorded
         What :func:`read_supervisor` gave before; the job may have damaged it since.
+    here
+        Whether the lease's node is this machine.
     """
     # In this order: a supervisor writes its end before it lets go of its lock.
     recorded = recorded or read_supervisor(directory)
@@ -242,15 +254,17 @@ def read_status(directory: Path, recorded: Mapping[str, Any] | None = None) -> R
     report, ended = read_report(directory), read_exit(directory)
     if not lives and ended is not None:
         return RankStatus(Phase.ENDED, report, ended)
-    if recorded is None:
-        # A record that is there but makes no sense was damaged by the command, which thus has begun.
-        began = lives and os.path.lexists(directory / "supervisor.json")
-        return RankStatus(Phase.RUNNING if began else Phase.STARTING, report)
-    return RankStatus(Phase.RUNNING, report) if lives else _after_death(directory, recorded, report)
+    # A record that is there but makes no sense was damaged by the command, which thus has begun, or by
+    # a power cut.
+    if recorded is None and not os.path.lexists(directory / "supervisor.json"):
+        return RankStatus(Phase.STARTING, report)
+    if lives:
+        return RankStatus(Phase.RUNNING, report)
+    return _after_death(directory, recorded or {}, report, here=here)
 
 
 def _after_death(
-    directory: Path, recorded: Mapping[str, Any], report: Mapping[str, Any]
+    directory: Path, recorded: Mapping[str, Any], report: Mapping[str, Any], *, here: bool
 ) -> RankStatus:
     """The supervisor died and wrote no end."""
     with ExitStack() as stack:
@@ -258,11 +272,11 @@ def _after_death(
         with suppress(OSError):
             if not stack.enter_context(lease_lock(directory)):
                 return RankStatus(Phase.RUNNING, report)
-        if kill_orphans(str(directory), recorded):
+        if kill_orphans(str(directory), recorded, here=here):
             ended = Exit(-9, "exited", detail="the supervisor was killed")
             return RankStatus(Phase.ENDED, report, read_exit(directory) or ended)
-        here = recorded.get("machine") == machine()
-        return RankStatus(Phase.RUNNING if here else Phase.LOST, report)
+        known = recorded.get("machine") == machine() or (here and not recorded)
+        return RankStatus(Phase.RUNNING if known else Phase.LOST, report)
 
 
 def supervisor_lives(directory: Path, recorded: Mapping[str, Any] | None) -> bool:
@@ -288,10 +302,15 @@ class LeaseReader:
     Everything there is written by replacing files, which changes the directory's time. That has
     the grain of the clock's ticks, so that a change is trusted to be the last only after a while.
     On a network's file system attributes may be old, and only an ``open`` asks the server again.
+
+    Parameters
+    ----------
+    here : bool
+        Whether the lease's node is this machine.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, *, here: bool = False) -> None:
+        self.directory, self._here = directory, here
         self._path = str(directory)
         self._last = RankStatus(Phase.STARTING)
         self._recorded: dict[str, Any] | None = None
@@ -307,11 +326,14 @@ class LeaseReader:
         now = time.monotonic()
         if doubt or changed_ns != self._changed_ns or now >= self._alive_until:
             self._recorded = self._recorded or read_supervisor(self.directory)
-            self._last = self._begun(read_status(self.directory, self._recorded), now)
+            self._last = self._begun(self._read(), now)
             settled = abs(time.time_ns() - changed_ns) > 50_000_000
             self._changed_ns = changed_ns if settled else -1
             self._alive_until = now + LIVENESS_S
         return self._last
+
+    def _read(self) -> RankStatus:
+        return read_status(self.directory, self._recorded, here=self._here)
 
     def _read_time_ns(self) -> int:
         """Time of the directory's last change, -1 if there is none."""

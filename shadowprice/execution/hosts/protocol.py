@@ -103,6 +103,9 @@ class LaunchSpec:
         Program and arguments; no shell is involved.
     env : mapping of str to str
         Added to the environment of the node.
+    private : frozenset of str
+        Names of those variables whose values may be secrets: a host keeps them nowhere longer than
+        until the command begins.
     directory : Path
         The lease's directory, ``STATE/jobs/JOB/leases/FOLDER``, on storage that driver and node
         share; nobody else's.
@@ -126,6 +129,7 @@ class LaunchSpec:
     ttl_s: float
     grace_s: float
     log_bytes: int = 4 << 20
+    private: frozenset[str] = frozenset()
 
     @property
     def node(self) -> str:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
@@ -41,13 +41,15 @@ class StoredLease:
     """
 
     order: LaunchSpec
+    on_this_machine: ClassVar[bool] = False
+    """Whether all leases of the host run on the machine of the driver."""
     reader: lease_files.LeaseReader = field(init=False)
     adopted: bool = field(default=False, init=False)
     refused: Exit | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Read the directory of its order."""
-        self.reader = lease_files.LeaseReader(self.order.directory)
+        self.reader = lease_files.LeaseReader(self.order.directory, here=self.on_this_machine)
 
     @property
     def directory(self) -> Path:
@@ -63,6 +65,11 @@ class StoredLease:
         """Let it never begin: its supervisor did not come, of which ``supervisor.log`` may tell."""
         words = lease_files.read_text_tail(self.directory / "supervisor.log")
         lease_files.void(self.directory, f"{why}: {words or 'it said nothing'}")
+
+    def fail(self, why: str) -> None:
+        """Count it as failed: its supervisor ended at once, of which ``supervisor.log`` may tell."""
+        words = lease_files.read_text_tail(self.directory / "supervisor.log")
+        self.refuse(f"{why}: {words or 'it said nothing'}")
 
     def refuse(self, why: str) -> None:
         """Let it never begin, should a supervisor come after all."""
@@ -118,7 +125,14 @@ class SharedStorageHost(ABC, Generic[L]):
         return lease.reader.status()
 
     def start(self, orders: Sequence[LaunchSpec]) -> None:
-        """Write each order and have a supervisor started; what cannot be is seen as ended."""
+        """Write each order and have a supervisor started; what cannot be is seen as ended.
+
+        Raises
+        ------
+        HostError
+            If the supervisor's program is not whole any more, and cannot be written.
+        """
+        lease_files.copy_supervisor(self._state)
         written = []
         for order in orders:
             if order.key in self._leases:

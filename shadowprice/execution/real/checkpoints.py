@@ -19,7 +19,12 @@ from pathlib import Path
 from shadowprice.errors import HostError
 from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.measuring import number
-from shadowprice.execution.supervision.files import lock_within, write_text
+from shadowprice.execution.supervision.files import (
+    lock_within,
+    make_folder,
+    sync_folder,
+    write_text,
+)
 
 # The fence.
 
@@ -38,7 +43,7 @@ def raise_fence(job_directory: Path, epoch: int) -> None:
     HostError
         If a worker, suspended in the middle of a checkpoint perhaps, does not let go of the lock.
     """
-    job_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(str(job_directory))
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     lock = os.open(job_directory / "fence.lock", flags, 0o600)
     try:
@@ -65,13 +70,21 @@ _CHECKPOINT = re.compile(r"step-([0-9]{1,15})\.epoch-([0-9]{1,15})")
 
 
 def last_commit(job_directory: Path) -> tuple[int, int]:
-    """Step and epoch of a job's last committed checkpoint, 0 and 0 if there is none."""
+    """Step and epoch of a job's last committed checkpoint, 0 and 0 if there is none.
+
+    The name of the last may be lost in a power cut, which the checkpoints survive.
+    """
+    folder = job_directory / "checkpoints"
     try:
-        with (job_directory / "checkpoints" / "LATEST").open("rb") as file:
+        with (folder / "LATEST").open("rb") as file:
             name = file.read(200).decode("ascii", "replace").strip()
     except OSError:
-        return 0, 0
+        name = ""
     found = _CHECKPOINT.fullmatch(name)
+    if found is None and folder.is_dir():
+        whole = (path.parent.name for path in folder.glob("step-*/manifest.json"))
+        matches = [match for name in whole if (match := _CHECKPOINT.fullmatch(name))]
+        found = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=None)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
@@ -185,6 +198,7 @@ def adopt(job_directory: Path, epoch: int, *, whole: bool = True) -> None:
     if last == epoch or not folder_of(job_directory, epoch).is_dir():
         return
     before = 0 if whole else last
+    _flush(folder_of(job_directory, epoch))
     # Epoch 0 stands for no folder, from which the command began.
     text = f"e{epoch}\n" if whole else f"e{epoch} e{before}\n"
     write_text(str(parent / _ADOPTED), text, durable=True)
@@ -193,6 +207,24 @@ def adopt(job_directory: Path, epoch: int, *, whole: bool = True) -> None:
         old = number.isdigit() and int(number) < epoch and int(number) != before
         if old and not other.is_symlink():
             shutil.rmtree(other, ignore_errors=True)
+
+
+def _flush(folder: Path) -> None:
+    """Wait until what a command wrote there would survive a power cut: nothing older will be left."""
+    for place, _, names in os.walk(folder, onerror=None):
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.islink(path) or not os.path.isfile(path):
+                continue
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except OSError:
+                continue  # a file that the command lets nobody read
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_folder(place)
 
 
 def fall_back(job_directory: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
+from shadowprice.execution.supervision.processes import machine
 from shadowprice.instances.grid import TICKS_PER_S
 
 
@@ -19,23 +21,46 @@ class Clock(Protocol):
         """Let so much time pass."""
 
 
-class WallClock:
-    """Monotonic while a driver lives; between drivers the date tells how much time passed.
+def passed_s(facts: Mapping[str, Any], last_s: float) -> float:
+    """Time since a run began [s].
 
-    A date that was set back therefore costs nothing but the time between two drivers, and one that
-    jumps while a driver lives changes nothing.
+    By the monotonic clock while the machine is the one of the last driver and was not started again,
+    whatever became of the date; else the date tells how much time passed.
 
     Parameters
     ----------
-    began_unix : float
-        Date at which the run began [s since 1970].
+    facts : mapping
+        ``began_unix``, the date at which the run began [s since 1970], and ``clock`` as
+        :meth:`WallClock.record` gives it, or None.
+    last_s : float
+        The latest time that was recorded [s]; it is no earlier.
+    """
+    clock = facts.get("clock")
+    if isinstance(clock, Mapping) and clock.get("boot") == _boot():
+        return max(time.monotonic() - float(clock["zero_s"]), last_s)
+    return max(time.time() - float(facts["began_unix"]), last_s)
+
+
+class WallClock:
+    """Monotonic clock of a driver.
+
+    A date that jumps changes nothing, but where the machine was started again, or is another one,
+    since the last driver; one that was set back then costs nothing but the time between the two.
+
+    Parameters
+    ----------
+    facts : mapping
+        See :func:`passed_s`.
     last_s : float
         The latest time that was recorded [s]; the clock starts no earlier.
     """
 
-    def __init__(self, began_unix: float, last_s: float = 0.0) -> None:
-        passed_s = max(time.time() - began_unix, last_s)
-        self._zero_s = time.monotonic() - passed_s
+    def __init__(self, facts: Mapping[str, Any], last_s: float = 0.0) -> None:
+        self._zero_s = time.monotonic() - passed_s(facts, last_s)
+
+    def record(self) -> dict[str, Any]:
+        """Running system and its monotonic time at which the run began [s], for who comes later."""
+        return {"boot": _boot(), "zero_s": self._zero_s}
 
     def now_s(self) -> float:
         """Time since the run began [s]."""
@@ -44,3 +69,8 @@ class WallClock:
     def sleep(self, seconds: float) -> None:
         """Sleep."""
         time.sleep(max(seconds, 0.0))
+
+
+def _boot() -> str:
+    """Identifier of one running system."""
+    return machine().rpartition("/")[0]

@@ -25,11 +25,11 @@ from shadowprice.execution.real.job_file import JobFile, cluster_of, load_job_fi
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.lease import JobRecord
 from shadowprice.execution.real.lease_monitor import LeaseMonitor
-from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.execution.real.ledger import RunLedger, mend
 from shadowprice.execution.real.measuring import Measuring
 from shadowprice.execution.real.run import RealRun
 from shadowprice.execution.real.settings import Settings
-from shadowprice.execution.real.state_directory import locked, open_ledger
+from shadowprice.execution.real.state_directory import locked, open_ledger, take_over
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.workload import Workload
@@ -196,6 +196,7 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
     with _disk_errors(settings), locked(settings.state):
         ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
         try:
+            take_over(ledger, settings.state)
             ended = bool(ledger.value("ended"))
             interrupted = not ended and _drive(settings, job_file, ledger, resumed, on_tick)
             states = {row["name"]: row["state"] for row in ledger.jobs()}
@@ -211,7 +212,7 @@ def _disk_errors(settings: Settings) -> Iterator[None]:
         yield
     except (OSError, sqlite3.Error) as error:
         raise HostError(
-            f"state directory {settings.state}: {error}; once that is mended, the same command goes on"
+            f"state directory {settings.state}: {error}; {mend(error)}, and the same command goes on"
         ) from error
 
 
@@ -233,7 +234,9 @@ def _drive(
                 if asked.is_set():
                     raise Interrupted
 
-            clock = WallClock(ledger.value("began_unix"), ledger.last_s())
+            facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
+            clock = WallClock(facts, ledger.last_s())
+            ledger.set("clock", clock.record())
             run = assemble(settings, job_file, ledger, host, clock, resumed, tick)
             run.record.note("driver-started", pid=os.getpid(), resumed=resumed)
             for text in host.notes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from shadowprice.execution.engine import Engine, Rounds
 from shadowprice.execution.real.real_hosts import RealHosts
@@ -17,7 +17,7 @@ from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.job_table import Environment, JobTable
-from shadowprice.solvers.placement.protocol import Placement
+from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Policy, State
 
 
@@ -83,8 +83,49 @@ class RealEngine(Engine):
         return decision
 
     def _apply(self, decision: Decision, now_s: float) -> None:
-        with self.real.applying(decision.stops):
-            super()._apply(decision, now_s)
+        """Apply a decision, each start as soon as the GPUs of its predecessors are free.
+
+        Partners are regrouped between stops and starts, so that decisions on pairs are applied whole.
+        """
+        if decision.partners or not decision.stops:
+            with self.real.applying(decision.stops):
+                super()._apply(decision, now_s)
+            return
+        # What has not stopped when the next round is due holds nobody else up.
+        until_s = now_s + (self.rounds.length_s or self.run.limits.stop_s)
+        stops, starts = list(decision.stops), dict(decision.starts)
+        over = self.real.await_stops(stops, -math.inf)
+        while True:
+            self._apply_part(over, stops, starts, now_s)
+            if not stops or not (over := self.real.await_stops(stops, until_s)):
+                break
+        self._take_back(stops, starts)
+
+    def _apply_part(
+        self, over: Sequence[int], stops: list[int], starts: dict[int, Pieces], now_s: float
+    ) -> None:
+        """Apply those stops of a decision that are over, and the starts whose GPUs are free."""
+        state, hosts = self.state, self.real
+        with hosts.applying(()):
+            for job in over:
+                stops.remove(job)
+                state.stopped(job, *hosts.stop(job, now_s))
+            for job, pieces in list(starts.items()):
+                if not stops or (job not in stops and hosts.has_free(pieces)):
+                    del starts[job]
+                    state.started(job, pieces, *hosts.start(job, pieces, now_s))
+
+    def _take_back(self, stops: Sequence[int], starts: Mapping[int, Pieces]) -> None:
+        """Take back what a decision could not do in time.
+
+        The jobs that it stops run until they end, as they were asked to; those that it starts wait.
+        """
+        allocator = self.state.allocator
+        for pieces in starts.values():
+            allocator.give_back(pieces)
+        for job in stops:
+            taken = allocator.take_exact(self.state.running[job])
+            assert taken, "the GPUs of a job that runs were given to another"
 
     def _withdraw(self, job: int) -> None:
         """A waiting job leaves: it was cancelled, or finished while it was being stopped."""

@@ -102,6 +102,7 @@ class LaunchSpecs:
                     job.directory,
                     ttl_s=self.limits.ttl_s,
                     grace_s=self.limits.grace_s,
+                    private=frozenset(job.env),
                 )
             )
         return tuple(made)

@@ -20,6 +20,7 @@ from typing import Any
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts.protocol import FoundNode
+from shadowprice.execution.supervision.files import sync_folder
 
 SCHEMA_VERSION = 1
 
@@ -54,6 +55,26 @@ CREATE TABLE journal (seq INTEGER PRIMARY KEY AUTOINCREMENT, call TEXT NOT NULL,
 Row = dict[str, Any]
 
 
+_MENDS = (
+    (("full", "No space", "quota"), "free space on its disk"),
+    (("readonly", "read-only", "Read-only"), "mount its disk for writing"),
+    (("locked", "busy"), "close the program that has the ledger open, `lsof` names it"),
+    (("Permission", "permitted"), "make the directory your own, mode 0700"),
+    (
+        ("I/O", "malformed", "not a database"),
+        "see to its disk, or bring a copy of the directory back",
+    ),
+)
+
+
+def mend(error: BaseException) -> str:
+    """Advice to a person on an error of a disk or of the ledger, in the imperative."""
+    said = str(error)
+    return next(
+        (what for words, what in _MENDS if any(word in said for word in words)), "mend that"
+    )
+
+
 class RunLedger:
     """An open ledger; :meth:`create` makes one, :meth:`open` opens one that exists.
 
@@ -69,6 +90,7 @@ class RunLedger:
         self._db = connection
         self._db.row_factory = sqlite3.Row
         self.path = path
+        self._generation: int | None = None
 
     @classmethod
     def create(cls, path: Path) -> RunLedger:
@@ -86,6 +108,7 @@ class RunLedger:
         finally:
             connection.close()
         made.rename(path)
+        sync_folder(str(path.parent))
         return cls.open(path)
 
     @classmethod
@@ -127,6 +150,30 @@ class RunLedger:
         """Close the file."""
         self._db.close()
 
+    def take_over(self, driver: Mapping[str, object]) -> None:
+        """Be the one driver that writes; whoever was before is refused from now on.
+
+        Parameters
+        ----------
+        driver : mapping
+            What is known of the driver, for those who come later.
+        """
+        with self.transaction():
+            before = self.value("driver", {})
+            self._generation = int(before.get("generation", 0)) + 1
+            self.set("driver", {**driver, "generation": self._generation})
+
+    def _check_driver(self) -> None:
+        """Refuse a driver that another has taken the run over from."""
+        if self._generation is None:
+            return
+        driver = self.value("driver", {})
+        if driver.get("generation") != self._generation:
+            raise HostError(
+                f"{self.path}: another driver (process {driver.get('pid')}) has taken the run over; this "
+                "one wrote nothing since and ends, and the jobs go on"
+            )
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All that is written inside, or nothing.
@@ -134,19 +181,21 @@ class RunLedger:
         Raises
         ------
         HostError
-            If it cannot be written: the disk is full, the file was removed.
+            If it cannot be written: the disk is full, the file was removed, or another driver has
+            taken the run over.
         """
         if self._db.in_transaction:
             yield
             return
         try:
             self._db.execute("BEGIN IMMEDIATE")
+            self._check_driver()
             yield
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
             raise HostError(
-                f"{self.path}: cannot be written: {error}; once that is mended, the same command goes on"
+                f"{self.path}: cannot be written: {error}; {mend(error)}, and the same command goes on"
             ) from error
         except BaseException:
             self._roll_back()

@@ -26,6 +26,9 @@ class Limits:
         From SIGTERM to SIGKILL [s]: time for a last checkpoint.
     confirm_s : float
         After the grace, until devices whose processes are not confirmed gone are quarantined [s].
+    stop_s : float
+        Without rounds, for how long a decision waits for the leases that it stops [s]; they end in any
+        case, and their GPUs are given out by a later one. With rounds it is their length.
     start_s : float
         Until a started command must run [s].
     hang_s : float
@@ -43,6 +46,7 @@ class Limits:
     ttl_s: float = 60.0
     grace_s: float = 30.0
     confirm_s: float = 10.0
+    stop_s: float = 1.0
     start_s: float = 120.0
     hang_s: float = 600.0
     retries: int = 3

@@ -186,6 +186,23 @@ class LiveHosts:
         leases = [lease for row in rows if (lease := run.tracked[row].lease) is not None]
         run.ask_stop(leases, STOPPED_BY_POLICY)
 
+    def wait_stops(self, rows: Sequence[int], until_s: float) -> list[int]:
+        """Wait until some of the leases that were asked to end are over, at the latest until a time.
+
+        Returns
+        -------
+        list of int
+            Rows of those that are; empty only when the time has come.
+        """
+        self.ask_stop(rows)  # by who takes a run over, once more
+        while True:
+            leases = [(row, self.run.tracked[row].lease) for row in rows]
+            over = [row for row, lease in leases if lease is None or self.run.watch.over(lease)]
+            if over or self.run.clock.now_s() >= until_s:
+                return over
+            self.run.clock.sleep(min(self.run.limits.poll_s, 0.01))
+            self._look()
+
     @contextmanager
     def applying(self, stops: Sequence[int]) -> Iterator[None]:
         """Write down at once all that a decision changes, when what it stops is over."""

@@ -73,6 +73,16 @@ class RealHosts:
         if stops:
             self.journal.act(lambda: self.live.ask_stop(stops))
 
+    def await_stops(self, stops: Sequence[int], until_s: float) -> list[int]:
+        """Wait until some stops are over, at the latest until a time; those that are."""
+        return self.journal.ask(
+            "stopped", list[int], lambda: nullcontext(self.live.wait_stops(stops, until_s))
+        )
+
+    def has_free(self, pieces: Pieces) -> bool:
+        """True if there are free devices for pieces."""
+        return all(self.run.devices.find(node, count) for node, count in pieces)
+
     @contextmanager
     def applying(self, stops: Sequence[int]) -> Iterator[None]:
         """Write down at once all that a decision changes; carry its starts out after that.

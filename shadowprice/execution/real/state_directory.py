@@ -13,6 +13,7 @@ from pathlib import Path
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.supervision.files import lock_within
+from shadowprice.execution.supervision.processes import machine, process
 
 LEDGER = "run.db"
 
@@ -42,15 +43,38 @@ def locked(state: Path) -> Iterator[None]:
     try:
         if not lock_within(lock, 0.0):
             pid = os.pread(lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
-            raise HostError(
-                f"state directory {state}: another driver (process {pid}) executes it; wait for it, or "
-                "choose another with --state"
-            )
+            raise _other_driver(state, pid)
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(lock)
+
+
+def take_over(ledger: RunLedger, state: Path) -> None:
+    """Be the one driver of a run, by its ledger: a file of a lock may be removed.
+
+    Raises
+    ------
+    HostError
+        If another driver lives. One that cannot be seen, on another machine for instance, is
+        refused at its next write.
+    """
+    before = ledger.value("driver", {})
+    pid, mine = before.get("pid"), process(os.getpid())
+    if before.get("machine") == machine() and type(pid) is int and pid != os.getpid():
+        about = process(pid)
+        if about is not None and about[3] == before.get("start_ticks"):
+            raise _other_driver(state, pid)
+    ticks = 0 if mine is None else mine[3]
+    ledger.take_over({"pid": os.getpid(), "start_ticks": ticks, "machine": machine()})
+
+
+def _other_driver(state: Path, pid: object) -> HostError:
+    return HostError(
+        f"state directory {state}: another driver (process {pid}) executes it; wait for it, or "
+        "choose another with --state"
+    )
 
 
 def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[RunLedger, bool]:

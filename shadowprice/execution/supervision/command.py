@@ -47,7 +47,7 @@ def spawn(order: dict[str, Any], directory: str, output: int) -> int:
         "command_start_ticks": about[3] if about else 0,
     }
     try:
-        write_json(f"{directory}/supervisor.json", record)
+        write_json(f"{directory}/supervisor.json", record, durable=True)
         os.write(go_write, b"g")
         problem = os.read(problem_read, 4096).decode(errors="replace")
     except OSError as error:

@@ -17,8 +17,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE_LIMIT = 1 << 20
+PRIVATE = "private.json"
+"""Variables of a job's own environment; removed before the command begins, since they may be secrets."""
 RESERVED_BYTES = 1 << 14
 """Kept for exit.json from the start, so that a full disk does not hide how a command ended."""
+
+
+def make_folder(path: str) -> None:
+    """Make a folder, and those above that are missing, all for their owner only (mode 0700)."""
+    above = os.path.dirname(path)
+    if above and not os.path.isdir(above):
+        make_folder(above)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
 
 
 def read_json(path: str, limit: int = FILE_LIMIT) -> dict[str, Any] | None:
@@ -45,7 +59,7 @@ def write_json(path: str, value: object, *, durable: bool = False) -> None:
 
 
 def write_text(path: str, text: str, *, durable: bool = False) -> None:
-    """Replace a file atomically; ``durable`` waits until it would survive a power cut."""
+    """Replace a file atomically; ``durable`` waits until it, and its name, would survive a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, 0o600)
@@ -63,6 +77,17 @@ def write_text(path: str, text: str, *, durable: bool = False) -> None:
     except IsADirectoryError:  # planted
         os.rename(path, f"{path}.{time.monotonic_ns()}.moved")
         os.replace(temporary, path)
+    if durable:
+        sync_folder(os.path.dirname(path))
+
+
+def sync_folder(path: str) -> None:
+    """Wait until the names in a folder would survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -89,13 +89,17 @@ def remnants(directory: str, recorded: Mapping[str, Any]) -> set[int]:
     return (found | descendants(found, table)) - {os.getpid()}
 
 
-def kill_orphans(directory: str, recorded: Mapping[str, Any], wait_s: float = 1.0) -> bool:
+def kill_orphans(
+    directory: str, recorded: Mapping[str, Any], wait_s: float = 1.0, *, here: bool = False
+) -> bool:
     """Kill what a dead supervisor left and write ``exit.json`` for it; the caller holds the lock.
 
     Parameters
     ----------
     recorded
-        Its ``supervisor.json``.
+        Its ``supervisor.json``, empty if a power cut, say, left nothing readable of it.
+    here
+        Whether it is known to have run on this machine, whatever its record says.
 
     Returns
     -------
@@ -104,7 +108,8 @@ def kill_orphans(directory: str, recorded: Mapping[str, Any], wait_s: float = 1.
         supervisor ran on another machine.
     """
     if recorded.get("machine") != machine():
-        if recorded.get("node") != os.uname().nodename:
+        elsewhere = recorded.get("node") != os.uname().nodename
+        if elsewhere and not (here and "node" not in recorded):
             return False
         recorded = {}  # this machine has been started again: nothing of that time lives
     until = time.monotonic() + wait_s

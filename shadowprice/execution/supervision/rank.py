@@ -12,6 +12,7 @@ import time
 
 from shadowprice.execution.supervision.command import PR_SET_CHILD_SUBREAPER, prctl, spawn
 from shadowprice.execution.supervision.files import (
+    PRIVATE,
     ending,
     read_json,
     reserve_space,
@@ -31,6 +32,8 @@ REREAD_S = 0.5
 LEFTOVER_GRACE_S = 2.0
 """For processes that a command leaves behind when it ends by itself."""
 READ_BYTES = 1 << 18
+SECRET_LENGTH = 6
+"""Shorter values of variables say nothing, and may be parts of any word."""
 F_SETPIPE_SZ = 1031
 
 
@@ -75,6 +78,7 @@ class Supervisor:
 
     def _start(self) -> dict[str, Any] | None:
         order = read_json(f"{self.directory}/order.json") or {}
+        private = self._take_private()
         lease = read_json(f"{self.directory}/lease.json") or {}
         if lease.get("stop") is True or self.signalled:
             return ending(0, "void", detail="stopped before it began")
@@ -86,6 +90,9 @@ class Supervisor:
             with contextlib.suppress(PermissionError):  # the user has large pipes enough
                 fcntl.fcntl(write_end, F_SETPIPE_SZ, READ_BYTES)
             prctl(PR_SET_CHILD_SUBREAPER, 1)
+            if len(private) != order.get("private", 0):
+                raise OSError(f"{PRIVATE}: cannot be read, expected {order['private']} variables")
+            order["env"].update(private)
             self.command = spawn(order, self.directory, write_end)
         except (OSError, LookupError, TypeError, ValueError) as error:
             detail = str(error) if isinstance(error, OSError) else f"order.json: {error!r}"
@@ -96,6 +103,22 @@ class Supervisor:
         self.poll.register(self.output, select.POLLIN)
         self.poll.register(self.wake, select.POLLIN)
         return None
+
+    def _take_private(self) -> dict[str, Any]:
+        """Read the variables of the job's own, and leave them nowhere."""
+        private = read_json(f"{self.directory}/{PRIVATE}") or {}
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self.directory}/{PRIVATE}")
+        self.secrets = {
+            str(value): name for name, value in private.items() if len(str(value)) >= SECRET_LENGTH
+        }
+        return private
+
+    def _without_secrets(self, text: str) -> str:
+        """A text for people, with names of variables in place of their values."""
+        for value in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(value, f"[{self.secrets[value]}]")
+        return text
 
     def _watch(self) -> dict[str, Any]:
         while self._reap():
@@ -111,7 +134,7 @@ class Supervisor:
             self._read(0.0)
         self.log.flush()
         code = -9 if self.code is None else self.code
-        detail = "" if code in (0, 75, 143, -15) else self.log.tail()
+        detail = "" if code in (0, 75, 143, -15) else self._without_secrets(self.log.tail())
         # A batch system tells the supervisor and its command at once, and either may be the faster.
         reason = self.reason or ("stopped" if self.signalled else "exited")
         return ending(code, reason, forced=self.forced, detail=detail)
@@ -219,10 +242,10 @@ def main(directory: str) -> int:
         return 1
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    if os.path.lexists(f"{directory}/exit.json"):
+    if read_json(f"{directory}/exit.json") is not None:
         return 0
     if os.path.lexists(f"{directory}/supervisor.json"):
         recorded = read_json(f"{directory}/supervisor.json") or {}
-        return 0 if kill_orphans(directory, recorded, wait_s=10.0) else 1
+        return 0 if kill_orphans(directory, recorded, wait_s=10.0, here=True) else 1
     Supervisor(directory).run()
     return 0

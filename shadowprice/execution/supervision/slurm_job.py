@@ -122,7 +122,7 @@ def sweep(supervisor: str, lease: str) -> int:
     order = read_json(f"{lease}/order.json") or {}
     kill_at = time.monotonic() + float(order.get("grace_s", 10.0)) + VERIFY_S
     _signal_supervisor(lease, signal.SIGTERM)
-    while not os.path.exists(f"{lease}/exit.json"):
+    while read_json(f"{lease}/exit.json") is None:
         if time.monotonic() > kill_at + VERIFY_S:
             return 1
         if time.monotonic() > kill_at:

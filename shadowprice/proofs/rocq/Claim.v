@@ -56,7 +56,7 @@ Qed.
 
 (** ** Bounds *)
 
-Inductive multipliers := IntervalPrices (grid prices : list Z) | Area.
+Inductive multipliers := IntervalPrices (grid prices : list Z) | PlanPrices (grid prices : list Z) | Area.
 
 Fixpoint increasingb (grid : list Z) : bool :=
   match grid with
@@ -97,8 +97,8 @@ Definition threshold_of (unit : positive) (grid prices : list Z) (j : job) : Z :
 Definition price_unit : positive := 1048576.
 
 Definition prices_value (I : instance) (grid prices : list Z) : Q :=
-  (sum_fractions (least price_unit grid prices (threshold_of price_unit grid prices)) (jobs I)
-   - paid I price_unit grid prices)%Q.
+  (sum_fractions (least_busy price_unit grid prices (threshold_of price_unit grid prices)) (jobs I)
+   - paid I 1 price_unit grid prices)%Q.
 
 Lemma sumQ_numbered I (f : job -> Q) : sumQ (fun kj => f (snd kj)) (numbered I) = sumQ f (jobs I).
 Proof.
@@ -106,19 +106,64 @@ Proof.
   now rewrite IH.
 Qed.
 
-Lemma prices_value_sound I grid prices s :
-  sound I -> feasible I s -> check_prices I grid prices = true ->
-  (prices_value I grid prices <= cost Completion I s)%Q.
+Lemma check_prices_sound I grid prices : check_prices I grid prices = true ->
+  grid <> [] /\ increasing grid /\ length grid = S (length prices) /\
+  (forall x, In x prices -> 0 <= x) /\
+  (forall k j, nth_error (jobs I) k = Some j -> hd 0 grid <= arrival j).
 Proof.
-  unfold check_prices. rewrite !andb_true_iff. intros Hsound Hs ((((H1 & H2) & H3) & H4) & H5).
-  unfold prices_value. rewrite sum_fractions_is.
-  rewrite <- (sumQ_numbered I). apply prices_bound; try assumption.
+  unfold check_prices. rewrite !andb_true_iff. intros ((((H1 & H2) & H3) & H4) & H5). repeat split.
   - intros ->. discriminate.
   - now apply increasingb_sound.
   - now apply Nat.eqb_eq.
   - intros x Hx. rewrite forallb_forall in H4. apply Z.leb_le. now apply H4.
   - intros k j Hk. rewrite forallb_forall in H5. apply Z.leb_le. apply H5.
     eapply nth_error_In. eassumption.
+Qed.
+
+Lemma prices_value_sound I grid prices s :
+  sound I -> feasible I s -> check_prices I grid prices = true ->
+  (prices_value I grid prices <= cost Completion I s)%Q.
+Proof.
+  intros Hsound Hs Hcheck. apply check_prices_sound in Hcheck.
+  destruct Hcheck as (H1 & H2 & H3 & H4 & H5).
+  unfold prices_value. rewrite sum_fractions_is.
+  rewrite <- (sumQ_numbered I). apply weak_duality; try assumption.
+  intros s' k j Hs' Hk. now apply least_busy_job with (I := I).
+Qed.
+
+(** Prices of plans are in units of 2^-20 of the largest weight, and are 0 before the grid begins. *)
+Definition largest_weight (I : instance) : Q :=
+  fold_right (fun j most => if Qle_bool (weight j) most then most else weight j) 0%Q (jobs I).
+
+Definition from_zero (grid prices : list Z) : list Z * list Z :=
+  match grid with
+  | a :: _ => if 0 <? a then (0 :: grid, 0 :: prices) else (grid, prices)
+  | [] => (grid, prices)
+  end.
+
+(** None where all weights are 0. *)
+Definition plans_value (I : instance) (grid prices : list Z) : option Q :=
+  let '(grid, prices) := from_zero grid prices in
+  match Qnum (largest_weight I) with
+  | Zpos over =>
+      let under := (Qden (largest_weight I) * price_unit)%positive in
+      if check_prices I grid prices
+      then Some (sum_fractions (least_plan over under grid prices) (jobs I)
+                 - paid I over under grid prices)%Q
+      else None
+  | _ => None
+  end.
+
+Lemma plans_value_sound I grid prices s value :
+  sound I -> feasible I s -> plans_value I grid prices = Some value ->
+  (value <= cost Completion I s)%Q.
+Proof.
+  intros Hsound Hs. unfold plans_value. destruct (from_zero grid prices) as [grid' prices'].
+  destruct (Qnum (largest_weight I)) as [|over|]; try discriminate.
+  destruct (check_prices I grid' prices') eqn:Hcheck; [|discriminate]. intros [= <-].
+  apply check_prices_sound in Hcheck. destruct Hcheck as (H1 & H2 & _ & H4 & H5).
+  rewrite sum_fractions_is, <- (sumQ_numbered I). apply weak_duality; try assumption.
+  intros s' k j Hs' Hk. now apply least_plan_job with (I := I).
 Qed.
 
 (** Jobs from the last that arrives: work of those so far, gangs beyond half of the GPUs one by one. *)
@@ -196,6 +241,11 @@ Definition cost_and_bound (c : certificate) (ends : list Z) : option (Q * Q) :=
       if check_prices I grid prices
       then Some ((completions I ends - arrivals I)%Q, (prices_value I grid prices - arrivals I)%Q)
       else None
+  | Completion, PlanPrices grid prices =>
+      option_map (pair (completions I ends)) (plans_value I grid prices)
+  | Flow, PlanPrices grid prices =>
+      option_map (fun value => ((completions I ends - arrivals I)%Q, (value - arrivals I)%Q))
+        (plans_value I grid prices)
   | Makespan, Area =>
       if 0 <? capacity I
       then Some (inject_Z (latest_of_all ends - first_arrival I),
@@ -252,14 +302,21 @@ Lemma cost_and_bound_sound c s cost_s bound :
     (bound <= cost (of_objective c) (of_instance c) other)%Q.
 Proof.
   intros Hsound. unfold cost_and_bound.
-  destruct (of_objective c), (by_multipliers c) as [grid prices|]; try discriminate.
+  destruct (of_objective c), (by_multipliers c) as [grid prices|grid prices|]; try discriminate.
   - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-]. split.
     + apply completions_is.
     + intros other Hother. now apply prices_value_sound.
+  - destruct (plans_value _ _ _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-]. split.
+    + apply completions_is.
+    + intros other Hother. now apply (plans_value_sound _ grid prices).
   - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-]. split.
     + rewrite flow_is, completions_is. reflexivity.
     + intros other Hother. rewrite flow_is. apply Qplus_le_compat; [|apply Qle_refl].
       now apply prices_value_sound.
+  - destruct (plans_value _ _ _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-]. split.
+    + rewrite flow_is, completions_is. reflexivity.
+    + intros other Hother. rewrite flow_is. apply Qplus_le_compat; [|apply Qle_refl].
+      now apply (plans_value_sound _ grid prices).
   - destruct (0 <? capacity (of_instance c)) eqn:Hcap; [|discriminate].
     apply Z.ltb_lt in Hcap. intros [= <- <-].
     split; [cbn [cost]; now rewrite latest_of_all_is|].

@@ -2,7 +2,7 @@
     the last job completes (LB-span). *)
 
 From Coq Require Import List ZArith QArith Lia Permutation.
-From Shadowprice Require Import Sums Schedule JobPrice.
+From Shadowprice Require Import Sums Schedule JobPrice PlanPrice.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -213,7 +213,63 @@ Qed.
 
 (** ** The bound by prices *)
 
-Section Prices.
+Section Weak.
+  (** Prices are in units of [over] / [under]. *)
+  Variables (I : instance) (over under : positive) (grid prices : list Z).
+  (** What a job pays at least in weighted completion and rent, whatever ticks it holds. *)
+  Variable least : job -> Q.
+
+  Hypothesis Hsound : sound I.
+  Hypothesis Hne : grid <> [].
+  Hypothesis Hinc : increasing grid.
+  Hypothesis Hprices : forall x, In x prices -> 0 <= x.
+  Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> hd 0 grid <= arrival j.
+
+  Definition rent_of (s : schedule) (k : nat) (j : job) : Z :=
+    gang j * sum (price_of grid prices) (held_ticks s k).
+
+  Hypothesis Hleast : forall s k j, feasible I s -> nth_error (jobs I) k = Some j ->
+    (least j <= weight j * inject_Z (completion s k) + ((Zpos over * rent_of s k j) # under))%Q.
+
+  Definition paid : Q := (Zpos over * (capacity I * earned grid prices)) # under.
+
+  Theorem weak_duality s : feasible I s ->
+    (sumQ (fun kj => least (snd kj)) (numbered I) - paid <= cost Completion I s)%Q.
+  Proof.
+    intros Hs.
+    assert (H1 : (sumQ (fun kj => least (snd kj)) (numbered I)
+                  <= sumQ (fun kj => weight (snd kj) * inject_Z (completion s (fst kj))
+                       + ((Zpos over * rent_of s (fst kj) (snd kj)) # under)) (numbered I))%Q).
+    { apply sumQ_le. intros [k j] Hin. apply in_numbered in Hin. now apply Hleast. }
+    rewrite sumQ_add, sumQ_same_denominator, sum_scale in H1.
+    set (rented := sum (fun kj => rent_of s (fst kj) (snd kj)) (numbered I)) in *.
+    assert (H2 : rented <= capacity I * earned grid prices).
+    { rewrite <- (sum_of_prices grid prices Hinc Hne). apply rent_at_most; try assumption.
+      - apply nodup_ticks.
+      - intros t. now apply price_nonneg.
+      - intros t Ht (r & Hr & Hact). apply in_ticks.
+        unfold active in Hact. apply andb_prop in Hact. destruct Hact as [Ha _].
+        apply Z.leb_le in Ha. split.
+        + destruct Hs as (Hfits & _). rewrite Forall_forall in Hfits.
+          destruct (Hfits r Hr) as (j & Hj & Harr & _). specialize (Hbegin _ _ Hj). lia.
+        + destruct (Z_lt_ge_dec t (last grid 0)); [assumption|].
+          exfalso. apply Ht. apply price_after; [assumption|lia]. }
+    unfold paid. cbn [cost].
+    assert (H3 : (((Zpos over * rented) # under)
+                  <= (Zpos over * (capacity I * earned grid prices)) # under)%Q).
+    { unfold Qle. cbn [Qnum Qden]. apply Z.mul_le_mono_nonneg_r; [lia|].
+      apply Z.mul_le_mono_nonneg_l; lia. }
+    apply Qle_minus_iff in H1. apply Qle_minus_iff in H3. apply Qle_minus_iff.
+    match goal with |- (0 <= ?x)%Q =>
+      match type of H1 with (0 <= ?y)%Q => match type of H3 with (0 <= ?z)%Q =>
+        setoid_replace x with (y + z)%Q by ring end end end.
+    rewrite <- (Qplus_0_l 0). now apply Qplus_le_compat.
+  Qed.
+End Weak.
+
+(** ** What a job pays at least: as in the interval LP *)
+
+Section Intervals.
   (** [unit]: how many of the units of prices make 1. *)
   Variables (I : instance) (unit : positive) (grid prices : list Z).
   (** A threshold for each job, in units of 1 / (unit x denominator of its weight x its shortest time). *)
@@ -226,19 +282,16 @@ Section Prices.
   Hypothesis Hprices : forall x, In x prices -> 0 <= x.
   Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> hd 0 grid <= arrival j.
 
-  (** Least that a job pays in weighted completion and rent. *)
-  Definition least (j : job) : Q :=
+  Definition least_busy (j : job) : Q :=
     let p := shortest j in
     let w := Qnum (weight j) * Zpos unit in
     let rent := p * gang j * Zpos (Qden (weight j)) in
     (price_at_threshold (arrival j) p w rent (threshold j) grid prices + w * p * p)
     # (2 * Z.to_pos p * Qden (weight j) * unit).
 
-  Definition paid : Q := (capacity I * earned grid prices) # unit.
-
-  Lemma least_job s k j : feasible I s -> nth_error (jobs I) k = Some j ->
-    (least j <= weight j * inject_Z (completion s k)
-                + (gang j * sum (price_of grid prices) (held_ticks s k) # unit))%Q.
+  Lemma least_busy_job s k j : feasible I s -> nth_error (jobs I) k = Some j ->
+    (least_busy j <= weight j * inject_Z (completion s k)
+                     + ((1 * rent_of grid prices s k j) # unit))%Q.
   Proof.
     intros Hs Hk. pose proof (sound_in _ _ _ Hsound Hk) as Hj.
     pose proof (shortest_positive j Hj) as Hp. destruct Hj as (_ & Hg & Hw & _).
@@ -250,11 +303,11 @@ Section Prices.
                          ltac:(apply nodup_held_ticks; apply Hs)
                          (held_ticks_bounds I s k j Hs Hk)
                          (held_ticks_enough I s k j Hsound Hs Hk)).
-    clear Hprice. unfold least, Qle, Qplus, Qmult, inject_Z. cbn [Qnum Qden].
+    clear Hprice. unfold least_busy, rent_of, Qle, Qplus, Qmult, inject_Z. cbn [Qnum Qden].
     set (num := price_at_threshold _ _ _ _ _ _ _ + _) in *.
     set (R := sum (price_of grid prices) (held_ticks s k)) in *.
     set (C := completion s k) in *. set (p := shortest j) in *.
-    rewrite !Pos2Z.inj_mul, Z2Pos.id by lia. rewrite ?Z.mul_1_r.
+    rewrite !Pos2Z.inj_mul, Z2Pos.id by lia. rewrite ?Z.mul_1_r, ?Z.mul_1_l.
     set (wn := Qnum (weight j)) in *. set (wd := Zpos (Qden (weight j))) in *.
     set (U := Zpos unit) in *. set (g := gang j) in *.
     assert (0 <= wd * U) by (unfold wd, U; lia).
@@ -262,40 +315,128 @@ Section Prices.
       with ((2 * (wn * U) * p * C + 2 * (p * g * wd) * R) * (wd * U)) by ring.
     apply Z.mul_le_mono_nonneg_r; lia.
   Qed.
+End Intervals.
 
-  Theorem prices_bound s : feasible I s ->
-    (sumQ (fun kj => least (snd kj)) (numbered I) - paid <= cost Completion I s)%Q.
+(** ** What a job pays at least: its cheapest plan (LB-plan) *)
+
+(** Cells from an arrival on; when the last is over, what is left of a job costs nothing. *)
+Fixpoint cells_from (r p : Z) (grid prices : list Z) : list (Z * Z) :=
+  match grid, prices with
+  | a :: ((b :: _) as later), price :: more =>
+      if b <=? r then cells_from r p later more
+      else (b - Z.max a r, price) :: cells_from r p later more
+  | _, _ => [(p, 0)]
+  end.
+
+Lemma cells_of_grid r p : 0 <= p -> forall grid prices a,
+  (forall b later, grid = b :: later -> b = a) -> grid <> [] -> increasing grid ->
+  (forall x, In x prices -> 0 <= x) ->
+  (forall cell, In cell (cells_from r p grid prices) -> 0 <= fst cell /\ 0 <= snd cell) /\
+  forall t, Z.max a r <= t ->
+    cell_price (cells_from r p grid prices) (Z.max a r) t = price_of grid prices t.
+Proof.
+  intros Hp. induction grid as [|a0 grid IH]; intros prices a Hhead Hne Hinc Hprices; [congruence|].
+  assert (a0 = a) by (eapply Hhead; reflexivity). subst a0.
+  assert (Hlast : (forall cell, In cell [(p, 0)] -> 0 <= fst cell /\ 0 <= snd cell) /\
+                  forall t, cell_price [(p, 0)] (Z.max a r) t = 0).
+  { split; [intros cell [<-|[]]; cbn; lia|]. intros t. cbn. destruct (t <? _); reflexivity. }
+  destruct grid as [|b later].
+  - cbn [cells_from price_of]. split; [apply Hlast|]. intros t _. destruct prices; apply Hlast.
+  - destruct prices as [|price more].
+    { cbn [cells_from price_of]. split; [apply Hlast|]. intros t _. apply Hlast. }
+    destruct Hinc as [Hab Hinc].
+    assert (Hmore : forall x, In x more -> 0 <= x) by (intros x Hx; apply Hprices; now right).
+    assert (Hnext := IH more b ltac:(intros b' later' [= -> _]; reflexivity) ltac:(congruence) Hinc Hmore).
+    destruct Hnext as [Hcells Hprice].
+    change (cells_from r p (a :: b :: later) (price :: more))
+      with (if b <=? r then cells_from r p (b :: later) more
+            else (b - Z.max a r, price) :: cells_from r p (b :: later) more).
+    change (price_of (a :: b :: later) (price :: more))
+      with (fun t => if t <? b then price else price_of (b :: later) more t).
+    destruct (Z.leb_spec b r) as [Hbr|Hbr].
+    + split; [exact Hcells|]. intros t Ht.
+      replace (Z.max a r) with (Z.max b r) in * by lia. rewrite Hprice by assumption.
+      assert (t <? b = false) as -> by (apply Z.ltb_ge; lia). reflexivity.
+    + split.
+      * intros cell [<-|Hin]; [|now apply Hcells]. cbn. split; [lia|]. apply Hprices. now left.
+      * intros t Ht. cbn [cell_price].
+        replace (Z.max a r + (b - Z.max a r)) with b by lia.
+        destruct (Z.ltb_spec t b); [reflexivity|].
+        rewrite (Z.max_l b r) in Hprice by lia. now apply Hprice.
+Qed.
+
+Section Plans.
+  Variables (I : instance) (over under : positive) (grid prices : list Z).
+
+  Hypothesis Hsound : sound I.
+  Hypothesis Hne : grid <> [].
+  Hypothesis Hinc : increasing grid.
+  Hypothesis Hprices : forall x, In x prices -> 0 <= x.
+  Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> hd 0 grid <= arrival j.
+
+  Definition least_plan (j : job) : Q :=
+    let p := shortest j in
+    let delay := Qnum (weight j) * Zpos under in
+    let rent := Zpos (Qden (weight j)) * Zpos over * gang j in
+    match cheapest p delay rent (cells_from (arrival j) p grid prices) (arrival j) [] None None with
+    | Some value => value # (Qden (weight j) * under)
+    | None => 0%Q
+    end.
+
+  Lemma least_plan_job s k j : feasible I s -> nth_error (jobs I) k = Some j ->
+    (least_plan j <= weight j * inject_Z (completion s k)
+                     + ((Zpos over * rent_of grid prices s k j) # under))%Q.
   Proof.
-    intros Hs.
-    assert (H1 : (sumQ (fun kj => least (snd kj)) (numbered I)
-                  <= sumQ (fun kj => weight (snd kj) * inject_Z (completion s (fst kj))
-                       + (gang (snd kj) * sum (price_of grid prices) (held_ticks s (fst kj)) # unit))
-                     (numbered I))%Q).
-    { apply sumQ_le. intros [k j] Hin. apply in_numbered in Hin. now apply least_job. }
-    rewrite sumQ_add, sumQ_same_denominator in H1.
-    assert (H2 : sum (fun kj => gang (snd kj) * sum (price_of grid prices) (held_ticks s (fst kj)))
-                   (numbered I) <= capacity I * earned grid prices).
-    { rewrite <- (sum_of_prices grid prices Hinc Hne). apply rent_at_most; try assumption.
-      - apply nodup_ticks.
-      - intros t. now apply price_nonneg.
-      - intros t Ht (r & Hr & Hact). apply in_ticks.
-        unfold active in Hact. apply andb_prop in Hact. destruct Hact as [Ha _].
-        apply Z.leb_le in Ha. split.
-        + destruct Hs as (Hfits & _). rewrite Forall_forall in Hfits.
-          destruct (Hfits r Hr) as (j & Hj & Harr & _). specialize (Hbegin _ _ Hj). lia.
-        + destruct (Z_lt_ge_dec t (last grid 0)); [assumption|].
-          exfalso. apply Ht. apply price_after; [assumption|lia]. }
-    unfold paid. cbn [cost].
-    set (rented := sum (fun kj => gang (snd kj) * sum (price_of grid prices) (held_ticks s (fst kj)))
-                     (numbered I)) in *.
-    assert (H3 : ((rented # unit) <= (capacity I * earned grid prices # unit))%Q).
-    { unfold Qle. cbn [Qnum Qden]. apply Z.mul_le_mono_nonneg_r; lia. }
-    fold rented in H1.
-    apply Qle_minus_iff in H1. apply Qle_minus_iff in H3. apply Qle_minus_iff.
-    eapply Qle_trans; [|apply Qle_refl].
-    match goal with |- (0 <= ?x)%Q =>
-      match type of H1 with (0 <= ?y)%Q => match type of H3 with (0 <= ?z)%Q =>
-        setoid_replace x with (y + z)%Q by ring end end end.
-    rewrite <- (Qplus_0_l 0). now apply Qplus_le_compat.
+    intros Hs Hk. pose proof (sound_in _ _ _ Hsound Hk) as Hj.
+    pose proof (shortest_positive j Hj) as Hp. destruct Hj as (Ha & Hg & Hw & _).
+    pose proof (held_ticks_enough I s k j Hsound Hs Hk) as Henough.
+    pose proof (held_ticks_bounds I s k j Hs Hk) as Hbounds.
+    assert (Hnd : NoDup (held_ticks s k)) by (apply nodup_held_ticks; apply Hs).
+    set (p := shortest j) in *. set (held := held_ticks s k) in *. set (c := completion s k) in *.
+    set (n := Z.to_nat p).
+    assert (Hsplit : held = firstn n held ++ skipn n held) by (symmetry; apply firstn_skipn).
+    assert (Hlen : length (firstn n held) = n) by (apply firstn_length_le; lia).
+    assert (Hin : forall t, In t (firstn n held) -> In t held).
+    { intros t Ht. rewrite Hsplit. apply in_app_iff. now left. }
+    assert (Hnd' : NoDup (firstn n held)).
+    { rewrite Hsplit in Hnd. now apply nodup_app_left in Hnd. }
+    assert (Hc : arrival j < c).
+    { destruct (firstn n held) as [|t l] eqn:E; [cbn in Hlen; lia|].
+      specialize (Hbounds t (Hin t (or_introl eq_refl))). lia. }
+    set (delay := Qnum (weight j) * Zpos under). set (wd := Zpos (Qden (weight j))).
+    set (rent := wd * Zpos over * gang j).
+    assert (Hdelay : 0 <= delay) by (unfold delay; apply Z.mul_nonneg_nonneg; lia).
+    assert (Hrent : 0 <= rent) by (unfold rent, wd; repeat apply Z.mul_nonneg_nonneg; lia).
+    destruct (cells_of_grid (arrival j) p ltac:(lia) grid prices (hd 0 grid)
+                ltac:(intros b later ->; reflexivity) Hne Hinc Hprices) as [Hcells Hprice].
+    rewrite Z.max_r in Hprice by (eapply Hbegin; eassumption).
+    assert (Hbound := cheapest_bound p delay rent Hdelay Hrent c
+              (cells_from (arrival j) p grid prices) (arrival j) [] None None (firstn n held) 0 0
+              (fun cell H => proj1 (Hcells cell H)) ltac:(intros offer [])
+              (fun cell H => proj2 (Hcells cell H))
+              ltac:(cbn; split; [intros; lia|lia]) ltac:(lia) Hnd'
+              (fun t Ht => Hbounds t (Hin t Ht)) Hc ltac:(lia) Ha).
+    unfold least_plan. fold p delay wd. fold rent.
+    destruct (cheapest p delay rent _ _ _ _ _) as [value|]; [|destruct Hbound].
+    unfold at_most in Hbound.
+    assert (Hsame : sum (cell_price (cells_from (arrival j) p grid prices) (arrival j)) (firstn n held)
+                    = sum (price_of grid prices) (firstn n held)).
+    { apply sum_ext. intros t Ht. apply Hprice. specialize (Hbounds t (Hin t Ht)). lia. }
+    rewrite Hsame in Hbound.
+    assert (Hmore : sum (price_of grid prices) (firstn n held) <= sum (price_of grid prices) held).
+    { rewrite Hsplit at 2. rewrite sum_app.
+      assert (0 <= sum (price_of grid prices) (skipn n held))
+        by (apply sum_nonneg; intros; now apply price_nonneg). lia. }
+    assert (Hall : value <= delay * c + rent * sum (price_of grid prices) held).
+    { assert (rent * sum (price_of grid prices) (firstn n held)
+              <= rent * sum (price_of grid prices) held)
+        by (apply Z.mul_le_mono_nonneg_l; assumption). lia. }
+    unfold rent_of, Qle, Qplus, Qmult, inject_Z. cbn [Qnum Qden]. fold held.
+    rewrite !Pos2Z.inj_mul, ?Z.mul_1_r. fold wd.
+    set (R := sum (price_of grid prices) held) in *. set (U := Zpos under) in *.
+    assert (0 <= wd * U) by (unfold wd, U; lia).
+    replace ((Qnum (weight j) * c * U + Zpos over * (gang j * R) * wd) * (wd * U))
+      with ((delay * c + rent * R) * (wd * U)) by (unfold delay, rent; fold U; ring).
+    apply Z.mul_le_mono_nonneg_r; assumption.
   Qed.
-End Prices.
+End Plans.

@@ -311,6 +311,7 @@ let certificate_of (header, nodes, jobs, runs, bound, claim) =
       let all = List.fold_left (fun sum job -> Big.add sum (shortest job)) latest jobs in
       need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
       IntervalPrices (grid, prices)
+    | Text "priced-plans" -> PlanPrices (grid, prices)
     | Text "area" -> need (grid = [] && prices = []) "area takes no prices"; Area
     | Text ("fluid" | "mean-busy-time" as other) -> raise (Not_covered ("the bound " ^ other))
     | _ -> reject "the bound is unknown" in

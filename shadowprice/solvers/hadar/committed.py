@@ -243,18 +243,22 @@ class Ledger:
     def run_round(self, state: State, decision: Decision, number: int) -> None:
         """Give a round's GPUs to the jobs it is committed to, what is left to those refused."""
         # On real hosts a job may come back and be committed anew: the schedule that it has now counts.
-        due = {
+        scheduled = {
             job: self.schedules[job][number]
             for job in self._jobs_in.pop(number, [])
             if number in self.schedules.get(job, ())
         }
-        free = self.hardware.capacity.copy()
-        for pieces in due.values():
-            for node, gpus in pieces:
-                free[node] -= gpus
+        # On real hosts GPUs that were committed may be lost now: their jobs take what is left over.
+        free = Hardware.of(state).capacity
+        due: dict[int, Pieces] = {}
+        for job, pieces in scheduled.items():
+            if all(free[node] >= gpus for node, gpus in pieces):
+                due[job] = pieces
+                for node, gpus in pieces:
+                    free[node] -= gpus
         stays = {job for job, pieces in state.running.items() if due.get(job) == pieces}
         for job, pieces in state.running.items():
-            if job in due or job in self.schedules:
+            if job in due or (job in self.schedules and job not in scheduled):
                 continue
             if all(free[node] >= gpus for node, gpus in pieces):
                 stays.add(job)
@@ -268,7 +272,7 @@ class Ledger:
         for job in [*state.waiting, *decision.stops]:
             if not decision.free_gpus:
                 break
-            if job not in self.schedules:
+            if job not in due and (job not in self.schedules or job in scheduled):
                 decision.start(job)
         self._forget(number)
         self._record(state, number)

@@ -329,7 +329,9 @@ def test_a_reader_reads_only_what_changed(lease: Path, monkeypatch: pytest.Monke
     reader.status()
     calls = []
     read = lease_files.read_status
-    monkeypatch.setattr(lease_files, "read_status", lambda *a: (calls.append(a), read(*a))[1])
+    monkeypatch.setattr(
+        lease_files, "read_status", lambda *a, **k: (calls.append(a), read(*a, **k))[1]
+    )
     for _ in range(50):
         reader.status()
     assert not calls

@@ -14,6 +14,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from shadowprice.errors import HostError, InputError
+from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.local.claims import Claimant, DeviceClaims
 from shadowprice.execution.hosts.local.discovery import find_gpus, normalised
 from shadowprice.execution.hosts.local.host import LocalHost
@@ -41,11 +42,23 @@ def case(tmp_path: Path) -> Iterator[HostCase]:
 
 
 class TestLocalHost(HostConformance):
-    def test_a_supervisor_that_cannot_start(self, case: HostCase) -> None:
-        (case.state / "supervisor.py").write_text("import absent_module")
+    def test_a_supervisor_that_cannot_start(
+        self, case: HostCase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        damaged = "import absent_module"
+        copied = lease_files.copy_supervisor
+        # In the moment between the look at it and its start.
+        monkeypatch.setattr(
+            lease_files, "copy_supervisor", lambda state: copied(state).write_text(damaged)
+        )
         found = case.ended(case.start(["true"]))
-        assert found.reason == "void"
+        assert found.reason == "unstartable"  # a failure: it is not tried for ever
         assert "absent_module" in found.detail
+
+    @pytest.mark.parametrize("name", ["supervisor.py", "library"])
+    def test_a_supervisor_that_was_removed_is_there_again(self, case: HostCase, name: str) -> None:
+        (case.state / name).rename(case.state / "elsewhere")
+        assert case.ended(case.start(["true"])).code == 0
 
     def test_an_order_that_cannot_be_written(self, case: HostCase) -> None:
         (case.state / "jobs").write_text("in the way")

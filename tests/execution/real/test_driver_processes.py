@@ -263,6 +263,9 @@ time.sleep(0.06)
 DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 FLOODS = "import os\nfor _ in range(3000): os.write(1, b'x' * 4096)"
 GANG = "import os; print(os.environ['SHADOWPRICE_DEVICES'], os.environ['OMP_NUM_THREADS'])"
+TELLS = (
+    "import os, sys; print('token', os.environ['SECRET'], 7); sys.exit(int(os.environ['SHORT']))"
+)
 SECRET = "hunter2-correct-horse"
 
 
@@ -279,6 +282,7 @@ def motley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
         job("deaf", plain(DEAF)),
         job("floods", plain(FLOODS)),
         job("gang", plain(GANG), gpus=2, env={"SECRET": SECRET}),
+        job("tells", plain(TELLS), env={"SECRET": SECRET, "SHORT": "7"}),
         job("good", counts("pass"), 50),
     )
     case.settings = replace(
@@ -299,7 +303,7 @@ class TestJobsThatMisbehave:
     def test_the_others_go_on_and_no_rule_is_broken(self, motley: Case) -> None:
         states = motley.summary.jobs  # type: ignore[attr-defined]
         failed = {name for name, state in states.items() if state == "failed"}
-        assert failed == {"early", "absent", "crash"}
+        assert failed == {"tells", "early", "absent", "crash"}
         assert states["deaf"] == "cancelled"
         assert all(states[name] == "finished" for name in states.keys() - failed - {"deaf"})
         verify_ledger(motley.state / "run.db")
@@ -339,9 +343,17 @@ class TestJobsThatMisbehave:
         assert granted["data"]["devices"] == ["localhost/cpu:0", "localhost/cpu:1"]
 
     def test_environments_are_not_told(self, motley: Case) -> None:
-        assert SECRET in (motley.lease("gang") / "order.json").read_text()
-        for path in motley.state.glob("run.db*"):
-            assert SECRET.encode() not in path.read_bytes()
+        assert SECRET in (motley.lease("tells") / "output.log").read_text()  # its own affair
+        (failed,) = motley.events("gave-up", "tells")
+        assert "token [SECRET]" in failed["data"]["why"]
+        told = [
+            path.relative_to(motley.state)
+            for path in motley.state.rglob("*")
+            if path.is_file() and SECRET.encode() in path.read_bytes()
+        ]
+        assert {path.name for path in told} == {"output.log"}, told
+        for path in motley.state.rglob("*"):
+            assert path.is_symlink() or not path.stat().st_mode & 0o077, path
 
 
 def test_a_job_without_a_lease_is_preempted_and_goes_on(make: Callable[..., Case]) -> None:

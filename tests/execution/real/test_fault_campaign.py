@@ -32,7 +32,7 @@ def test_a_short_campaign(tmp_path: Path) -> None:
     kinds = tuple(kind for kind in KINDS if kind not in SLOW_KINDS)
     campaign = Campaign(
         jobs=4,
-        faults=12,
+        faults=13,
         seed=1,
         iterations=600,
         step_ms=10.0,
@@ -44,7 +44,7 @@ def test_a_short_campaign(tmp_path: Path) -> None:
         grace_s=2.0,
     )
     outcome = run_campaign(campaign, tmp_path, within_s=170.0)
-    assert sum(outcome.faults.values()) == 12
+    assert sum(outcome.faults.values()) == 13
     assert set(outcome.faults) == set(kinds)
     assert outcome.counts["drivers"] >= 2
     assert outcome.counts["leases"] >= 10

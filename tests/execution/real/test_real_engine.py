@@ -324,3 +324,12 @@ def test_a_cancelled_job_is_over_wherever_it_is(tmp_path: Path) -> None:
     assert set(states.values()) == {"cancelled"}
     assert {row["job"] for row in events(ledger, "granted")} == {"runs", "other"}
     check(run, ledger)
+
+
+@pytest.mark.parametrize("policy", ["hadar", "hadar-committed", "oasis"])
+def test_hadar_goes_on_without_the_gpus_of_a_lost_node(policy: str, tmp_path: Path) -> None:
+    jobs = [job(f"j{k}", 200 + 40 * k, 1 + k % 2) for k in range(5)]
+    faults: list[Any] = [(at_s, lambda run: run.host.down.add("n0")) for at_s in (6.0, 50.0)]
+    faults += [(30.0, heal), (80.0, heal)]
+    run = FakeRun(tmp_path / "run", jobs, f"{policy}:round_s=4", faults=faults)
+    check(run, run.execute())

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts import lease_files
@@ -60,6 +61,7 @@ def open_host(address: str, state: Path, run_id: str) -> LocalHost:
 class LocalLease(StoredLease):
     """A lease of this machine; ``supervisor`` is the process of a child of this driver, else 0."""
 
+    on_this_machine: ClassVar[bool] = True
     supervisor: int = 0
 
     def reap(self) -> bool:
@@ -210,8 +212,10 @@ class LocalHost(SharedStorageHost[LocalLease]):
         died = lease.reap()
         status = lease.reader.status(doubt=died)
         if died and status.phase is Phase.STARTING:
-            lease.void("the supervisor ended before it began")
             status = lease.reader.status(doubt=True)
+        if died and status.phase is Phase.STARTING:
+            lease.fail("the supervisor ended before it began")
+            return self._status(lease)
         return status
 
     def close(self) -> None:

@@ -177,11 +177,14 @@ class Agent:
             found |= {os.fsdecode(one)[len(TAG) + 1 :] for one in variables if one.startswith(tag)}
         for directory in sorted(found):
             recorded = read_supervisor(Path(directory))
-            if recorded is None or supervisor_lives(Path(directory), recorded):
+            here = directory in directories
+            if recorded is None and not (here and os.path.lexists(f"{directory}/supervisor.json")):
+                continue
+            if supervisor_lives(Path(directory), recorded):
                 continue
             with lease_lock(Path(directory)) as free:
                 if free:
-                    kill_orphans(directory, recorded)
+                    kill_orphans(directory, recorded or {}, here=here)
 
     def _give_back_when_idle(self) -> None:
         """Give the node back when nobody wants it any more."""

@@ -214,6 +214,17 @@ class Slurm:
         chosen = ["-p", partition] if partition else []
         return nodes_of_lines(self._run("sinfo", "-h", "-N", *chosen, "-O", _NODE_FIELDS))
 
+    def time_limit(self, partition: str = "") -> str:
+        """Longest time that a job of a partition may take, the default one's if none is named.
+
+        As Slurm writes it, ``infinite`` for none; empty if there is no such partition.
+        """
+        for line in self._run("sinfo", "-h", "-o", "%P|%l").splitlines():
+            name, _, limit = line.strip().partition("|")
+            if name.rstrip("*") == partition or (not partition and name.endswith("*")):
+                return limit.strip()
+        return ""
+
 
 def _code(status: int) -> int:
     """Exit code of a wait status, or as some versions have it the code itself; -N for a signal."""

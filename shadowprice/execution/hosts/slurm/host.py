@@ -56,7 +56,7 @@ from shadowprice.execution.hosts.slurm.jobs import (
     why_not,
     write_note,
 )
-from shadowprice.execution.supervision.files import read_json
+from shadowprice.execution.supervision.files import make_folder, read_json
 
 KILL_AFTER_S = 5.0
 """After a supervisor should have killed its command [s]: it hangs, and Slurm is told to kill."""
@@ -110,7 +110,8 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         Raises
         ------
         HostError
-            If Slurm does not answer, or nothing is free.
+            If Slurm does not answer, nothing is free, or the time limit is longer than that of the
+            partition.
         """
         own: Counter[str] = Counter()
         for job, comment in self._own(self._slurm.jobs()):
@@ -118,6 +119,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
                 own[job.node] += comment.gpus
         partition = self._options.partition
         where = f"partition {partition}" if partition else "the cluster"
+        self._options.check_limit(self._slurm.time_limit(partition))
         nodes = self._slurm.nodes(partition)
         found = found_nodes(nodes, own, self._options.exclude, where)
         self._nodes = {node.name: node for node in found}
@@ -155,7 +157,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
                 self._join(lease, job)
                 return False
         write_note(lease.order, lease.job)
-        lease.job.guests.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(str(lease.job.guests))
         self._join(lease, lease.job)
         return True
 

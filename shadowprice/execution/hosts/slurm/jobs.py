@@ -17,6 +17,7 @@ from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.hosts.shared_storage import StoredLease
 from shadowprice.execution.hosts.slurm.commands import GB_PER_MIB
+from shadowprice.execution.hosts.slurm.time_limits import limit_s
 from shadowprice.execution.supervision.files import read_json, write_json
 
 LOG = "slurm.log"
@@ -27,8 +28,22 @@ _SWEEP = "sweep"
 SWEEP_MEMORY_MB = 64
 NOTE = "slurm.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
-_TIME = re.compile(r"(\d+-)?\d+(:\d\d){0,2}|UNLIMITED")
 _PASSED = ("account", "qos", "reservation")
+
+
+def checked_limit(text: str) -> str:
+    """A time limit, as it was given.
+
+    Raises
+    ------
+    HostError
+        If it is none.
+    """
+    try:
+        limit_s(text)
+    except ValueError as error:
+        raise HostError(f"slurm: time={text}: {error}") from None
+    return text
 
 
 @dataclass(frozen=True)
@@ -70,8 +85,8 @@ class SlurmOptions:
             name, equals, value = part.partition("=")
             if not equals and position == 0 and _NAME.fullmatch(name):
                 partition = name
-            elif name == "time" and _TIME.fullmatch(value):
-                time_limit = value
+            elif name == "time":
+                time_limit = checked_limit(value)
             elif name == "exclude" and _NAME.fullmatch(value):
                 exclude.add(value)
             elif name in _PASSED and _NAME.fullmatch(value):
@@ -82,6 +97,26 @@ class SlurmOptions:
                     "[,qos=NAME][,reservation=NAME][,exclude=NODE]"
                 )
         return cls(partition, time_limit, tuple(passed.items()), frozenset(exclude))
+
+    def check_limit(self, allowed: str) -> None:
+        """Refuse a time limit that is longer than that of the partition.
+
+        Raises
+        ------
+        HostError
+            If it is.
+        """
+        if not self.time_limit:
+            return
+        try:
+            most_s = limit_s(allowed)
+        except ValueError:
+            return  # the site does not say
+        if limit_s(self.time_limit) > most_s:
+            where = f"partition {self.partition}" if self.partition else "the default partition"
+            raise HostError(
+                f"slurm: time={self.time_limit} is longer than {where} allows, expected at most {allowed}"
+            )
 
     def arguments(self) -> list[str]:
         """Options of ``sbatch`` that place a job, its time limit left out."""

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from shadowprice.errors import HostError, ShadowpriceError
 from shadowprice.execution.hosts.slurm.commands import Slurm
-from shadowprice.execution.hosts.slurm.jobs import SlurmOptions
+from shadowprice.execution.hosts.slurm.jobs import SlurmOptions, checked_limit
 from shadowprice.execution.supervision.files import write_text
 
 NOTICE_S = 120
@@ -211,7 +211,7 @@ def main(arguments: list[str] | None = None) -> int:
             tuple(parsed.execute),
             parsed.nodes,
             parsed.gpus,
-            parsed.time,
+            parsed.time and checked_limit(parsed.time),
             parsed.cpus,
             options=options,
         )

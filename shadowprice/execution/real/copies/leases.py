@@ -22,6 +22,7 @@ from shadowprice.execution.real.copies.rounds import CopyGrant
 from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.measuring import number
 from shadowprice.execution.real.run import RealRun
+from shadowprice.execution.supervision.files import make_folder
 
 _COPIES, _CHECKPOINTS = "copies", "checkpoints"
 
@@ -89,7 +90,7 @@ class CopyLeases:
 
     def _prepare(self, folder: Path, epoch: int, start: Path | None) -> None:
         checkpoints = folder / _CHECKPOINTS
-        checkpoints.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(str(checkpoints))
         raise_fence(folder, epoch)
         if start is not None:
             link = checkpoints / start.name

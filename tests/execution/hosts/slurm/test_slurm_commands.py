@@ -19,6 +19,7 @@ from shadowprice.execution.hosts.slurm.commands import (
 )
 from shadowprice.execution.hosts.slurm.host import found_nodes
 from shadowprice.execution.hosts.slurm.jobs import Comment, SlurmOptions, script
+from shadowprice.execution.hosts.slurm.time_limits import limit_s
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,50 @@ def test_states_of_jobs() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "limit",
+    [
+        *("soon", "", "0", "0:00", "-5", "1:60", "1:00:60", "1-24", "1-00:60:00", "99999-00:00:00"),
+        *("367-00:00:00", "1-2-3", "1:2:3:4", "9" * 40, "1;reboot"),
+    ],
+)
+def test_time_limits_that_are_none_are_refused(limit: str) -> None:
+    with pytest.raises(HostError, match=r"time=.*: expected"):
+        SlurmOptions.parse(f"gpu,time={limit}")
+
+
+@given(st.integers(0, 365), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
+def test_time_limits_are_read_as_slurm_does(
+    days: int, hours: int, minutes: int, seconds: int
+) -> None:
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    if total:
+        assert limit_s(f"{days}-{hours:02}:{minutes:02}:{seconds:02}") == total
+        if not days:
+            assert limit_s(f"{hours}:{minutes:02}:{seconds:02}") == total
+    if total >= 60 and not seconds:
+        assert limit_s(f"{total // 60}") == total
+        assert limit_s(f"{days}-{hours:02}:{minutes:02}") == total
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed", "fits"),
+    [
+        *(("8:00:00", "infinite", True), ("2:00:00", "2:00:00", True), ("121", "2:00:00", False)),
+        *(("UNLIMITED", "2:00:00", False), ("UNLIMITED", "infinite", True), ("1-0", "n/a", True)),
+    ],
+)
+def test_a_time_limit_beyond_the_partitions_is_refused(
+    asked: str, allowed: str, fits: bool
+) -> None:
+    options = SlurmOptions.parse(f"gpu,time={asked}")
+    if fits:
+        options.check_limit(allowed)
+    else:
+        with pytest.raises(HostError, match=f"partition gpu allows, expected at most {allowed}"):
+            options.check_limit(allowed)
+
+
 JOBS = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
@@ -102,9 +147,7 @@ def test_addresses() -> None:
     assert SlurmOptions.parse("").arguments() == []
 
 
-@pytest.mark.parametrize(
-    "address", ["gpu,--wrap=x", "a b", "time=soon", "gpu,cpu", "gpu,nice=3", "-p"]
-)
+@pytest.mark.parametrize("address", ["gpu,--wrap=x", "a b", "gpu,cpu", "gpu,nice=3", "-p"])
 def test_malformed_addresses_are_refused(address: str) -> None:
     with pytest.raises(HostError, match="expected PARTITION"):
         SlurmOptions.parse(address)

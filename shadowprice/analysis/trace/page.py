@@ -1,0 +1,127 @@
+"""The page of a trace: one file, which asks the network for nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from shadowprice.analysis.pages.page import Sheet, page
+from shadowprice.analysis.real_runs.report import figure_html
+from shadowprice.analysis.trace.contents import Contents, Part, contents, run_times_s
+from shadowprice.analysis.trace.figures import (
+    MOST_LINES,
+    arrivals_figure,
+    demand_figure,
+    durations_figure,
+    shares_figure,
+)
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.workload import Workload
+
+
+def summary_rows(found: Contents, cluster: Cluster | None) -> list[tuple[str, str]]:
+    """Numbers of a whole trace as (name, text)."""
+    rows = [
+        ("jobs", f"{found.jobs:,}"),
+        ("from first to last arrival [h]", f"{found.span_s / 3600:,.2f}"),
+        ("GPU time [GPU-h]", f"{found.gpu_h:,.1f}"),
+        ("mean time between arrivals [s]", f"{found.mean_gap_s:,.2f}"),
+        ("its coefficient of variation (Poisson: 1)", f"{found.gap_cv:,.2f}"),
+        ("jobs that arrive with the one before", f"{found.same_moment:.1%}"),
+    ]
+    rows += [
+        (f"run time, {name} [s]", f"{value:,.1f}") for name, value in found.durations_s.items()
+    ]
+    if found.of_limit:
+        share = found.of_limit["p50"]
+        rows.append(("run time over submitted limit, median", f"{share:.3f}"))
+    if found.recurrence is not None:
+        again = found.recurrence
+        rows.append(("groups of jobs that recur", f"{again.groups:,}"))
+        rows.append(("jobs in them", f"{again.jobs:,} ({again.share_of_jobs:.1%})"))
+        rows.append(("longest over shortest run in a group, median", f"{again.median_spread:.2f}"))
+    else:
+        rows.append(("groups of jobs that recur", "not known"))
+    if cluster is not None:
+        load = "none: all arrive at one moment" if found.load is None else f"{found.load:.3f}"
+        rows.append((f"load offered to {cluster.total_gpus:,} GPUs", load))
+        rows.append(("jobs that can never run there", f"{found.infeasible:,}"))
+    return rows
+
+
+def parts_of(found: Contents) -> list[tuple[str, Sequence[Part]]]:
+    """Jobs by what the trace tells of them: gang, class, tenant, outcome, GPU types."""
+    every = (
+        ("GPUs of the gang", found.by_gang),
+        ("class", found.by_class),
+        ("tenant", found.by_tenant),
+        ("outcome", found.by_outcome),
+        ("allowed GPU types", found.by_type),
+    )
+    return [(what, parts) for what, parts in every if parts]
+
+
+def part_row(part: Part) -> tuple[str, str, str, str, str]:
+    """A part as texts: name, jobs, share of jobs, share of GPU time, median run time."""
+    return (
+        part.name,
+        f"{part.jobs:,}",
+        f"{part.share_of_jobs:.1%}",
+        f"{part.share_of_gpu_time:.1%}",
+        "" if math.isnan(part.median_s) else f"{part.median_s:,.0f}",
+    )
+
+
+def trace_page(workload: Workload, cluster: Cluster | None, report: Sequence[str] = ()) -> str:
+    """The page as HTML.
+
+    Parameters
+    ----------
+    report : sequence of str
+        Lines on what an importer made of the rows.
+    """
+    found, run_s = contents(workload, cluster), run_times_s(workload, cluster)
+    gpus = None if cluster is None else cluster.total_gpus
+    rows = Sheet(("", ""), summary_rows(found, cluster), words=1)
+    hours = "Hours are counted from the first arrival, not by the clock of the log."
+    demand = "GPUs that would be held if every job ran from its arrival, on its fastest GPU type."
+    lines = f"Up to {MOST_LINES} classes, those with most GPU time." if found.by_class else ""
+    sections: list[tuple[str, str, Markup | None, Sheet | None]] = [
+        ("In numbers", "", None, rows),
+        ("Arrivals", hours, figure_html("arrivals", arrivals_figure(workload, found)), None),
+        (
+            "Run times",
+            lines,
+            figure_html("durations", durations_figure(workload, found, run_s)),
+            None,
+        ),
+        ("Demand", demand, figure_html("demand", demand_figure(workload, run_s, gpus)), None),
+    ]
+    heads = ("jobs", "share of jobs", "share of GPU time", "median run time [s]")
+    for place, (what, parts) in enumerate(parts_of(found)):
+        picture = figure_html(f"parts{place}", shares_figure(parts, what))
+        sheet = Sheet((what, *heads), [part_row(part) for part in parts], words=1)
+        sections.append((f"By {what}", "", picture, sheet))
+    if report:
+        cells = [(line,) for line in report]
+        sections.append(("Rows of the file", "", None, Sheet(("",), cells, words=1)))
+    figures = Markup("").join(figure for _, _, figure, _ in sections if figure is not None)
+    return page(
+        "trace/trace.html.j2",
+        library=Markup(get_plotlyjs()),
+        title=f"Trace {workload.source}",
+        sentence=_sentence(found),
+        sections=sections,
+        figures=figures,
+    )
+
+
+def _sentence(found: Contents) -> str:
+    wide = max(found.by_gang, key=lambda part: part.share_of_gpu_time)
+    return (
+        f"{found.jobs:,} jobs in {found.span_s / 3600:,.1f} hours with {found.gpu_h:,.0f} GPU-hours; the gang "
+        f"with most of them is {wide.name}: {wide.share_of_gpu_time:.0%}."
+    )

@@ -1,0 +1,187 @@
+"""``shadowprice trace``: what is in a trace, a law that fits it, and the same jobs with other arrivals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceArgument
+from shadowprice.cli.show import console, stderr, warnings_told, write
+from shadowprice.errors import InputError
+
+if TYPE_CHECKING:
+    from shadowprice.instances.traces import Imported
+
+_SHOW = "show"
+
+
+class _FileOrCommand(TyperGroup):
+    """A group whose first word may be the file that ``show`` is about."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Words of the command, ``show`` put before a file."""
+        if args and args[0] not in (*self.commands, "--help"):
+            args = [_SHOW, *args]
+        return super().parse_args(ctx, args)
+
+
+trace = typer.Typer(
+    cls=_FileOrCommand,
+    no_args_is_help=True,
+    help="What is in a trace (`trace FILE`), laws that fit it, the same jobs with other arrivals.",
+)
+
+OptionalClusterOption = Annotated[
+    str | None,
+    typer.Option("--cluster", help="Cluster to which the load is offered, as of `simulate`."),
+]
+
+
+@trace.command(_SHOW)
+def show_command(
+    file: TraceArgument,
+    cluster: OptionalClusterOption = None,
+    trace_format: FormatOption = None,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Write a page of pictures (HTML, one file).")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what is in a trace: arrivals, gangs, run times, GPU time by class and tenant, load, recurrences."""
+    imported = _read(file, trace_format)
+    from shadowprice.analysis.trace.contents import contents
+    from shadowprice.analysis.trace.page import trace_page
+    from shadowprice.instances.cluster import Cluster
+
+    jobs, where = imported.workload, None if cluster is None else Cluster.load(cluster)
+    if page is not None:
+        text = trace_page(jobs, where, imported.lines())
+        write(page, lambda: page.write_text(text, encoding="utf-8"))
+    found = contents(jobs, where)
+    if as_json:
+        print(json.dumps(found.document()))
+        return
+    _print_tables(found, where)
+
+
+def _print_tables(found: Any, where: Any) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from shadowprice.analysis.trace.page import part_row, parts_of, summary_rows
+
+    table = Table("trace", "value")
+    for row in summary_rows(found, where):
+        table.add_row(*map(escape, row))
+    console.print(table)
+    for what, parts in parts_of(found):
+        heads = (what, "jobs", "share of jobs", "share of GPU time", "median run time [s]")
+        table = Table(*map(escape, heads))
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for part in parts:
+            table.add_row(*map(escape, part_row(part)))
+        console.print(table)
+
+
+@trace.command("fit")
+def fit_command(
+    file: TraceArgument,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="JSON file for `generate --parameters`.")
+    ],
+    trace_format: FormatOption = None,
+) -> None:
+    """Fit the generator lognormal to a trace by maximum likelihood, with intervals of 95 %."""
+    imported = _read(file, trace_format)
+    from shadowprice.analysis.trace.fit import GENERATOR, fit, write_fit
+
+    found = fit(imported.workload)
+    write(output, lambda: write_fit(found, imported.workload.source, output))
+    for name in ("median_s", "sigma", "jobs_per_hour"):
+        each = getattr(found, name)
+        console.print(f"{name} {each.value:.6g} (95 %: {each.low:.6g} to {each.high:.6g})")
+    console.print(
+        f"run times differ from the law's by at most {found.distance:.3f} in distribution; gaps vary "
+        f"{found.gap_cv:.2f} times as much as their mean (1 in the law)\n"
+        f"generate {GENERATOR} --parameters {output} -o jobs.csv",
+        soft_wrap=True,
+    )
+
+
+@trace.command("scale")
+def scale_command(
+    file: TraceArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
+    cluster: OptionalClusterOption = None,
+    load: Annotated[
+        float | None, typer.Option("--load", help="Load to be offered to the cluster.")
+    ] = None,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Let the jobs come in another order, by the seed.")
+    ] = False,
+    arrivals: Annotated[
+        str | None, typer.Option("--arrivals", help="poisson: exponential gaps, by the seed.")
+    ] = None,
+    trace_format: FormatOption = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Write the same jobs at another load, in another order, or with Poisson arrivals.
+
+    A load multiplies all gaps by one number, so that it is exactly offered; with Poisson arrivals it sets their mean.
+    """
+    if arrivals not in (None, "poisson"):
+        raise InputError(f"--arrivals {arrivals}: expected poisson")
+    if (load is None) != (cluster is None):
+        raise InputError("--load and --cluster go together: a load is offered to GPUs")
+    if load is None and arrivals is None and not shuffle:
+        raise InputError("expected --load and --cluster, --shuffle or --arrivals poisson")
+    jobs = _read(file, trace_format).workload
+    from shadowprice.analysis.trace.contents import run_times_s
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.rescaling import at_load, poisson_arrivals_of, shuffled
+    from shadowprice.instances.workload_files import write_workload
+
+    where = None if cluster is None else Cluster.load(cluster)
+    gpus = 0 if where is None else where.total_gpus
+    if where is not None and load is not None:
+        jobs = _feasible(jobs, where)
+    run_s = run_times_s(jobs, where)
+    if shuffle:
+        jobs = shuffled(jobs, seed)
+        run_s = run_times_s(jobs, where)
+    if arrivals is not None:
+        jobs = poisson_arrivals_of(jobs, seed, load=load, gpus_total=gpus or None, run_s=run_s)
+    elif load is not None:
+        jobs = at_load(jobs, load, gpus, run_s)
+    write(output, lambda: write_workload(jobs, output))
+    console.print(f"{len(jobs)} jobs to {output}", soft_wrap=True)
+
+
+def _feasible(jobs: Any, where: Any) -> Any:
+    """The jobs that can run on a cluster; those left out are said."""
+    import numpy as np
+
+    from shadowprice.analysis.trace.contents import run_times_s
+
+    able = np.isfinite(run_times_s(jobs, where))
+    if not able.all():
+        left_out = f"{int((~able).sum())} jobs can never run on {where} and are left out"
+        stderr.print(left_out, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return jobs.select(able)
+
+
+def _read(file: Path, trace_format: str | None) -> Imported:
+    """The jobs of a file; what was made of its rows is said on stderr."""
+    from shadowprice.instances.traces import BrokenImporter, load_trace
+
+    with warnings_told(BrokenImporter):
+        imported = load_trace(file, format=trace_format)
+    if imported.report or imported.notes:
+        for line in imported.lines():
+            stderr.print(line, style="yellow", markup=False, highlight=False)
+    return imported

@@ -1,0 +1,108 @@
+"""Lists of nodes as traces publish them: a CSV, a row a node.
+
+Alibaba's openb (``sn,cpu_milli,memory_mib,gpu,model``), spot 2026 (``gpu_model,gpu_capacity_num,cpu_num,node_name``)
+and PAI 2020 (``pai_machine_spec``, without a header: machine, GPU type, CPU cores, memory [GB], GPUs), and
+the project's own (``gpus`` and what else a node has: ``count``, ``gpu_type``, ``cpus``, ``memory_gb``,
+``rack``, ...). Nodes without GPUs are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shadowprice.errors import InputError
+from shadowprice.instances.entries import shown
+from shadowprice.instances.files import read_text
+
+Entry = dict[str, Any]
+"""Fields of a node by their names, and ``count``."""
+
+_PAI = ("machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu")
+_TEXTS = ("gpu_type", "rack")
+
+
+def read_nodes(path: str | Path, fields: Sequence[str]) -> list[Entry]:
+    """Nodes of a list that have GPUs, in its order.
+
+    Parameters
+    ----------
+    fields : sequence of str
+        Names of what a node has, for lists of the project's own.
+
+    Raises
+    ------
+    InputError
+        If the header is of no list that is known, a value is no number, or no node has GPUs.
+    """
+    lines = [line for line in csv.reader(read_text(path).splitlines()) if line]
+    head, rows = tuple(name.strip() for name in lines[0]), lines[1:]
+    if len(head) == len(_PAI) and head[4].isdecimal():
+        head, rows = _PAI, lines
+    reader = _READERS.get(head)
+    if reader is None:
+        if "gpus" not in head or not set(head) <= set(fields):
+            raise InputError(
+                f"{path}: columns {', '.join(head)} are of no list of nodes, expected gpus, and of "
+                f"{', '.join(fields)}"
+            )
+        reader = _own
+    found = []
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(head):
+            raise InputError(f"{path}: row {number} has {len(row)} values, expected {len(head)}")
+        try:
+            entry = reader(dict(zip(head, map(str.strip, row), strict=True)))
+        except ValueError as error:
+            raise InputError(
+                f"{path}: row {number}: {shown(str(error))}, expected numbers"
+            ) from None
+        if entry["gpus"]:
+            found.append(entry)
+    if not found:
+        raise InputError(f"{path}: has no node with GPUs")
+    return found
+
+
+def _openb(row: Mapping[str, str]) -> Entry:
+    return {
+        "gpus": int(row["gpu"]),
+        "gpu_type": row["model"],
+        "cpus": float(row["cpu_milli"]) / 1000.0,
+        "memory_gb": float(row["memory_mib"]) * 2**20 / 1e9,
+    }
+
+
+def _spot(row: Mapping[str, str]) -> Entry:
+    return {
+        "gpus": int(row["gpu_capacity_num"]),
+        "gpu_type": row["gpu_model"],
+        "cpus": float(row["cpu_num"]),
+    }
+
+
+def _pai(row: Mapping[str, str]) -> Entry:
+    return {
+        "gpus": int(row["cap_gpu"]),
+        "gpu_type": row["gpu_type"],
+        "cpus": float(row["cap_cpu"]),
+        "memory_gb": float(row["cap_mem"]),
+    }
+
+
+def _own(row: Mapping[str, str]) -> Entry:
+    whole = ("gpus", "count")
+    return {
+        name: value if name in _TEXTS else int(value) if name in whole else float(value)
+        for name, value in row.items()
+        if value
+    } | {"gpus": int(row["gpus"])}
+
+
+_READERS: Mapping[tuple[str, ...], Callable[[Mapping[str, str]], Entry]] = {
+    ("sn", "cpu_milli", "memory_mib", "gpu", "model"): _openb,
+    ("gpu_model", "gpu_capacity_num", "cpu_num", "node_name"): _spot,
+    _PAI: _pai,
+}
