@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems policy-state notebooks proven-checker dist clean
+.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems policy-state notebooks proven-checker docs docs-links pages dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -83,6 +83,16 @@ theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and st
 policy-state: $(VENV)/.installed  ## docs/policy_state.md, from the docstrings of what a policy is given
 	$(BIN)/python docs/build_policy_state.py docs/policy_state.md
 
+docs: $(VENV)/.installed-docs  ## the site, in build/docs/index.html; without a network, without a warning, links looked at
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
+	$(BIN)/python docs/check_links.py build/docs
+
+docs-links: $(VENV)/.installed-docs  ## look at the site's links to elsewhere, over the network
+	$(BIN)/python -m sphinx --quiet -b linkcheck docs build/links
+
+pages: $(VENV)/.installed-test  ## run every code block of README.md and docs/, in the order printed
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m '' tests/site
+
 notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
 	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q --nbmake docs/notebooks
 
@@ -117,6 +127,11 @@ $(VENV)/.installed-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 	$(INSTALL) --only-binary :all: --requirement $<
 	$(INSTALL) --no-build-isolation --editable .
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
+
+$(VENV)/.installed-docs: requirements/docs.txt $(VENV)/.installed
+	@echo 'installing into $(VENV), with what the site needs: a minute the first time'
+	$(INSTALL) --only-binary :all: --requirement $<
+	touch $@
 
 .venv-lowest/.installed: pyproject.toml .ci/lock.py
 	$(PYTHON) -m venv --clear $(@D)

@@ -1,7 +1,7 @@
 """The versions that `make` installs: exact ones in requirements/, and the lowest that are allowed.
 
 ``lock.py write`` resolves pyproject.toml with pip and writes one complete list for each of
-``demo``, ``test`` and ``dev``; a list installs with ``pip install --no-deps -r``, so that nothing
+``demo``, ``test``, ``dev`` and ``docs``; a list installs with ``pip install --no-deps -r``, so that nothing
 else comes in. The newest versions that have wheels for Python 3.11 are taken, the oldest Python
 that we support; what is needed only on another Python or system gets a line with a marker.
 ``lock.py check LIST`` fails unless this Python has the versions of a list and no others.
@@ -28,7 +28,11 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "requirements"
 # Each list, and the extras of pyproject.toml that it holds.
-LISTS: dict[str, set[str]] = {"demo": set(), "test": {"test"}, "dev": {"dev"}}
+LISTS: dict[str, set[str]] = {"demo": set(), "test": {"test"}, "dev": {"dev"}, "docs": {"docs"}}
+EVERYTHING = {"dev", "docs"}
+"""Extras that together hold all lists."""
+TARGETS = {"dev": "check"}
+"""Targets of make that a list is for, where they have another name."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 SYSTEMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"))
 # What a wheel may be built for on each system.
@@ -135,8 +139,8 @@ def complete() -> dict[str, Pin]:
     """Pins for all that is needed at any place: pip itself resolves for this one only."""
     also: set[str] = {*project()["build-system"]["requires"]}
     while True:
-        pins = resolve([".[dev]", *sorted(also)])
-        needed = [each for place in PLACES for each in asked(pins, {"dev"}, place)]
+        pins = resolve([f".[{','.join(sorted(EVERYTHING))}]", *sorted(also)])
+        needed = [each for place in PLACES for each in asked(pins, EVERYTHING, place)]
         lacking = {
             f"{each.name}{each.specifier}"
             for each in needed
@@ -153,7 +157,7 @@ def unmet(pins: dict[str, Pin]) -> list[str]:
         {
             f"{each} on Python {place.python}, {place.system}: {pin.name} is {pin.version}"
             for place in PLACES
-            for each in asked(pins, {"dev"}, place)
+            for each in asked(pins, EVERYTHING, place)
             if (pin := pins[canonicalize_name(each.name)]).name != "shadowprice"
             and not each.specifier.contains(pin.version, prereleases=True)
         }
@@ -225,7 +229,7 @@ def write() -> int:
         return 1
     FOLDER.mkdir(exist_ok=True)
     for name, extras in LISTS.items():
-        head = f"# Exact versions for `make {name if name != 'dev' else 'check'}`; `make lock` renews them."
+        head = f"# Exact versions for `make {TARGETS.get(name, name)}`; `make lock` renews them."
         text = "\n".join([head, *lines(pins, extras), ""])
         (FOLDER / f"{name}.txt").write_text(text, encoding="utf-8")
     for python, system in product(PYTHONS, SYSTEMS):

@@ -101,7 +101,7 @@ def report(found: dict[str, tuple[Path, Results]], args: argparse.Namespace) -> 
             f"{result.checked['leases']} leases, {result.checked['steps_lost']} steps lost; {met} "
             f"{100 * TARGET:.0f} % of the mean JCT",
             "",
-            "```",
+            "```text",
             result.drift.table(),
             "```",
             "",
@@ -109,7 +109,7 @@ def report(found: dict[str, tuple[Path, Results]], args: argparse.Namespace) -> 
         ledger = RunLedger.open(state / LEDGER, readonly=True)
         rows = ledger.observations()
         ledger.close()
-        lines += ["```", "job          beside       steps/s"]
+        lines += ["```text", "job          beside       steps/s"]
         lines += [
             f"{row['job']:12s} {row['co_runner'] or '-':12s} {row['steps'] / row['seconds']:8.1f}"
             for row in rows

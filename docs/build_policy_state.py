@@ -16,9 +16,10 @@ from typing import Any
 
 from build_theorems import markdown
 from shadowprice.solvers import knowledge as knowledge_module
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, Policy
-from shadowprice.solvers.state import JobColumns, State
+from shadowprice.solvers.state import State
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "policies" / "narrowest_first.py"
@@ -42,10 +43,11 @@ before anything of it is carried out, and each mistake is one sentence with the 
 {text}
 ```
 
-```
-shadowprice simulate jobs.csv --cluster 8x8 --policy {name}:NarrowestFirst
-shadowprice compare jobs.csv --cluster 8x8 --policies fifo,{name}:NarrowestFirst:patience_s=600
-shadowprice laws {name}:NarrowestFirst --times patience_s
+```console
+$ shadowprice generate lognormal --jobs 100 --gpus 64 -o jobs.csv
+$ shadowprice simulate jobs.csv --cluster 8x8 --policy {name}:NarrowestFirst
+$ shadowprice compare jobs.csv --cluster 8x8 --policies srtf,{name}:NarrowestFirst:patience_s=600
+$ shadowprice laws {name}:NarrowestFirst --times patience_s
 ```
 """
 

@@ -84,11 +84,12 @@ def page(found: list[Entry]) -> str:
     lines += [f"| {name} | {in_words(verdicts)} |" for name, verdicts in counts(found).items()]
     for name in SYSTEMS:
         mine = [entry for entry in found if entry.published.system == name]
-        lines += ["", f"## {name}", "", *_table(mine)]
+        lines += ["", f"## {name}", "", *table(mine)]
     return "\n".join(lines) + "\n"
 
 
-def _table(found: Iterable[Entry]) -> Iterator[str]:
+def table(found: Iterable[Entry]) -> Iterator[str]:
+    """Lines of a Markdown table: a published number and ours a row."""
     yield "| place | quantity | published | ours | limit | verdict | setting of ours | figure |"
     yield "|---|---|---:|---:|---:|---|---|---|"
     for entry in found:

@@ -173,7 +173,9 @@ def test_the_verifier_imports_instances_and_errors_only() -> None:
     assert others == {}
 
 
-@pytest.mark.parametrize(("name", "extras"), [("demo", []), ("test", ["test"]), ("dev", ["dev"])])
+@pytest.mark.parametrize(
+    ("name", "extras"), [("demo", []), ("test", ["test"]), ("dev", ["dev"]), ("docs", ["docs"])]
+)
 def test_the_exact_versions_are_ones_that_pyproject_allows(name: str, extras: list[str]) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
     lines = [Requirement(line) for line in text.splitlines() if not line.startswith("#")]

@@ -17,11 +17,13 @@ from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.data import data
+from shadowprice.cli.doctor import doctor_command
 from shadowprice.cli.joint import joint_command
 from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import policies_command, traces_command
 from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
+from shadowprice.cli.panels import PanelGroup, shown
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
 from shadowprice.cli.real.commands import cancel_command, report_command, status_command
@@ -47,33 +49,34 @@ DEBUG = "SHADOWPRICE_DEBUG"
 # Commands import what they need when they need it, and read their input before that: help and the
 # message about a missing file are there at once.
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__
+    cls=PanelGroup, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__
 )
 
 
-app.command("allocate")(allocate_command)
+app.command("allocate", **shown("allocate"))(allocate_command)
 
 
-app.command("simulate")(simulate_command)
-app.command("compare")(compare_command)
-app.command("place")(place_command)
-app.command("joint")(joint_command)
-app.command("models")(models_command)
-app.command("servers")(servers_command)
-app.command("certify")(certify_command)
-app.command("check")(check_command)
-app.command("profile")(profile_command)
-app.command("adversary")(adversary_command)
-app.command("execute")(execute_command)
-app.command("status")(status_command)
-app.command("cancel")(cancel_command)
-app.command("report")(report_command)
-app.command("laws")(laws_command)
-app.command("policies")(policies_command)
-app.command("traces")(traces_command)
+app.command("simulate", **shown("simulate"))(simulate_command)
+app.command("compare", **shown("compare"))(compare_command)
+app.command("place", **shown("place"))(place_command)
+app.command("joint", **shown("joint"))(joint_command)
+app.command("models", **shown("models"))(models_command)
+app.command("servers", **shown("servers"))(servers_command)
+app.command("certify", **shown("certify"))(certify_command)
+app.command("check", **shown("check"))(check_command)
+app.command("profile", **shown("profile"))(profile_command)
+app.command("adversary", **shown("adversary"))(adversary_command)
+app.command("execute", **shown("execute"))(execute_command)
+app.command("status", **shown("status"))(status_command)
+app.command("cancel", **shown("cancel"))(cancel_command)
+app.command("report", **shown("report"))(report_command)
+app.command("laws", **shown("laws"))(laws_command)
+app.command("policies", **shown("policies"))(policies_command)
+app.command("doctor", **shown("doctor"))(doctor_command)
+app.command("traces", **shown("traces"))(traces_command)
 
 
-@app.command()
+@app.command(**shown("demo"))
 def demo(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Also write the picture there.")
@@ -97,7 +100,7 @@ def demo(
         write(plot, lambda: result.plot().savefig(plot, dpi=150))
 
 
-@app.command()
+@app.command(**shown("verify"))
 def verify(
     run_directory: Annotated[
         Path, typer.Argument(help="Written by `simulate -o`, or the --state of `execute`.")
@@ -115,7 +118,7 @@ def verify(
     print_summary(load_run(run_directory), as_json)
 
 
-@app.command()
+@app.command(**shown("generate"))
 def generate(
     name: Annotated[str, typer.Argument(help="Generator; `policies` lists them.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
@@ -147,9 +150,9 @@ def generate(
     console.print(f"{len(workload)} jobs to {output}")
 
 
-app.add_typer(data, name="data")
-app.add_typer(study, name="study")
-app.add_typer(trace, name="trace")
+app.add_typer(study, name="study", rich_help_panel="Simulate and compare")
+app.add_typer(data, name="data", rich_help_panel="Data")
+app.add_typer(trace, name="trace", rich_help_panel="Data")
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from shadowprice.cli.options import JsonOption
+from shadowprice.cli.panels import shown
 from shadowprice.cli.show import console, stderr
 from shadowprice.instances.data_sets.catalogue import DATA_SETS
 
@@ -17,7 +18,7 @@ data = typer.Typer(no_args_is_help=True, help="Public traces and tables.")
 NameArgument = Annotated[str, typer.Argument(help="Name of a data set; `data list` lists them.")]
 
 
-@data.command("list")
+@data.command("list", **shown("data list"))
 def list_command(as_json: JsonOption = False) -> None:
     """List public data sets: what each is, its licence, whom to cite, and whether it is here."""
     from rich.table import Table
@@ -48,7 +49,7 @@ def list_command(as_json: JsonOption = False) -> None:
     console.print(table)
 
 
-@data.command("fetch")
+@data.command("fetch", **shown("data fetch"))
 def fetch_command(
     name: NameArgument,
     given: Annotated[
@@ -65,7 +66,7 @@ def fetch_command(
     print(path)
 
 
-@data.command("path")
+@data.command("path", **shown("data path"))
 def path_command(name: NameArgument) -> None:
     """Print the path of a data set that is here, checked; no network is used."""
     from shadowprice.instances.data_sets.download import path_of

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.clusters.quotas import Quotas
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.steady_state.endless import EndlessWorkload
@@ -78,6 +80,8 @@ def read_given(
         for line in imported.lines():
             stderr.print(line, style="yellow", markup=False, highlight=False)
     where, semantics = options.written.read(cluster, table, **switches)
+    if options.quotas is not None:
+        where = replace(where, quotas=_quotas(options.quotas, imported.origin_s, trace))
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
     cleaning = imported.document()
@@ -105,10 +109,31 @@ def read_endless(
 
     if options.trace_format is not None:
         raise InputError("--format is about a trace, and --endless is given")
+    if options.quotas is not None:
+        raise InputError("--quotas is about the days of a trace, and --endless is given")
     table = _table(options)
     workload = endless_named(generator, {} if table is None else {"throughputs": table})
     where, semantics = options.written.read(cluster, table, **switches)
     return RunInputs(workload, where, semantics, options.drop_infeasible)
+
+
+def _quotas(text: str, origin_s: float | None, trace: Path) -> Quotas:
+    """Quotas of a file, from time 0 of the trace on."""
+    from shadowprice.instances.clusters.quotas import read_quotas
+
+    file, at, date = text.partition("@")
+    if at:
+        try:
+            origin_s = datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            raise InputError(
+                f"--quotas: date {date!r}, expected one as 2020-04-01T00:00:00"
+            ) from None
+    if origin_s is None:
+        raise InputError(
+            f"{trace}: does not say the date of its time 0, expected --quotas {file}@2020-04-01T00:00:00"
+        )
+    return read_quotas(file, origin_s)
 
 
 def _table(options: RunOptions) -> Throughputs | None:

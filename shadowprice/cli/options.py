@@ -25,7 +25,10 @@ OptionalTraceArgument = Annotated[
 ]
 ClusterOption = Annotated[
     str,
-    typer.Option("--cluster", help="NODESxGPUS[:TYPE][+CPUScpu][+MEMORYgb],... or a .toml file."),
+    typer.Option(
+        "--cluster",
+        help="NODESxGPUS[:TYPE][+CPUScpu][+MEMORYgb],... or a .toml file, or a list of nodes (.csv).",
+    ),
 ]
 FormatOption = Annotated[
     str | None,
@@ -143,6 +146,15 @@ class RunOptions:
         typer.Option(
             "--interference",
             help="Let jobs share GPUs, slowed by the utilisation of their models: published, or JSON.",
+        ),
+    ] = None
+    quotas: Annotated[
+        str | None,
+        typer.Option(
+            "--quotas",
+            metavar="FILE[@DATE]",
+            help="GPUs that each tenant may hold by day (Helios' cluster_gpu_number.csv), and the date of time 0, "
+            "2020-04-01T00:00:00, where the trace does not say it.",
         ),
     ] = None
     trace_format: FormatOption = None

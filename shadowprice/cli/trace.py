@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceArgument
+from shadowprice.cli.panels import shown
 from shadowprice.cli.show import console, stderr, warnings_told, write
 from shadowprice.errors import InputError
 
@@ -41,7 +42,7 @@ OptionalClusterOption = Annotated[
 ]
 
 
-@trace.command(_SHOW)
+@trace.command(_SHOW, **shown("trace show"))
 def show_command(
     file: TraceArgument,
     cluster: OptionalClusterOption = None,
@@ -88,7 +89,7 @@ def _print_tables(found: Any, where: Any) -> None:
         console.print(table)
 
 
-@trace.command("fit")
+@trace.command("fit", **shown("trace fit"))
 def fit_command(
     file: TraceArgument,
     output: Annotated[
@@ -113,7 +114,7 @@ def fit_command(
     )
 
 
-@trace.command("scale")
+@trace.command("scale", **shown("trace scale"))
 def scale_command(
     file: TraceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
@@ -143,7 +144,7 @@ def scale_command(
     jobs = _read(file, trace_format).workload
     from shadowprice.analysis.trace.contents import run_times_s
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.rescaling import at_load, poisson_arrivals_of, shuffled
+    from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
     from shadowprice.instances.workload_files import write_workload
 
     where = None if cluster is None else Cluster.load(cluster)

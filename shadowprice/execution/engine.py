@@ -147,6 +147,7 @@ class Engine:
         parts = instance.conditions
         self.conditioned = None if parts is None else ConditionedHosts(instance, parts)
         fractional = bool(instance.workload.fractional.any())
+        self.quotas = instance.cluster.quotas
         if hosts is not None:
             instance.expect_whole_gpus("real runs")
         self.parted = PartsHosts(instance) if fractional else None
@@ -209,6 +210,8 @@ class Engine:
     def _await(self, wake_s: float) -> float:
         """Time of the next event [s], at the latest the one the policy asked for; infinity for none."""
         self.next_end_s = self.hosts.next_end_s
+        if self.quotas is not None and self.state.waiting:
+            wake_s = min(wake_s, self.quotas.next_change_s(self.state.now_s))
         return min(self.next_end_s, self.next_arrival_s, wake_s)
 
     def _due_s(self, event_s: float) -> float:

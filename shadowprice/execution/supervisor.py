@@ -9,7 +9,8 @@ A copy of this file lies in the state directory, beside one of what it imports
 Python. A supervisor outlives whoever started it and talks through files of the lease's directory
 alone: ``order.json`` and ``lease.json`` come in, ``supervisor.json``, ``output.log`` and
 ``exit.json`` go out. With more arguments it is the script of a Slurm job
-(:mod:`shadowprice.execution.supervision.slurm_job`).
+(:mod:`shadowprice.execution.supervision.slurm_job`), or the launcher of a machine's supervisors
+(:mod:`shadowprice.execution.supervision.launcher`).
 """
 
 import os
@@ -23,6 +24,10 @@ if __name__ == "__main__":
         from shadowprice.execution.supervision.rank import main
 
         os._exit(main(os.path.abspath(sys.argv[1])))
+    if len(sys.argv) == 3 and sys.argv[1] == "serve":
+        from shadowprice.execution.supervision.launcher import main as serve
+
+        sys.exit(serve(int(sys.argv[2])))
     from shadowprice.execution.supervision.slurm_job import main as run_job
 
     sys.exit(run_job(os.path.join(here, "supervisor.py"), sys.argv[1:]))

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.clusters.node_lists import read_nodes
+from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line
 from shadowprice.instances.files import parse_toml, read_text
-from shadowprice.instances.node_lists import read_nodes
 
 ANY_TYPE = "gpu"
 """GPU type of a node whose type was not given."""
@@ -84,7 +85,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes in a fixed order; a node is known by its position.
+    """Nodes in a fixed order; a node is known by its position. Tenants may have quotas of their GPUs.
 
     Examples
     --------
@@ -98,6 +99,7 @@ class Cluster:
     """
 
     nodes: tuple[Node, ...]
+    quotas: Quotas | None = None
 
     def __post_init__(self) -> None:
         if not all(isinstance(node, Node) for node in self.nodes):
@@ -167,7 +169,7 @@ class Cluster:
 
     @classmethod
     def load(cls, spec_or_path: str | Path) -> Cluster:
-        """Read a ``.toml`` file or a list of nodes (:mod:`.node_lists`) where one is named, else the notation."""
+        """Read a ``.toml`` file or a list of nodes (``.csv``) where one is named, the short notation otherwise."""
         if str(spec_or_path).endswith(".toml"):
             return cls.from_toml(spec_or_path)
         if str(spec_or_path).endswith(_LISTS):

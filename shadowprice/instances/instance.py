@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shadowprice.errors import EarlyEndError, InfeasibleJobError, InputError
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, Cluster
+from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
@@ -140,6 +141,8 @@ class Instance:
                 ("rules of copies", self.copies),
             ):
                 self._only(part is None, "jobs that hold a part of a GPU", name)
+        if self.cluster.quotas is not None:
+            self._check_quotas(self.cluster.quotas)
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
@@ -162,6 +165,29 @@ class Instance:
         if not fine:
             raise InputError(
                 f"{self.workload.source}: has {one} and {other}, expected one of the two"
+            )
+
+    def _check_quotas(self, quotas: Quotas) -> None:
+        for name, part in (
+            ("job graphs", self.graphs),
+            ("rates of jobs that share GPUs", self.pair_throughputs),
+            ("conditions of runs", self.conditions),
+            ("rules of copies", self.copies),
+        ):
+            self._only(part is None, "quotas of tenants", name)
+        jobs = self.workload
+        able, known = _within_quotas(quotas, jobs), np.isin(jobs.tenant, quotas.tenants)
+        if not able.all():
+            job = int((~able).argmax())
+            tenant = jobs.tenant[job]
+            why = (
+                f"more than any later quota of {tenant!r}"
+                if known[job]
+                else "no tenant with a quota"
+            )
+            raise InfeasibleJobError(
+                f"{jobs.source}: job {jobs.id[job]!r} of tenant {tenant!r} needs {jobs.held_gpus[job]:g} GPUs: "
+                f"{why} ({int((~able).sum())} such jobs); drop infeasible jobs, or give other quotas"
             )
 
     def _check_window(self, window: JobWindow) -> None:
@@ -207,7 +233,7 @@ class Instance:
             )
 
     def expect_whole_gpus(self, what: str) -> None:
-        """Refuse jobs that hold a part of a GPU.
+        """Refuse jobs that hold a part of a GPU, and clusters whose tenants have quotas.
 
         Parameters
         ----------
@@ -217,8 +243,13 @@ class Instance:
         Raises
         ------
         InputError
-            If some job of the instance holds a part of a GPU.
+            If some job of the instance holds a part of a GPU, or tenants have quotas.
         """
+        if self.cluster.quotas is not None:
+            raise InputError(
+                f"{self.workload.source}: tenants have quotas of GPUs: {what} are for clusters that are "
+                "anybody's"
+            )
         part = self.workload.fractional
         if part.any():
             first = self.workload.id[part.argmax()]
@@ -262,6 +293,8 @@ class Instance:
         """The instance without the jobs that can never run, and their ids."""
         workload = workload.on_allowed_types(cluster)
         can_run = _can_run(cluster, workload)
+        if cluster.quotas is not None:
+            can_run = can_run & _within_quotas(cluster.quotas, workload)
         if not can_run.all():
             workload, names = workload.select(can_run), workload.id[~can_run]
             graphs = None if graphs is None else graphs.select(can_run)
@@ -349,6 +382,17 @@ class Instance:
     def pair_rates(self) -> SharingRates:
         """Rates of kinds that share GPUs, on the cluster's types."""
         return SharingRates.of(self.pair_throughputs, self.cluster.gpu_types)
+
+
+def _within_quotas(quotas: Quotas, workload: Workload) -> NDArray[np.bool_]:
+    """True for jobs that fit into some quota of their tenants on the day they arrive or later."""
+    gpus = np.array(quotas.gpus, dtype=np.int64)
+    later = np.maximum.accumulate(gpus[::-1], axis=0)[::-1]
+    period = np.searchsorted(quotas.start_s, workload.arrival_s, side="right") - 1
+    place = {name: k for k, name in enumerate(quotas.tenants)}
+    tenant = np.array([place.get(name, -1) for name in workload.tenant.tolist()], dtype=np.int64)
+    able: NDArray[np.bool_] = (tenant >= 0) & (workload.held_gpus <= later[period, tenant])
+    return able
 
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:

@@ -3,9 +3,9 @@ r"""A-SRPT's programmes: which node hosts which replica, and when each job runs.
 Source: Luo, Liu, Lee, Shroff, arXiv 2501.05563; the system model as recalled, the formulas as
 derived in :mod:`shadowprice.instances.graphs.iteration_time`, the linearisations derived here.
 
-===========  ===============  ==========  ======  ================================================
+===========  ===============  ==========  ======= ================================================
 Symbol       Here             Index set   Unit    Meaning
-===========  ===============  ==========  ======  ================================================
+===========  ===============  ==========  ======= ================================================
 s, t         m.S                                  stages
 m            m.M                                  nodes
 k_s          m.k[s]           S                   replicas
@@ -23,7 +23,7 @@ b, B         m.b, m.B                     bytes/s bandwidth of a node's GPUs, of
 V_s          m.V[s, m, n]     S, M, N     s       most less least time that the bytes of s can take
 e_n^m        m.e[m, n]        M, N                1 if n replicas of the job on m have remote bytes
 alpha        m.alpha                      s       time of an iteration
-===========  ===============  ==========  ======  ================================================
+===========  ===============  ==========  ======= ================================================
 
 Valid placements, and the two objectives over them:
 

@@ -3,9 +3,9 @@ r"""A-SRPT's whole problem: which node hosts which replica and when each job run
 Source: Luo, Liu, Lee, Shroff, arXiv 2501.05563, as recalled; the linearisation and the statement
 about one machine derived. Symbols of placements as in :mod:`shadowprice.models.asrpt`.
 
-=========  ===============  ==========  =======  ================================================
+=========  ===============  =========== =======  ================================================
 Symbol     Here             Index set   Unit     Meaning
-=========  ===============  ==========  =======  ================================================
+=========  ===============  =========== =======  ================================================
 j          m.J                                   jobs
 T          m.T                          slots    slots 0 .. H-1
 n_j        jobs.iterations  J                    iterations
@@ -17,7 +17,7 @@ f_jt       m.f[j, t]        J, t >= r_j          1 if j runs in slot t
 v_jt       m.v[j, t]        J, t >= r_j          1 if a run of j begins with slot t
 o_jt^m     m.o[j, t, m]     J, T, M     GPUs     GPUs of m that j holds in slot t
 C_j        m.C[j]           J           slots    completion
-=========  ===============  ==========  =======  ================================================
+=========  ===============  =========== =======  ================================================
 
 .. math::
 

@@ -28,7 +28,7 @@ y_jks     m.y[j, k, s]          J, K, 0..1  slots   time j runs in interval k, i
 with b_jk = max(b_k, r_j), u_jk = min(b_{k+1} - b_jk, p_j), and y_jks only where r_j < b_{k+1}.
 
 Validity. Let a schedule, preemptive or not, run job j on the set I_j, of measure p_j, and let
-y_jk = |I_j within interval k| <= u_jk, its first half u_jk / 2 in y_jk0 and the rest in y_jk1.
+y_jk = the length of I_j within interval k, at most u_jk, its first half u_jk / 2 in y_jk0 and the rest in y_jk1.
 (work), (capacity), (alone) hold. The mean busy time is M_j = (1/p_j) int_{I_j} t dt; a set of
 measure y in an interval from b has int t dt >= b y + y^2 / 2, and y^2 / 2 >= max(0, u y - u^2 / 2)
 = u y_jk1 (a tangent, exact for y = 0 and y = u). And I_j ends by C_j, so int_{I_j} t dt <=

@@ -2,9 +2,9 @@ r"""Time-indexed programme for rigid gangs with preemption at slot boundaries.
 
 Source: derived; the mean-busy-time row is Goemans' (SODA 1997).
 
-========  ===============  ==========  ======  ===========================================
+========  ===============  =========== ======  ===========================================
 Symbol    Here             Index set   Unit    Meaning
-========  ===============  ==========  ======  ===========================================
+========  ===============  =========== ======  ===========================================
 J         m.J                                  jobs
 T         m.T                          slots   slots 0 .. H-1
 r_j, p_j  m.r[j], m.p[j]   J           slots   release, duration
@@ -14,7 +14,7 @@ G         m.G                          GPUs    GPUs of the pool
 y_jt      m.y[j, t]        J, t >= r_j         1 if j runs in slot t
 C_j       m.C[j]           J           slots   completion
 z         m.z                          slots   makespan (only for that objective)
-========  ===============  ==========  ======  ===========================================
+========  ===============  =========== ======  ===========================================
 
 .. math::
 

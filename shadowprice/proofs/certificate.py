@@ -27,6 +27,8 @@ Rules, in the order they are checked (the first violated row is named):
                         by more than all of it
 ``overlap``             a job is in one run at a time
 ``capacity``            no node holds more GPUs than it has, at any moment; shared ones count once
+``quota``               where tenants have quotas, no run begins with which its tenant holds more GPUs
+                        than the quota of that day
 ``overhead``            starts, restarts and migrations are charged as the instance says, paid first
 ``work``                every job does its work: all of it, and it stops with the tick that
                         completes it
@@ -140,6 +142,7 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     check.parts()
     check.overlap(runs)
     check.capacity()
+    check.quotas(runs)
     check.overheads(runs)
     return check.work(runs)
 
@@ -362,6 +365,36 @@ class _Verifier:
             held > size,
             lambda k: f"{held[k]} GPUs held on the node at {time[order[k]]} s, it has {size[k]}",
             order % n,
+        )
+
+    def quotas(self, runs: Runs) -> None:
+        """Check what each tenant holds whenever a run of its jobs begins."""
+        s, quotas = self.schedule, self.instance.cluster.quotas
+        if quotas is None:
+            return
+        place = {name: k for k, name in enumerate(quotas.tenants)}
+        of_job = [place.get(name, -1) for name in self.workload.tenant.tolist()]
+        job, row = s.job[runs.row], runs.row
+        tenant = np.array(of_job, dtype=np.int64)[job]
+        self.refuse("quota", tenant < 0, "the job's tenant has no quota", row)
+        held = runs.width(s) * self.workload.gpu_milli[job]
+        begins = np.arange(2 * len(row)) >= len(row)
+        time, both = (
+            np.concatenate((s.end_s[row], s.start_s[row])),
+            np.concatenate((tenant, tenant)),
+        )
+        # At one time GPUs are freed before others are taken.
+        order = np.lexsort((begins, time, both))
+        total = np.cumsum(np.concatenate((-held, held))[order])
+        period = np.searchsorted(np.array(quotas.start_s), time[order], side="right") - 1
+        limit = np.array(quotas.gpus, dtype=np.int64)[period, both[order]]
+        self.refuse(
+            "quota",
+            begins[order] & (total > limit * _WHOLE_GPU),
+            lambda k: (
+                f"its tenant then holds {total[k] / _WHOLE_GPU:g} GPUs, its quota is {limit[k]}"
+            ),
+            np.concatenate((row, row))[order],
         )
 
     def overheads(self, runs: Runs) -> None:

@@ -37,7 +37,9 @@ def serve_in_order(state: State, priority: Priority) -> Decision:
 def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Decision:
     """Give GPUs in this order, by count for each pool; then place, then fill what is left over."""
     jobs, running = live.jobs[order], live.running[order]
-    if state.parts is not None and state.one_pool:
+    if state.quotas is not None:
+        chosen = choose_by_pool(state, jobs.tolist())
+    elif state.parts is not None and state.one_pool:
         held = live.gpus * live.gpu_milli
         chosen = choose_by_count(held[order], state.total_gpus * WHOLE_GPU)
     elif state.allocator.anywhere or state.one_pool:
@@ -95,12 +97,18 @@ def choose_by_pool(state: State, jobs: list[int]) -> NDArray[np.bool_]:
     for job, pool in held.items():
         room[pool] += size[job]
     chosen = np.zeros(len(jobs), dtype=bool)
+    quotas = state.quotas
+    left = [] if quotas is None else quotas.room(state.now_s)
     for position, job in enumerate(jobs):
+        if quotas is not None and quotas.size_of(job) > left[quotas.tenant_of(job)]:
+            continue
         wanted = (held[job],) if job in held else state.pools[job]
         for pool in wanted:
             if room[pool] >= size[job]:
                 room[pool] -= size[job]
                 chosen[position] = True
+                if quotas is not None:
+                    left[quotas.tenant_of(job)] -= quotas.size_of(job)
                 break
     return chosen
 

@@ -13,9 +13,11 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.sensitivity import Amounts
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.state import JobColumns, State
+from shadowprice.solvers.placement.quota_ledger import QuotaLedger
+from shadowprice.solvers.state import State
 
 __all__ = ["Decision", "JobColumns", "Knowledge", "Policy", "State"]
 
@@ -129,7 +131,18 @@ class Decision:
         -------
         bool
             False, and no change, if they are not all free.
+
+        Raises
+        ------
+        PolicyError
+            If the job's tenant has a quota, which this would exceed.
         """
+        quotas = self._state.quotas
+        if quotas is not None and not quotas.admits(job, self._state.now_s):
+            raise PolicyError(
+                f"job {job} is placed beyond its tenant's quota, expected a policy that asks `quotas` of the "
+                "state before, or leaves places to the placement"
+            )
         parts = self._state.parts
         taken = (
             self._allocator.take_exact(pieces)
@@ -230,7 +243,9 @@ class Decision:
     def resume_in_place(self, job: int) -> bool:
         """Take a stop back if the very same GPUs are still free, or its partner is still alone."""
         state = self._state
-        partner = state.partner_of.get(job)
+        partner, quotas = state.partner_of.get(job), state.quotas
+        if quotas is not None and not self._may_resume(job, quotas):
+            return False
         if partner is not None and partner not in self.stops:
             if self.partner_of(partner) is not None:
                 return False
@@ -241,7 +256,15 @@ class Decision:
         elif not self._allocator.take_exact(state.running[job]):
             return False
         self.stops.remove(job)
+        if quotas is not None:
+            quotas.take(job)
         return True
+
+    def _may_resume(self, job: int, quotas: QuotaLedger) -> bool:
+        """True if a job may go on: a smaller quota stops nobody, but others of its tenant may have started."""
+        tenant = quotas.tenant_of(job)
+        others = any(quotas.tenant_of(each) == tenant for each in self.starts)
+        return not others or quotas.admits(job, self._state.now_s)
 
     def start_all(self) -> Decision:
         """Start every waiting job that fits, in the order they wait."""
@@ -265,6 +288,8 @@ class Decision:
             if pool not in pools:
                 return False
             pools = (pool,)
+        if state.quotas is not None and not state.quotas.admits(job, state.now_s):
+            return False
         if state.job_allocator is None:
             pieces = self._allocator.take(state.gang[job], pools)
         else:
@@ -275,12 +300,16 @@ class Decision:
         if job in self.starts:
             raise self._twice(job)
         self.starts[job] = pieces
+        if state.quotas is not None:
+            state.quotas.take(job)
         return True
 
     def _begin(self, job: int, pieces: Pieces) -> None:
         if job in self.starts:
             raise self._twice(job)
         self.starts[job] = pieces
+        if self._state.quotas is not None:
+            self._state.quotas.take(job)
 
     def _twice(self, job: int) -> PolicyError:
         return PolicyError(f"job {job} is started twice at {self._state.now_s} s")

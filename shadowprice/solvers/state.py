@@ -10,214 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import shape_of
-from shadowprice.instances.grid import TICK_S
 from shadowprice.instances.instance import Pools
 from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.parts import PartsAllocator
 from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
+from shadowprice.solvers.placement.quota_ledger import QuotaLedger
 
 Notes = TypeVar("Notes")
-
-
-class JobColumns:
-    """Columns over some jobs that have arrived, all of shape (jobs,) and in the order of :attr:`jobs`.
-
-    Attributes
-    ----------
-    jobs : ndarray of int
-        Numbers of the jobs, in order of arrival from 0.
-    """
-
-    __slots__ = ("_state", "_table", "jobs")
-
-    def __init__(self, state: State, table: JobTable, jobs: NDArray[np.int64]) -> None:
-        self._state = state
-        self._table = table
-        self.jobs = jobs
-
-    @property
-    def gpus(self) -> NDArray[np.int64]:
-        """Gang sizes [GPUs]."""
-        return self._table.counts("gpus")[self.jobs]
-
-    @property
-    def arrival_s(self) -> NDArray[np.float64]:
-        """Arrival times [s]."""
-        return self._table.column("arrival_s")[self.jobs]
-
-    @property
-    def weight(self) -> NDArray[np.float64]:
-        """Weights."""
-        return self._table.column("weight")[self.jobs]
-
-    @property
-    def deadline_s(self) -> NDArray[np.float64]:
-        """Deadlines [s], infinity for none."""
-        return self._table.column("deadline_s")[self.jobs]
-
-    @property
-    def id(self) -> NDArray[np.object_]:
-        """Names, unique."""
-        return self._table.text("id", self.jobs.tolist())
-
-    @property
-    def tenant(self) -> NDArray[np.object_]:
-        """Owners, empty where unknown."""
-        return self._table.text("tenant", self.jobs.tolist())
-
-    @property
-    def model(self) -> NDArray[np.object_]:
-        """Kinds of model, empty where unknown."""
-        return self._table.text("model", self.jobs.tolist())
-
-    @property
-    def group(self) -> NDArray[np.object_]:
-        """Groups of jobs that run the same program on the same inputs, empty where unknown."""
-        return self._table.text("group", self.jobs.tolist())
-
-    @property
-    def name(self) -> NDArray[np.object_]:
-        """Names under which jobs were submitted, which may recur; empty where unknown."""
-        return self._table.text("name", self.jobs.tolist())
-
-    @property
-    def job_class(self) -> NDArray[np.object_]:
-        """Classes of the jobs at their submission, as a log calls them; empty where unknown."""
-        return self._table.text("job_class", self.jobs.tolist())
-
-    @property
-    def limit_s(self) -> NDArray[np.float64]:
-        """Limits of run time that were submitted with the jobs [s], infinity for none."""
-        return self._table.column("limit_s")[self.jobs]
-
-    @property
-    def nodes(self) -> NDArray[np.int64]:
-        """Nodes that the jobs asked for, 0 where unknown."""
-        return self._table.counts("nodes")[self.jobs]
-
-    @property
-    def gpu_milli(self) -> NDArray[np.int64]:
-        """Thousandths of each of their GPUs that the jobs hold: 1000, or less of one GPU."""
-        return self._table.counts("gpu_milli")[self.jobs]
-
-    @property
-    def throughput(self) -> NDArray[np.float64]:
-        """Work a second of the whole gang on each pool, 0 where it cannot run; shape (jobs, pools).
-
-        With job graphs, iterations a second at alpha_min.
-        """
-        environment = self._state.environment
-        if environment.network is not None:
-            # Not from run times, which tell how much work there is when rounded to the grid.
-            return np.asarray(1.0 / np.maximum(self.alpha_min_s, TICK_S)[:, None])
-        if not environment.typed:
-            return np.ones((len(self.jobs), 1))
-        return self._table.column("throughput")[self.jobs]
-
-    @property
-    def alpha_min_s(self) -> NDArray[np.float64]:
-        """Time of an iteration under the best mapping [s]; of jobs with graphs."""
-        return self._table.column("alpha_min_s")[self.jobs]
-
-    @property
-    def alpha_max_s(self) -> NDArray[np.float64]:
-        """Time of an iteration under the worst mapping [s]; of jobs with graphs."""
-        return self._table.column("alpha_max_s")[self.jobs]
-
-    @property
-    def sharing_pairs(self) -> Pairs:
-        """Pairs of these jobs that may share GPUs, by position among them; O(jobs^2)."""
-        environment = self._state.environment
-        pools, rates = len(environment.pools.names), environment.pair_rates
-        if rates is None:
-            return Pairs.none(pools)
-        return self._table.shared_runs(rates).pairs(self.jobs, pools)
-
-    @property
-    def work(self) -> NDArray[np.float64]:
-        """Whole work, in the workload's units; needs ``duration``."""
-        self._state.require(Knowledge.DURATION)
-        return self._table.column("work")[self.jobs]
-
-    @property
-    def remaining_work(self) -> NDArray[np.float64]:
-        """Work left, in the workload's units; needs ``duration``."""
-        environment = self._state.environment
-        if not environment.typed and environment.network is None:
-            return self.remaining_s
-        share = self.remaining_s / self._table.column("shortest_s")[self.jobs]
-        return np.asarray(share * self._table.column("work")[self.jobs])
-
-    @property
-    def running(self) -> NDArray[np.bool_]:
-        """Running now, one flag a job."""
-        return self._table.column("relative_speed")[self.jobs] > 0
-
-    @property
-    def rate(self) -> NDArray[np.float64]:
-        """Work a second of every job as it runs now, overheads left aside, 0 if it does not run.
-
-        What a progress report tells: beside a partner, on its GPUs, with its CPUs and memory.
-        """
-        table, jobs = self._table, self.jobs
-        fastest = table.column("work")[jobs] / table.column("shortest_s")[jobs]
-        return np.asarray(table.column("relative_speed")[jobs] * fastest)
-
-    @property
-    def attained_s(self) -> NDArray[np.float64]:
-        """Time [s] the job has run so far, without overheads."""
-        attained: NDArray[np.float64] = (
-            self._table.column("attained_s")[self.jobs] + self._ran_s() * self.running
-        )
-        return attained
-
-    @property
-    def first_start_s(self) -> NDArray[np.float64]:
-        """Time [s] of the first start, infinity before it."""
-        return self._table.column("first_start_s")[self.jobs]
-
-    @property
-    def waited_s(self) -> NDArray[np.float64]:
-        """Time [s] since the job last stopped or arrived; 0 while it runs."""
-        since_s = self._table.column("waiting_since_s")[self.jobs]
-        return np.where(self.running, 0.0, self._state.now_s - since_s)
-
-    @property
-    def remaining_s(self) -> NDArray[np.float64]:
-        """Run time [s] left on the fastest GPU type, at alpha_min of a graph; needs ``duration``."""
-        self._state.require(Knowledge.DURATION)
-        left: NDArray[np.float64] = (
-            self._table.column("left_s")[self.jobs]
-            - self._table.column("relative_speed")[self.jobs] * self._ran_s()
-        )
-        return left
-
-    @property
-    def owed_s(self) -> NDArray[np.float64]:
-        """Overhead [s] the job still has to pay: for a waiting job when it resumes, else in this run."""
-        unpaid = np.maximum(
-            self._table.column("progress_from_s")[self.jobs] - self._state.now_s, 0.0
-        )
-        return np.where(self.running, unpaid, self._table.column("owed_s")[self.jobs])
-
-    @property
-    def processing_s(self) -> NDArray[np.float64]:
-        """Whole run time [s] on the fastest GPU type, at alpha_min of a graph; needs ``duration``."""
-        self._state.require(Knowledge.DURATION)
-        return self._table.column("shortest_s")[self.jobs]
-
-    def _ran_s(self) -> NDArray[np.float64]:
-        """Time since progress began in the current run; meaningless for jobs that do not run."""
-        return np.maximum(self._state.now_s - self._table.column("progress_from_s")[self.jobs], 0.0)
-
-    def __len__(self) -> int:
-        return len(self.jobs)
 
 
 class State:
@@ -265,6 +70,8 @@ class State:
         The same if it treats jobs differently.
     parts : PartsAllocator or None
         The same where some jobs hold a part of a GPU.
+    quotas : QuotaLedger or None
+        GPUs that tenants hold, where they have quotas; starts that exceed them do not fit.
     arrived, finished : list of int
         Jobs that arrived or finished since the last decision.
     """
@@ -287,6 +94,7 @@ class State:
         "partner_of",
         "parts",
         "pools",
+        "quotas",
         "running",
         "waiting",
         "waiting_gpus",
@@ -311,6 +119,8 @@ class State:
         self.allocator = allocator
         self.job_allocator = allocator if isinstance(allocator, JobAllocator) else None
         self.parts = allocator if isinstance(allocator, PartsAllocator) else None
+        quotas = environment.cluster.quotas
+        self.quotas = None if quotas is None else QuotaLedger(quotas)
         self.now_s = 0.0
         self.waiting: OrderedDict[int, None] = OrderedDict()
         self.waiting_gpus = 0
@@ -407,15 +217,17 @@ class State:
     @property
     def everything_fits(self) -> bool:
         """True if all waiting jobs can start beside the running ones, wherever the GPUs are."""
-        return self.allocator.anywhere and self.waiting_gpus <= self.allocator.free_gpus
+        return (
+            self.quotas is None
+            and self.allocator.anywhere
+            and self.waiting_gpus <= self.allocator.free_gpus
+        )
 
     @property
     def fits_by_count(self) -> bool:
         """True if as many GPUs are free as all waiting jobs need, though perhaps badly spread."""
-        whole = (
-            self.parts is None and self.one_pool
-        )  # Else free are also GPUs with room for a part.
-        return whole and self.waiting_gpus <= self.allocator.free_gpus
+        plain = self.parts is None and self.quotas is None and self.one_pool
+        return plain and self.waiting_gpus <= self.allocator.free_gpus
 
     def free_gpus_by_node(self) -> list[int]:
         """Free GPUs of every node, what the decision so far reserves left out; O(nodes)."""
@@ -520,9 +332,13 @@ class State:
                 self.job_allocator.arrive(model)
         if self.parts is not None:
             self.parts.holds(self._jobs.counts("gpu_milli")[first:end].tolist())
+        if self.quotas is not None:
+            self.quotas.arrive(self._jobs, range(first, end))
 
     def release(self, job: int, pieces: Pieces) -> None:
         """Engine: free the GPUs of a job, or the part of one that it holds."""
+        if self.quotas is not None:
+            self.quotas.give_back(job)
         if self.parts is not None:
             return self.parts.give_back_of(job, pieces)
         return self.allocator.give_back(pieces)

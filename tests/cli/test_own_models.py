@@ -162,8 +162,8 @@ def test_the_page_on_formulations_does_what_it_says(
 ) -> None:
     """Its file, and its two commands, with a user who has a cap."""
     page = (ROOT / "docs" / "formulations.md").read_text("utf-8")
-    blocks = re.findall(r"```(python|sh)\n(.*?)```", page, re.S)
-    assert [language for language, _ in blocks[:2]] == ["python", "sh"]
+    blocks = re.findall(r"```(python|console)\n(.*?)```", page, re.S)[1:]
+    assert [language for language, _ in blocks[:2]] == ["python", "console"]
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(blocks[0][1])
     given = json.loads(problem.read_text())
@@ -171,7 +171,7 @@ def test_the_page_on_formulations_does_what_it_says(
         job["entity"] = "ada"
     given["data"] = {"user_cap": {"ada": 1.5}}
     problem.write_text(json.dumps(given))
-    allocate, run = (line.split()[1:] for line in blocks[1][1].strip().splitlines())
+    allocate, run = (line.split()[2:] for line in blocks[1][1].strip().splitlines()[-2:])
     found = allocated(*(argument for argument in allocate[1:]))
     assert sum(sum(shares) for _, shares in found["allocation"]) == pytest.approx(1.5)
     assert any("row within_cap[0]" in sentence for sentence in found["explanation"])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from shadowprice.errors import InputError
 from shadowprice.instances.traces import Imported, load_trace, openb
 from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.solvers.predictors.predictor import Features
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "trace_samples"
 sampled = pytest.mark.skipif(not SAMPLES.exists(), reason="the samples of public traces are absent")
@@ -244,6 +245,15 @@ def test_the_tables_of_pai(tmp_path: Path) -> None:
     assert imported.rows_read == counted(imported) == 3
     with pytest.raises(InputError, match="1 of 3 jobs ask for parts of a GPU; choose fractions"):
         load_trace(path)
+    assert Features.of(jobs).group.tolist() == ["g7", "g8"]
+    for instances, actions in ((1, ["dropped"]), (3, ["derived", "dropped"])):
+        tasks = tmp_path / "pai_task_table.csv"
+        row = f"j2,tensorflow,{instances},Failed,210.0,900.0,600.0,29,{60 / instances},T4\n"
+        tasks.write_text("".join([*tasks.read_text().splitlines(keepends=True)[:2], row]))
+        kept = load_trace(path, format=":fractions=keep")
+        assert kept.workload.gpus.tolist() == [2, 1]
+        assert kept.workload.gpu_milli.tolist() == [1000, 600]
+        assert [each.action for each in kept.report] == actions
     (tmp_path / "pai_task_table.csv").unlink()
     with pytest.raises(InputError, match="pai_task_table is missing beside it"):
         load_trace(path)
@@ -260,9 +270,31 @@ def test_windows_and_longest_work(tmp_path: Path) -> None:
     ]
 
 
+def test_a_zone_that_is_chosen_for_dates(tmp_path: Path) -> None:
+    head = "JobID|User|Account|Partition|State|Submit|Start|End|AllocTRES"
+    night = "2026-10-25T00:30:00|2026-10-25T00:30:00|2026-10-25T03:30:00"
+    text = f"{head}\n1|u|lab|gpu|COMPLETED|{night}|gres/gpu=1\n"
+    plain = read(tmp_path, text, name="sacct.txt")
+    assert plain.workload.work.tolist() == [3 * 3600.0]
+    assert "choose zone=" in " ".join(plain.notes)
+    zoned = read(tmp_path, text, ":zone=Europe/Paris", name="sacct.txt")
+    assert zoned.workload.work.tolist() == [4 * 3600.0]
+    assert zoned.notes == ("dates are of Europe/Paris",)
+    with pytest.raises(InputError, match="zone cannot be chosen"):
+        read(tmp_path, swf(), "swf:zone=Europe/Paris")
+
+
+def test_columns_that_could_both_be_meant(tmp_path: Path) -> None:
+    text = "id,gpus,submit,duration,run_time\n1,1,0,10,{}\n2,1,0,20,20\n"
+    assert read(tmp_path, text.format(10)).workload.work.tolist() == [10.0, 20.0]
+    with pytest.raises(InputError, match="columns 'duration' and 'run_time' could both be work"):
+        read(tmp_path, text.format(11))
+
+
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
+        ("zone=Mars", "choice 'zone': got 'Mars', expected a zone such as"),
         ("keep=some", "choice 'keep': got 'some', expected all, completed"),
         ("nothing=1", "choice 'nothing=1': expected one of keep, attempts"),
         ("keep=all,keep=all", "choice 'keep' is given twice"),

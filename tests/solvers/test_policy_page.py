@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 import build_policy_state as builder
 from shadowprice.cli import app
 from shadowprice.proofs.testing import laws
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, Policy
 from shadowprice.solvers.registry import policy
-from shadowprice.solvers.state import JobColumns, State
+from shadowprice.solvers.state import State
 from support.own_code import TRACE
 from support.paths import ROOT
 
@@ -57,7 +58,7 @@ def test_the_commands_of_the_page_run_its_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = re.search(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    shown = re.search(r"```\n(shadowprice.*?)```", TEXT, re.DOTALL)
+    shown = re.search(r"```console\n\$ shadowprice generate[^\n]*\n(.*?)```", TEXT, re.DOTALL)
     assert code is not None
     assert shown is not None
     file = tmp_path / builder.EXAMPLE.relative_to(ROOT)
@@ -68,7 +69,7 @@ def test_the_commands_of_the_page_run_its_policy(
     commands = shown[1].splitlines()
     assert len(commands) == 3
     for command in commands:
-        words = command.split()[1:]
+        words = command.split()[2:]
         few = ["--examples", "3"] if words[0] == "laws" else []
         done = CliRunner().invoke(app, [*words, *few, "--json"])
         assert done.exit_code == 0, done.exception

@@ -15,9 +15,8 @@ from typing import Any
 from shadowprice.analysis.real_runs.timeline import Row, Timeline
 from shadowprice.errors import InputError
 from shadowprice.execution.hosts.protocol import Device, FoundNode
-from shadowprice.execution.real.clock import passed_s
 from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.real.state_directory import LEDGER
+from shadowprice.execution.real.state_directory import LEDGER, passed_s
 
 _LAST_EVENTS = 50
 OVER = frozenset({"finished", "failed", "cancelled"})

@@ -240,6 +240,8 @@ def _describe(outcome: Outcome) -> Description:
         described["conditions"] = True
     if instance.copies is not None:
         described["copies"] = asdict(instance.copies)
+    if instance.cluster.quotas is not None:
+        described["quotas"] = asdict(instance.cluster.quotas)
     if instance.until_complete is not None:
         described["until_complete"] = str(instance.until_complete)
     return described

@@ -11,10 +11,11 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 import pyarrow as pa
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.instances.cluster import MAX_NODES, Cluster, Node
+from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.entries import shown
 from shadowprice.instances.files import read_bytes
 from shadowprice.instances.files import read_json as read_json_file
@@ -60,6 +61,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Annotated[
         list[NodeGroup], Meta(min_length=1, description="a list of at least one group of nodes")
     ]
+    quotas: Quotas | UnsetType = UNSET
     metrics: dict[str, Any]
     sha256: dict[str, Any]
 
@@ -71,7 +73,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
             count = node.pop("count")
             found += [Node(**node)] * count
         try:
-            return Cluster(tuple(found))
+            return Cluster(tuple(found), None if self.quotas is UNSET else self.quotas)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
 

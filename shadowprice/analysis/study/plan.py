@@ -39,6 +39,9 @@ from shadowprice.solvers import registry
 AXES = ("workload", "load", "cluster", "conditions", "policy", "seed")
 """Columns that say which run a row is of."""
 
+CLUSTER_FILES = (".toml", ".csv")
+"""Suffixes of files of clusters; other words are their short notation."""
+
 MOST_RUNS = 1_000_000
 ANY_POLICY = "fifo"
 """A policy whose runs have the instance that all have: only presets change it."""
@@ -238,7 +241,7 @@ def _paths(settings: dict[str, Any]) -> Iterator[str]:
     for name in ("trace", "throughputs"):
         if name in entry:
             yield entry[name]
-    if settings["cluster"].endswith(".toml"):
+    if settings["cluster"].endswith(CLUSTER_FILES):
         yield settings["cluster"]
     for name in ("profiles", "spread", "interference", "samples"):
         if conditions.get(name, PUBLISHED) != PUBLISHED:
@@ -305,7 +308,7 @@ def _conditions(name: str, entry: ConditionEntry, folder: Path) -> dict[str, Any
 
 
 def _cluster(text: str, folder: Path) -> str:
-    found = _path(text, folder) if text.endswith(".toml") else text
+    found = _path(text, folder) if text.endswith(CLUSTER_FILES) else text
     Cluster.load(found)
     return found
 

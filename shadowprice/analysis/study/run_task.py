@@ -27,8 +27,8 @@ from shadowprice.analysis.switches import WrittenSwitches
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import endless, generate, generators
+from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.rescaling import at_load, poisson_arrivals_of, shuffled
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.steady_state.job_window import JobWindow

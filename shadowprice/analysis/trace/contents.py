@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis import metrics
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.rescaling import offered_load
+from shadowprice.instances.generators.rescaling import offered_load
 from shadowprice.instances.workload import Workload
 
 HOUR_S = 3600.0

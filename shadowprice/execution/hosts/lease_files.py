@@ -10,6 +10,8 @@ import importlib.resources
 import json
 import math
 import os
+import re
+import shutil
 import stat
 import sys
 import time
@@ -70,6 +72,11 @@ def supervisor_argv(state: Path, directory: Path, python: str = sys.executable) 
     return [python, "-I", "-S", str(state / "supervisor.py"), str(directory)]
 
 
+def launcher_argv(state: Path, descriptor: int, python: str = sys.executable) -> list[str]:
+    """Command that starts supervisors for whoever writes to a socket."""
+    return [python, "-I", "-S", str(state / "supervisor.py"), "serve", str(descriptor)]
+
+
 # Files that a job and its supervisor wrote, reduced to what makes sense.
 
 
@@ -122,6 +129,7 @@ def _is_number(value: object) -> bool:
 
 
 LEASE_BYTES = 256
+_LEASE_FOLDER = re.compile(r"e[0-9]{1,15}-r[0-9]+(-c[0-9]+)?")
 LIVENESS_S = 0.5
 """A supervisor that dies changes no file; so often its lock is tried."""
 BEGIN_S = 2.0
@@ -156,6 +164,7 @@ def write_order(order: LaunchSpec) -> bool:
         "ttl_s": order.ttl_s,
         "grace_s": order.grace_s,
         "log_bytes": order.log_bytes,
+        "poll_s": order.poll_s,
     }
     write_json(f"{directory}/order.json", text)
     return True
@@ -195,6 +204,31 @@ def void(directory: Path, detail: str = "") -> bool:
             return True
     except OSError:
         return False
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Remove the directories of a job's leases that ended, but for the last ones; never raises.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the job's leases.
+    keep : int
+        Directories to keep, of the latest epochs.
+    """
+    try:
+        names = [name for name in os.listdir(folder) if _LEASE_FOLDER.fullmatch(name)]
+    except OSError:
+        return
+    names.sort(key=lambda name: int(name[1 : name.index("-")]))
+    for name in names[: max(len(names) - keep, 0)]:
+        directory = folder / name
+        with suppress(OSError):
+            if directory.is_symlink() or read_exit(directory) is None:
+                continue
+            with lease_lock(directory) as free:
+                if free:
+                    shutil.rmtree(directory)
 
 
 def expire(directory: Path, detail: str) -> bool:
@@ -334,6 +368,11 @@ class LeaseReader:
 
     def _read(self) -> RankStatus:
         return read_status(self.directory, self._recorded, here=self._here)
+
+    def supervisor(self) -> Mapping[str, Any] | None:
+        """Record that its supervisor wrote when it began, None before."""
+        self._recorded = self._recorded or read_supervisor(self.directory)
+        return self._recorded
 
     def _read_time_ns(self) -> int:
         """Time of the directory's last change, -1 if there is none."""

@@ -103,6 +103,8 @@ class LaunchSpec:
         Program and arguments; no shell is involved.
     env : mapping of str to str
         Added to the environment of the node.
+    poll_s : float
+        Between two looks of its supervisor at the lease, where nothing wakes it [s].
     private : frozenset of str
         Names of those variables whose values may be secrets: a host keeps them nowhere longer than
         until the command begins.
@@ -130,6 +132,7 @@ class LaunchSpec:
     grace_s: float
     log_bytes: int = 4 << 20
     private: frozenset[str] = frozenset()
+    poll_s: float = 0.05
 
     @property
     def node(self) -> str:

@@ -66,11 +66,6 @@ class StoredLease:
         words = lease_files.read_text_tail(self.directory / "supervisor.log")
         lease_files.void(self.directory, f"{why}: {words or 'it said nothing'}")
 
-    def fail(self, why: str) -> None:
-        """Count it as failed: its supervisor ended at once, of which ``supervisor.log`` may tell."""
-        words = lease_files.read_text_tail(self.directory / "supervisor.log")
-        self.refuse(f"{why}: {words or 'it said nothing'}")
-
     def refuse(self, why: str) -> None:
         """Let it never begin, should a supervisor come after all."""
         lease_files.void(self.directory, why)
@@ -114,6 +109,10 @@ class SharedStorageHost(ABC, Generic[L]):
         """Environment of a command on this host."""
         return order.env
 
+    def _poll_s(self, order: LaunchSpec) -> float:
+        """Time between two looks of the supervisor of a lease at it, if nothing wakes it [s]."""
+        return order.poll_s
+
     def _find(self, lease: L) -> None:
         """Find again what an earlier driver started for a lease."""
 
@@ -139,7 +138,8 @@ class SharedStorageHost(ABC, Generic[L]):
                 continue
             lease = self._leases[order.key] = self._lease_of(order)
             try:
-                if lease_files.write_order(replace(order, env=self._environment(order))):
+                made = replace(order, env=self._environment(order), poll_s=self._poll_s(order))
+                if lease_files.write_order(made):
                     written.append(lease)
                 else:
                     self._find(lease)

@@ -96,6 +96,7 @@ def serves(instance: Instance, placement: Placement) -> bool:
         and instance.copies is None
         and instance.until_complete is None
         and not instance.workload.fractional.any()
+        and instance.cluster.quotas is None
     )
     known = placement == Count() or placement == Consolidate() or placement == Pack()
     return plain and known and instance.cluster.total_gpus <= _MOST_GPUS

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from shadowprice.execution.supervision.processes import machine
+from shadowprice.execution.real.state_directory import boot, passed_s
 from shadowprice.instances.grid import TICKS_PER_S
 
 
@@ -19,26 +19,6 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Let so much time pass."""
-
-
-def passed_s(facts: Mapping[str, Any], last_s: float) -> float:
-    """Time since a run began [s].
-
-    By the monotonic clock while the machine is the one of the last driver and was not started again,
-    whatever became of the date; else the date tells how much time passed.
-
-    Parameters
-    ----------
-    facts : mapping
-        ``began_unix``, the date at which the run began [s since 1970], and ``clock`` as
-        :meth:`WallClock.record` gives it, or None.
-    last_s : float
-        The latest time that was recorded [s]; it is no earlier.
-    """
-    clock = facts.get("clock")
-    if isinstance(clock, Mapping) and clock.get("boot") == _boot():
-        return max(time.monotonic() - float(clock["zero_s"]), last_s)
-    return max(time.time() - float(facts["began_unix"]), last_s)
 
 
 class WallClock:
@@ -60,7 +40,7 @@ class WallClock:
 
     def record(self) -> dict[str, Any]:
         """Running system and its monotonic time at which the run began [s], for who comes later."""
-        return {"boot": _boot(), "zero_s": self._zero_s}
+        return {"boot": boot(), "zero_s": self._zero_s}
 
     def now_s(self) -> float:
         """Time since the run began [s]."""
@@ -69,8 +49,3 @@ class WallClock:
     def sleep(self, seconds: float) -> None:
         """Sleep."""
         time.sleep(max(seconds, 0.0))
-
-
-def _boot() -> str:
-    """Identifier of one running system."""
-    return machine().rpartition("/")[0]

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from shadowprice.errors import HostError
+from shadowprice.execution.hosts.lease_files import prune
 from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import (
@@ -89,6 +90,8 @@ class StoppedRun:
     outcome: LeaseOutcome
 
 
+KEPT_LEASES = 20
+"""Of each job: directories of its last leases, with what it said; the ledger has the rest."""
 STOPPED_BY_POLICY = "the policy stops it"
 _SAVED = frozenset({0, 75, 143})
 """Exit codes by which a command says that its own checkpoint folder is whole."""
@@ -260,6 +263,8 @@ class LiveHosts:
         run = self.run
         tracked = run.tracked[lease.row]
         directory = run.orders.job_directory(tracked.job.name)
+        if not tracked.written_off:
+            prune(directory / "leases", KEPT_LEASES)
         try:
             raise_fence(directory, lease.epoch)
         except HostError as error:

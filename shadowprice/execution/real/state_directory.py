@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.real.ledger import RunLedger
@@ -120,3 +121,28 @@ def _check_identity(ledger: RunLedger, identity: Mapping[str, object], state: Pa
                 f"state directory {state}: {what}, but its run was begun{was or ' with another'}; "
                 "resume it as it was begun, or choose another directory with --state"
             )
+
+
+def passed_s(facts: Mapping[str, Any], last_s: float) -> float:
+    """Time since a run began [s].
+
+    By the monotonic clock while the machine is the one of the last driver and was not started again,
+    whatever became of the date; else the date tells how much time passed.
+
+    Parameters
+    ----------
+    facts : mapping
+        ``began_unix``, the date at which the run began [s since 1970], and ``clock`` as
+        :meth:`.WallClock.record` gives it, or None.
+    last_s : float
+        The latest time that was recorded [s]; it is no earlier.
+    """
+    clock = facts.get("clock")
+    if isinstance(clock, Mapping) and clock.get("boot") == boot():
+        return max(time.monotonic() - float(clock["zero_s"]), last_s)
+    return max(time.time() - float(facts["began_unix"]), last_s)
+
+
+def boot() -> str:
+    """Identifier of one running system."""
+    return machine().rpartition("/")[0]

@@ -37,18 +37,21 @@ def spawn(order: dict[str, Any], directory: str, output: int) -> int:
         _become(order, directory, mine, (go_read, output, problem_write))
     os.close(go_read)
     os.close(problem_write)
-    about = process(pid)
+    about, parent = process(pid), process(os.getppid())
     record = {
         "pid": mine,
         "start_ticks": me[3] if me else 0,
         "node": os.uname().nodename,
         "machine": machine(),
+        "parent_pid": os.getppid(),
+        "parent_start_ticks": parent[3] if parent else 0,
         "command_pid": pid,
         "command_start_ticks": about[3] if about else 0,
     }
     try:
         write_json(f"{directory}/supervisor.json", record, durable=True)
-        os.write(go_write, b"g")
+        with contextlib.suppress(BrokenPipeError):  # killed before it began: it ended so
+            os.write(go_write, b"g")
         problem = os.read(problem_read, 4096).decode(errors="replace")
     except OSError as error:
         os.kill(pid, signal.SIGKILL)

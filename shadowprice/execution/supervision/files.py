@@ -6,6 +6,7 @@ taken as absent; what is written replaces a file at once.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -141,9 +142,12 @@ def write_ending(directory: str, record: dict[str, Any], reserve: int | None) ->
         try:
             os.makedirs(directory, 0o700, exist_ok=True)  # a command may have removed it
             write_json(f"{directory}/exit.json", record)
-            return
         except OSError:
             pass
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(f"{directory}/.exit")
+            return
         try:
             if reserve is not None:
                 data = json.dumps(record, ensure_ascii=False).encode(errors="replace")

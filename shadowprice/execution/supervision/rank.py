@@ -84,6 +84,7 @@ class Supervisor:
             return ending(0, "void", detail="stopped before it began")
         try:
             self.ttl_s, self.grace_s = float(order["ttl_s"]), float(order["grace_s"])
+            self.poll_s = float(order.get("poll_s", POLL_S))
             self.log = Log(f"{self.directory}/output.log", int(order["log_bytes"]))
             self.output, write_end = os.pipe()
             os.set_blocking(self.output, False)
@@ -124,8 +125,9 @@ class Supervisor:
         while self._reap():
             now = time.monotonic()
             if now >= self.look_at:
-                self.look_at = now + POLL_S
                 self._look(now)
+                busy = self.reason or self.code is not None
+                self.look_at = now + (POLL_S if busy else self.poll_s)
             self._send_due(now)
             if now >= self.log.flush_at:
                 self.log.flush()

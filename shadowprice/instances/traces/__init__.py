@@ -3,7 +3,8 @@
 An importer is a module with ``NAME``, ``sniff(first_line, path) -> bool`` and
 ``load(path, throughputs) -> Imported``; adding one is adding its file. One of a log that can be read in
 several ways has ``load_log(path, choices)`` instead (:mod:`.log_reading`). One that also has
-``GENERAL = True`` is asked only where no other importer recognises the file. Installed packages offer
+``GENERAL = True`` is asked only where no other importer recognises the file; one with ``ZONED = True``
+may be told the zone of its dates. Installed packages offer
 modules or objects with the same members under names of their own (:mod:`shadowprice.entry_points`).
 """
 
@@ -74,12 +75,15 @@ class Imported:
         Rows of the file, where the importer counts them.
     notes : tuple of str
         What was taken to be so.
+    origin_s : float, optional
+        Time 0 of the workload by the clock of the log, in seconds since 1970; None where it is not known.
     """
 
     workload: Workload
     report: tuple[Finding, ...] = ()
     rows_read: int | None = None
     notes: tuple[str, ...] = ()
+    origin_s: float | None = None
 
     def counts(self) -> dict[str, int]:
         """Rows by what was done with them: read, kept, and each of :data:`ACTIONS`."""
@@ -240,6 +244,10 @@ def _installed_able(first_line: str, path: Path) -> dict[str, Importer]:
 def _load(
     importer: Importer, path: Path, throughputs: Throughputs | None, choices: LogReading
 ) -> Imported:
+    if choices.zone is not None and not getattr(importer, "ZONED", False):
+        raise InputError(
+            f"{path}: the zone of its times is known, or it has none; zone cannot be chosen"
+        )
     if isinstance(importer, LogImporter):
         imported = importer.load_log(path, choices)
     elif choices.of_log:
@@ -264,7 +272,7 @@ def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
 
     from shadowprice.instances.grid import to_grid
 
-    report, jobs = list(imported.report), imported.workload
+    report, jobs, origin_s = list(imported.report), imported.workload, imported.origin_s
     if choices.window_s is not None:
         start_s, end_s = choices.window_s
         outside = (jobs.arrival_s < start_s) | (jobs.arrival_s >= end_s)
@@ -274,6 +282,7 @@ def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
             first = str(jobs.id[outside.argmax()])
             report.append(Finding("dropped", int(outside.sum()), "outside the window", first))
             jobs = jobs.select(np.flatnonzero(~outside))
+            origin_s = None if origin_s is None else origin_s + float(jobs.arrival_s[0])
             jobs = replace(jobs, arrival_s=jobs.arrival_s - jobs.arrival_s[0])
     if choices.longest_s is not None:
         if jobs.throughput is not None:
@@ -285,4 +294,4 @@ def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
                 Finding("repaired", int(long.sum()), f"cut to {choices.longest_s:g} s", first)
             )
             jobs = replace(jobs, work=to_grid(np.minimum(jobs.work, choices.longest_s)))
-    return replace(imported, workload=jobs, report=tuple(report))
+    return replace(imported, workload=jobs, report=tuple(report), origin_s=origin_s)

@@ -36,6 +36,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     log = JobLog.of(path, read_table(path), NEEDED + BESIDE)
     gpus = log.gangs(log.numbers("gpu_num"), choices, "gpu_num")
     gpus = gpus[log.keep_ended(log.text("state"), "COMPLETED", choices)]
+    log.notes.append("times bear a zone and are told in UTC")
     return replayed(
         log,
         gpus=gpus,
@@ -43,6 +44,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         start_s=dates_s(log.text("start_time")),
         end_s=dates_s(log.text("end_time")),
         stated_s=log.numbers("duration"),
+        dated=True,
         columns={
             "id": log.text("job_id"),
             "tenant": log.text("user"),

@@ -255,6 +255,7 @@ def replayed(
     end_s: Seconds,
     columns: Mapping[str, NDArray[Any]],
     stated_s: Seconds | None = None,
+    dated: bool = False,
 ) -> Imported:
     """The workload of those of the rows left that ran, submissions counted from the first of them.
 
@@ -266,6 +267,8 @@ def replayed(
         Further columns of the workload by their names there: id, tenant, outcome, limit_s ...
     stated_s : ndarray, optional
         Column ``duration`` of the log [s]: reported where it is not the time between start and end.
+    dated : bool
+        Whether times are dates, in seconds since 1970.
     """
     known = log.submitted(submit_s)
     ran, ran_s = log.ran_s(start_s[known], end_s[known])
@@ -291,4 +294,10 @@ def replayed(
         source=str(log.path),
         rows=rows,
     )
-    return Imported(workload, tuple(log.report), log.rows_read, tuple(log.notes))
+    if dated:
+        date = np.datetime_as_string(np.datetime64(int(first), "s"))
+        log.notes.append(
+            f"time 0 is {str(date).replace('T', ' ')} by the clock that dates are taken by"
+        )
+    origin_s = float(first) if dated else None
+    return Imported(workload, tuple(log.report), log.rows_read, tuple(log.notes), origin_s)

@@ -107,6 +107,7 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
             raise InputError(
                 f"{path}: no column for {needed}, expected one of {names}, ...; found {', '.join(map(str, table))}"
             )
+    _expect_one(path, table, found)
     # A column 'queue' of numbers says how long jobs waited, not whose they are.
     owner = found.get("tenant", "")
     if owner.lower() == "queue" and not np.isnan(ColumnChecks.floats(table[owner])).any():
@@ -130,6 +131,21 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
     unused = [name for name in table if name not in found.values()]
     notes = (f"columns that are not used: {', '.join(unused)}",) if unused else ()
     return Imported(workload, tuple(report), len(workload), notes)
+
+
+def _expect_one(path: Path, table: Columns, found: dict[str, str]) -> None:
+    """Refuse a table in which two columns of different values could be the same of ours."""
+    by_lower = {name.lower(): name for name in table}
+    for ours in ("arrival_s", "gpus", "work"):
+        names = [by_lower[name] for name in ALIASES[ours] if name in by_lower]
+        for other in names:
+            chosen = found.get(ours, other)
+            taken = other in found.values() and other != chosen
+            if not taken and not np.array_equal(table[other], table[chosen]):
+                raise InputError(
+                    f"{path}: columns {chosen!r} and {other!r} could both be {ours} and differ; rename or "
+                    "leave out one of them"
+                )
 
 
 def _deadlines(given: NDArray[np.object_], first: pd.Timestamp | None) -> Any:

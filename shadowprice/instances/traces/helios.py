@@ -55,6 +55,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         start_s=dates_s(log.text("start_time")),
         end_s=dates_s(log.text("end_time")),
         stated_s=log.numbers("duration"),
+        dated=True,
         columns={
             "id": log.text("job_id"),
             "tenant": log.text("vc"),

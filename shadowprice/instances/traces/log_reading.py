@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from shadowprice.errors import InputError
 
@@ -57,6 +58,8 @@ class LogReading:
         Jobs that arrive from the one time, before the other; counted from the first arrival [s].
     longest_s : float, optional
         Longer work is cut to it [s]; for workloads whose work is time.
+    zone : str, optional
+        Zone of dates without one (``Europe/Paris``), for logs whose site is not known.
     """
 
     keep: Keep = Keep.ALL
@@ -64,6 +67,7 @@ class LogReading:
     fractions: Fractions | None = None
     window_s: tuple[float, float] | None = None
     longest_s: float | None = None
+    zone: str | None = None
 
     def __post_init__(self) -> None:
         if self.window_s is not None and not 0 <= self.window_s[0] < self.window_s[1]:
@@ -73,7 +77,7 @@ class LogReading:
 
     @classmethod
     def read(cls, text: str) -> LogReading:
-        """Read ``keep=completed,attempts=span,fractions=drop,window=0-86400,longest_s=1209600``.
+        """Read ``keep=completed,attempts=span,fractions=drop,window=0-86400,longest_s=1209600``; ``zone=Europe/Paris``.
 
         Raises
         ------
@@ -109,12 +113,21 @@ def _window(text: str) -> tuple[float, float]:
     return float(start), float(end)
 
 
+def _zone(text: str) -> str:
+    try:
+        ZoneInfo(text)
+    except (KeyError, OSError) as error:
+        raise ValueError(text) from error
+    return text
+
+
 _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "keep": ("keep", Keep),
     "attempts": ("attempts", Attempts),
     "fractions": ("fractions", Fractions),
     "window": ("window_s", _window),
     "longest_s": ("longest_s", float),
+    "zone": ("zone", _zone),
 }
 
 _EXPECTED = {
@@ -123,4 +136,5 @@ _EXPECTED = {
     "fractions": ", ".join(Fractions),
     "window": "START-END in seconds from the first arrival",
     "longest_s": "a number of seconds",
+    "zone": "a zone such as Europe/Paris",
 }

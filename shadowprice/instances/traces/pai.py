@@ -18,7 +18,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
 from shadowprice.instances.traces import Imported
 from shadowprice.instances.traces.cleaning import JobLog, replayed
-from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.instances.traces.log_reading import Fractions, LogReading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,9 +61,15 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     jobs = _read(path, JOBS)
     tasks = _read(_beside(path, "pai_task_table"), TASKS)
     tags = _read(_beside(path, "pai_group_tag_table"), TAGS)
-    asked = _number(tasks["inst_num"]) * _number(tasks["plan_gpu"]).fillna(0.0) / 100.0
+    each = _number(tasks["plan_gpu"]).fillna(0.0) / 100.0
+    asked = _number(tasks["inst_num"]) * each
     by_job = pd.DataFrame(
-        {"job": tasks["job_name"], "gpus": asked, "start": _number(tasks["start_time"])}
+        {
+            "job": tasks["job_name"],
+            "gpus": asked,
+            "instances": _number(tasks["inst_num"]).where(each > 0, 0.0),
+            "start": _number(tasks["start_time"]),
+        }
     ).groupby("job")
     gpus = jobs["job_name"].map(by_job["gpus"].sum()).fillna(0.0)
     start = jobs["job_name"].map(by_job["start"].min())
@@ -73,6 +79,12 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         for name in ("group", "workload", "gpu_type_spec")
     }
     log = JobLog(path, {name: jobs[name].to_numpy(dtype=object) for name in JOBS})
+    several = jobs["job_name"].map(by_job["instances"].sum()).fillna(0.0) > 1
+    if choices.fractions is Fractions.KEEP:
+        parts = (gpus > 0) & (gpus < 1) & several
+        log.say(
+            "derived", parts.to_numpy(), "parts of several instances are taken as one of one GPU"
+        )
     whole = log.gangs(gpus.to_numpy(dtype=np.float64), choices, "plan_gpu")
     whole = whole[log.keep_ended(log.text("status"), "Terminated", choices)]
     return replayed(

@@ -58,12 +58,13 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         spent = sums.sum(axis=1) if choices.attempts is Attempts.SUM else sums[:, -1]
         # Attempts as one run that begins with the first of them.
         start_s, end_s = first, first + spent
-    log.notes.append("times are taken as Pacific, whose clocks change")
+    log.notes.append("times are taken as Pacific, whose clocks change, and told in UTC")
     log.notes.append(f"run time is the {choices.attempts} of attempts")
     return replayed(
         log,
         gpus=gangs[log.rows],
         submit_s=dates_s(log.text("submitted_time"), _FORM, _ZONE),
+        dated=True,
         start_s=start_s,
         end_s=end_s,
         columns={

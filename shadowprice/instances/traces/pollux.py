@@ -4,8 +4,7 @@ Source: Qiao et al., OSDI'21 (Pollux; github.com/petuum/adaptdl, Apache-2.0); Ja
 (Sia). ``time`` is the arrival in seconds. How long a job runs is in neither: it follows from tables of the
 applications. So the importer asks for ``applications.csv`` beside the workload, with columns application,
 num_replicas, batch_size and duration_s, one row for each combination that occurs; a batch_size left
-empty is any. Batch sizes and replicas
-stay as submitted: jobs do not adapt theirs. The application becomes the model.
+empty is any. Batch sizes and replicas stay as submitted: jobs do not adapt theirs. The application becomes the model.
 """
 
 from __future__ import annotations

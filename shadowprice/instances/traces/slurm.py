@@ -30,6 +30,7 @@ from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.workload_files import read_table
 
 NAME = "slurm"
+ZONED = True
 NEEDED = ("JobID", "User", "Account", "Partition", "State", "Submit", "Start", "End", "AllocTRES")
 BESIDE = ("TimelimitRaw", "Timelimit", "AllocNodes")
 
@@ -60,13 +61,14 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     state = np.array([each.split(" ")[0] for each in log.text("State").tolist()], dtype=object)
     kept = log.keep_ended(state, "COMPLETED", choices)
     gpus, state = gpus[kept], state[kept]
-    log.notes.append("dates are the site's, without a zone: a change of its clocks is not seen")
+    told = "the site's, without a zone: a change of its clocks is not seen (choose zone=...)"
+    log.notes.append(f"dates are {told if choices.zone is None else f'of {choices.zone}'}")
     return replayed(
         log,
         gpus=gpus,
-        submit_s=_times_s(log.text("Submit")),
-        start_s=_times_s(log.text("Start")),
-        end_s=_times_s(log.text("End")),
+        submit_s=_times_s(log.text("Submit"), choices.zone),
+        start_s=_times_s(log.text("Start"), choices.zone),
+        end_s=_times_s(log.text("End"), choices.zone),
         columns={
             "id": log.text("JobID"),
             "tenant": log.text("Account"),
@@ -111,7 +113,7 @@ def _nodes(log: JobLog) -> Seconds:
     return np.zeros(len(log.rows))
 
 
-def _times_s(values: NDArray[np.object_]) -> Seconds:
+def _times_s(values: NDArray[np.object_], zone: str | None) -> Seconds:
     """Seconds, or dates; NaN for Unknown and None."""
     numbers = ColumnChecks.floats(values)
-    return dates_s(values) if np.isnan(numbers).all() else numbers
+    return dates_s(values, zone=zone) if np.isnan(numbers).all() else numbers

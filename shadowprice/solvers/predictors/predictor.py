@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 import shadowprice.solvers.predictors
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.workload import Workload
+from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.registry import modules
-from shadowprice.solvers.state import JobColumns
 from shadowprice.user_code import file_of, load, names_a_file, sentence, split_parameters
 
 Build = Callable[[str, int], "Predictor"]

@@ -19,7 +19,12 @@ from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import generate
-from shadowprice.instances.rescaling import at_load, offered_load, poisson_arrivals_of, shuffled
+from shadowprice.instances.generators.rescaling import (
+    at_load,
+    offered_load,
+    poisson_arrivals_of,
+    shuffled,
+)
 from shadowprice.instances.workload import COLUMNS, Workload
 from shadowprice.instances.workload_files import write_workload
 

@@ -21,6 +21,7 @@ from shadowprice.execution.hosts.lease_files import (
     LeaseReader,
     ask_stop,
     copy_supervisor,
+    prune,
     read_exit,
     read_report,
     read_status,
@@ -262,6 +263,23 @@ def test_an_adopted_lease_is_void_once_its_supervisor_gave_up(
     assert seen.phase is Phase.ENDED
     assert seen.exit is not None
     assert seen.exit.reason == "void"
+
+
+def test_old_leases_that_ended_are_removed(tmp_path: Path) -> None:
+    made = [tmp_path / f"e{epoch}-r{rank}" for epoch in (2, 9, 10, 11) for rank in (0, 1)]
+    for directory in (*made, tmp_path / "theirs"):
+        directory.mkdir()
+        if directory.name != "e9-r1":
+            write_json(f"{directory}/exit.json", {"code": 0, "reason": "exited"})
+    lock = take_lock(str(tmp_path / "e2-r1"))  # its supervisor lives
+    assert lock is not None
+    prune(tmp_path, 3)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"theirs", "e2-r1", "e9-r1", "e10-r1", "e11-r0", "e11-r1"}
+    os.close(lock)
+    prune(tmp_path / "absent", 3)
+    prune(tmp_path, 0)
+    assert {path.name for path in tmp_path.iterdir()} == {"theirs", "e9-r1"}
 
 
 def test_a_planted_end_counts_for_nothing_while_the_supervisor_lives(lease: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -15,12 +17,14 @@ import pytest
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts import lease_files
+from shadowprice.execution.hosts.lease_files import read_supervisor
 from shadowprice.execution.hosts.local.claims import Claimant, DeviceClaims
 from shadowprice.execution.hosts.local.discovery import find_gpus, normalised
 from shadowprice.execution.hosts.local.host import LocalHost
 from shadowprice.execution.hosts.protocol import Device, Host, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.hosts.registry import host_kinds, open_host
-from support.host_conformance import HostCase, HostConformance, living
+from shadowprice.execution.supervision.processes import process
+from support.host_conformance import HostCase, HostConformance, living, python
 from support.paths import ROOT
 
 pytestmark = [
@@ -59,6 +63,69 @@ class TestLocalHost(HostConformance):
     def test_a_supervisor_that_was_removed_is_there_again(self, case: HostCase, name: str) -> None:
         (case.state / name).rename(case.state / "elsewhere")
         assert case.ended(case.start(["true"])).code == 0
+
+    @pytest.mark.parametrize("again", [False, True])
+    def test_what_escapes_is_killed_before_the_device_is_free(
+        self, case: HostCase, again: bool
+    ) -> None:
+        # A session of its own, two forks away, with nothing in its environment to know it by.
+        code = (
+            "import os, time\n"
+            "if os.fork() == 0:\n"
+            "    os.setsid()\n"
+            "    if os.fork() == 0:\n"
+            "        print(os.getpid(), 'escaped', flush=True)\n"
+            "        os.execve('/bin/sleep', ['sleep', '600'], {})\n"
+            "    os._exit(0)\n"
+            "os.wait(); time.sleep(600)"
+        )
+        order = case.start(python(code))
+        case.wait_output(order, "escaped")
+        escaped = int((order.directory / "output.log").read_text().split()[0])
+        case.wait(order, Phase.RUNNING)
+        if again:  # by a driver that did not start it
+            case.host.close()
+            case.host = case.reopen(case.host)
+            case.host.adopt([order])
+        supervisor = read_supervisor(order.directory)
+        assert supervisor is not None
+        os.kill(supervisor["pid"], signal.SIGKILL)
+        assert case.ended(order).code == -9
+        assert process(escaped) is None
+
+    def test_one_launcher_starts_all(self, case: HostCase) -> None:
+        orders = [case.start(["sleep", "600"]) for _ in range(5)]
+        for order in orders:
+            case.wait(order, Phase.RUNNING)
+        found = [read_supervisor(order.directory) for order in orders]
+        (launcher,) = {each["parent_pid"] for each in found if each is not None}
+        os.kill(launcher, signal.SIGKILL)
+        while process(launcher) is not None:
+            time.sleep(0.001)
+        later = case.start(["true"])  # by another
+        assert case.ended(later).code == 0
+        for order in orders:  # they outlive it
+            case.wait(order, Phase.RUNNING)
+            case.host.stop([order.key], 5.0, "round over")
+            assert case.ended(order).reason == "stopped"
+
+    def test_supervisors_sleep_where_nothing_happens(self, case: HostCase) -> None:
+        orders = [case.start(["sleep", "600"], ttl_s=60.0) for _ in range(3)]
+        for order in orders:
+            case.wait(order, Phase.RUNNING)
+        found = [read_supervisor(order.directory) for order in orders]
+        pids = [each["pid"] for each in found if each is not None]
+
+        def switches() -> int:
+            """Times that they were awake."""
+            text = "".join(Path(f"/proc/{pid}/status").read_text() for pid in pids)
+            return sum(map(int, re.findall(r"\bvoluntary_ctxt_switches:\s+(\d+)", text)))
+
+        before, began_s = switches(), time.monotonic()
+        time.sleep(1.0)
+        passed_s = time.monotonic() - began_s
+        # Each looks every two seconds, and asks for the time, a file and no more.
+        assert switches() - before <= 3 * (passed_s / 2.0 + 1.0) * 2.0
 
     def test_an_order_that_cannot_be_written(self, case: HostCase) -> None:
         (case.state / "jobs").write_text("in the way")

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shadowprice.execution.real import clock
-from shadowprice.execution.real.clock import WallClock, passed_s
+from shadowprice.execution.real import state_directory
+from shadowprice.execution.real.clock import WallClock
+from shadowprice.execution.real.state_directory import passed_s
 
 DAY_S = 86_400.0
 
@@ -19,7 +20,7 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.date_s, self.since_boot_s, self.boot = 1.8e9, 5_000.0, "first"
-        monkeypatch.setattr(clock, "machine", lambda: f"{self.boot}/1")
+        monkeypatch.setattr(state_directory, "machine", lambda: f"{self.boot}/1")
         monkeypatch.setattr(time, "time", lambda: self.date_s)
         monkeypatch.setattr(time, "monotonic", lambda: self.since_boot_s)
 

@@ -10,7 +10,6 @@ import os
 import pwd
 import re
 import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,10 @@ from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.local.claims import DeviceClaims
 from shadowprice.execution.hosts.local.discovery import FoundGpu, find_gpus, load_nvml
+from shadowprice.execution.hosts.local.launching import LauncherProcess, has_orphans
 from shadowprice.execution.hosts.protocol import (
     Device,
+    Exit,
     FoundNode,
     HostKind,
     LaunchSpec,
@@ -30,8 +31,9 @@ from shadowprice.execution.hosts.protocol import (
     RankStatus,
 )
 from shadowprice.execution.hosts.shared_storage import SharedStorageHost, StoredLease
-from shadowprice.execution.supervision.processes import TAG, send
+from shadowprice.execution.supervision.processes import TAG, machine, process, send
 
+IDLE_POLL_S = 2.0
 _ADDRESS = re.compile(r"|((?P<nodes>[1-9][0-9]{0,3})x)?(?P<slots>[1-9][0-9]{0,3})")
 
 
@@ -59,22 +61,23 @@ def open_host(address: str, state: Path, run_id: str) -> LocalHost:
 
 @dataclass
 class LocalLease(StoredLease):
-    """A lease of this machine; ``supervisor`` is the process of a child of this driver, else 0."""
+    """A lease of this machine; ``launcher`` is that of this driver which starts its supervisor."""
 
     on_this_machine: ClassVar[bool] = True
-    supervisor: int = 0
+    launcher: LauncherProcess | None = None
 
-    def reap(self) -> bool:
-        """Reap its supervisor; true if that has died since the last time."""
-        if not self.supervisor:
-            return False
-        try:
-            if os.waitpid(self.supervisor, os.WNOHANG)[0] == 0:
-                return False
-        except ChildProcessError:
-            pass  # somebody else's handler was faster
-        self.supervisor = 0
-        return True
+    def wake(self) -> None:
+        """Have its supervisor look at once: it takes SIGTERM for a wish, and looks for ours."""
+        found = self.reader.supervisor()
+        if found is not None and found.get("machine") == machine():
+            about = process(found["pid"])
+            if about is not None and about[3] == found["start_ticks"]:
+                send(found["pid"], signal.SIGTERM)
+
+    def orphaned(self) -> bool:
+        """True while the launcher has still to kill what dead supervisors left."""
+        found = self.reader.supervisor()
+        return found is not None and found.get("machine") == machine() and has_orphans(found)
 
 
 class LocalHost(SharedStorageHost[LocalLease]):
@@ -114,6 +117,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
         self._smi = smi
         self._claims = claims
         self._claimed: frozenset[str] = frozenset()
+        self._launcher: LauncherProcess | None = None
 
     def discover(self) -> tuple[FoundNode, ...]:
         """GPUs that are free or this run's, a node for each type; else CPU slots.
@@ -174,53 +178,54 @@ class LocalHost(SharedStorageHost[LocalLease]):
     def _lease_of(self, order: LaunchSpec) -> LocalLease:
         return LocalLease(order)
 
+    def _poll_s(self, order: LaunchSpec) -> float:
+        """Seldom: who wants something of a supervisor wakes it, and renewals are for its TTL."""
+        return min(IDLE_POLL_S, order.ttl_s / 8.0)
+
     def _launch(self, leases: Sequence[LocalLease]) -> None:
         for lease in leases:
             try:
-                lease.supervisor = self._spawn(lease.order)
+                if self._launcher is None or not self._launcher.lives():
+                    self._launcher = LauncherProcess(self._state)
+                self._launcher.launch(lease.directory, self._inherited(lease.order))
+                lease.launcher = self._launcher
             except (OSError, HostError) as error:
                 lease.refuse(str(error))
 
-    def _spawn(self, order: LaunchSpec) -> int:
-        """Start a supervisor, in its own session, with the claims on its devices."""
+    def _inherited(self, order: LaunchSpec) -> list[int]:
+        """Claims on the devices of a lease, for its supervisor to hold."""
         claims = [
             self._claims.claim(device.uuid, wait_s=0.2)
             for device in order.devices
             if device.uuid in self._claimed
         ]
-        inherited = [(os.POSIX_SPAWN_DUP2, fd, fd) for held in claims for fd in held or ()]
-        silent = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
-        log = os.open(order.directory / "supervisor.log", os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            return os.posix_spawn(
-                sys.executable,
-                lease_files.supervisor_argv(self._state, order.directory),
-                os.environ,
-                file_actions=[*silent, (os.POSIX_SPAWN_DUP2, log, 2), *inherited],
-                setsid=True,
-            )
-        finally:
-            os.close(log)
+        return [descriptor for held in claims for descriptor in held or ()]
 
     def _wake(self, leases: Sequence[LocalLease], grace_s: float) -> None:
         for lease in leases:
-            # Once it has written its record it takes SIGTERM for a wish, and looks for ours.
-            if lease.supervisor and os.path.lexists(lease.directory / "supervisor.json"):
-                send(lease.supervisor, signal.SIGTERM)
+            lease.wake()
 
     def _look(self, lease: LocalLease) -> RankStatus:
-        died = lease.reap()
+        launcher = lease.launcher
+        died = launcher is not None and not launcher.lives()
         status = lease.reader.status(doubt=died)
-        if died and status.phase is Phase.STARTING:
-            status = lease.reader.status(doubt=True)
-        if died and status.phase is Phase.STARTING:
-            lease.fail("the supervisor ended before it began")
-            return self._status(lease)
+        if status.phase is Phase.STARTING and died and launcher is not None:
+            why = f"the launcher of supervisors ended: {launcher.said() or 'it said nothing'}"
+            # A supervisor that it had forked has the lock, and begins.
+            if lease_files.void(lease.directory, why):
+                if not launcher.killed:
+                    lease.refused = Exit(127, "unstartable", detail=why)
+                return self._status(lease)
+        killed = status.exit is not None and status.exit.code == -9
+        if killed and lease.orphaned():
+            return RankStatus(Phase.RUNNING, status.report)
         return status
 
     def close(self) -> None:
         """Let go of GPUs; those of leases that run stay claimed by their supervisors."""
         self._claims.release_all()
+        if self._launcher is not None:
+            self._launcher.close(wait=all(lease.is_over for lease in self._leases.values()))
 
 
 def _user(number: int) -> str:

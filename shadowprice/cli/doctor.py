@@ -1,0 +1,180 @@
+"""``shadowprice doctor``: what is installed, what is missing for what, and how to get it.
+
+Nothing is imported that it asks about, and nothing waits longer than a few seconds: versions are read from the
+metadata of installed distributions, programs are asked with a time limit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from rich.markup import escape
+from rich.table import Table
+
+from shadowprice.cli.options import JsonOption
+from shadowprice.cli.show import console
+
+LIMIT_S = 3.0
+"""Longest wait for the answer of a program [s]."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution, and what it is for.
+
+    Parameters
+    ----------
+    name : str
+        On the package index.
+    of : str
+        Kind of part: ``solver``, ``host`` ...
+    needed_for : str
+        Commands and options that do not work without it.
+    how : str
+        Command that installs it.
+    required : bool
+        Comes with the package itself.
+    """
+
+    name: str
+    of: str
+    needed_for: str
+    how: str
+    required: bool = False
+
+
+def _extra(name: str) -> str:
+    return f"pip install 'shadowprice[{name}]'"
+
+
+_AGAIN = "pip install --force-reinstall shadowprice"
+DISTRIBUTIONS = (
+    Distribution("highspy", "solver", "linear and mixed-integer programmes", _AGAIN, True),
+    Distribution("ortools", "solver", "CP-SAT: optima, the second search", _AGAIN, True),
+    Distribution("pyscipopt", "solver", "--solver scip", _extra("scip")),
+    Distribution("gurobipy", "solver", "--solver gurobi", "pip install gurobipy, and a licence"),
+    Distribution("mosek", "solver", "--solver mosek", "pip install mosek, and a licence"),
+    Distribution("xpress", "solver", "--solver xpress", "pip install xpress, and a licence"),
+    Distribution("numba", "speed", "the compiled loop of large simulations", _AGAIN, True),
+    Distribution("pyomo", "models", "every formulation", _AGAIN, True),
+    Distribution("hypothesis", "tests", "laws, adversary --method hypothesis", _extra("test")),
+    Distribution("ray", "host", "execute --hosts ray", _extra("ray")),
+    Distribution("torch", "training", "callbacks for PyTorch, parameters.pt", _extra("torch")),
+    Distribution("lightning", "training", "the callback for Lightning", _extra("lightning")),
+    Distribution(
+        "transformers", "training", "the callback for Hugging Face", _extra("huggingface")
+    ),
+    Distribution("nvidia-ml-py", "GPUs", "GPUs by NVML; else nvidia-smi is asked", _extra("gpu")),
+    Distribution("jupyter", "notebooks", "docs/notebooks", _extra("notebooks")),
+)
+
+
+@dataclass(frozen=True)
+class InstalledPart:
+    """A part of an installation.
+
+    Parameters
+    ----------
+    name, of, found : str
+        Part, its kind, and version or description; ``found`` is empty if it is not there.
+    needed_for, how : str
+        What does not work without it, and how to get it.
+    required : bool
+        The package does not work without it.
+    """
+
+    name: str
+    of: str
+    found: str
+    needed_for: str
+    how: str
+    required: bool = False
+
+
+def installed_parts() -> Iterator[InstalledPart]:
+    """All parts: this Python, distributions, Slurm, GPUs."""
+    where = f"{platform.python_version()} at {sys.executable}"
+    yield InstalledPart("python", "base", where, "everything", "", required=True)
+    yield InstalledPart("shadowprice", "base", _version("shadowprice"), "everything", _AGAIN, True)
+    for each in DISTRIBUTIONS:
+        found = _version(each.name)
+        yield InstalledPart(each.name, each.of, found, each.needed_for, each.how, each.required)
+    slurm = "Slurm's clients: sbatch, squeue, scancel, scontrol, sinfo, from your cluster"
+    yield InstalledPart("slurm", "host", _slurm(), "execute --hosts slurm", slurm)
+    cores = f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
+    yield InstalledPart("cpu slots", "devices", cores, "execute --hosts local", "", required=True)
+    driver = "a driver; execute --hosts local uses CPU slots without"
+    yield InstalledPart("gpus", "devices", _gpus(), "execute on GPUs", driver)
+
+
+def _version(name: str) -> str:
+    try:
+        return str(version(name))
+    except (PackageNotFoundError, ValueError, TypeError, OSError):
+        # Metadata may be there and broken: then it cannot be said to be installed.
+        return ""
+
+
+def _asked(program: str, *arguments: str) -> str:
+    """First lines of what a program prints; empty if it is not there, fails or takes too long."""
+    path = shutil.which(program)
+    if path is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [path, *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LIMIT_S,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _slurm() -> str:
+    clients = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
+    if any(shutil.which(client) is None for client in clients):
+        return ""
+    return (_asked("sbatch", "--version") or "version unknown").splitlines()[0]
+
+
+def _gpus() -> str:
+    names = _asked("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()
+    counts = {name.strip(): names.count(name) for name in names if name.strip()}
+    return ", ".join(f"{count} x {name}" for name, count in counts.items())
+
+
+def doctor_command(as_json: JsonOption = False) -> None:
+    """Say what is installed, what is missing for what, and how to get it."""
+    found = list(installed_parts())
+    if as_json:
+        print(json.dumps([asdict(each) for each in found]))
+        return
+    table = Table("part", "found", "for", title="installed")
+    for each in found:
+        if each.found:
+            table.add_row(*map(escape, (each.name, each.found, each.needed_for)))
+    console.print(table)
+    missing = [each for each in found if not each.found]
+    if missing:
+        table = Table("part", "without it there is no", "how to get it", title="not installed")
+        for each in missing:
+            table.add_row(*map(escape, (each.name, each.needed_for, each.how)))
+        console.print(table)
+    broken = [each.name for each in missing if each.required]
+    if broken:
+        console.print(f"the package itself needs {', '.join(broken)}", style="red", highlight=False)
+    else:
+        console.print("all that the package itself needs is there", highlight=False)

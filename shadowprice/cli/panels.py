@@ -1,0 +1,235 @@
+"""Groups of commands in the help, and examples below the help of each.
+
+A command is shown with ``app.command("name", **shown("name"))``. Its examples can be run in the order in which
+they stand here, in an empty folder; those that need more say what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+PANELS: Mapping[str, tuple[str, ...]] = {
+    "Simulate and compare": (
+        "demo",
+        "simulate",
+        "compare",
+        "study",
+        "allocate",
+        "place",
+        "joint",
+        "servers",
+    ),
+    "Models and policies": ("models", "policies", "laws"),
+    "Real hosts": ("execute", "status", "cancel", "report", "profile"),
+    "Proofs": ("verify", "certify", "check", "adversary"),
+    "Data": ("generate", "traces", "trace", "data"),
+    "This installation": ("doctor",),
+}
+"""Commands by panel, both in the order of the help."""
+
+
+class Example(NamedTuple):
+    """A command line, and what it does."""
+
+    line: str
+    does: str
+
+    def text(self) -> str:
+        """Comment and command line, as in a terminal."""
+        return f"\n   # {self.does}\n   shadowprice {self.line}\n"
+
+
+EXAMPLES: Mapping[str, tuple[Example, ...]] = {
+    "demo": (
+        Example("demo", "Four policies beside a certified bound."),
+        Example("demo --plot gap.png", "The same, with a picture."),
+    ),
+    "generate": (
+        Example("generate lognormal --jobs 200 --gpus 16 -o jobs.csv", "200 jobs for 16 GPUs."),
+        Example("generate tiresias -o testbed.csv", "The job mix of the NSDI'19 testbed."),
+        Example(
+            "generate synergy --jobs 150 --gpus 32 --load 1 -o sensitive.csv",
+            "Jobs that depend on CPUs and memory.",
+        ),
+    ),
+    "simulate": (
+        Example("simulate jobs.csv --cluster 4x4 --policy srtf", "Metrics of one verified run."),
+        Example(
+            "simulate jobs.csv --cluster 4x4 --policy las2d:thresholds_gpu_s=3600/36000 --placement consolidate -o run",
+            "A policy with a parameter, gangs kept together; the run is written to a folder.",
+        ),
+        Example(
+            "simulate jobs.csv --cluster 4x4 --policy dlas-gpu --preset tiresias",
+            "A published simulator's policy and semantics.",
+        ),
+        Example(
+            "simulate sensitive.csv --cluster 4x8+24cpu+500gb --profiles published --policy synergy-tune:srtf",
+            "CPUs and memory handed out beside GPUs.",
+        ),
+    ),
+    "compare": (
+        Example(
+            "compare jobs.csv --cluster 4x4 --policies fifo,srtf,las2d --objective flow",
+            "Costs beside a certified bound of the offline optimum.",
+        ),
+        Example(
+            "compare jobs.csv --cluster 4x4 --policies fifo,srtf --plot gap.png --json",
+            "A picture, and the rows as JSON.",
+        ),
+        Example(
+            "compare jobs.csv --cluster 4x4 --objective utility --policies hadar,fifo",
+            "Total utility beside an upper bound of it.",
+        ),
+    ),
+    "verify": (
+        Example("verify run", "The schedule and metrics of a run directory, from disk."),
+        Example("verify demo.state", "The event log of a real run (needs that of `execute`)."),
+    ),
+    "certify": (
+        Example("certify run -o run.jsonl", "A certificate of a run that `simulate -o` wrote."),
+    ),
+    "check": (
+        Example("check run.jsonl", "Its arithmetic."),
+        Example(
+            "check run.jsonl --instance jobs.csv --cluster 4x4",
+            "Also that it is about this trace and cluster.",
+        ),
+    ),
+    "adversary": (
+        Example(
+            "adversary --policy srtf --jobs 4 --gpus 2 --budget 5 -o hard.json",
+            "The worst instance of SRTF that 5 seconds find.",
+        ),
+        Example(
+            "adversary --policy fifo --jobs 3 --gpus 2 --max-work 3 --max-arrival 1 --method bilevel",
+            "The worst one of a small family, exactly.",
+        ),
+        Example("adversary --recheck hard.json", "Check a stored instance."),
+    ),
+    "policies": (
+        Example("policies", "All of them."),
+        Example("policies --json", "The same for programs."),
+    ),
+    "laws": (
+        Example("laws srtf", "All laws on one of ours."),
+        Example(
+            "laws mine.py:Own --waits", "On a policy of your own that lets GPUs idle on purpose."
+        ),
+    ),
+    "models": (
+        Example("models", "All programmes: paper, kind, what solves and tests them."),
+        Example("models gavel", "Symbols and programme of one."),
+        Example(
+            "models time_indexed --jobs jobs.csv --cluster 4x4 --write model.mps",
+            "One for an instance, written to a file.",
+        ),
+    ),
+    "allocate": (
+        Example(
+            "allocate max_min_fairness_perf problem.json --explain",
+            "Shares of GPU types, and what bounds each job.",
+        ),
+    ),
+    "place": (
+        Example(
+            "place graph.yaml --cluster 4x8 --intra 300 --nic 12.5 --algorithm exact",
+            "The best placement of a job graph.",
+        ),
+    ),
+    "joint": (
+        Example(
+            "joint a.yaml b.yaml --cluster 2x2 --intra 100 --nic 10 --slot 60 --iterations 100,20",
+            "Two job graphs, placed and timed at best.",
+        ),
+    ),
+    "servers": (
+        Example(
+            "servers --shards 300,100,100 --workers 4 --free 2,3,1,2 --traffic 100,0,0,400",
+            "Tiresias' placement by skew beside the best one.",
+        ),
+    ),
+    "traces": (Example("traces", "All formats."),),
+    "trace show": (
+        Example("trace jobs.csv --cluster 4x4", "Arrivals, gangs, whose GPU time, load."),
+        Example("trace jobs.csv --cluster 4x4 --page trace.html", "The same as a page."),
+    ),
+    "trace fit": (
+        Example("trace fit jobs.csv -o law.json", "A law to generate similar jobs from."),
+        Example("generate lognormal --parameters law.json -o like.csv", "Jobs of that law."),
+    ),
+    "trace scale": (
+        Example(
+            "trace scale jobs.csv --cluster 4x4 --load 0.9 -o busy.csv",
+            "The same jobs, arriving so that they ask for 0.9 of the cluster.",
+        ),
+    ),
+    "data list": (Example("data list", "What there is, its licence, whom to cite."),),
+    "data path": (
+        Example("data path gavel-simulation-throughputs", "Where it is, checked again."),
+    ),
+    "data fetch": (
+        Example("data fetch gavel-simulation-throughputs", "Download a table, checked by SHA-256."),
+    ),
+    "execute": (
+        Example(
+            "execute jobs.yaml --policy srtf --hosts local:2 --dry-run",
+            "Nodes, commands and predictions; starts nothing.",
+        ),
+        Example(
+            "execute jobs.yaml --policy las2d --hosts local:2 --round 5 --state run1",
+            "Run them on two CPU slots of this machine; the same command goes on after a stop.",
+        ),
+        Example(
+            "execute jobs.yaml --policy srtf --hosts slurm:gpu,time=2:00:00 --state run2",
+            "On nodes of a Slurm partition; --hosts ray for a Ray cluster.",
+        ),
+    ),
+    "status": (Example("status run1 --follow", "Until the run is over."),),
+    "cancel": (Example("cancel run1 resnet-a resnet-b", "Two jobs, or neither."),),
+    "report": (Example("report run1 -o report.html", "One page that needs no network."),),
+    "profile": (
+        Example(
+            "profile --model mine --dataset-gb 1 --disk-gb-per-s 0.5 --units-per-epoch 100 --work-per-run 100 "
+            "-o mine.json -- python train.py",
+            "Speeds by CPUs and memory of a training command.",
+        ),
+    ),
+    "doctor": (
+        Example("doctor", "Solvers, hosts and devices: what is there and what is missing."),
+        Example("doctor --json", "The same for programs."),
+    ),
+}
+"""Examples by command."""
+
+
+class PanelGroup(TyperGroup):
+    """Commands in the order of the panels."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of ``PANELS``; others last."""
+        order = [name for names in PANELS.values() for name in names]
+        known = {name: place for place, name in enumerate(order)}
+        return sorted(super().list_commands(ctx), key=lambda name: known.get(name, len(order)))
+
+
+class CommandWithExamples(TyperCommand):
+    """A command whose help ends with its examples, as they are typed: never wrapped."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, then the examples."""
+        super().format_help(ctx, formatter)
+        # Words after the program's own: "data fetch".
+        name = " ".join(ctx.command_path.split()[1:])
+        examples = EXAMPLES.get(name, ())
+        if examples:
+            typer.echo(" Examples\n" + "".join(example.text() for example in examples))
+
+
+def shown(name: str) -> dict[str, Any]:
+    """Arguments of ``app.command`` that put a command into its panel and examples below its help."""
+    panel = next((title for title, names in PANELS.items() if name in names), None)
+    return {"rich_help_panel": panel, "cls": CommandWithExamples}

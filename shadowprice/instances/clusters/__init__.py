@@ -1,0 +1,1 @@
+"""Parts of clusters: lists of nodes, and quotas of tenants."""
