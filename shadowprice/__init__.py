@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from shadowprice.execution.copies.hadare import HadarE
     from shadowprice.instances.allocation_problem import AllocationProblem
     from shadowprice.instances.cluster import Cluster, Node
+    from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.generators import endless, generate
     from shadowprice.instances.instance import Instance, Overheads
     from shadowprice.instances.objective import Objective
@@ -47,6 +48,7 @@ __all__ = [
     "Cluster",
     "Comparison",
     "EndlessWorkload",
+    "Failures",
     "HadarE",
     "Instance",
     "JobWindow",
@@ -83,6 +85,7 @@ _HOME = {
     "Cluster": "instances.cluster",
     "Comparison": "analysis.compare",
     "EndlessWorkload": "instances.steady_state.endless",
+    "Failures": "instances.failures.failures",
     "HadarE": "execution.copies.hadare",
     "Instance": "instances.instance",
     "JobWindow": "instances.steady_state.job_window",

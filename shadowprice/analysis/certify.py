@@ -35,8 +35,10 @@ from shadowprice.solvers.offline.bounds import (
     fluid_ticks,
     mean_busy_ticks,
     offset_ticks,
+    wide_gang_ticks,
 )
 from shadowprice.solvers.offline.lagrangian import interval_bound
+from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.strongest import PLANS_SHARE, interval_prices
 
 Record = dict[str, Any]
@@ -47,6 +49,8 @@ CLASS = "preemptive schedules in which no two jobs share a GPU"
 
 _MOST_TICKS = 2**62
 """Largest time for which the interval LP is tried, whose grid has 64 bits."""
+_MOST_STEPS = 10**8
+"""GPUs times prices of gangs up to which the checker is asked to fill the cluster anew in each cell."""
 _BITS = 100
 """Significant bits of a bound that is written; it is rounded down to them."""
 
@@ -95,8 +99,9 @@ def certify(
     Raises
     ------
     InputError
-        If the instance has no jobs, jobs that run as copies or share GPUs, job graphs or conditions, a name that
-        does not print on one line or a number that cannot be written, or the objective is unknown.
+        If the instance has no jobs, jobs that run as copies or share GPUs, job graphs, conditions or nodes
+        that fail, a name that does not print on one line or a number that cannot be written, or the
+        objective is unknown.
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
@@ -152,6 +157,7 @@ def _refuse(outcome: Outcome, objective: Objective | str) -> Objective:
         ("jobs that need not be complete", instance.until_complete is not None),
         ("job graphs", instance.graphs is not None),
         ("conditions of runs", instance.conditions is not None),
+        ("nodes that fail", instance.failures is not None),
         ("jobs that hold a part of a GPU", bool(jobs.fractional.any())),
         ("jobs that share GPUs", bool((outcome.schedule.partner >= 0).any())),
     ):
@@ -275,6 +281,8 @@ def _bounds(
     if len(set(weight)) == 1:
         fluid = weight[0] * fluid_ticks(release, work, gpus, capacity)
         yield {**plain, "bound": "fluid"}, fluid
+    whole_gangs = RelaxedJobs(release, work, gpus, weight, capacity, Fraction(1))
+    yield {**plain, "bound": "wide-gangs"}, wide_gang_ticks(whole_gangs)
     lp: Record = {"kind": "bound", "bound": "interval-lp"}
     # Prices of 0 say that no job ends before it could alone; of odd run times half a tick is lost.
     last = max(release) + sum(work)
@@ -283,11 +291,18 @@ def _bounds(
     yield {**lp, "grid": [min(release), last], "prices": [0]}, alone
     if budget_s <= 0 or last >= _MOST_TICKS:
         return
+    priced_plans.prepare()
     until = time.monotonic() + budget_s
-    alone_only = RelaxedJobs(release, work, gpus, weight, capacity, Fraction(1))
-    for better in priced_plans.search(alone_only, PLANS_SHARE * budget_s, until=until):
-        multipliers = {"grid": better.prices.grid_ticks, "prices": better.prices.prices}
-        yield {**plain, "bound": "priced-plans", **multipliers}, better.ticks
+    effort_s = PLANS_SHARE * budget_s
+    enough = until - effort_s
+    for better in priced_plans.search(whole_gangs, effort_s, rigid=True, until=enough):
+        rows = better.prices.rows
+        if isinstance(better.prices, PlanPrices):
+            one: Record = {"grid": better.prices.grid_ticks, "prices": rows[0]}
+            yield {**plain, "bound": better.kind, **one}, better.ticks
+        elif len(rows) * len(rows[0]) * capacity <= _MOST_STEPS:
+            each: Record = {"grid": better.prices.grid_ticks, "prices": rows}
+            yield {**plain, "bound": better.kind, **each}, better.ticks
     try:
         found = interval_prices(instance, max(until - time.monotonic(), 0.0))
         if found is not None and bool((found.prices >= 0).all()):

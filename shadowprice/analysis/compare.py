@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
@@ -100,6 +101,9 @@ class ComparisonRow:
         which is the optimum of the class then.
     found : Bound or None
         A larger bound that was found and is not certified.
+    failing : bool
+        Whether nodes failed in the policy's run. The bound is about nodes that never do, on which less is
+        possible to no schedule: faults only restrict.
     """
 
     policy: str
@@ -107,6 +111,7 @@ class ComparisonRow:
     bound: Bound
     attained: bool
     found: Bound | None
+    failing: bool = False
 
     @property
     def cost_s(self) -> float:
@@ -150,12 +155,13 @@ class ComparisonRow:
 
     def sentence(self) -> str:
         """The result in words."""
-        optimum = f"the offline optimum of {self.holds_for}"
+        where = " on nodes that never fail" if self.failing else ""
+        optimum = f"the offline optimum of {self.holds_for}{where}"
         proof = f"{'' if self.certified else 'not '}certified by {self.bound_kind}"
         if self.factor is None:
             return f"{self.policy}: no bound above 0 of {optimum} was found"
         if self.attained and self.factor == 1:
-            return f"{self.policy} is optimal among {self.holds_for} ({proof})"
+            return f"{self.policy} is optimal among {self.holds_for}{where} ({proof})"
         if self.attained:
             proof += ", which a verified schedule attains"
         if self.found is not None:
@@ -180,6 +186,7 @@ class ComparisonRow:
             "ratio": _finite(self.ratio),
             "certified": self.certified,
             "found": None if self.found is None else self._found(self.found),
+            **({"bound_on_nodes": "that never fail"} if self.failing else {}),
         }
 
     def _found(self, found: Bound) -> dict[str, object]:
@@ -204,12 +211,13 @@ def _finite(ratio: float) -> float | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows, and the verified outcomes behind them with the runs as they were settled."""
+    """Rows, the verified outcomes behind them with the runs as they were settled, and the bounds as they were found."""
 
     objective: Objective
     rows: tuple[ComparisonRow, ...]
     outcomes: Mapping[str, Outcome]
     runs: Mapping[str, Run] = field(default_factory=dict)
+    histories: tuple[BoundHistory, ...] = ()
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -221,6 +229,14 @@ class Comparison:
         table = pd.DataFrame([{key: row[key] for key in kept} for row in rows])
         table.insert(4, "class", [str(row.holds_for) for row in self.rows])
         return table
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences on bounds that know no queue, unless all policies attain them."""
+        if all(row.factor == 1 for row in self.rows):
+            return ()
+        said = (history.warning() for history in self.histories)
+        return tuple(each for each in said if each is not None)
 
     def to_dict(self) -> dict[str, object]:
         """Data that ``--json`` prints."""
@@ -296,9 +312,17 @@ def compare(
     rows: dict[str, ComparisonRow] = {}
     groups = _groups(outcomes)
     preemptive = any(map(_preempts, outcomes.values()))
+    histories = []
     for group in groups:
-        rows |= _rows(group, goal, preemptive, budget_s / len(groups))
-    return Comparison(goal, tuple(rows[name] for name in given), outcomes, runs)
+        instance = next(iter(group.values())).instance
+        search = lower_bounds(
+            instance, goal, preemptive=preemptive, budget_s=budget_s / len(groups)
+        )
+        history = BoundHistory(tuple(search))
+        histories.append(history)
+        rows |= _rows(group, goal, history)
+    ordered = tuple(rows[name] for name in given)
+    return Comparison(goal, ordered, outcomes, runs, tuple(histories))
 
 
 def _preempts(outcome: Outcome) -> bool:
@@ -336,13 +360,10 @@ def _every(instance: Instance) -> ScheduleClass:
 
 
 def _rows(
-    group: Mapping[str, Outcome], goal: Objective, preemptive: bool, budget_s: float
+    group: Mapping[str, Outcome], goal: Objective, history: BoundHistory
 ) -> dict[str, ComparisonRow]:
     """Rows of outcomes that have their bounds in common."""
-    instance = next(iter(group.values())).instance
-    bound, found = certified_and_found(
-        lower_bounds(instance, goal, preemptive=preemptive, budget_s=budget_s)
-    )
+    bound, found = certified_and_found(history.found)
     costs = {name: exact_cost(o.instance, goal, o.end_s) for name, o in group.items()}
     best: list[Schedule] = [group[name].schedule for name in group if costs[name] == bound.ticks]
     if bound.witness is not None:
@@ -355,6 +376,7 @@ def _rows(
             bound,
             any(attains(o.instance, goal, bound, schedule) for schedule in best),
             found,
+            o.instance.failures is not None,
         )
         for name, o in group.items()
     }

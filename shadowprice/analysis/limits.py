@@ -227,6 +227,7 @@ def _relaxed(instance: Instance, measure: Measure, rows: Rows) -> tuple[Objectiv
         graphs=None if graphs is None else graphs.select(kept),
         conditions=None if conditions is None else conditions.select(kept),
         until_complete=None,
+        failures=None,
     )
     return (Objective.FLOW if measure is Measure.MEAN_JCT else Objective.MAKESPAN), given
 

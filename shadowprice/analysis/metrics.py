@@ -5,7 +5,8 @@ job completion     C_j - r_j: completion minus arrival, the field's JCT (Tiresia
 time               section 2; recalled)
 queueing delay     the part of the job completion time in which the job holds no GPU; also the
                    pauses after a preemption, not only the wait for the first start
-preemptions        runs of a job beyond its first; of copies, pauses of a round or more
+preemptions        runs of a job beyond its first, those after a failed run left out; of copies,
+                   pauses of a round or more
 makespan           last completion minus first arrival
 utilization        GPU time held, overheads included, over (GPUs x makespan); a copy holds its node
 jobs present       jobs that have arrived and are not complete, itself among them, on average
@@ -25,6 +26,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.availability import failures_of_jobs
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -66,7 +68,8 @@ def preemptions(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
         return np.bincount(job[1:][paused], minlength=jobs)
     started = schedule.runs[~schedule.continues[schedule.runs]]
     runs = np.bincount(schedule.job[started], minlength=jobs)
-    return np.maximum(runs - 1, 0).astype(np.int64)
+    begun: NDArray[np.int64] = runs - failures_of_jobs(instance, schedule)
+    return np.maximum(begun - 1, 0)
 
 
 def most_copies(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:

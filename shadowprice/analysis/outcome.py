@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis import metrics, run_metrics
+from shadowprice.analysis import availability, metrics, run_metrics
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs.certificate import verify
@@ -126,9 +126,9 @@ class Outcome:
         ``id``, ``arrival_s``, ``first_start_s``, ``end_s``, ``jct_s``, ``preemptions``; ``gpus`` (its gang) and
         ``held_gpus`` (parts of one included), ``job_class``, ``tenant``, ``model``; ``gpu_type`` (those it ran on,
         in order of their names, with bars between them); ``first_wait_s`` (until its first start) and ``queueing_s``
-        (all time without GPUs until its end), infinity if it has none; ``lost_work_s`` (work that was done and
-        lost: nothing is lost where nothing fails). Of jobs that run as several copies also ``copies``, the
-        largest number of them in a round.
+        (all time without GPUs until its end), infinity if it has none; ``lost_work_s`` (time of its gang in which
+        work was done and lost: none where no node fails). Of jobs that run as several copies also ``copies``, the
+        largest number of them in a round. Where nodes fail also ``failures``, the runs that they cut short.
         """
         import pandas as pd
 
@@ -150,10 +150,12 @@ class Outcome:
             "gpu_type": metrics.gpu_types(self.instance, self.schedule),
             "first_wait_s": first_start_s - given.arrival_s,
             "queueing_s": np.where(self.complete, queueing_s, np.inf),
-            "lost_work_s": np.zeros(len(given)),
+            "lost_work_s": availability.lost_work_s(self.instance, self.schedule),
         }
         if self.instance.copies is not None:
             columns["copies"] = metrics.most_copies(self.instance, self.schedule)
+        if self.instance.failures is not None:
+            columns["failures"] = availability.failures_of_jobs(self.instance, self.schedule)
         return pd.DataFrame(columns)
 
     def summary(self) -> dict[str, object]:
@@ -185,7 +187,8 @@ class Outcome:
         if self.instance.copies is not None:
             copies = metrics.most_copies(self.instance, self.schedule)
             summary["mean_copies"] = metrics.mean(copies.astype(np.float64))
-        return summary
+        failing = availability.of_schedule(self.instance, self.schedule)
+        return summary if failing is None else {**summary, **failing.to_dict()}
 
     def plot_gantt(self, axes: Axes | None = None) -> Axes:
         """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.distributions.gantt`."""

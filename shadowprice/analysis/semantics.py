@@ -9,6 +9,7 @@ from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.graphs.generated_graphs import TrainingSetting
     from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.instance import Overheads
@@ -33,6 +34,7 @@ OF_THE_ENGINE = (
     "growth",
     "interference",
     "until_complete",
+    "failures",
 )
 """Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
@@ -86,6 +88,8 @@ class Semantics:
         Rates of jobs that share GPUs by how busy they keep them, instead of ``pair_throughputs``.
     until_complete : JobWindow, optional
         Jobs, in order of arrival, whose completion ends the run; arrivals go on until then.
+    failures : Failures, optional
+        When nodes go down and come up, and what jobs save of their work.
     prices : bool
         Whether to keep the prices over time, of policies that set some.
     local_sgd : bool
@@ -108,6 +112,7 @@ class Semantics:
     growth: Growth | None = None
     interference: Interference | None = None
     until_complete: JobWindow | None = None
+    failures: Failures | None = None
     prices: bool = False
     local_sgd: bool = False
 

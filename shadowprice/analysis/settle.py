@@ -16,10 +16,13 @@ studies differ in what they do with the :class:`Run`. What a switch does to whic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
 from shadowprice.errors import InputError
@@ -29,6 +32,7 @@ from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
 from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
@@ -39,6 +43,7 @@ from shadowprice.solvers.registry import switched, taken
 
 if TYPE_CHECKING:
     from shadowprice.instances.copies import CopyRules
+    from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.speeds.conditions import Conditions
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.placement.protocol import Placement
@@ -141,6 +146,8 @@ def settle(
         chosen, where, setup.workload, setup.overheads, setup.conditions, shared=True
     )
     run = Run(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
+    if chosen.failures is not None:
+        run = replace(run, settings={**settings, **_told(chosen.failures)})
     if not chosen.prices:
         return run
     if not isinstance(run.policy, KeepsPrices):
@@ -229,9 +236,42 @@ def _instance(
 
         graphs = workload_graphs(workload, chosen.network, chosen.training)
     together = chosen.sharing(workload, cluster) if shared else None
+    failures = None
+    if chosen.failures is not None:
+        failures = chosen.failures.of(cluster, _likely_end_s(cluster, workload))
     return Instance(
-        cluster, workload, overheads, together, graphs, conditions, copies, chosen.until_complete
+        cluster,
+        workload,
+        overheads,
+        together,
+        graphs,
+        conditions,
+        copies,
+        chosen.until_complete,
+        failures,
     )
+
+
+def _told(failures: Failures) -> dict[str, object]:
+    """Faults and checkpoints as the settings of a run have them; None for no checkpoints."""
+    rule = failures.checkpoints
+    interval_s = None if rule.interval_s == math.inf else rule.interval_s
+    return {
+        "failures": failures.name,
+        "checkpoint_interval_s": interval_s,
+        "checkpoint_cost_s": rule.cost_s,
+    }
+
+
+def _likely_end_s(cluster: Cluster, workload: Workload) -> float:
+    """Time until which faults are drawn at first [s]; a run that takes longer has more drawn."""
+    if not len(workload):
+        return 1.0
+    processing_s = workload.processing_s(cluster).min(axis=1)
+    finite = np.isfinite(processing_s)
+    gpu_s = float((workload.gpus * processing_s)[finite].sum())
+    end_s = float(workload.arrival_s[-1] + processing_s[finite].max(initial=0.0))
+    return min(max(math.ceil(end_s + gpu_s / cluster.total_gpus), 1.0), MAX_TIME_S)
 
 
 def _setup(

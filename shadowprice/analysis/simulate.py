@@ -18,7 +18,9 @@ from shadowprice.instances.steady_state.endless import EndlessWorkload
 if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.execution.copies.local_sgd import Losses
+    from shadowprice.execution.engine import EngineRun
     from shadowprice.execution.own_loop import RunsItself
+    from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
     from shadowprice.instances.steady_state.job_window import JobWindow
     from shadowprice.instances.workload import Workload
@@ -96,7 +98,15 @@ def simulate(
 
 def carry_out(run: Run) -> Outcome:
     """Carry a settled run out, in the engine or in a loop of its own, and verify what was done."""
-    return _verified(run, _execute(run))
+    done = _execute(run)
+    # Of nodes that fail, more faults may have been drawn than were known before.
+    return _verified(replace(run, instance=done.instance), done)
+
+
+def outcome_of(run: Run, done: EngineRun) -> Outcome:
+    """Outcome of a settled run that the engine carried out elsewhere, verified."""
+    executed = _Executed(done.instance, done.schedule, done.cpu_s, done.decisions)
+    return _verified(replace(run, instance=done.instance), executed)
 
 
 def carry_out_gangs(run: Run) -> Outcome:
@@ -115,6 +125,7 @@ def carry_out_gangs(run: Run) -> Outcome:
 class _Executed:
     """Result of carrying a run out, unverified."""
 
+    instance: Instance
     schedule: Schedule
     cpu_s: float
     decisions: int = 0
@@ -151,7 +162,8 @@ def _until_complete(
     there = jobs.select(jobs.arrival_s < end_s)
     settled = settle(there, where, policy, semantics, drop_infeasible=drop_infeasible)
     settings = {**settled.settings, "until_complete": str(window)}
-    kept = replace(settled, settings=settings, prices=run.prices)
+    instance = replace(settled.instance, failures=done.instance.failures)
+    kept = replace(settled, settings=settings, prices=run.prices, instance=instance)
     return _verified(kept, replace(done, schedule=cut_schedule(done.schedule, end_s)))
 
 
@@ -163,11 +175,11 @@ def _execute(run: Run) -> _Executed:
     if run.own_loop is None:
         assert run.policy is not None
         done = run_fastest(run.instance, run.policy, placement=run.placement, rounds=run.rounds)
-        return _Executed(done.schedule, done.cpu_s, done.decisions)
+        return _Executed(done.instance, done.schedule, done.cpu_s, done.decisions)
     began = time.process_time()
     schedule = run.own_loop.schedule(run.instance)
     losses = None if run.training is None else run.training.train(run.instance, schedule)
-    return _Executed(schedule, time.process_time() - began, losses=losses)
+    return _Executed(run.instance, schedule, time.process_time() - began, losses=losses)
 
 
 def _verified(run: Run, done: _Executed) -> Outcome:

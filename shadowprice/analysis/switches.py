@@ -12,6 +12,7 @@ from shadowprice.errors import InputError
 if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.graphs.iteration_time import Network
     from shadowprice.instances.speeds.throughputs import Throughputs
 
@@ -41,6 +42,10 @@ class WrittenSwitches:
         ``WIDEST[:EFFICIENCY]``.
     samples : Path, optional
         File of service times.
+    failures : str, optional
+        Nodes that fail, as of :meth:`Failures.parse`.
+    checkpoint_interval_s, checkpoint_cost_s : float, optional
+        Progress between checkpoints, and the time of one [s]; with ``failures``.
     seed : int
     """
 
@@ -58,6 +63,9 @@ class WrittenSwitches:
     grow: str | None = None
     interference: str | None = None
     samples: Path | None = None
+    failures: str | None = None
+    checkpoint_interval_s: float | None = None
+    checkpoint_cost_s: float | None = None
     seed: int = 0
 
     @property
@@ -117,8 +125,26 @@ class WrittenSwitches:
             skews=_named(self.spread, published_skews, ModelSkews.load),
             growth=None if self.grow is None else Growth.parse(self.grow),
             interference=_named(self.interference, Interference, Interference.load),
+            failures=self._failures(),
             **switches,
         )
+
+    def _failures(self) -> Failures | None:
+        """Faults of nodes and checkpoints of jobs."""
+        if self.failures is None:
+            for switch, value in (
+                ("--checkpoint-interval", self.checkpoint_interval_s),
+                ("--checkpoint-cost", self.checkpoint_cost_s),
+            ):
+                if value is not None:
+                    raise InputError(
+                        f"{switch}: is about nodes that fail, expected --failures as well (none: checkpoints alone)"
+                    )
+            return None
+        from shadowprice.instances.failures.failures import Failures
+
+        cost_s = self.checkpoint_cost_s or 0.0
+        return Failures.parse(self.failures, self.checkpoint_interval_s, cost_s)
 
 
 def _named(text: str | None, published: Callable[[], T], load: Callable[[Path], T]) -> T | None:

@@ -29,6 +29,10 @@ def laws_command(
         str,
         typer.Option("--scaling", help="Schedules scale with all times: exact, rounded or none."),
     ] = "exact",
+    commits: Annotated[
+        bool,
+        typer.Option("--commits", help="It gives GPUs away for times to come: no nodes that fail."),
+    ] = False,
     examples: Annotated[
         int, typer.Option("--examples", min=1, help="Examples tried for each law.")
     ] = 100,
@@ -48,7 +52,7 @@ def laws_command(
     if scaling not in kinds:
         raise InputError(f"scaling {scaling!r}: expected one of {', '.join(kinds)}")
     named = tuple(name.strip() for name in times.split(",") if name.strip())
-    subject = PolicyUnderTest(found, waits, named, kinds[scaling])
+    subject = PolicyUnderTest(found, waits, named, kinds[scaling], commits)
     rows: list[tuple[str, str]] = []
     with progress_line() as say:
         say("trying the first law")

@@ -60,6 +60,7 @@ OPTION_OF = {
     "growth": "--grow",
     "interference": "--interference",
     "until_complete": "--until-complete",
+    "failures": "--failures",
     "predictor": "--predictor",
     "graph_placement": "--placement of job graphs",
     "prices": "--prices-out, --prices-plot",
@@ -156,6 +157,25 @@ class RunOptions:
             help="GPUs that each tenant may hold by day (Helios' cluster_gpu_number.csv), and the date of time 0, "
             "2020-04-01T00:00:00, where the trace does not say it.",
         ),
+    ] = None
+    failures: Annotated[
+        str | None,
+        typer.Option(
+            "--failures",
+            help="Nodes that fail: exponential:mtbf_s=S,repair_s=S,seed=N; weibull:... with shape=K; a CSV of "
+            "downtimes; FAULTS.json:nodes=N[,seed=N]; none.",
+        ),
+    ] = None
+    checkpoint_interval_s: Annotated[
+        float | None,
+        typer.Option(
+            "--checkpoint-interval",
+            help="Seconds of progress between checkpoints, with --failures.",
+        ),
+    ] = None
+    checkpoint_cost_s: Annotated[
+        float | None,
+        typer.Option("--checkpoint-cost", help="Seconds that a checkpoint takes."),
     ] = None
     trace_format: FormatOption = None
     drop_infeasible: DropOption = False

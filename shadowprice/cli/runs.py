@@ -230,6 +230,11 @@ def _by_cost(
         )
     report_dropped(next(iter(result.outcomes.values())))
     print_comparison(result, as_json)
+    for history in result.histories:
+        for line in history.sentences():
+            stderr.print(f"bound {line}", markup=False, highlight=False, soft_wrap=True)
+    for warning in result.warnings:
+        stderr.print(warning, style="yellow", markup=False, highlight=False, soft_wrap=True)
     if given.semantics.preset is None and not as_json:
         _print_guarantees(result)
     return result.plot

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Generator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -100,7 +101,7 @@ def run(
     Raises
     ------
     InputError
-        If jobs run as several copies, or the run ends with a window of jobs and the policy is told the
+        If jobs run as several copies, nodes fail, or the run ends with a window of jobs and the policy is told the
         services of all.
     EarlyEndError
         If the last job arrives before those of the window are complete.
@@ -108,12 +109,22 @@ def run(
         If the policy decides something impossible, or leaves jobs waiting for ever, or those of the window
         until the run is given up.
     """
+    if instance.failures is not None:
+        raise InputError(
+            f"{instance.workload.source}: has nodes that fail, expected a run of execution.failing_nodes"
+        )
     began = time.process_time()
     engine = Engine(instance, policy, placement or Count(), rounds or Rounds())
     engine.loop()
-    cpu_s = time.process_time() - began
-    assert isinstance(engine.hosts, SimulatedHosts)
-    return EngineRun(instance, engine.hosts.schedule(), engine.decisions, cpu_s, policy.name)
+    return engine.result(time.process_time() - began)
+
+
+def answered(points: Generator[State, Decision, None], decision: Decision) -> State | None:
+    """State of the next decision that is due after one; None if the run is over."""
+    try:
+        return points.send(decision)
+    except StopIteration:
+        return None
 
 
 class Engine:
@@ -137,6 +148,7 @@ class Engine:
         hosts: Hosts | None = None,
     ) -> None:
         instance.expect_gangs("policies of the engine")
+        self.instance = instance
         alike = instance.workload.throughput is None
         types = instance.cluster.type_of_node
         pools = [0] * len(types) if alike else types.tolist()
@@ -178,8 +190,23 @@ class Engine:
         self.idle_wakes = 0
 
     def loop(self) -> None:
-        """Go from decision to decision."""
-        state, ask = self.state, self._decide
+        """Go from decision to decision of the policy."""
+        points = self.decision_points()
+        due = next(points, None)
+        while due is not None:
+            due = answered(points, self._decide())
+
+    def decision_points(self) -> Generator[State, Decision, None]:
+        """The loop, which stops where a decision is due and goes on with the one that it is sent.
+
+        Whoever sends one has it checked before (:mod:`shadowprice.solvers.policy_checks`).
+
+        Yields
+        ------
+        State
+            The state that the decision is about; always the same object.
+        """
+        state = self.state
         wake_s = math.inf
         while True:
             event_s = self._await(wake_s)
@@ -189,7 +216,7 @@ class Engine:
             self._sense(now_s)
             if self.window is not None and self._window_complete(self.window):
                 return
-            decision = ask()
+            decision = yield state
             self.decisions += 1
             wake_s = decision.wake_s
             if wake_s < MAX_TIME_S:
@@ -204,8 +231,15 @@ class Engine:
                 state.arrived.clear()
             if state.finished:
                 state.finished.clear()
+                state.failed.clear()
         if state.waiting:
             self._starved()
+
+    def result(self, cpu_s: float) -> EngineRun:
+        """Everything that simulated hosts have done so far, in so much CPU time [s]."""
+        assert isinstance(self.hosts, SimulatedHosts)
+        schedule = self.hosts.schedule()
+        return EngineRun(self.instance, schedule, self.decisions, cpu_s, self.policy.name)
 
     def _await(self, wake_s: float) -> float:
         """Time of the next event [s], at the latest the one the policy asked for; infinity for none."""
@@ -230,7 +264,7 @@ class Engine:
     def _window_complete(self, window: WindowProgress) -> bool:
         """Note who finished; once those of the window have, stop all that still run."""
         state = self.state
-        window.leave(state.finished)
+        window.leave(state.completed)
         if not window.over(state.now_s, self.admitted, self.policy.name):
             return False
         for job in list(state.running):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from shadowprice.errors import PolicyError
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.graphs.workload_graphs import JobGraphs, in_order, one_run_s, shape_of
-from shadowprice.instances.grid import TICK_S, TICKS_PER_S, ceil_time
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, ceil_time
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.instances.speeds.conditions import Conditions, RunSpeeds
@@ -58,6 +58,8 @@ class SimulatedHosts:
         self._carries_on = self._sharing or (
             conditions is not None and conditions.sensitivity is not None
         )
+        failures = instance.failures
+        self._checkpoints = None if failures is None else failures.checkpoints
         self._overheads = None if instance.overheads.free else instance.overheads
         self._gang = instance.workload.gpus.tolist()
         self._debt = [0.0] * n if self._overheads else []
@@ -90,7 +92,7 @@ class SimulatedHosts:
         debt = self._charge(job, pieces, now_s, partner) if self._overheads else 0.0
         if self._mixed:
             return self._begin(job, pieces, now_s, debt, partner)
-        end_s = now_s + debt + self._left[job]
+        end_s = now_s + debt + self._lasts_s(job, self._left[job])
         self._begun[job] = (now_s, end_s, debt, 0, pieces)
         heapq.heappush(self._ends, (end_s, job))
         return now_s + debt, 1.0
@@ -103,12 +105,26 @@ class SimulatedHosts:
         The debt is what the job owes for resuming: its restart, and what it has not paid yet.
         """
         ran, debt, pieces = self._interrupt(job, now_s)
+        return ran, self._left[job], self._owe(job, debt, pieces)
+
+    def fail(self, job: int, now_s: float) -> tuple[float, float]:
+        """End a run whose node went down, back to its last checkpoint.
+
+        Returns the work left on the fastest type and the debt, both in seconds.
+        """
+        assert self._checkpoints is not None
+        _, debt, pieces = self._interrupt(job, now_s, self._checkpoints.saved_ticks)
+        return self._left[job], self._owe(job, debt, pieces)
+
+    def _owe(self, job: int, debt_s: float, pieces: Pieces) -> float:
+        """Note what a job owes for resuming [s]: its restart, and what it has not paid yet."""
         if self._sharing:
             self._partner.pop(job, None)
-        if self._overheads:
-            self._debt[job] = debt + self._overheads.restart_charge_s(self._gang[job])
-            self._last[job] = pieces
-        return ran, self._left[job], self._debt[job] if self._overheads else 0.0
+        if not self._overheads:
+            return 0.0
+        self._debt[job] = debt_s + self._overheads.restart_charge_s(self._gang[job])
+        self._last[job] = pieces
+        return self._debt[job]
 
     def continue_run(
         self, job: int, partner: int, at_s: float
@@ -138,10 +154,21 @@ class SimulatedHosts:
                 f"job {job} is started on {pieces}, where it would run for longer than times go"
             )
         rate, whole = self._shortest[job] / whole_s, int(whole_s * TICKS_PER_S)
-        end_s = now_s + debt + self._missing(job, whole) * TICK_S
+        end_s = now_s + debt + self._lasts_s(job, self._missing(job, whole) * TICK_S)
         self._begun[job] = (now_s, end_s, debt, whole, pieces)
         heapq.heappush(self._ends, (end_s, job))
         return now_s + debt, rate
+
+    def _lasts_s(self, job: int, progress_s: float) -> float:
+        """Time that a run takes for some progress [s], with its checkpoints."""
+        if self._checkpoints is None:
+            return progress_s
+        ticks = self._checkpoints.elapsed_ticks(int(progress_s * TICKS_PER_S))
+        if ticks > MAX_TIME_S * TICKS_PER_S:
+            raise PolicyError(
+                f"job {job} is started, and with its checkpoints would run for longer than times go"
+            )
+        return ticks * TICK_S
 
     def _missing(self, job: int, whole: int) -> int:
         """Ticks until the work is done in a run in which all of it would take ``whole`` ticks."""
@@ -169,11 +196,21 @@ class SimulatedHosts:
             return alone[types[pieces[0][0]]]
         return max(alone[types[node]] for node, _ in pieces)
 
-    def _interrupt(self, job: int, now_s: float) -> tuple[float, float, Pieces]:
-        """End a run before its work is done; returns progress made [s], unpaid debt [s], GPUs."""
+    def _interrupt(
+        self, job: int, now_s: float, kept: Callable[[int], int] | None = None
+    ) -> tuple[float, float, Pieces]:
+        """End a run before its work is done; returns progress kept [s], unpaid debt [s], GPUs.
+
+        Parameters
+        ----------
+        kept : callable, optional
+            Progress that is kept of a time without overheads, both in ticks; all if not given.
+        """
         start_s, _, debt, whole, pieces = self._begun.pop(job)
         paid = min(debt, now_s - start_s)
         ran = now_s - start_s - paid
+        if self._checkpoints is not None:
+            ran = (kept or self._checkpoints.progress_ticks)(int(ran * TICKS_PER_S)) * TICK_S
         if not whole:
             self._left[job] = max(self._left[job] - ran, 0.0)
         elif ran:

@@ -13,6 +13,7 @@ from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, Cluster
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules, total_steps
+from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions
@@ -99,13 +100,16 @@ class Instance:
     until_complete : JobWindow, optional
         Jobs whose completion ends the run: those outside the window need not be complete then. Not
         with copies.
+    failures : NodeFailures, optional
+        When nodes are down, and what jobs save of their work by then. Not with copies, nor with profiles
+        by CPUs and memory; where there are rates of jobs that share GPUs, none may do so.
 
     Raises
     ------
     InputError
         If there are two of these that do not go together, the graphs or conditions are not those of
-        the jobs, copies would share work that is not a whole number of steps, or the window has jobs
-        that the workload does not have.
+        the jobs, copies would share work that is not a whole number of steps, the window has jobs
+        that the workload does not have, or a node fails that the cluster does not have.
     InfeasibleJobError
         If a job fits no GPU type of the cluster; see :meth:`feasible` for dropping such jobs.
     """
@@ -118,6 +122,7 @@ class Instance:
     conditions: Conditions | None = None
     copies: CopyRules | None = None
     until_complete: JobWindow | None = None
+    failures: NodeFailures | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", self.workload.on_allowed_types(self.cluster))
@@ -133,6 +138,8 @@ class Instance:
             self._only(alone, "profiles by CPUs and memory", "rates of jobs that share GPUs")
         if self.copies is not None:
             self._check_copies()
+        if self.failures is not None:
+            self._check_failures(self.failures)
         if self.workload.fractional.any():
             for name, part in (
                 ("job graphs", self.graphs),
@@ -197,6 +204,13 @@ class Instance:
                 f"{self.workload.source}: has {len(self.workload)} jobs, jobs {window.first} to "
                 f"{window.last - 1} are to be complete; expected a longer trace, or an endless one"
             )
+
+    def _check_failures(self, failures: NodeFailures) -> None:
+        failures.check(self.cluster)
+        parts = self.conditions
+        alone = parts is None or parts.sensitivity is None
+        self._only(alone, "profiles by CPUs and memory", "nodes that fail")
+        self._only(self.copies is None, "rules of copies", "nodes that fail")
 
     def _check_copies(self) -> None:
         for name, part in (

@@ -29,9 +29,11 @@ Rules, in the order they are checked (the first violated row is named):
 ``capacity``            no node holds more GPUs than it has, at any moment; shared ones count once
 ``quota``               where tenants have quotas, no run begins with which its tenant holds more GPUs
                         than the quota of that day
+``down``                where nodes fail, no run holds one that is down, none goes on for longer than
+                        faults are known, and nobody shares GPUs (``partner``)
 ``overhead``            starts, restarts and migrations are charged as the instance says, paid first
 ``work``                every job does its work: all of it, and it stops with the tick that
-                        completes it
+                        completes it; what a run lost to a node that went down does not count
 ``lost``                every job runs
 ======================  =====================================================================
 
@@ -77,6 +79,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import VerificationError
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.certificate_copies import CopiedRuns
+from shadowprice.proofs.certificate_failures import FailingRuns
 from shadowprice.proofs.certificate_speeds import (
     ConditionedRuns,
     MappedRuns,
@@ -143,6 +146,7 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     check.overlap(runs)
     check.capacity()
     check.quotas(runs)
+    check.failures(runs)
     check.overheads(runs)
     return check.work(runs)
 
@@ -158,6 +162,7 @@ class _Verifier:
         self.alone = run_speed.alone_ticks(instance)
         self.mapped: MappedRuns | None = None
         self.conditioned: ConditionedRuns | None = None
+        self.failing: FailingRuns | None = None
         self.taken_in_parts: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         self.required = np.ones(len(instance.workload), dtype=bool)
         if instance.until_complete is not None:
@@ -397,6 +402,12 @@ class _Verifier:
             np.concatenate((row, row))[order],
         )
 
+    def failures(self, runs: Runs) -> None:
+        if self.instance.failures is not None:
+            self.failing = FailingRuns(self.instance.failures, self.schedule, runs)
+            for rule, bad, say in self.failing.faults():
+                self.refuse(rule, bad, say)
+
     def overheads(self, runs: Runs) -> None:
         s, rules = self.schedule, self.instance.overheads
         row = runs.row
@@ -434,6 +445,10 @@ class _Verifier:
         whole = self._run_ticks(runs)
         endless = whole == 0
         self.refuse("work", endless, "would take longer than 2**32 s for the whole job", runs.row)
+        if self.failing is not None:
+            ran = self.failing.counted
+            again = self.failing.completing(whole)
+            self.refuse("work", again, "completes its job, which runs again", runs.row)
         # Runs are in order of their jobs.
         first = np.flatnonzero(np.diff(s.job[runs.row], prepend=-1))
         last, job = np.append(first[1:], len(ran)) - 1, s.job[runs.row[first]]
@@ -452,6 +467,9 @@ class _Verifier:
                 )
         idle = (ran[last] == 0) & complete[job]
         self.refuse("work", idle, "the job's last run makes no progress", runs.row[last])
+        if self.failing is not None:
+            late = self.failing.writing[last] & complete[job]
+            self.refuse("work", late, "the job's last run ends with a checkpoint", runs.row[last])
         return complete
 
     def _run_ticks(self, runs: Runs) -> run_speed.Ticks:

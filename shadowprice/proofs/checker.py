@@ -17,7 +17,7 @@ import heapq
 import json
 import re
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -268,6 +268,21 @@ def bound_mean_busy_time(jobs: Records, capacity: int, bound: Record) -> Fractio
     )
 
 
+def bound_wide_gangs(jobs: Records, capacity: int, bound: Record) -> Fraction:
+    """Gangs of which at most q fit on a machine of speed q, all others as if alone; the largest for q to 8."""
+    best = Fraction(0)
+    for most in range(1, 9):
+        wide = [{**job, "gpus": 1} for job in jobs if job["gpus"] * (most + 1) > capacity]
+        if wide:
+            rest = [job for job in jobs if job["gpus"] * (most + 1) <= capacity]
+            found = bound_mean_busy_time(wide, most, bound)
+            if len({job["weight"] for job in wide}) == 1:
+                found = max(found, bound_fluid(wide, most, bound))
+            alone = (job["weight"] * (job["arrival"] + job["shortest"]) for job in rest)
+            best = max(best, sum(alone, found))
+    return best
+
+
 def bound_interval_lp(jobs: Records, capacity: int, bound: Record) -> Fraction:
     """Every job takes its time where time and GPUs cost least."""
     grid = [whole(b, "grid") for b in bound["grid"]]
@@ -301,22 +316,61 @@ def least_price(job: Record, grid: list[int], prices: list[int]) -> Fraction:
 
 
 def bound_priced_plans(jobs: Records, capacity: int, bound: Record) -> Fraction:
-    """Every job's cheapest plan; prices are in units of the largest weight."""
-    grid = [whole(b, "grid") for b in bound["grid"]]
-    prices = [whole(p, "price") for p in bound["prices"]]
-    need(len(grid) == len(prices) + 1 and grid == sorted(set(grid)), "the grid does not increase")
+    """Every job's cheapest plan at prices of a GPU, in units of the largest weight."""
+    grid, prices = cells_of(bound["grid"], bound["prices"])
+    rows = {job["gpus"]: (prices, job["gpus"]) for job in jobs}
+    return plans(jobs, grid, rows, [capacity * price for price in prices])
+
+
+def bound_configurations(jobs: Records, capacity: int, bound: Record) -> Fraction:
+    """Every job's cheapest plan at prices of gangs, a list a width; each cell has the dearest gangs that fit."""
+    widths = sorted({job["gpus"] for job in jobs})
+    need(len(bound["prices"]) == len(widths), f"there are no prices for gangs of {widths}")
+    found = [cells_of(bound["grid"], row) for row in bound["prices"]]
+    grid, rows = found[0][0], dict(zip(widths, ((row, 1) for _, row in found), strict=True))
+    release = {g: sorted(job["arrival"] for job in jobs if job["gpus"] == g) for g in widths}
+    most = []
+    for k, end in enumerate(grid[1:]):
+        best = [0] * (capacity + 1)
+        for g in widths:
+            left, lot = min(bisect_left(release[g], end), capacity // g), 1
+            while left and rows[g][0][k]:
+                size, value = min(lot, left) * g, min(lot, left) * rows[g][0][k]
+                more = [worth + value for worth in best[: capacity + 1 - size]]
+                best[size:] = map(max, best[size:], more)
+                left, lot = left - min(lot, left), 2 * lot
+        most.append(best[capacity])
+    return plans(jobs, grid, rows, most)
+
+
+def cells_of(grid: Any, prices: Any) -> tuple[list[int], list[int]]:
+    """A grid and prices of its cells."""
+    need(type(prices) is list, "prices are no lists")
+    bounds, found = [whole(b, "grid") for b in grid], [whole(p, "price") for p in prices]
+    fine = len(bounds) == len(found) + 1 and bounds == sorted(set(bounds))
+    need(fine, "the grid does not increase")
+    return bounds, found
+
+
+def plans(
+    jobs: Records, grid: list[int], rows: dict[int, tuple[list[int], int]], most: list[int]
+) -> Fraction:
+    """Cheapest plans, from prices and their multiples by width, less what each cell is worth at most."""
     unit = max(Fraction(job["weight"]) for job in jobs) / PRICE_UNIT
-    paid = capacity * sum(p * (b - a) for p, (a, b) in zip(prices, pairwise(grid), strict=True))
-    return total([-paid * unit, *(cheapest_plan(job, grid, prices, unit) for job in jobs)])
+    paid = sum(worth * (b - a) for worth, (a, b) in zip(most, pairwise(grid), strict=True))
+    costs = (cheapest_plan(job, grid, *rows[job["gpus"]], unit) for job in jobs)
+    return total([-paid * unit, *costs])
 
 
-def cheapest_plan(job: Record, grid: list[int], prices: list[int], unit: Fraction) -> Fraction:
-    """Least of w x (end - arrival) + g x price of the cheapest time that suffices before the end, and w x arrival."""
+def cheapest_plan(
+    job: Record, grid: list[int], prices: list[int], multiple: int, unit: Fraction
+) -> Fraction:
+    """Least of w x (end - arrival) + price of the cheapest time that suffices before the end, and w x arrival."""
     arrival, left, weight = int(job["arrival"]), int(job["shortest"]), Fraction(job["weight"])
     if not weight:
         return weight
     delay, scale = (weight / unit).as_integer_ratio()  # costs are whole in units of unit / scale
-    gang, paid, best = scale * int(job["gpus"]), 0, None
+    gang, paid, best = scale * multiple, 0, None
     taken: list[tuple[int, int]] = []  # (-price, length)
     first = bisect_right(grid, arrival)
     cells = zip(
@@ -356,7 +410,9 @@ def bound_area(jobs: Records, capacity: int, bound: Record) -> Fraction:
 
 
 BOUNDS = {"fluid": bound_fluid, "mean-busy-time": bound_mean_busy_time, "area": bound_area}
+BOUNDS["wide-gangs"] = bound_wide_gangs
 PRICED = {"interval-lp": bound_interval_lp, "priced-plans": bound_priced_plans}
+PRICED["configurations"] = bound_configurations
 BOUNDS.update(PRICED)
 
 

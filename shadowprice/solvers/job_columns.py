@@ -174,7 +174,7 @@ class JobColumns:
 
     @property
     def attained_s(self) -> NDArray[np.float64]:
-        """Time [s] the job has run so far, without overheads."""
+        """Time [s] the job has run so far, without overheads and checkpoints; what it lost counts."""
         attained: NDArray[np.float64] = (
             self._table.column("attained_s")[self.jobs] + self._ran_s() * self.running
         )
@@ -216,8 +216,9 @@ class JobColumns:
         return self._table.column("shortest_s")[self.jobs]
 
     def _ran_s(self) -> NDArray[np.float64]:
-        """Time since progress began in the current run; meaningless for jobs that do not run."""
-        return np.maximum(self._state.now_s - self._table.column("progress_from_s")[self.jobs], 0.0)
+        """Time in which the current run made progress; meaningless for jobs that do not run."""
+        since_s = self._state.now_s - self._table.column("progress_from_s")[self.jobs]
+        return self._state.environment.progress_s(np.maximum(since_s, 0.0))
 
     def __len__(self) -> int:
         return len(self.jobs)

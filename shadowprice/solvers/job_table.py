@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.workload_graphs import IterationTimes
@@ -52,6 +53,8 @@ class Environment:
     profiled, elastic : bool
         Whether jobs have profiles by CPUs and memory; whether some may hold more GPUs than their
         gang.
+    checkpoints : Checkpointing or None
+        What runs save of their progress, and how long that takes; None if no node fails.
     """
 
     cluster: Cluster
@@ -63,6 +66,7 @@ class Environment:
     pair_rates: SharingRates | None
     profiled: bool
     elastic: bool
+    checkpoints: Checkpointing | None = None
 
     @classmethod
     def of(cls, instance: Instance) -> Environment:
@@ -78,7 +82,13 @@ class Environment:
             pair_rates=None if instance.pair_throughputs is None else instance.pair_rates,
             profiled=conditions is not None and conditions.sensitivity is not None,
             elastic=conditions is not None and conditions.elasticity is not None,
+            checkpoints=None if instance.failures is None else instance.failures.checkpoints,
         )
+
+    def progress_s(self, elapsed_s: ArrayLike) -> NDArray[np.float64]:
+        """Progress of runs after some time without overheads [s]: all but their checkpoints."""
+        elapsed = np.asarray(elapsed_s, dtype=np.float64)
+        return elapsed if self.checkpoints is None else self.checkpoints.progress_s(elapsed)
 
 
 def _numbers(environment: Environment) -> list[tuple[object, ...]]:

@@ -41,9 +41,9 @@ def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Dec
         chosen = choose_by_pool(state, jobs.tolist())
     elif state.parts is not None and state.one_pool:
         held = live.gpus * live.gpu_milli
-        chosen = choose_by_count(held[order], state.total_gpus * WHOLE_GPU)
+        chosen = choose_by_count(held[order], state.up_gpus * WHOLE_GPU)
     elif state.allocator.anywhere or state.one_pool:
-        chosen = choose_by_count(live.gpus[order], state.total_gpus)
+        chosen = choose_by_count(live.gpus[order], state.up_gpus)
     else:
         chosen = choose_by_pool(state, jobs.tolist())
     decision = Decision(state)

@@ -75,6 +75,23 @@ def decide(policy: Policy, state: State) -> Decision:
         raise _mistake(policy, state, sentence(error, file_of(policy))) from error
     if not isinstance(decision, Decision):
         raise _mistake(policy, state, f"decide returned {_shown(decision)}, expected a Decision")
+    check_decision(policy, state, decision, free)
+    return decision
+
+
+def check_decision(policy: Policy, state: State, decision: Decision, free: int) -> None:
+    """Refuse a decision that cannot be carried out.
+
+    Parameters
+    ----------
+    free : int
+        GPUs that were free before anything was decided.
+
+    Raises
+    ------
+    PolicyError
+        With the policy's name, the time and what was expected.
+    """
     if not decision.wake_s > state.now_s:
         raise _mistake(
             policy, state, f"asks to be woken at {decision.wake_s} s, expected a later time"
@@ -83,7 +100,6 @@ def decide(policy: Policy, state: State) -> Decision:
         _check_stops(policy, state, decision)
     if decision.starts or decision.stops or state.allocator.free_gpus != free:
         _check_starts(policy, state, decision, free)
-    return decision
 
 
 def _check_stops(policy: Policy, state: State, decision: Decision) -> None:

@@ -73,7 +73,13 @@ class State:
     quotas : QuotaLedger or None
         GPUs that tenants hold, where they have quotas; starts that exceed them do not fit.
     arrived, finished : list of int
-        Jobs that arrived or finished since the last decision.
+        Jobs that arrived or finished since the last decision. A job that lost a node has finished, and
+        arrives again with the work that it had not saved.
+    failed : list of int
+        Those of ``finished`` that lost a node.
+    down_nodes : set of int
+        Nodes that are down now; none of their GPUs is free. Of simulations: where a real host is lost, its
+        GPUs are not free, and it is not listed here.
     """
 
     __slots__ = (
@@ -85,7 +91,9 @@ class State:
         "allocator",
         "amounts",
         "arrived",
+        "down_nodes",
         "environment",
+        "failed",
         "finished",
         "gang",
         "job_allocator",
@@ -129,13 +137,21 @@ class State:
         self.amounts: dict[int, Amounts] = {}
         self.arrived: list[int] = []
         self.finished: list[int] = []
+        self.failed: list[int] = []
+        self.down_nodes: set[int] = set()
 
     # What is known at the start.
 
     @property
     def total_gpus(self) -> int:
-        """GPUs of the cluster."""
+        """GPUs of the cluster, those of nodes that are down included."""
         return self.environment.cluster.total_gpus
+
+    @property
+    def up_gpus(self) -> int:
+        """GPUs of the nodes that are up now."""
+        nodes = self.environment.cluster.nodes
+        return self.total_gpus - sum(nodes[node].gpus for node in self.down_nodes)
 
     @property
     def nodes(self) -> int:
@@ -253,9 +269,14 @@ class State:
             self.require_arrived(*rows.tolist())
         return JobColumns(self, self._jobs, rows)
 
+    @property
+    def completed(self) -> list[int]:
+        """Jobs in :attr:`finished` whose work is done: all but those that lost a node."""
+        return [job for job in self.finished if job not in self.failed]
+
     def completed_work(self) -> NDArray[np.float64]:
-        """Whole work of the jobs in :attr:`finished`, which everyone knows once it is done."""
-        return self._jobs.column("work")[self.finished]
+        """Whole work of the jobs in :attr:`completed`, which everyone knows once it is done."""
+        return self._jobs.column("work")[self.completed]
 
     def graph_of(self, job: int) -> JobGraph:
         """Stages, replicas and traffic of a job.
@@ -353,6 +374,16 @@ class State:
         # Columns are in order of the jobs, whoever comes back.
         self._live = dict.fromkeys(sorted((*self._live, job)))
 
+    def fail(self, job: int, at_s: float, left_s: float, owed_s: float) -> None:
+        """Engine: a running job lost a node; it leaves, and arrives again with so much work left."""
+        del self.running[job]
+        self.forget(job, at_s)
+        self.finished.append(job)
+        self.failed.append(job)
+        self.readmit(job, left_s)
+        self._jobs.owed_s[job] = owed_s
+        self._jobs.waiting_since_s[job] = at_s
+
     def learn(self, environment: Environment, jobs: JobTable) -> None:
         """Engine: better estimates of the throughputs of the same jobs."""
         self.environment = environment
@@ -362,7 +393,10 @@ class State:
         """Engine: a job has finished at this time; what it attained can still be read."""
         jobs = self._jobs
         del self._live[job]
-        jobs.attained_s[job] += max(end_s - jobs.progress_from_s[job], 0.0)
+        ran_s = max(end_s - jobs.progress_from_s[job], 0.0)
+        if self.environment.checkpoints is not None:
+            ran_s = float(self.environment.progress_s(ran_s))
+        jobs.attained_s[job] += ran_s
         jobs.relative_speed[job] = 0.0
         if self.amounts:
             self.amounts.pop(job, None)

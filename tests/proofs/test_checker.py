@@ -33,8 +33,8 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
-from shadowprice.solvers.offline.bounds import RelaxedJobs
-from shadowprice.solvers.offline.priced_plans import PlanPrices, exact_plan_bound
+from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
+from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
 from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.registry import policy
 
@@ -178,8 +178,7 @@ def shift(job, field, ticks):
 def dearer(found):
     """Prices of which the capacity costs more than they bring in."""
     bound = of_kind(found, "bound")[0]
-    assert bound["bound"] == "priced-plans"
-    bound["prices"] = [price + 2**20 for price in bound["prices"]]
+    bound.update(bound="priced-plans", prices=[2**21] * (len(bound["grid"]) - 1))
     return found
 
 
@@ -365,7 +364,7 @@ def added(kind):
         (first("job", run=[30]), "job 0 can run nowhere"),
         (first("job", arrival=2**101), r"not an integer from 0 to 2\^100"),
         (first("bound", grid={}), "prices are no lists"),
-        (first("bound", prices=["1/3"]), "price is '1/3', not an integer"),
+        (first("bound", bound="interval-lp", prices=["1/3"]), "price is '1/3', not an integer"),
         (first("claim", **{"class": "all schedules"}), "the class is 'all schedules'"),
         (without("claim", "class"), "claim has fields bound, cost, file"),
         (without("job", "weight"), "job has fields arrival"),
@@ -505,6 +504,17 @@ def test_two_programs_price_plans_alike(data):
     relaxed = RelaxedJobs(release, work, gpus, weight, 3, Fraction(1))
     exact = exact_plan_bound(relaxed, PlanPrices(tuple(grid), tuple(prices)))
     assert found <= exact < found + Fraction(1, 2**1000)
+    widths = sorted(set(gpus))
+    row = st.lists(st.integers(0, 2**22), min_size=len(prices), max_size=len(prices))
+    rows = [draw(row) for _ in widths]
+    found = checker.bound_configurations(jobs, 3, {"grid": grid, "prices": rows})
+    gangs = GangPrices(tuple(grid), tuple(widths), tuple(map(tuple, rows)))
+    exact = exact_plan_bound(relaxed, gangs)
+    assert found <= exact < found + Fraction(1, 2**1000)
+    heavy = [{**job, "weight": job["weight"] + 1} for job in jobs]
+    found = checker.bound_wide_gangs(heavy, 3, {})
+    ticks = wide_gang_ticks(replace(relaxed, weight=[job["weight"] for job in heavy]))
+    assert ticks <= found < ticks + sum(job["weight"] for job in heavy) + len(jobs)
 
 
 @pytest.mark.parametrize(
@@ -605,7 +615,7 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
     proven, about = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
         r"proven: las costs at most 1\.\d+x the offline optimum of preemptive schedules in which no two jobs "
-        r"share a GPU \(completion, by priced-plans\)",
+        r"share a GPU \(completion, by [a-z-]+\)",
         proven,
     )
     assert about == f"instance: 4 jobs, 4 GPUs on 2 nodes, SHA-256 {digest_of}"

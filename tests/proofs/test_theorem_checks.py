@@ -54,6 +54,7 @@ from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
 from shadowprice.proofs.hadar import competitive as hadar_competitive
 from shadowprice.proofs.hadar import copies_work as hadare_work
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
+from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid
 from shadowprice.proofs.lower_bounds import job as lb_job
 from shadowprice.proofs.lower_bounds import lp as lb_lp
@@ -62,6 +63,7 @@ from shadowprice.proofs.lower_bounds import priced_machine as lb_price
 from shadowprice.proofs.lower_bounds import priced_plans as lb_plan
 from shadowprice.proofs.lower_bounds import span as lb_span
 from shadowprice.proofs.lower_bounds import srpt_one_machine
+from shadowprice.proofs.lower_bounds import wide_gangs as lb_wide
 from shadowprice.proofs.synergy import floor as synergy_floor
 from shadowprice.proofs.tiresias import gittins as tiresias_gittins
 from shadowprice.proofs.tiresias import las as tiresias_las
@@ -70,7 +72,7 @@ from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
-from shadowprice.solvers.offline.priced_plans import PlanPrices
+from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices
 from shadowprice.solvers.offline.type_prices import SpanPrices
 from shadowprice.solvers.synergy.servers import (
     ROUNDING,
@@ -247,6 +249,42 @@ def of_lb_plan() -> Iterator[Case]:
         given = PlanPrices(tuple(each * TICKS_PER_S for each in grid), whole)
         yield yes(lb_plan.check, f"{what}, at the bound", instance, least, given)
         yield no(lb_plan.check, f"{what}, below", instance, least - LEAST, given)
+
+
+def sharing_pair() -> Instance:
+    """A job that may share its GPU with another of its model."""
+    jobs = Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[1, 1], model=["a", "a"])
+    pair = Throughputs(("gpu",), {}, {("gpu", ("a", 1), ("a", 1)): (0.6, 0.6)})
+    return Instance(Cluster.parse("1x1"), jobs, pair_throughputs=pair)
+
+
+def of_lb_conf() -> Iterator[Case]:
+    """Of two gangs of 2 on 3 GPUs one at a time is paid for, of gangs of 1 and 2 both."""
+    for what, instance, widths, rows, least in (
+        ("2 + 2 - 1", on("1x3", [0, 0], [2, 2], [1, 1]), (2,), ((1,),), 3),
+        ("2 + 2 - 2", on("1x3", [0, 0], [1, 2], [1, 1]), (1, 2), ((1,), (1,)), 2),
+        ("one gang there", on("1x4", [0, 1], [2, 2], [1, 1]), (2,), ((1,),), 3),
+        ("one free", on("1x3", [0, 0], [1, 2], [1, 1]), (1, 2), ((0,), (0.5,)), 2),
+    ):
+        whole = tuple(tuple(int(price * PRICE_UNIT) for price in row) for row in rows)
+        given = GangPrices((0, TICKS_PER_S), widths, whole)
+        yield yes(lb_conf.check, f"{what}, at the bound", instance, least, given)
+        yield no(lb_conf.check, f"{what}, below", instance, least - LEAST, given)
+    given = GangPrices((0, TICKS_PER_S), (1,), ((1,),))
+    yield refused(ValueError, lb_conf.check, "sharing", sharing_pair(), 100, given)
+
+
+def of_lb_wide() -> Iterator[Case]:
+    yield from at_least(
+        lb_wide.check, "SRPT", on("1x3", [0, 0, 1], [2, 2, 2], [3, 4, 1]), 2 + 4 + 8
+    )
+    yield from at_least(lb_wide.check, "two at once", on("1x4", [0] * 3, [2] * 3, [4] * 3), 15)
+    yield from at_least(
+        lb_wide.check, "beside others", on("1x3", [0, 0, 2], [2, 2, 1], [1, 1, 5]), 10
+    )
+    weights = on("1x3", [0, 0], [2, 2], [1, 1], [3, 1])
+    yield from at_least(lb_wide.check, "weights", weights, 5)
+    yield refused(ValueError, lb_wide.check, "sharing", sharing_pair(), 100)
 
 
 def of_lb_span() -> Iterator[Case]:
@@ -914,6 +952,8 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_mbt: of_lb_mbt,
     lb_price: of_lb_price,
     lb_plan: of_lb_plan,
+    lb_conf: of_lb_conf,
+    lb_wide: of_lb_wide,
     lb_span: of_lb_span,
     pop: of_pop,
     server_filling: of_server_filling,

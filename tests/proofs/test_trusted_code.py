@@ -409,7 +409,7 @@ def test_the_evaluator_imports_nothing_of_the_package():
 def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     assert set(VERIFIER) == {
         "errors.py",
-        *(f"proofs/certificate{part}.py" for part in ("", "_copies", "_speeds")),
+        *(f"proofs/certificate{part}.py" for part in ("", "_copies", "_failures", "_speeds")),
         "proofs/run_speed.py",
     }
     engine = closure("execution/engine.py")

@@ -19,6 +19,9 @@ POLICIES = policies()
 WAITS = {"fifo", "sjf", "easy", "spjf", "spwf", "asrpt", "asrpt-early", "asrpt-guarded"}
 WAITS |= {"hadar", "hadar-committed", "oasis"}
 
+# GPUs of rounds to come are given away, and a node that fails takes them.
+COMMITS = {"hadar-committed", "oasis"}
+
 TIMES = {
     **dict.fromkeys(("las", "gandiva", "gandiva-reactive"), ("quantum_s",)),
     **dict.fromkeys(("las2d", "gittins2d"), ("thresholds_gpu_s",)),
@@ -47,6 +50,7 @@ def battery(name: str) -> type:
         waits=name in WAITS,
         times=TIMES.get(name, ()),
         scaling=SCALING.get(name, Scaling.EXACT),
+        commits=name in COMMITS,
         examples=EXAMPLES,
     )
 
@@ -56,7 +60,7 @@ globals().update({f"test_{name}": battery(name) for name in POLICIES})
 
 
 def test_every_declared_exception_is_a_policy() -> None:
-    assert set(POLICIES) >= WAITS | set(TIMES) | set(SCALING)
+    assert set(POLICIES) >= WAITS | COMMITS | set(TIMES) | set(SCALING)
 
 
 def test_reading_undeclared_knowledge_is_an_error() -> None:

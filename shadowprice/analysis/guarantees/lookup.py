@@ -87,8 +87,8 @@ def theorems() -> Mapping[str, PolicyTheorems]:
 
 
 def described(run: Run, objective: Objective) -> DescribedRun | None:
-    """A run as theorems see it; None of one in a loop of its own, of which no theorem speaks."""
-    if run.policy is None:
+    """A run as theorems see it; None of which no theorem speaks: in a loop of its own, or on nodes that fail."""
+    if run.policy is None or run.instance.failures is not None:
         return None
     return DescribedRun(run.instance, run.policy, objective, run.rounds.length_s, run.placement)
 

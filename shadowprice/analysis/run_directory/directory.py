@@ -9,6 +9,7 @@
 ``together.parquet``      rates of jobs that share GPUs, where the instance has them
 ``graphs.json``           job graphs and their network, where the instance has them
 ``conditions.json``       conditions of runs, where the instance has them
+``failures.parquet``      when nodes were down, where they fail
 ``cleaning.json``         what an importer made of the rows of a trace: how many were read, kept,
                           dropped, ..., why, the first of each, and what was taken to be so
 ========================  ==================================================================
@@ -34,10 +35,12 @@ from msgspec import UNSET, UnsetType
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import conditions as conditions_file
+from shadowprice.analysis.run_directory import failures as failures_file
 from shadowprice.analysis.run_directory import old_copies
 from shadowprice.analysis.run_directory.files import (
     CLEANING,
     CONDITIONS,
+    FAILURES,
     FORMAT,
     GRAPHS,
     RUN,
@@ -60,6 +63,7 @@ from shadowprice.analysis.run_metrics import SUMMARY
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
+from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
@@ -103,6 +107,7 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     conditions: bool | UnsetType = UNSET
     copies: CopyRules | UnsetType = UNSET
     until_complete: str | UnsetType = UNSET
+    failures: failures_file.SavedFailures | UnsetType = UNSET
     cleaning: bool | UnsetType = UNSET
 
 
@@ -136,6 +141,9 @@ def save(
     if conditions is not None:
         text = conditions_file.to_json(conditions)
         writers[CONDITIONS] = lambda path: path.write_text(text, encoding="utf-8")
+    if instance.failures is not None:
+        faults = failures_file.to_table(instance.failures)
+        writers[FAILURES] = lambda path: pq.write_table(faults, path)
     described = _describe(outcome)
     if cleaning is not None:
         report = json.dumps(cleaning, indent=1, ensure_ascii=False) + "\n"
@@ -187,9 +195,10 @@ def _read(described: Description, directory: Path) -> FoundRun:
         else conditions_file.from_json(read_text(conditions), path=str(conditions)),
         None if saved.copies is UNSET else saved.copies,
         None if saved.until_complete is UNSET else JobWindow.parse(saved.until_complete),
+        None if saved.failures is UNSET else _read_failures(saved.failures, directory / FAILURES),
     )
     schedule = parsed(directory / SCHEDULE, _read_schedule)
-    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS}
+    parts = {"together": TOGETHER, "graphs": GRAPHS, "conditions": CONDITIONS, "failures": FAILURES}
     parts["cleaning"] = CLEANING
     more = tuple(name for part, name in parts.items() if part in described)
     return FoundRun(saved, instance, schedule, SCHEDULE, more, saved.decisions)
@@ -244,12 +253,21 @@ def _describe(outcome: Outcome) -> Description:
         described["quotas"] = asdict(instance.cluster.quotas)
     if instance.until_complete is not None:
         described["until_complete"] = str(instance.until_complete)
+    if instance.failures is not None:
+        described["failures"] = failures_file.described(instance.failures)
     return described
 
 
 def _read_schedule(path: Path) -> Schedule:
     frame: pd.DataFrame = pq.read_table(pa.BufferReader(read_bytes(path))).to_pandas()
     return Schedule.from_frame(frame, source=str(path))
+
+
+def _read_failures(saved: failures_file.SavedFailures, path: Path) -> NodeFailures:
+    def read(file: Path) -> NodeFailures:
+        return saved.failures(pq.read_table(pa.BufferReader(read_bytes(file))), str(path))
+
+    return parsed(path, read)
 
 
 def _read_together(saved: _Together, path: Path) -> Throughputs:

@@ -28,11 +28,12 @@ Description = dict[str, Any]
 FORMAT = 1
 RUN, WORKLOAD, SCHEDULE = "run.json", "workload.parquet", "schedule.parquet"
 TOGETHER, GRAPHS, CONDITIONS = "together.parquet", "graphs.json", "conditions.json"
+FAILURES = "failures.parquet"
 CLEANING = "cleaning.json"
 """What an importer made of the rows of a trace."""
 OLD_COPIES = "forks.parquet"
 """Rows of copies, as versions before 2 wrote them."""
-DATA = (WORKLOAD, SCHEDULE, OLD_COPIES, TOGETHER, GRAPHS, CONDITIONS, CLEANING)
+DATA = (WORKLOAD, SCHEDULE, OLD_COPIES, TOGETHER, GRAPHS, CONDITIONS, FAILURES, CLEANING)
 _PARTIAL = ".partial-"
 
 

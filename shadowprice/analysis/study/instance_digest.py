@@ -43,4 +43,7 @@ def _parts(instance: Instance) -> Iterator[bytes]:
         yield to_json(instance.graphs).encode()
     if instance.conditions is not None:
         yield conditions_file.to_json(instance.conditions).encode()
+    if instance.failures is not None:
+        # Faults are drawn as far as a run goes: their law or file says which they are.
+        yield repr((instance.failures.source, instance.failures.checkpoints)).encode()
     yield repr((instance.copies, instance.until_complete)).encode()

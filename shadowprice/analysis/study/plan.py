@@ -42,6 +42,9 @@ AXES = ("workload", "load", "cluster", "conditions", "policy", "seed")
 CLUSTER_FILES = (".toml", ".csv")
 """Suffixes of files of clusters; other words are their short notation."""
 
+FAULT_FILES = (".csv", ".json")
+"""Suffixes of files of faults; other words of ``failures`` are laws."""
+
 MOST_RUNS = 1_000_000
 ANY_POLICY = "fifo"
 """A policy whose runs have the instance that all have: only presets change it."""
@@ -246,6 +249,7 @@ def _paths(settings: dict[str, Any]) -> Iterator[str]:
     for name in ("profiles", "spread", "interference", "samples"):
         if conditions.get(name, PUBLISHED) != PUBLISHED:
             yield conditions[name]
+    yield from _fault_file(conditions.get("failures", ""))
     for text in (settings["policy"], *(conditions.get(n, "") for n in ("placement", "predictor"))):
         yield from _CODE.findall(text)
 
@@ -304,7 +308,16 @@ def _conditions(name: str, entry: ConditionEntry, folder: Path) -> dict[str, Any
     for each in ("placement", "predictor"):
         if each in found:
             found[each] = _code_paths(found[each], folder)
+    for path in _fault_file(found.get("failures", "")):
+        found["failures"] = found["failures"].replace(path, _path(path, folder), 1)
     return found
+
+
+def _fault_file(text: str) -> Iterator[str]:
+    """Path of the file of faults that a switch names, if it names one."""
+    name = text.partition(":")[0]
+    if Path(name).suffix in FAULT_FILES:
+        yield name
 
 
 def _cluster(text: str, folder: Path) -> str:

@@ -26,6 +26,7 @@ from shadowprice.analysis.study.study_file import TraceArrivals
 from shadowprice.analysis.switches import WrittenSwitches
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.failures.failures import LAWS
 from shadowprice.instances.generators import endless, generate, generators
 from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
 from shadowprice.instances.objective import Objective
@@ -176,10 +177,21 @@ def read_run(settings: dict[str, Any]) -> RunGiven:
         switches["until_complete"] = JobWindow.parse(window)
     if "samples" in conditions:
         conditions["samples"] = Path(conditions["samples"])
+    if "failures" in conditions:
+        conditions["failures"] = _drawn_by(conditions["failures"], settings["seed"])
     written = WrittenSwitches(**conditions, seed=settings["seed"])
     _, semantics = written.read(cluster, table, **switches)
     jobs = _jobs(entry, cluster, settings["load"], settings["seed"], table)
     return RunGiven(jobs, cluster, settings["policy"], semantics, drop)
+
+
+def _drawn_by(failures: str, seed: int) -> str:
+    """A switch of failures whose draws are the seed's, unless it says another: every policy meets the same faults."""
+    name, colon, parameters = failures.partition(":")
+    drawn = name in LAWS or name.endswith(".json")
+    if not drawn or not colon or "seed=" in parameters:
+        return failures
+    return f"{failures},seed={seed}"
 
 
 def _jobs(

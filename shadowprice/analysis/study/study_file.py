@@ -111,6 +111,9 @@ class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     grow: Name | None = None
     interference: Name | None = None
     samples: Name | None = None
+    failures: Name | None = None
+    checkpoint_interval_s: Positive | None = None
+    checkpoint_cost_s: Seconds | None = None
     until_complete: Name | None = None
     drop_infeasible: bool = False
 

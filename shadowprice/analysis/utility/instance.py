@@ -176,6 +176,7 @@ def _refuse(outcome: Outcome, first: Instance) -> None:
         (found.copies is not None, "runs a job as several copies, expected one gang"),
         (found.graphs is not None, "has job graphs, expected throughputs by GPU type"),
         (found.conditions is not None, "has conditions, expected throughputs by GPU type"),
+        (found.failures is not None, "is on nodes that fail, expected none that does"),
         (bool((outcome.schedule.partner >= 0).any()), "lets jobs share GPUs, expected none"),
     ]:
         if wrong:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import EngineRun, Rounds
-from shadowprice.execution.engine import run as run_in_engine
+from shadowprice.execution.failing_nodes import run as run_in_engine
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.index_policy import (
     HasIndex,
@@ -95,6 +95,7 @@ def serves(instance: Instance, placement: Placement) -> bool:
         and instance.conditions is None
         and instance.copies is None
         and instance.until_complete is None
+        and instance.failures is None
         and not instance.workload.fractional.any()
         and instance.cluster.quotas is None
     )

@@ -54,6 +54,7 @@ def why_not(instance: Instance) -> str | None:
         (instance.copies is not None, "jobs that run as several copies"),
         (instance.graphs is not None, "job graphs"),
         (instance.conditions is not None, "conditions of runs"),
+        (instance.failures is not None, "nodes that fail"),
         (not instance.equal_speeds, "GPUs that differ in speed"),
         (SharingGain.of(instance) is not None, "jobs that can share their GPUs"),
         (not instance.overheads.free, "charges for starts"),

@@ -41,7 +41,8 @@ from fractions import Fraction
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline.bounds import RelaxedJobs
-from shadowprice.solvers.offline.priced_plans import PlanPrices, plan_bound
+from shadowprice.solvers.offline.plan_prices import PlanPrices
+from shadowprice.solvers.offline.priced_plans import plan_bound
 
 STATUS = "ours"
 

@@ -302,7 +302,8 @@ let certificate_of (header, nodes, jobs, runs, bound, claim) =
     | Text "makespan" -> Makespan
     | _ -> reject "the objective is unknown" in
   let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
-  let prices = List.map (whole "price") (rows "prices" (field bound "prices")) in
+  let priced = rows "prices" (field bound "prices") in
+  let prices () = List.map (whole "price") priced in
   let multipliers = match field bound "bound" with
     | Text "interval-lp" ->
       (* Further than any schedule that does not wait for nothing; the proof does without. *)
@@ -310,10 +311,10 @@ let certificate_of (header, nodes, jobs, runs, bound, claim) =
       let latest = List.fold_left (fun latest job -> Big.max latest job.arrival) Big.zero jobs in
       let all = List.fold_left (fun sum job -> Big.add sum (shortest job)) latest jobs in
       need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
-      IntervalPrices (grid, prices)
-    | Text "priced-plans" -> PlanPrices (grid, prices)
-    | Text "area" -> need (grid = [] && prices = []) "area takes no prices"; Area
-    | Text ("fluid" | "mean-busy-time" as other) -> raise (Not_covered ("the bound " ^ other))
+      IntervalPrices (grid, prices ())
+    | Text "priced-plans" -> PlanPrices (grid, prices ())
+    | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; Area
+    | Text ("fluid" | "mean-busy-time" | "wide-gangs" | "configurations" as other) -> raise (Not_covered ("the bound " ^ other))
     | _ -> reject "the bound is unknown" in
   need ((multipliers = Area) = (objective = Makespan)) "the bound is none of the objective";
   need (field claim "class" = Text the_class) "the class is another";

@@ -47,6 +47,12 @@ LAWS = (
     Law("test_schedules_are_valid_on_gpu_types", checks.valid, cases.typed),
     Law("test_schedules_are_valid_where_jobs_may_share_gpus", checks.valid, cases.shared),
     Law("test_schedules_are_valid_under_conditions", checks.valid, cases.conditioned),
+    Law(
+        "test_schedules_are_valid_on_nodes_that_fail",
+        checks.valid,
+        cases.failing,
+        lambda subject: not subject.commits,
+    ),
     Law("test_nobody_is_lost", checks.nobody_lost, cases.placed),
     Law(
         "test_scaling_all_times_scales_all_completions",
@@ -90,6 +96,12 @@ LAWS = (
         checks.blind_to_arrivals,
         cases.conditioned,
     ),
+    Law(
+        "test_faults_are_not_foreseen",
+        checks.blind_to_faults,
+        cases.failing,
+        lambda subject: not subject.commits,
+    ),
     Law("test_cost_is_never_below_the_bound", checks.above_bounds, cases.placed),
     Law("test_cost_is_never_below_the_bound_on_gpu_types", checks.above_bounds, cases.typed),
 )
@@ -101,6 +113,7 @@ def laws(
     waits: bool = False,
     times: tuple[str, ...] = (),
     scaling: Scaling = Scaling.EXACT,
+    commits: bool = False,
     examples: int | None = None,
 ) -> type:
     """Tests of all laws that hold for a policy, as a class that pytest collects under any name.
@@ -124,6 +137,8 @@ def laws(
         have to be scaled with the instance for the law of scaling: quanta, rounds, thresholds.
     scaling : Scaling
         How exactly completions scale with all times; ``Scaling.NONE`` leaves the law out.
+    commits : bool
+        Whether it gives jobs GPUs for times to come, so that it does not run on nodes that fail.
     examples : int, optional
         Examples a law; those of the Hypothesis profile if not given.
 
@@ -133,7 +148,7 @@ def laws(
         If the policy is no policy, or has no such times.
     """
     named = policy_by_name(policy) if isinstance(policy, str) else policy
-    subject = PolicyUnderTest(named, waits, times, scaling)
+    subject = PolicyUnderTest(named, waits, times, scaling, commits)
     chosen = settings(
         max_examples=examples or settings().max_examples,
         deadline=None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
@@ -9,6 +11,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.failures.checkpointing import Checkpointing
+from shadowprice.instances.failures.node_failures import merged
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
@@ -78,6 +82,29 @@ def charged(draw: st.DrawFn) -> Case:
     bare = draw(instances())
     instance = Instance(bare.cluster, bare.workload, draw(charges))
     return Case(instance, draw(st.sampled_from(sorted(placements()))))
+
+
+@st.composite
+def failing(draw: st.DrawFn) -> Case:
+    """Nodes go down and come up again, jobs write checkpoints or do not, and starts may be charged."""
+    bare = draw(instances())
+    fault = st.tuples(
+        st.integers(0, len(bare.cluster.nodes) - 1), st.integers(0, 80), st.integers(1, 15)
+    )
+    faults = draw(st.lists(fault, max_size=6))
+    interval_s = draw(st.sampled_from([math.inf, 1.0, 4.0, 10.0]))
+    cost_s = 0.0 if interval_s == math.inf else draw(st.sampled_from([0.0, 1.0]))
+    node, down_s, length_s = zip(*faults, strict=True) if faults else ((), (), ())
+    failures = merged(
+        np.array(node, dtype=np.int64),
+        np.array(down_s, dtype=np.float64),
+        np.array(down_s, dtype=np.float64) + np.array(length_s, dtype=np.float64),
+        "strategy",
+        Checkpointing(interval_s, cost_s),
+    )
+    instance = replace(bare, overheads=draw(charges), failures=failures)
+    where = draw(st.sampled_from(sorted(placements())))
+    return Case(instance, where, draw(st.sampled_from([0.0, 0.0, 7.0])))
 
 
 @st.composite

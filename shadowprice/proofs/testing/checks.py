@@ -184,6 +184,29 @@ def blind_to_arrivals(subject: PolicyUnderTest, case: Case) -> None:
             )
 
 
+def blind_to_faults(subject: PolicyUnderTest, case: Case) -> None:
+    """Without the faults from some time on, everything before that time is the same."""
+    failures = case.instance.failures
+    if failures is None or not len(failures):
+        return
+    from_s = float(failures.down_s[len(failures) // 2])
+    kept = failures.down_s < from_s
+    fewer = replace(
+        failures, node=failures.node[kept], down_s=failures.down_s[kept], up_s=failures.up_s[kept]
+    )
+    other = replace(case.instance, failures=fewer)
+    before, after = (
+        _starts(each, case.run(subject.policy, each), from_s) for each in (case.instance, other)
+    )
+    if before != after:
+        broken(
+            subject.policy,
+            "it is online, so faults to come do not matter",
+            f"without those from {from_s} s on, others start otherwise before then",
+            case,
+        )
+
+
 def above_bounds(subject: PolicyUnderTest, case: Case) -> None:
     """No cost is below a certified bound of the optimum."""
     schedule = case.run(subject.policy)

@@ -7,7 +7,8 @@ from enum import Enum
 from typing import NoReturn
 
 from shadowprice.errors import InputError
-from shadowprice.execution.engine import Rounds, run
+from shadowprice.execution.engine import Rounds
+from shadowprice.execution.failing_nodes import run
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.policy import Knowledge, Policy
@@ -42,6 +43,7 @@ class PolicyUnderTest:
     waits: bool = False
     times: tuple[str, ...] = ()
     scaling: Scaling = Scaling.EXACT
+    commits: bool = False
 
     def __post_init__(self) -> None:
         expect_policy(self.policy, "laws")
@@ -138,6 +140,15 @@ class Case:
             shown.append(f"pairs {dict(self.instance.pair_throughputs.pairs)}")
         if self.instance.conditions is not None:
             shown.append(str(self.instance.conditions))
+        failures = self.instance.failures
+        if failures is not None:
+            faults = zip(
+                failures.node.tolist(),
+                failures.down_s.tolist(),
+                failures.up_s.tolist(),
+                strict=True,
+            )
+            shown.append(f"faults {list(faults)}, {failures.checkpoints}")
         usual = {"placement": "count", "round_s": 0.0, "factor": 1.0, "order": ()}
         for name, value in usual.items():
             if getattr(self, name) != value:

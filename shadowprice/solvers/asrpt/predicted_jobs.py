@@ -33,8 +33,10 @@ class PredictedJobs:
     def update(self, state: State) -> None:
         """Learn what completed and predict what arrived since the last decision."""
         if state.finished:
-            features = Features.of(state.columns(state.finished))
-            self._predictor.learn(features, state.completed_work())
+            completed = state.completed
+            if completed:
+                features = Features.of(state.columns(completed))
+                self._predictor.learn(features, state.completed_work())
             for job in state.finished:
                 self.iterations.pop(job, None)
         if state.arrived:

@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, PolicyError
 from shadowprice.solvers.hadar.commit_schedule import (
     Commitment,
     CommittableJob,
@@ -109,6 +109,11 @@ class HadarCommitted:
     def decide(self, state: State) -> Decision:
         """Commit the jobs that arrived; at the beginning of a round run what is committed to it."""
         ledger = state.notes(Ledger, lambda: Ledger(self, state))
+        if state.down_nodes or state.failed:
+            raise PolicyError(
+                "commits GPUs to jobs for rounds to come, and a node went down; expected nodes that do not "
+                "fail, or a policy that decides anew, such as hadar"
+            )
         if not self.aligned and idle_before(state):
             ledger.begin(state.now_s)
         for job in state.finished:

@@ -43,6 +43,10 @@ PRICES_ONLY = "it only proposes prices, whose bound is that of the published rel
 """Any prices bound the cost of schedules, so an edit of an interval LP changes no more than the prices."""
 
 
+MOST_WIDE = 8
+"""Gangs that fit at once, up to which they are looked at apart from others."""
+
+
 @dataclass(frozen=True)
 class Bound:
     """No schedule of a class costs less.
@@ -52,9 +56,9 @@ class Bound:
     ticks : Fraction
         The bound in the objective [ticks], exactly.
     kind : str
-        How it was found: ``fluid``, ``job``, ``mean-busy-time``, ``area``, ``interval-lp``,
-        ``typed-interval-lp``, ``priced-plans``, ``priced-fluid``, ``priced-mean-busy-time``, ``priced-span``, or the
-        method of an offline solver, ``milp`` or ``cp-sat``.
+        How it was found: ``fluid``, ``job``, ``mean-busy-time``, ``wide-gangs``, ``area``, ``priced-plans``,
+        ``configurations``, ``interval-lp``, ``typed-interval-lp``, ``priced-fluid``,
+        ``priced-mean-busy-time``, ``priced-span``, or the method of an offline solver, ``milp`` or ``cp-sat``.
     holds_for : ScheduleClass
         Which schedules it is about.
     certified : bool
@@ -234,6 +238,28 @@ def mean_busy_of_areas(
     )
 
 
+def wide_gang_ticks(jobs: RelaxedJobs) -> Fraction:
+    """Weighted completion time if only gangs of which few fit stand in each other's way, in ticks; LB-wide.
+
+    The largest over q = 1 .. ``MOST_WIDE`` of: jobs of more than m / (q + 1) GPUs, of which at most q run at once,
+    on a machine of speed q, by SRPT where they weigh the same and else by their mean busy times; all others
+    as if alone. O(n log n). For jobs that hold whole gangs of their own.
+    """
+    alone = [w * (r + p) for w, r, p in zip(jobs.weight, jobs.release, jobs.work, strict=True)]
+    all_alone, best = sum(alone, Fraction(0)), Fraction(0)
+    for most in range(1, min(MOST_WIDE, jobs.total_gpus) + 1):
+        wide = [j for j, g in enumerate(jobs.gpus) if g * (most + 1) > jobs.total_gpus]
+        if not wide:
+            continue
+        release, work = [jobs.release[j] for j in wide], [jobs.work[j] for j in wide]
+        weight, each = [jobs.weight[j] for j in wide], [1] * len(wide)
+        found = Fraction(mean_busy_ticks(release, work, each, weight, most))
+        if len(set(weight)) == 1:
+            found = max(found, weight[0] * fluid_ticks(release, work, each, most))
+        best = max(best, found + all_alone - sum((alone[j] for j in wide), Fraction(0)))
+    return best
+
+
 def area_ticks(
     release: list[int],
     work: list[int],
@@ -275,6 +301,8 @@ def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
         yield bound_of(fluid - offset, "fluid", every)
     busy = mean_busy_ticks(release, work, gpus, weight, jobs.capacity)
     yield bound_of(busy - offset, "mean-busy-time", every)
+    if every == EVERY_RIGID:
+        yield bound_of(wide_gang_ticks(jobs) - offset, "wide-gangs", every)
 
 
 def offset_ticks(

@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`shadowprice.solvers.offline.priced_plans`: plans of least cost, and work in an order.
+"""Compiled loops of :mod:`shadowprice.solvers.offline.scaled_plans`: cheapest plans, work in order, gangs that fit.
 
 Everything but the estimate of :func:`serve_in_order` is whole numbers of 64 bits, which the caller keeps small enough.
 """
@@ -208,47 +208,51 @@ def serve_in_order(
 
 
 @njit(cache=True)
-def fullest(
-    value: Ints, width: Ints, copies: Ints, room: int, taken: Ints, table: Ints, choice: Ints
-) -> int:
-    """Most value of gangs that fit into a number of GPUs, by dynamic programming over doubled copies.
+def fill_cells(value: Ints, widths: Ints, copies: Ints, room: int, taken: Ints, most: Ints) -> None:
+    """Most value of gangs that fit into a number of GPUs, cell by cell; dynamic programming over doubled copies.
+
+    O(cells room sum log copies). The value of all GPUs has to fit 62 bits.
 
     Parameters
     ----------
-    value, width, copies : ndarray of int, shape (classes,)
-        Value and GPUs of a gang, and how many there are.
-    taken : ndarray of int, shape (classes,)
-        Written: how many a best choice has.
-    table : ndarray of int, shape (room + 1,)
-        Scratch.
-    choice : ndarray of int, shape (items, room + 1)
-        Scratch; items are at least the sum over classes of the bits of ``copies``.
+    value, copies : ndarray of int, shape (classes, cells)
+        Value of a gang, and how many there may be.
+    widths : ndarray of int, shape (classes,)
+        GPUs of a gang.
+    taken : ndarray of int, shape (classes, cells)
+        Written: gangs of a best choice.
+    most : ndarray of int, shape (cells,)
+        Written.
     """
-    table[: room + 1] = 0
-    item = 0
-    for c in range(len(value)):
-        left, lot = min(copies[c], room // width[c]), 1
-        while left > 0:
-            count = min(lot, left)
-            gain, size = count * value[c], count * width[c]
-            for full in range(room, -1, -1):
-                better = full >= size and table[full - size] + gain > table[full]
-                choice[item, full] = count if better else 0
-                if better:
-                    table[full] = table[full - size] + gain
-            left -= count
-            lot *= 2
-            item += 1
-    full = room
-    for c in range(len(value) - 1, -1, -1):
-        taken[c] = 0
-        left, lot, items = min(copies[c], room // width[c]), 1, 0
-        while left > 0:
-            left -= min(lot, left)
-            lot *= 2
-            items += 1
-        for _ in range(items):
+    classes, cells = value.shape
+    items = 0
+    while 2**items <= room:
+        items += 1
+    table = np.zeros(room + 1, dtype=np.int64)
+    chosen = np.zeros((classes * (items + 1), room + 1), dtype=np.int64)
+    owner = np.zeros(classes * (items + 1), dtype=np.int64)
+    for k in range(cells):
+        table[:] = 0
+        item = 0
+        for c in range(classes):
+            left, lot = min(copies[c, k], room // widths[c]), 1
+            while left > 0 and value[c, k] > 0:
+                count = min(lot, left)
+                gain, size = count * value[c, k], count * widths[c]
+                for full in range(room, size - 1, -1):
+                    better = table[full - size] + gain > table[full]
+                    chosen[item, full] = count if better else 0
+                    if better:
+                        table[full] = table[full - size] + gain
+                chosen[item, :size] = 0
+                owner[item] = c
+                item += 1
+                left -= count
+                lot *= 2
+        most[k] = table[room]
+        taken[:, k] = 0
+        full = room
+        while item > 0:
             item -= 1
-            taken[c] += choice[item, full]
-            full -= choice[item, full] * width[c]
-    return int(table[room])
+            taken[owner[item], k] += chosen[item, full]
+            full -= chosen[item, full] * widths[owner[item]]

@@ -37,7 +37,9 @@ from shadowprice.solvers.offline.bounds import (
 from shadowprice.solvers.offline.non_preemptive import Method, optimum, why_not
 from shadowprice.solvers.offline.type_prices import type_price_bounds
 from shadowprice.solvers.offline.typed_bound import (
+    FEWEST_INTERVALS,
     LARGEST_TICKS,
+    MOST_COLUMNS,
     TypedJobs,
     typed_bound,
     typed_prices,
@@ -84,6 +86,8 @@ def lower_bounds(
 ) -> Iterator[Bound]:
     """All bounds a time budget allows, cheapest first; the first ones always."""
     goal = Objective(objective)
+    if budget_s > 0 and len(instance.workload) and goal is not Objective.MAKESPAN:
+        priced_plans.prepare()
     until = time.monotonic() + budget_s
     yield from simple_bounds(instance, goal)
     if len(instance.workload) == 0 or (preemptive and _fluid_is_tight(instance, goal)):
@@ -96,9 +100,14 @@ def lower_bounds(
                 return
     yield from type_price_bounds(instance, goal)
     if goal is not Objective.MAKESPAN:
-        effort_s = PLANS_SHARE * budget_s
-        for found in priced_plans.search(RelaxedJobs.of(instance), effort_s, until=until):
-            yield _shifted(instance, goal, found.ticks, "priced-plans")
+        effort_s, rigid = PLANS_SHARE * budget_s, not (allowed.sharing or allowed.elastic)
+        jobs = RelaxedJobs.of(instance)
+        rest_s = max(until - time.monotonic(), 0.0)
+        small = FEWEST_INTERVALS * 2 * len(jobs.release) <= MOST_COLUMNS
+        # Where no interval LP is small enough, all the time is for prices of plans.
+        enough = time.monotonic() + (PLANS_SHARE * rest_s if small else rest_s)
+        for found in priced_plans.search(jobs, effort_s, rigid=rigid, until=enough):
+            yield _shifted(instance, goal, found.ticks, found.kind)
     left = until - time.monotonic()
     if goal is not Objective.MAKESPAN and left > 0.2:
         one_pool = _interval_lp(instance, left if instance.equal_speeds else 0.3 * left)
@@ -250,10 +259,10 @@ def interval_prices(
         Size of the LP, if it is not to follow from the budget.
     """
     began = time.monotonic()
-    columns = int(min(12_000 * budget_s, 150_000)) if columns is None else columns
+    columns = int(min(12_000 * budget_s, MOST_COLUMNS)) if columns is None else columns
     jobs = instance.workload
     intervals = columns // (2 * max(len(jobs), 1))
-    if intervals < 8 or not len(jobs):
+    if intervals < FEWEST_INTERVALS or not len(jobs):
         return None
     relaxed = RelaxedJobs.of(instance)
     first, latest = min(relaxed.release), max(relaxed.release)

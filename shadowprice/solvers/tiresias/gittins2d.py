@@ -99,8 +99,8 @@ class Gittins2d(Las2d):
 
     def decide(self, state: State) -> Decision:
         """Learn what completed, then serve the queues as 2D-LAS does."""
-        if self.learned == "online" and state.finished:
-            done = state.columns(state.finished)
+        if self.learned == "online" and state.completed:
+            done = state.columns(state.completed)
             self._distribution(state).learn((done.attained_s * done.gpus).tolist())
         return super().decide(state)
 

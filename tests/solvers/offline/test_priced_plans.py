@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -16,15 +17,13 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.strategies import instances
+from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import priced_plans as lb_plan
+from shadowprice.proofs.lower_bounds import wide_gangs as lb_wide
 from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT, interval_bound
-from shadowprice.solvers.offline.priced_plans import (
-    PlanPrices,
-    exact_plan_bound,
-    plan_bound,
-    search,
-)
+from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
+from shadowprice.solvers.offline.priced_plans import plan_bound, search
 from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.registry import policy as policy_by_name
 
@@ -59,15 +58,31 @@ def relaxed_jobs(draw: st.DrawFn, *, most: int = 6, unit: int = 1) -> RelaxedJob
     )
 
 
+@st.composite
+def gang_prices(draw: st.DrawFn, jobs: RelaxedJobs, per_s: int = TICKS_PER_S) -> GangPrices:
+    """Prices of every width of some jobs on one grid."""
+    widths = tuple(sorted(set(jobs.gpus)))
+    first = draw(prices(per_s=per_s))
+    worth = st.lists(
+        st.integers(0, 16), min_size=len(first.prices), max_size=len(first.prices)
+    ).map(lambda row: tuple(each * PRICE_UNIT // 2 for each in row))
+    return GangPrices(first.grid_ticks, widths, tuple(draw(worth) for _ in widths))
+
+
 @settings(max_examples=20, deadline=None)
 @given(
     instance=instances(max_jobs=6),
     policy=st.sampled_from(POLICIES),
     given_prices=prices(),
     charges=st.sampled_from([Overheads(), Overheads(start_s=2.0, restart_s=1.0, migration_s=3.0)]),
+    data=st.data(),
 )
 def test_any_prices_bound_any_policy(
-    instance: Instance, policy: str, given_prices: PlanPrices, charges: Overheads
+    instance: Instance,
+    policy: str,
+    given_prices: PlanPrices,
+    charges: Overheads,
+    data: st.DataObject,
 ) -> None:
     charged = Instance(instance.cluster, instance.workload, charges)
     schedule = run(charged, policy_by_name(policy)).schedule
@@ -76,8 +91,10 @@ def test_any_prices_bound_any_policy(
     pairs = zip(instance.workload.weight.tolist(), ends.tolist(), strict=True)
     cost = sum((Fraction(w) * Fraction(end) for w, end in pairs), Fraction(0))
     assert lb_plan.check(charged, cost, given_prices)
+    assert lb_wide.check(charged, cost)
     jobs = RelaxedJobs.of(charged)
-    for found in search(jobs, 0.02):
+    assert lb_conf.check(charged, cost, data.draw(gang_prices(jobs)))
+    for found in search(jobs, 0.02, rigid=True):
         assert found.ticks / TICKS_PER_S <= cost
 
 
@@ -129,6 +146,78 @@ def test_every_plan_was_thought_of(data: st.DataObject) -> None:
 def test_two_arithmetics_agree(jobs: RelaxedJobs, given_prices: PlanPrices) -> None:
     """Weights that are powers of two are whole; so are times that are short."""
     assert plan_bound(jobs, given_prices) == exact_plan_bound(jobs, given_prices)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_two_arithmetics_fill_the_cluster_alike(data: st.DataObject) -> None:
+    jobs = replace(data.draw(relaxed_jobs(most=8)), speedup=Fraction(1))
+    given_prices = data.draw(gang_prices(jobs, per_s=1))
+    exact = exact_plan_bound(jobs, given_prices)
+    assert plan_bound(jobs, given_prices) == exact
+    # The knapsacks by force: sets of jobs that have been released and fit.
+    n, unit = len(jobs.gpus), max(jobs.weight) / PRICE_UNIT
+    sets = [c for k in range(n + 1) for c in combinations(range(n), k)]
+    fit = [c for c in sets if sum(jobs.gpus[j] for j in c) <= jobs.total_gpus]
+    paid = 0
+    for k, end in enumerate(given_prices.grid_ticks[1:]):
+        price = dict(zip(given_prices.widths, (row[k] for row in given_prices.rows), strict=True))
+        there = [c for c in fit if all(jobs.release[j] < end for j in c)]
+        most = max(sum(price[jobs.gpus[j]] for j in c) for c in there)
+        paid += most * (end - given_prices.grid_ticks[k])
+    free = replace(jobs, total_gpus=0)  # Nothing fits: nothing is subtracted.
+    assert exact == exact_plan_bound(free, given_prices) - unit * paid
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_gangs_are_worth_no_more_than_their_gpus(data: st.DataObject) -> None:
+    jobs = replace(data.draw(relaxed_jobs()), speedup=Fraction(1))
+    of_gpus = data.draw(prices(per_s=1))
+    widths = tuple(sorted(set(jobs.gpus)))
+    rows = tuple(tuple(width * price for price in of_gpus.prices) for width in widths)
+    gangs = GangPrices(of_gpus.grid_ticks, widths, rows)
+    assert exact_plan_bound(jobs, gangs) >= exact_plan_bound(jobs, of_gpus)
+
+
+def test_gangs_that_leave_gpus_idle_are_seen() -> None:
+    """Of gangs of 5 and 6 one at a time runs on 8 GPUs."""
+    jobs = RelaxedJobs(
+        [0, 0, 300, 300], [1000, 2000, 500, 700], [5, 6, 5, 6], [Fraction(1)] * 4, 8, Fraction(1)
+    )
+    found = {each.kind: each.ticks for each in search(jobs, 0.5, rigid=True)}
+    alone = Instance(
+        sp.Cluster.parse("1x8"),
+        sp.Workload.from_columns(
+            arrival_s=[0, 0, 300, 300], gpus=[5, 6, 5, 6], work=[1000, 2000, 500, 700]
+        ),
+    )
+    least = lb_wide.bound(alone)
+    alone_sum = 1000 + 2000 + 800 + 1000
+    gained = found["configurations"] - alone_sum, found["priced-plans"] - alone_sum
+    assert gained[0] > Fraction(13, 10) * gained[1]
+    assert found["configurations"] <= least
+    assert least == 800 + 1500 + 2200 + 4200
+    only = search(replace(jobs, speedup=Fraction(3, 2)), 0.5)
+    assert {each.kind for each in only} == {"priced-plans"}
+
+
+def test_equal_wide_gangs_are_one_machine() -> None:
+    jobs = sp.Workload.from_columns(arrival_s=[0.0] * 40, gpus=[33] * 40, work=[100.0] * 40)
+    found = sp.compare(jobs, "8x8", ["srtf"], "flow", budget_s=0.0)
+    assert found.rows[0].ratio == 1.0
+    assert found.rows[0].bound_kind == "wide-gangs"
+
+
+def test_wide_gangs_by_hand() -> None:
+    """Two of 3 of 8 GPUs at once: sums at double speed, less than one after the other."""
+    columns = {"arrival_s": [0, 0, 0, 4], "gpus": [3, 3, 3, 1], "work": [4, 4, 4, 5]}
+    plain = Instance(sp.Cluster.parse("1x8"), sp.Workload.from_columns(**columns))
+    assert lb_wide.bound(plain) == 3 + 5 + 7 + 9  # mean busy times 1, 3, 5 and half of 4
+    heavy = Instance(
+        sp.Cluster.parse("1x8"), sp.Workload.from_columns(**columns, weight=[1, 1, 2, 1])
+    )
+    assert lb_wide.bound(heavy) == 2 * 3 + 5 + 7 + 9
 
 
 @settings(max_examples=30, deadline=None)
@@ -185,19 +274,19 @@ def test_a_queue_is_seen() -> None:
 
 
 def test_the_same_on_every_run() -> None:
-    first, second = list(search(crowded(), 0.1)), list(search(crowded(), 0.1))
+    first, second = list(search(crowded(), 0.03)), list(search(crowded(), 0.03))
     assert [each.ticks for each in first] == [each.ticks for each in second]
     assert first[-1].prices.prices == second[-1].prices.prices
 
 
 def test_weights_may_have_any_unit() -> None:
-    jobs = crowded(20)
-    last = list(search(jobs, 0.1))[-1]
+    jobs = crowded(10)
+    last = list(search(jobs, 0.03))[-1]
     for factor in (Fraction(1, 2**40), Fraction(3, 7), Fraction(10**6)):
         heavier = RelaxedJobs(
             jobs.release, jobs.work, jobs.gpus, [factor * w for w in jobs.weight], 8, Fraction(1)
         )
-        assert list(search(heavier, 0.1))[-1].ticks == factor * last.ticks
+        assert list(search(heavier, 0.03))[-1].ticks == factor * last.ticks
 
 
 def test_nobody_waits_and_nobody_matters() -> None:
@@ -233,6 +322,26 @@ def test_prices_that_do_not_fit_are_counted_in_full() -> None:
 def test_prices_have_a_grid(grid: tuple[int, ...], worth: tuple[int, ...], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         PlanPrices(grid, worth)
+    with pytest.raises(ValueError, match=says):
+        GangPrices(grid, (1,), (worth,))
+
+
+def test_every_gang_has_a_price_of_its_own() -> None:
+    jobs = crowded(5)
+    for widths, rows, says in (
+        ((), (), "0 rows of prices"),
+        ((1, 2), ((1,),), "expected 2"),
+        ((2, 1), ((1,), (1,)), "expected increasing"),
+        ((0,), ((1,),), "expected increasing"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            GangPrices((0, 1), widths, rows)
+    with pytest.raises(ValueError, match="which have prices"):
+        plan_bound(jobs, GangPrices((0, 1), (7,), ((1,),)))
+    widths = tuple(sorted(set(jobs.gpus)))
+    prices_of_all = GangPrices((0, 1), widths, ((1,),) * len(widths))
+    with pytest.raises(ValueError, match="do not share"):
+        plan_bound(replace(jobs, speedup=Fraction(2)), prices_of_all)
 
 
 def test_grids_begin_at_whole_units() -> None:

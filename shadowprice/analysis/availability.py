@@ -1,0 +1,157 @@
+"""Metrics of runs on nodes that fail: what was lost, what was kept, what there was.
+
+==================  ============================================================================
+failed run          a run that a node cut short, of a job that runs again
+lost work           progress of failed runs since their last checkpoint [s of the run; GPU-s in all]
+checkpoint time     time in which runs held their GPUs to write checkpoints
+availability        GPU time of nodes that are up over GPU time, from first arrival to last completion
+goodput             GPU time of progress that was kept, over GPU time, over the same span; utilization
+                    less overheads, checkpoints and lost work
+==================  ============================================================================
+
+All are O((R + F) log R) for R rows and F faults; sums are correctly rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.instances.failures.checkpointing import Checkpointing
+from shadowprice.instances.failures.node_failures import NodeFailures
+from shadowprice.instances.grid import TICK_S, to_ticks
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.workload import WHOLE_GPU
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FailureMetrics:
+    """Metrics of a whole run on nodes that fail.
+
+    Parameters
+    ----------
+    faults : int
+        Times that nodes went down between first arrival and last completion.
+    failed_runs : int
+    lost_gpu_s, checkpoint_gpu_s : float
+        [GPU-s].
+    availability, goodput : float
+        Shares from 0 to 1; 1 and 0 of no time.
+    """
+
+    faults: int
+    failed_runs: int
+    lost_gpu_s: float
+    checkpoint_gpu_s: float
+    availability: float
+    goodput: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Values by name."""
+        return asdict(self)
+
+
+def failed_runs(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
+    """Rows of :attr:`Schedule.runs` of the failed runs; none where no node fails."""
+    failures, runs = instance.failures, schedule.runs
+    if failures is None or not len(runs):
+        return runs[:0]
+    # Few rows end when any node goes down.
+    ends = set(zip(failures.node.tolist(), failures.down_s.tolist(), strict=True))
+    at_some = np.flatnonzero(np.isin(schedule.end_s, failures.down_s))
+    cut = [
+        row for row in at_some.tolist() if (int(schedule.node[row]), schedule.end_s[row]) in ends
+    ]
+    short = set(zip(schedule.job[cut].tolist(), schedule.start_s[cut].tolist(), strict=True))
+    job, start_s = schedule.job[runs], schedule.start_s[runs]
+    again = np.append(job[1:] == job[:-1], False)
+    failed = [
+        k
+        for k in np.flatnonzero(again).tolist()
+        if short and (int(job[k]), float(start_s[k])) in short
+    ]
+    return runs[np.array(failed, dtype=np.int64)]
+
+
+def failures_of_jobs(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
+    """Failed runs of every job, shape (n,)."""
+    failed = schedule.job[failed_runs(instance, schedule)]
+    return np.bincount(failed, minlength=len(instance.workload)).astype(np.int64)
+
+
+def lost_work_s(instance: Instance, schedule: Schedule) -> Times:
+    """Lost work of every job, in time of its gang [s], shape (n,)."""
+    failed = failed_runs(instance, schedule)
+    lost = np.zeros(len(instance.workload))
+    # Whole ticks: these sums are exact.
+    np.add.at(lost, schedule.job[failed], _lost_s(instance, schedule, failed))
+    return lost
+
+
+def of_schedule(instance: Instance, schedule: Schedule) -> FailureMetrics | None:
+    """Metrics of a schedule that was verified; None where no node fails."""
+    failures, runs = instance.failures, schedule.runs
+    if failures is None:
+        return None
+    failed = failed_runs(instance, schedule)
+    gang = _width(instance, schedule)
+    of_run = dict(zip(runs.tolist(), gang.tolist(), strict=True))
+    lost = _lost_s(instance, schedule, failed) * np.array([of_run[row] for row in failed.tolist()])
+    elapsed_s = _elapsed_s(schedule, runs)
+    progress_s = failures.checkpoints.progress_s(elapsed_s)
+    lost_gpu_s = math.fsum(lost.tolist())
+    begin_s = float(instance.workload.arrival_s.min(initial=math.inf))
+    end_s = float(schedule.end_s.max(initial=-math.inf))
+    whole_gpu_s = max(end_s - begin_s, 0.0) * instance.cluster.total_gpus
+    faults, down_gpu_s = _down(failures, instance, begin_s, end_s)
+    kept_gpu_s = math.fsum((progress_s * gang).tolist()) - lost_gpu_s
+    return FailureMetrics(
+        faults=faults,
+        failed_runs=len(failed),
+        lost_gpu_s=lost_gpu_s,
+        checkpoint_gpu_s=math.fsum(((elapsed_s - progress_s) * gang).tolist()),
+        availability=1.0 - down_gpu_s / whole_gpu_s if whole_gpu_s else 1.0,
+        goodput=kept_gpu_s / whole_gpu_s if whole_gpu_s else 0.0,
+    )
+
+
+def _elapsed_s(schedule: Schedule, rows: NDArray[np.int64]) -> Times:
+    """Time of runs without overheads [s]."""
+    elapsed: Times = schedule.end_s[rows] - schedule.start_s[rows] - schedule.overhead_s[rows]
+    return elapsed
+
+
+def _lost_s(instance: Instance, schedule: Schedule, failed: NDArray[np.int64]) -> Times:
+    """Progress of failed runs that was not saved [s]."""
+    rule = Checkpointing() if instance.failures is None else instance.failures.checkpoints
+    elapsed = to_ticks(_elapsed_s(schedule, failed)).tolist()
+    ticks = [rule.progress_ticks(each) - rule.saved_ticks(each) for each in elapsed]
+    return np.array(ticks, dtype=np.float64) * TICK_S
+
+
+def _width(instance: Instance, schedule: Schedule) -> Times:
+    """GPUs of each of :attr:`Schedule.runs`, of a part of one that part."""
+    order = np.lexsort((-schedule.end_s, schedule.start_s, schedule.job))
+    if not len(order):
+        return np.zeros(0)
+    first = np.concatenate(([0], np.cumsum(schedule.pieces)[:-1]))
+    held = schedule.gpus[order] * (instance.workload.gpu_milli[schedule.job[order]] / WHOLE_GPU)
+    return np.add.reduceat(held, first)
+
+
+def _down(
+    failures: NodeFailures, instance: Instance, begin_s: float, end_s: float
+) -> tuple[int, float]:
+    """Faults in a span, and GPU time of nodes that are down in it [GPU-s]."""
+    down_s = np.clip(failures.down_s, begin_s, max(begin_s, end_s))
+    up_s = np.clip(failures.up_s, begin_s, max(begin_s, end_s))
+    gpus = instance.cluster.gpus_per_node[failures.node]
+    inside = (failures.down_s >= begin_s) & (failures.down_s < end_s)
+    lost = (up_s - down_s) * gpus if len(gpus) and math.isfinite(begin_s) else np.zeros(0)
+    return int(np.count_nonzero(inside)), math.fsum(lost.tolist())

@@ -1,0 +1,60 @@
+"""Bounds in the order in which a search found them: how far it had converged, and whether it knows a queue at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shadowprice.solvers.offline.bounds import Bound
+
+TRIVIAL = {"job": "every job as if it were alone", "area": "work over GPUs"}
+"""Kinds of bounds that know no queue, and what they count."""
+
+
+@dataclass(frozen=True)
+class BoundHistory:
+    """Bounds of one instance.
+
+    Parameters
+    ----------
+    found : tuple of Bound
+        In the order in which they were found.
+    """
+
+    found: tuple[Bound, ...]
+
+    def by_kind(self) -> dict[str, list[Bound]]:
+        """Certified bounds that are larger than all before of their kind, by kind."""
+        kinds: dict[str, list[Bound]] = {}
+        for bound in self.found:
+            if bound.certified:
+                mine = kinds.setdefault(bound.kind, [])
+                if not mine or bound.ticks > mine[-1].ticks:
+                    mine.append(bound)
+        return kinds
+
+    def sentences(self) -> Iterator[str]:
+        """Largest bound of each kind, the smallest first; of searches how much their last tenth still gained."""
+        kinds = self.by_kind()
+        for kind in sorted(kinds, key=lambda kind: kinds[kind][-1].ticks):
+            mine = kinds[kind]
+            said = f"{kind}: {mine[-1].value_s:.6g} s"
+            if len(mine) > 1 and mine[0].ticks > 0:
+                late = mine[-1 - -(-len(mine) // 10)]
+                first, last = (float(mine[-1].ticks / each.ticks) - 1 for each in (mine[0], late))
+                said += (
+                    f", {first:.3%} more than at first in {len(mine)} improvements; "
+                    f"the last tenth of them gained {last:.3%}"
+                )
+            yield said
+
+    def warning(self) -> str | None:
+        """A sentence if the largest certified bound is a trivial one."""
+        certified = [bound for bound in self.found if bound.certified]
+        best = max(certified, key=lambda bound: bound.ticks, default=None)
+        if best is None or best.kind not in TRIVIAL:
+            return None
+        return (
+            f"the largest certified bound is {best.kind}, {TRIVIAL[best.kind]}: it knows no queue, so factors "
+            "say little where jobs wait; a larger --budget may find a better one"
+        )

@@ -1,0 +1,1 @@
+"""Learning a policy: the engine as an environment."""

@@ -1,0 +1,1 @@
+"""Failures of nodes: when they are down, and what jobs save of their work."""

@@ -1,0 +1,1 @@
+"""Policies that were learned: what they see, what they choose, and how they decide."""
