@@ -14,9 +14,9 @@ from pathlib import Path
 
 from shadowprice.analysis.figures import Cause, Evidence, Figure, Published, ReproductionVerdict
 from shadowprice.analysis.figures.command import load_figure
-from shadowprice.analysis.figures.estimates import shown
 from shadowprice.analysis.figures.published import Compared
 from shadowprice.analysis.figures.results import read_table
+from shadowprice.analysis.statistics.estimates import shown
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "paper_figs"

@@ -13,8 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure as Picture
 
 from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
-from shadowprice.analysis.study.ratios import FAMILIES, Cell, Study, family, run_cell
-from shadowprice.analysis.study.report import plot_family, summary, worst_first
+from shadowprice.analysis.ratio_study.ratios import FAMILIES, Cell, RatioStudy, family, run_cell
+from shadowprice.analysis.ratio_study.report import plot_family, summary, worst_first
 from shadowprice.instances.objective import Objective
 
 
@@ -53,7 +53,7 @@ def points(settings: Settings) -> Iterator[Point]:
 
 def run(point: Point) -> list[Row]:
     """Ratio of each policy in each objective; every schedule is verified, every bound exact."""
-    study = Study(families=(point.family,), sizes=(point.jobs,), columns=point.columns)
+    study = RatioStudy(families=(point.family,), sizes=(point.jobs,), columns=point.columns)
     cell = Cell(point.family, point.jobs, point.draw)
     return [asdict(row) for row in run_cell(cell, study, tuple(study.by_name))]
 

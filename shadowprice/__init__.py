@@ -13,6 +13,8 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shadowprice.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison, compare
     from shadowprice.analysis.optimum import optimum, slotted_preemptive_optimum
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from shadowprice.analysis.plots.prices import plot_prices, prices_frame
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.analysis.simulate import simulate
+    from shadowprice.analysis.study.results import StudyResults
+    from shadowprice.analysis.study.run_study import study
     from shadowprice.analysis.utility.compare import UtilityComparison, compare_utility
     from shadowprice.errors import ShadowpriceError
     from shadowprice.execution.copies.hadare import HadarE
@@ -38,7 +42,6 @@ if TYPE_CHECKING:
     from shadowprice.solvers.gavel.allocate import allocate
     from shadowprice.solvers.offline.strongest import strongest_bound
 
-__version__ = "0.1.0"
 
 __all__ = [
     "AllocationProblem",
@@ -56,6 +59,7 @@ __all__ = [
     "Schedule",
     "Semantics",
     "ShadowpriceError",
+    "StudyResults",
     "Throughputs",
     "UtilityComparison",
     "Workload",
@@ -72,6 +76,7 @@ __all__ = [
     "simulate",
     "slotted_preemptive_optimum",
     "strongest_bound",
+    "study",
     "verify",
 ]
 
@@ -91,6 +96,7 @@ _HOME = {
     "Schedule": "instances.schedule",
     "Semantics": "analysis.semantics",
     "ShadowpriceError": "errors",
+    "StudyResults": "analysis.study.results",
     "Throughputs": "instances.speeds.throughputs",
     "UtilityComparison": "analysis.utility.compare",
     "Workload": "instances.workload",
@@ -106,6 +112,7 @@ _HOME = {
     "simulate": "analysis.simulate",
     "slotted_preemptive_optimum": "analysis.optimum",
     "strongest_bound": "solvers.offline.strongest",
+    "study": "analysis.study.run_study",
     "verify": "proofs.certificate",
 }
 """Where each public name is from: a training job that imports a part does not wait for the whole."""

@@ -38,6 +38,7 @@ from shadowprice.cli.show import (
     print_summary,
     stderr,
 )
+from shadowprice.cli.study import study
 from shadowprice.cli.trace import trace
 from shadowprice.errors import ShadowpriceError
 from shadowprice.user_code import in_user_code
@@ -156,6 +157,7 @@ def generate(
     console.print(f"{len(workload)} jobs to {output}")
 
 
+app.add_typer(study, name="study", rich_help_panel="Simulate and compare")
 app.add_typer(data, name="data", rich_help_panel="Data")
 app.add_typer(trace, name="trace", rich_help_panel="Data")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.clusters.quotas import Quotas
-    from shadowprice.instances.failures.failures import Failures
-    from shadowprice.instances.graphs.iteration_time import Network
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.steady_state.endless import EndlessWorkload
@@ -28,11 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Jobs = TypeVar("Jobs")
-
-PUBLISHED = "published"
-"""Word for what was published, where an option may also name a file."""
-
-BYTES_PER_GB = 1e9
 
 
 @dataclass(frozen=True)
@@ -86,7 +79,7 @@ def read_given(
     if imported.report or imported.notes:
         for line in imported.lines():
             stderr.print(line, style="yellow", markup=False, highlight=False)
-    where, semantics = _switches(cluster, options, table, switches)
+    where, semantics = options.written.read(cluster, table, **switches)
     if options.quotas is not None:
         where = replace(where, quotas=_quotas(options.quotas, imported.origin_s, trace))
     if semantics.profiles is not None:
@@ -120,7 +113,7 @@ def read_endless(
         raise InputError("--quotas is about the days of a trace, and --endless is given")
     table = _table(options)
     workload = endless_named(generator, {} if table is None else {"throughputs": table})
-    where, semantics = _switches(cluster, options, table, switches)
+    where, semantics = options.written.read(cluster, table, **switches)
     return RunInputs(workload, where, semantics, options.drop_infeasible)
 
 
@@ -149,69 +142,6 @@ def _table(options: RunOptions) -> Throughputs | None:
     from shadowprice.instances.speeds.throughputs import load_throughputs
 
     return load_throughputs(options.throughputs)
-
-
-def _switches(
-    cluster: str, options: RunOptions, table: Throughputs | None, switches: dict[str, Any]
-) -> tuple[Cluster, Semantics]:
-    """The cluster and the switches of a run that options say."""
-    from shadowprice.analysis.semantics import Semantics
-    from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.instance import Overheads
-    from shadowprice.instances.samples import load_samples
-    from shadowprice.instances.speeds.conditions import Growth
-    from shadowprice.instances.speeds.interference import Interference
-    from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
-    from shadowprice.instances.speeds.profiles import Profiles
-    from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
-
-    where, samples = Cluster.load(cluster), None
-    profiles = _named(options.profiles, Profiles.synthetic, Profiles.load)
-    if options.samples is not None:
-        samples = ServiceDistribution(load_samples(options.samples))
-    return where, Semantics(
-        preset=options.preset,
-        placement=options.placement,
-        round_s=options.round_s,
-        first_round_s=options.first_round_s,
-        overheads=Overheads(**options.charges_s) if options.charges_s else None,
-        samples=samples,
-        seed=options.seed,
-        pair_throughputs=table,
-        predictor=options.predictor,
-        network=None if options.network is None else parse_network(options.network, where),
-        profiles=profiles,
-        skews=_named(options.spread, published_skews, ModelSkews.load),
-        growth=None if options.grow is None else Growth.parse(options.grow),
-        interference=_named(options.interference, Interference, Interference.load),
-        failures=_failures(options),
-        **switches,
-    )
-
-
-def _failures(options: RunOptions) -> Failures | None:
-    """Faults of nodes and checkpoints of jobs that options say."""
-    interval_s, cost_s = options.checkpoint_interval_s, options.checkpoint_cost_s
-    if options.failures is None:
-        for option, value in (
-            ("--checkpoint-interval", interval_s),
-            ("--checkpoint-cost", cost_s),
-        ):
-            if value is not None:
-                raise InputError(
-                    f"{option}: is about nodes that fail, expected --failures as well (none: checkpoints alone)"
-                )
-        return None
-    from shadowprice.instances.failures.failures import Failures
-
-    return Failures.parse(options.failures, interval_s, cost_s or 0.0)
-
-
-def _named(text: str | None, published: Callable[[], T], load: Callable[[Path], T]) -> T | None:
-    """Values of an option: none, the published ones, or those of a file."""
-    if text is None:
-        return None
-    return published() if text == PUBLISHED else load(Path(text))
 
 
 def _report_unprofiled(profiles: Profiles, workload: Workload) -> None:
@@ -258,61 +188,3 @@ def report_dropped(outcome: VerifiedRun) -> None:
             style="yellow",
             markup=False,
         )
-
-
-# Bandwidths from options or from a cluster's nodes; the one place that reads them.
-
-
-def parse_network(text: str, cluster: Cluster) -> Network:
-    """Bandwidths as INTRA:NIC[:SHARING] in GB/s.
-
-    Raises
-    ------
-    InputError
-        If they are written otherwise or not positive, or GPUs are of several types.
-    """
-    words = text.split(":")
-    try:
-        intra, nic = (float(word) for word in words[:2])
-    except ValueError:
-        intra = nic = float("nan")
-    if len(words) not in (2, 3) or not (0 < intra < float("inf") and 0 < nic < float("inf")):
-        raise InputError(
-            f"network {text!r}: expected INTRA:NIC[:SHARING], bandwidths in GB/s, such as 300:12.5:per-job"
-        )
-    return network_of(cluster, intra, nic, words[2] if len(words) == 3 else "per-gpu")
-
-
-def network_of(cluster: Cluster, intra: float | None, nic: float | None, sharing: str) -> Network:
-    """Bandwidths from options [GB/s], or from the cluster's nodes where they are not given.
-
-    Raises
-    ------
-    InputError
-        If GPUs are of several types, or a bandwidth is not known or differs between nodes.
-    """
-    if len(cluster.gpu_types) > 1:
-        raise InputError(
-            f"cluster {cluster}: GPU types {', '.join(cluster.gpu_types)}, expected one: job graphs "
-            "are for GPUs of one speed"
-        )
-    from shadowprice.instances.graphs.iteration_time import Network
-
-    inside = _bandwidth("--intra", intra, (node.intra_gb_per_s for node in cluster.nodes))
-    outside = _bandwidth("--nic", nic, (node.nic_gb_per_s for node in cluster.nodes))
-    return Network(inside, outside, int(cluster.gpus_per_node.max()), sharing)
-
-
-def _bandwidth(option: str, given: float | None, of_nodes: Iterable[float]) -> float:
-    """Bytes per second."""
-    known = sorted(set(of_nodes)) if given is None else [given]
-    if len(known) > 1:
-        raise InputError(
-            f"cluster: bandwidths of nodes go from {known[0]:g} to {known[-1]:g} GB/s, expected one "
-            f"for all; give {option} to use another"
-        )
-    if known == [0.0] and given is None:
-        raise InputError(f"cluster: does not say its bandwidth; give {option} GB/s")
-    if not 0 < known[0] < float("inf"):
-        raise InputError(f"{option} is {known[0]:g}, expected GB/s > 0")
-    return known[0] * BYTES_PER_GB

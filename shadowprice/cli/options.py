@@ -11,6 +11,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from shadowprice.analysis.switches import WrittenSwitches
+
 RUNS_IT = "or FILE.py:NAME, which runs that file with all your rights"
 """Part of the help of every option that runs code of the user's own."""
 POLICY_HELP = f"Name[:parameter=value,...], see `policies`; {RUNS_IT}."
@@ -179,14 +181,10 @@ class RunOptions:
     drop_infeasible: DropOption = False
 
     @property
-    def charges_s(self) -> dict[str, Any]:
-        """Overheads that were given, by their names in :class:`Overheads` [s]."""
-        given = {
-            "start_s": self.start_s,
-            "restart_s": self.restart_s,
-            "migration_s": self.migration_s,
-        }
-        return {name: seconds for name, seconds in given.items() if seconds is not None}
+    def written(self) -> WrittenSwitches:
+        """The switches among them."""
+        names = (each.name for each in fields(WrittenSwitches))
+        return WrittenSwitches(**{name: getattr(self, name) for name in names})
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

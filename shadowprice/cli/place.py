@@ -38,7 +38,7 @@ def place_command(
     ] = None,
 ) -> None:
     """Say which node hosts which replicas of a job, and how long an iteration takes there."""
-    from shadowprice.cli.given import network_of
+    from shadowprice.analysis.switches import network_of
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.graphs.graph_file import load_job_graph
     from shadowprice.solvers.graph_placement.protocol import graph_placement

@@ -18,8 +18,8 @@ from shadowprice.analysis.adversary.judge import JudgeEffort
 from shadowprice.analysis.adversary.search import adversary, recheck
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import compare
+from shadowprice.analysis.ratio_study.ratios import RatioStudy, run_study
 from shadowprice.analysis.simulate import simulate
-from shadowprice.analysis.study.ratios import Study, run_study
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.cli.given import split_names
 from shadowprice.errors import InputError
@@ -81,7 +81,7 @@ class Halves:
 
 def test_every_function_that_takes_a_policy_says_that_it_takes_objects() -> None:
     taking: list[Callable[..., Any]] = [simulate, compare, compare_utility]
-    for function in [*taking, adversary, recheck, Study, Settings]:
+    for function in [*taking, adversary, recheck, RatioStudy, Settings]:
         kinds = inspect.signature(function).parameters
         kind = next(kinds[name] for name in ("policy", "policies") if name in kinds)
         assert "Policy" in str(kind.annotation), function
@@ -157,7 +157,7 @@ def test_gavel_takes_an_allocation_of_ones_own() -> None:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_studies_take_objects_and_files_in_other_processes(processes: int, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(POLICIES)
-    study = Study(
+    study = RatioStudy(
         families=("burst",),
         sizes=(4,),
         draws=2,

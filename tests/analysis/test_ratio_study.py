@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shadowprice.analysis.study import ratios as ratio_study
-from shadowprice.analysis.study.ratios import FAMILIES, Cell, Study, run_study
-from shadowprice.analysis.study.report import interval, plot_study, summary
+from shadowprice.analysis.ratio_study import ratios as ratio_study
+from shadowprice.analysis.ratio_study.ratios import FAMILIES, Cell, RatioStudy, run_study
+from shadowprice.analysis.ratio_study.report import interval, plot_study, summary
 from shadowprice.errors import InputError
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.strongest import repeatable_bounds
 from shadowprice.solvers.registry import policies
 from support.paths import ROOT
 
-SMALL = Study(
+SMALL = RatioStudy(
     families=("uniform", "burst-mixed"),
     sizes=(5, 9),
     draws=2,
@@ -63,7 +63,9 @@ def test_a_stopped_study_goes_on(
     left = complete[:kept].count(b"\n")
     computed, original = [], ratio_study.run_cell
 
-    def counted(cell: Cell, study: Study, chosen: tuple[str, ...]) -> list[ratio_study.StudyRow]:
+    def counted(
+        cell: Cell, study: RatioStudy, chosen: tuple[str, ...]
+    ) -> list[ratio_study.RatioRow]:
         computed.extend((cell, name) for name in chosen)
         return original(cell, study, chosen)
 
@@ -85,7 +87,7 @@ def test_a_finished_study_is_left_as_it_is(whole: Path, monkeypatch: pytest.Monk
 
 def test_a_row_depends_on_its_cell_alone(whole: Path, tmp_path: Path) -> None:
     """Other families, sizes, draws and policies in a study change no row."""
-    one = Study(("burst-mixed",), (9,), 2, ("srtf",), seed=7, columns=2_000)
+    one = RatioStudy(("burst-mixed",), (9,), 2, ("srtf",), seed=7, columns=2_000)
     run_study(one, tmp_path / "rows.csv")
     assert set((tmp_path / "rows.csv").read_text().splitlines()) <= set(
         whole.read_text().splitlines()
@@ -93,7 +95,7 @@ def test_a_row_depends_on_its_cell_alone(whole: Path, tmp_path: Path) -> None:
 
 
 def test_seeds_of_cells_differ() -> None:
-    cells = list(Study(sizes=(5, 6), draws=20).cells())
+    cells = list(RatioStudy(sizes=(5, 6), draws=20).cells())
     assert len({cell.seed(seed) for cell in cells for seed in (0, 1)}) == 2 * len(cells)
 
 
@@ -129,8 +131,8 @@ def test_wrong_studies_are_refused(change: dict[str, object], message: str) -> N
 
 
 def test_all_policies_unless_some_are_named() -> None:
-    assert Study().policies == tuple(policies())
-    assert Study(families=("burst",)).families == ("burst",)
+    assert RatioStudy().policies == tuple(policies())
+    assert RatioStudy(families=("burst",)).families == ("burst",)
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))

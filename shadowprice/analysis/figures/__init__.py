@@ -3,11 +3,11 @@
 A figure is one file that ends with ``FIGURE = Figure(...)``; :func:`main` makes a command of it.
 """
 
-from shadowprice.analysis.figures.estimates import Estimate, estimate, ratio_by_seed
 from shadowprice.analysis.figures.figure import Figure, Row, Size, Sized
 from shadowprice.analysis.figures.page import Page
 from shadowprice.analysis.figures.published import Cause, Evidence, Published, ReproductionVerdict
 from shadowprice.analysis.figures.settings import require_known
+from shadowprice.analysis.statistics.estimates import Estimate, estimate, ratio_by_seed
 
 __all__ = [
     "Cause",

@@ -9,11 +9,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +21,6 @@ from shadowprice.analysis.figures.figure import Figure, Row, Size
 from shadowprice.analysis.figures.page import COLUMN_IN, PAGE_IN, STYLE, Page, finished
 from shadowprice.analysis.figures.published import Compared
 from shadowprice.analysis.figures.results import (
-    Kept,
-    PointResults,
     code_digest,
     point_key,
     read_table,
@@ -33,6 +28,8 @@ from shadowprice.analysis.figures.results import (
     write_table,
 )
 from shadowprice.analysis.figures.settings import add_options, changed, from_plain, plain
+from shadowprice.analysis.points.kept import Kept, PointResults
+from shadowprice.analysis.points.on_cores import ends_on_cores
 from shadowprice.errors import InputError
 
 OK, FAILED, USAGE, STOPPED = 0, 1, 2, 130
@@ -227,7 +224,7 @@ def _run_missing(jobs: Sequence[FigureRun], processes: int) -> dict[str, str]:
             if results.find(key, code, older=job.older) is None:
                 tasks[Task(job.file, settings, index, code, key)] = job
     failed: dict[str, str] = {}
-    for count, (task, ended) in enumerate(_ends(list(tasks), processes), start=1):
+    for count, (task, ended) in enumerate(ends_on_cores(list(tasks), run_task, processes), start=1):
         name = tasks[task].figure.name
         where = f"{name} {task.key}"
         if isinstance(ended, str):
@@ -241,26 +238,6 @@ def _run_missing(jobs: Sequence[FigureRun], processes: int) -> dict[str, str]:
 
 def _results(job: FigureRun) -> PointResults:
     return PointResults(job.out / "points" / f"{job.figure.name}.jsonl")
-
-
-def _ends(tasks: Sequence[Task], processes: int) -> Iterator[tuple[Task, Kept | str]]:
-    """Run tasks; each with what it gave, or the traceback, as it ends."""
-    if processes == 1 or len(tasks) < 2:
-        for task in tasks:
-            yield task, run_task(task)
-        return
-    # One thread each: the processes share the cores.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    pool = ProcessPoolExecutor(min(processes, len(tasks)), mp_context=get_context("spawn"))
-    try:
-        futures = {pool.submit(run_task, task): task for task in tasks}
-        for future in as_completed(futures):
-            try:
-                yield futures[future], future.result()
-            except BrokenProcessPool as error:
-                yield futures[future], f"its process ended: {error}"
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def run_task(task: Task) -> Kept | str:

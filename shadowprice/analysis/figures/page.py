@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.text import Text
 
-from shadowprice.analysis.figures.estimates import Estimate, estimate
 from shadowprice.analysis.plots.style import GREY, colour_of, styled
+from shadowprice.analysis.statistics.estimates import Estimate, estimate
 
 POINTS = 8.0
 """Smallest size of text [pt]."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.figures.estimates import Estimate, shown
+from shadowprice.analysis.statistics.estimates import Estimate, shown
 from shadowprice.analysis.wording import at_most
 
 if TYPE_CHECKING:

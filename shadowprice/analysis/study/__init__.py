@@ -1,1 +1,1 @@
-"""The ratio study: how far every policy is from what was possible."""
+"""Studies: policies x loads x clusters x seeds, from one file to tables and figures."""

@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 
 from markupsafe import Markup
+from plotly.offline import get_plotlyjs
 
-from shadowprice.analysis.real_runs.report import Sheet, figure_html, page
+from shadowprice.analysis.pages.page import Sheet, page
+from shadowprice.analysis.real_runs.report import figure_html
 from shadowprice.analysis.trace.contents import Contents, Part, contents, run_times_s
 from shadowprice.analysis.trace.figures import (
     MOST_LINES,
@@ -109,6 +111,7 @@ def trace_page(workload: Workload, cluster: Cluster | None, report: Sequence[str
     figures = Markup("").join(figure for _, _, figure, _ in sections if figure is not None)
     return page(
         "trace/trace.html.j2",
+        library=Markup(get_plotlyjs()),
         title=f"Trace {workload.source}",
         sentence=_sentence(found),
         sections=sections,

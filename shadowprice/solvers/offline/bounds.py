@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -305,10 +305,12 @@ def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
         yield bound_of(wide_gang_ticks(jobs) - offset, "wide-gangs", every)
 
 
-def offset_ticks(weight: list[Fraction], release: list[int], objective: Objective) -> Fraction:
+def offset_ticks(
+    weight: Sequence[Fraction | int], release: list[int], objective: Objective
+) -> Fraction:
     """Constant that the objective subtracts from completion times, in ticks."""
     if objective is Objective.FLOW:
-        return sum((w * r for w, r in zip(weight, release, strict=True)), Fraction(0))
+        return Fraction(sum(w * r for w, r in zip(weight, release, strict=True)))
     return Fraction(min(release, default=0) if objective is Objective.MAKESPAN else 0)
 
 

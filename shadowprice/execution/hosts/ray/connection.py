@@ -13,11 +13,15 @@ import queue
 import socket
 import threading
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from shadowprice.errors import HostError, InputError
 
 T = TypeVar("T")
+
+CLIENT = "ray://"
+"""Beginning of addresses of Ray's client."""
 
 CONNECT_S = 60.0
 REACH_S = 5.0
@@ -119,16 +123,22 @@ def connect(calls: RayThread, address: str, namespace: str) -> bool:
     address : str
         HOST:PORT of a cluster. Empty for the one that ``RAY_ADDRESS`` names or that runs on this
         machine; where there is none, one is started for as long as this process lives, which
-        listens on the loopback interface only.
+        listens on the loopback interface only. ``ray://HOST:PORT`` is the port of Ray's client, for drivers
+        on a machine that is no node of the cluster.
 
     Raises
     ------
     InputError
         If the address is no HOST:PORT.
     HostError
-        If it cannot be reached.
+        If it cannot be reached, or Ray's client is not installed.
     """
     ray = import_ray()
+    if address.startswith(CLIENT) and find_spec("grpc") is None:
+        raise HostError(
+            f"hosts {address}: Ray's client is not installed; install it with pip install 'ray[client]', or run this "
+            "on a node of the cluster with ray:HOST:PORT"
+        )
     named = address or os.environ.get("RAY_ADDRESS", "")
     if named and named not in ("auto", "local"):
         _reach(named)
@@ -195,7 +205,7 @@ def _split(address: str) -> tuple[str, int]:
 
 def _reach(address: str) -> None:
     """Make sure that something answers: Ray would try again and again."""
-    where = _split(address)
+    where = _split(address.removeprefix(CLIENT))
     try:
         socket.create_connection(where, timeout=REACH_S).close()
     except OSError as error:

@@ -164,13 +164,13 @@ OBJECTIVES = (Objective.COMPLETION, Objective.FLOW)
 
 
 @dataclass(frozen=True)
-class Study:
+class RatioStudy:
     """Parameters of a study.
 
     Parameters
     ----------
     families : tuple of str
-        Names in :data:`shadowprice.analysis.study.ratios.FAMILIES`.
+        Names in :data:`shadowprice.analysis.ratio_study.ratios.FAMILIES`.
     sizes : tuple of int
         Numbers of jobs.
     draws : int
@@ -242,7 +242,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class StudyRow:
+class RatioRow:
     """One policy on one instance, in one objective; costs and bounds in seconds, ratios rounded up.
 
     Bounds are of preemptive schedules of rigid gangs.
@@ -261,10 +261,10 @@ class StudyRow:
     columns: int
 
 
-COLUMNS = tuple(field.name for field in fields(StudyRow))
+COLUMNS = tuple(field.name for field in fields(RatioRow))
 
 
-def run_cell(cell: Cell, study: Study, chosen: tuple[str, ...]) -> list[StudyRow]:
+def run_cell(cell: Cell, study: RatioStudy, chosen: tuple[str, ...]) -> list[RatioRow]:
     """Rows of some policies on one instance; every schedule is verified, every bound exact."""
     instance = family(cell.family).instance(cell.jobs, cell.seed(study.seed))
     bounds = repeatable_bounds(instance, OBJECTIVES, columns=study.columns)
@@ -275,7 +275,7 @@ def run_cell(cell: Cell, study: Study, chosen: tuple[str, ...]) -> list[StudyRow
             cost_s = goal.cost_s(instance.workload, outcome.end_s)
             ratio = exact_cost(instance, goal, outcome.end_s) / bound.ticks
             rows.append(
-                StudyRow(
+                RatioRow(
                     **asdict(cell),
                     policy=name,
                     objective=str(goal),
@@ -291,7 +291,7 @@ def run_cell(cell: Cell, study: Study, chosen: tuple[str, ...]) -> list[StudyRow
 
 
 def run_study(
-    study: Study,
+    study: RatioStudy,
     path: Path,
     *,
     processes: int = 1,
@@ -326,7 +326,7 @@ def run_study(
     return pd.read_csv(path)
 
 
-def _expect_portable(study: Study) -> None:
+def _expect_portable(study: RatioStudy) -> None:
     """Refuse objects of classes that another process cannot import."""
     for policy in study.policies:
         if type(policy).__module__.startswith(MODULE_PREFIX):
@@ -336,7 +336,7 @@ def _expect_portable(study: Study) -> None:
             )
 
 
-def _text(rows: Sequence[StudyRow]) -> str:
+def _text(rows: Sequence[RatioRow]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     for row in rows:
@@ -345,7 +345,7 @@ def _text(rows: Sequence[StudyRow]) -> str:
     return buffer.getvalue()
 
 
-def _recover(study: Study, path: Path) -> Mapping[Cell, set[str]]:
+def _recover(study: RatioStudy, path: Path) -> Mapping[Cell, set[str]]:
     """Policies that are done, by cell; cuts off a broken last line, and half a policy's rows."""
     header = ",".join(COLUMNS) + "\n"
     text = path.read_text(encoding="utf-8") if path.exists() else ""

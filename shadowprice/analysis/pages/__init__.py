@@ -1,0 +1,1 @@
+"""Pages in one file that ask the network for nothing."""

@@ -1,0 +1,1 @@
+"""The ratio study: how far every policy is from what was possible."""

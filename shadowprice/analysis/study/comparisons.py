@@ -1,0 +1,374 @@
+"""Comparisons of policies on the same seeds: intervals, paired differences, classes that a policy does not serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shadowprice.analysis.statistics.estimates import Estimate, estimate, shown
+from shadowprice.analysis.statistics.paired import (
+    PairedDifference,
+    paired_difference,
+    ratio_of_means,
+)
+from shadowprice.analysis.statistics.ranking import RankingAgreement, ranking_agreement
+from shadowprice.analysis.study.results import StudyResults
+from shadowprice.analysis.study.run_rows import ALL
+
+SETTING = ("workload", "load", "cluster", "conditions")
+"""Axes that are the same for all policies that are compared."""
+
+WIDTH = 0.01
+"""Half width of an interval, as a share of the baseline's mean, for which seeds are counted."""
+
+MEAN_JCT = "jct_s_mean"
+
+
+@dataclass(frozen=True)
+class StudySetting:
+    """One entry of every axis but policies and seeds."""
+
+    workload: str
+    load: float | None
+    cluster: str
+    conditions: str
+
+    def __str__(self) -> str:
+        load = "" if self.load is None else f", load {self.load:g}"
+        plain = "" if self.conditions == "plain" else f", {self.conditions}"
+        return f"{self.workload}{load}, {self.cluster}{plain}"
+
+    def rows(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Rows of a frame that are of this setting."""
+        load = table["load"].isna() if self.load is None else table["load"] == self.load
+        return table[
+            load
+            & (table["workload"] == self.workload)
+            & (table["cluster"] == self.cluster)
+            & (table["conditions"] == self.conditions)
+        ]
+
+
+def settings_of(results: StudyResults) -> list[StudySetting]:
+    """Settings that have runs, in the order of the study."""
+    axes = results.runs[list(SETTING)].drop_duplicates()
+    return [
+        StudySetting(workload, None if np.isnan(load) else float(load), cluster, conditions)
+        for workload, load, cluster, conditions in axes.itertuples(index=False)
+    ]
+
+
+def policies_of(rows: pd.DataFrame) -> list[str]:
+    """Policies that have rows, in the order of the study."""
+    return list(dict.fromkeys(rows["policy"]))
+
+
+@dataclass(frozen=True)
+class PolicyRow:
+    """One policy in one setting; estimates are over seeds.
+
+    Parameters
+    ----------
+    values : mapping of str to Estimate or None
+        By column of the study's frames; None where a run has none.
+    against : PairedDifference or None
+        Mean JCT minus the baseline's, seed by seed [s]; None of the baseline itself.
+    relative : Estimate or None
+        The same over the baseline's mean.
+    seeds_needed : int or None
+        Seeds for an interval of that difference of 1 % of the baseline's mean to each side.
+    """
+
+    policy: str
+    values: dict[str, Estimate | None]
+    against: PairedDifference | None
+    relative: Estimate | None
+    seeds_needed: int | None
+
+
+def policy_rows(results: StudyResults, setting: StudySetting) -> list[PolicyRow]:
+    """All policies of a setting, in the order of the study."""
+    groups = setting.rows(results.groups)
+    groups = groups[groups["by"] == ALL]
+    runs = setting.rows(results.runs)
+    wide = groups.pivot(index="seed", columns="policy", values=MEAN_JCT)
+    ratios = [name for name in runs.columns if name.startswith("ratio_")]
+    skipped = {"jobs", "gpu_s"}
+    columns = [name for name in groups.columns[8:] if name not in skipped]
+    found = []
+    for policy in policies_of(groups):
+        mine = groups[groups["policy"] == policy]
+        values = {name: maybe_estimate(mine[name]) for name in columns}
+        of_runs = runs[runs["policy"] == policy]
+        values |= {name: maybe_estimate(of_runs[name]) for name in (*ratios, "utilization")}
+        found.append(PolicyRow(policy, values, *_against(wide, policy, results.study.baseline)))
+    return found
+
+
+def maybe_estimate(values: pd.Series) -> Estimate | None:
+    """Estimate of values; None if one is missing, or there are none."""
+    numbers = pd.to_numeric(values).to_numpy(dtype=np.float64)
+    return estimate(numbers) if len(numbers) and np.isfinite(numbers).all() else None
+
+
+def _against(
+    wide: pd.DataFrame, policy: str, baseline: str
+) -> tuple[PairedDifference | None, Estimate | None, int | None]:
+    if policy == baseline or baseline not in wide:
+        return None, None, None
+    both = wide[[policy, baseline]].dropna()
+    if both.empty:
+        return None, None, None
+    mean_s = float(both[baseline].mean())
+    found = paired_difference(both[policy].to_list(), both[baseline].to_list())
+    part = found.estimate
+    relative = Estimate(part.mean / mean_s, part.low / mean_s, part.high / mean_s, part.count)
+    return found, relative, found.seeds_needed(WIDTH * mean_s)
+
+
+@dataclass(frozen=True)
+class UnservedClass:
+    """A class of jobs that a policy does not serve as others do, or not as fast as it comes.
+
+    Parameters
+    ----------
+    by, group : str
+        Column and entry of the class; ``all`` of all jobs.
+    jobs : float
+        Jobs of the class, on average over runs.
+    mean_s : Estimate
+        Mean JCT of the class under the policy [s].
+    best : str
+        Policy with the smallest mean JCT of the class.
+    best_s : Estimate
+        That mean [s].
+    times : Estimate or None
+        Mean JCT over that of ``best``; None of ``best`` itself.
+    growth : Estimate or None
+        Share of the class's arrivals that pile up.
+    starved, behind : bool
+        Whether ``times`` and ``growth`` are above the limits of the study, with their intervals.
+    """
+
+    setting: StudySetting
+    policy: str
+    by: str
+    group: str
+    jobs: float
+    mean_s: Estimate
+    best: str
+    best_s: Estimate
+    times: Estimate | None
+    growth: Estimate | None
+    starved: bool
+    behind: bool
+
+    @property
+    def name(self) -> str:
+        """The class in words."""
+        if self.by == ALL:
+            return "all jobs"
+        return f"gangs of {self.group}" if self.by == "gang" else f"{self.by} {self.group}"
+
+    def sentence(self) -> str:
+        """The finding in words."""
+        words = f"{self.policy} on {self.setting}: {self.name} ({self.jobs:,.0f} jobs a run) "
+        parts = []
+        if self.starved and self.times is not None:
+            parts.append(
+                f"take {shown(self.mean_s.mean)} s on average against {shown(self.best_s.mean)} s under {self.best}, "
+                f"{self.times.text()} times as long"
+            )
+        if self.behind and self.growth is not None:
+            parts.append(f"complete more slowly than they come: {_share(self.growth)} pile up")
+        return words + " and ".join(parts)
+
+
+def _share(growth: Estimate) -> str:
+    if growth.count < 2:
+        return f"{growth.mean:.0%}"
+    return f"{growth.mean:.0%} [{growth.low:.0%}, {growth.high:.0%}]"
+
+
+def unserved_classes(results: StudyResults, setting: StudySetting) -> list[UnservedClass]:
+    """Classes of a setting that policies starve or do not keep up with, by policy.
+
+    A class is *starved* if its mean JCT is more than ``starved_ratio`` times that under the policy that serves it
+    best, and as much more than the same number of all jobs if that is above 1: a policy that is slow for all starves
+    no class. It is *behind* if more than ``growth_share`` of its arrivals pile up
+    (:mod:`shadowprice.analysis.statistics.stability`). Over several seeds the interval of 95 % must leave the limit,
+    and for growth 0, out as well (derived). Where all jobs are behind, classes are not named one by one for it.
+    """
+    limits = results.study.statistics
+    rows = setting.rows(results.groups)
+    slow: dict[str, float] = {}
+    unstable: set[str] = set()
+    found = []
+    for (by, group), each in rows.groupby(["by", "group"], sort=False):
+        wide = each.pivot(index="seed", columns="policy", values=MEAN_JCT).dropna()
+        if wide.empty:
+            continue
+        means = wide.mean()
+        best = str(means.idxmin())
+        if by == ALL:
+            slow = (means / means[best]).to_dict()
+        for policy in policies_of(each):
+            mine = each[each["policy"] == policy]
+            growth = maybe_estimate(mine["growth"])
+            times = _times(wide, policy, best)
+            limit = limits.starved_ratio * max(slow.get(policy, 1.0), 1.0)
+            starved = by != ALL and times is not None and times.low > limit
+            behind = growth is not None and growth.low > 0 and growth.mean > limits.growth_share
+            if behind and by == ALL:
+                unstable.add(policy)
+            elif policy in unstable:
+                behind = False
+            if starved or behind:
+                found.append(
+                    UnservedClass(
+                        setting,
+                        policy,
+                        str(by),
+                        str(group),
+                        float(mine["jobs"].mean()),
+                        estimate(wide[policy]),
+                        best,
+                        estimate(wide[best]),
+                        times,
+                        growth,
+                        starved,
+                        behind,
+                    )
+                )
+    return found
+
+
+def _times(wide: pd.DataFrame, policy: str, best: str) -> Estimate | None:
+    """Mean under a policy over the mean under the best one; None of that one itself."""
+    if policy == best:
+        return None
+    return ratio_of_means(wide[policy].to_list(), wide[best].to_list())
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A policy's place by mean JCT; None if it leaves a class unserved, which a mean does not show."""
+
+    policy: str
+    place: int | None
+    unserved: tuple[UnservedClass, ...] = ()
+
+
+def places(results: StudyResults, setting: StudySetting) -> dict[str, Placed]:
+    """Policies in order of mean JCT, those that leave a class unserved last and without a place."""
+    unserved: dict[str, list[UnservedClass]] = {}
+    for each in unserved_classes(results, setting):
+        unserved.setdefault(each.policy, []).append(each)
+    rows = setting.rows(results.groups)
+    rows = rows[rows["by"] == ALL]
+    means = rows.groupby("policy", sort=False)[MEAN_JCT].mean().sort_values(kind="stable")
+    fair = [str(name) for name in means.index if name not in unserved]
+    found = {name: Placed(name, place) for place, name in enumerate(fair, start=1)}
+    for name in means.index:
+        if name in unserved:
+            found[str(name)] = Placed(str(name), None, tuple(unserved[name]))
+    return found
+
+
+@dataclass(frozen=True)
+class RankingComparison:
+    """Agreement of rankings by mean JCT or ratio.
+
+    Parameters
+    ----------
+    where : str
+        StudySetting, or what settings have in common.
+    what : str
+        Blocks: ``seeds``, ``workloads`` ...
+    """
+
+    where: str
+    what: str
+    agreement: RankingAgreement
+
+    def sentence(self) -> str:
+        """The agreement in words."""
+        return f"{self.where}: {self.agreement.sentence(self.what)}"
+
+
+def rankings(results: StudyResults) -> Iterator[RankingComparison]:
+    """Agreement across seeds in every setting, across the entries of each axis, and across yardsticks.
+
+    Of policies that have a place (:func:`places`) wherever they are compared.
+    """
+    groups = _placed_rows(results)
+    for setting in settings_of(results):
+        rows = setting.rows(groups)
+        yield from _compared(rows, ["seed"], str(setting), "seeds")
+    for axis in SETTING:
+        several = [name for name in SETTING if name != axis]
+        if groups[axis].nunique(dropna=False) < 2:
+            continue
+        for labels, rows in groups.groupby(several, sort=False, dropna=False):
+            kept = [_label(each) for each in labels if _label(each)]
+            yield from _compared(rows, [axis], ", ".join(kept), _PLURAL[axis])
+    yield from _across_yardsticks(results)
+
+
+def _placed_rows(results: StudyResults) -> pd.DataFrame:
+    """Rows of all jobs, without those of policies that have no place in their setting."""
+    groups = results.groups[results.groups["by"] == ALL]
+    kept = []
+    for setting in settings_of(results):
+        rows = setting.rows(groups)
+        have = [name for name, each in places(results, setting).items() if each.place is not None]
+        kept.append(rows[rows["policy"].isin(have)])
+    return pd.concat(kept) if kept else groups
+
+
+_PLURAL = {
+    "workload": "workloads",
+    "load": "loads",
+    "cluster": "clusters",
+    "conditions": "conditions",
+}
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"load {value:g}"
+    return "" if value == "plain" else str(value)
+
+
+def _compared(
+    rows: pd.DataFrame, blocks: Sequence[str], where: str, what: str
+) -> Iterator[RankingComparison]:
+    wide = rows.pivot_table(
+        index=list(blocks), columns="policy", values=MEAN_JCT, sort=False, dropna=False
+    ).dropna(axis="columns")
+    found = ranking_agreement(wide) if wide.shape[1] > 1 and len(wide) > 1 else None
+    if found is not None:
+        yield RankingComparison(where, what, found)
+
+
+def _across_yardsticks(results: StudyResults) -> Iterator[RankingComparison]:
+    """Rankings by mean JCT and by the mean ratio to each bound, setting by setting."""
+    names = [name for name in results.runs.columns if name.startswith("ratio_")]
+    placed = _placed_rows(results)
+    for setting in settings_of(results) if names else ():
+        groups = setting.rows(placed)
+        runs = setting.rows(results.runs)
+        runs = runs[runs["policy"].isin(groups["policy"])]
+        blocks = {"mean JCT": groups.groupby("policy")[MEAN_JCT].mean()}
+        for name in names:
+            numbers = pd.to_numeric(runs[name])
+            blocks[name] = numbers.groupby(runs["policy"]).mean()
+        wide = pd.DataFrame(blocks).T[policies_of(runs)]
+        found = ranking_agreement(wide) if wide.shape[1] > 1 else None
+        if found is not None and found.blocks > 1:
+            words = "yardsticks (mean JCT, and mean ratios to the bounds)"
+            yield RankingComparison(str(setting), words, found)

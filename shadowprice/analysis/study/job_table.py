@@ -1,0 +1,31 @@
+"""Jobs of a verified run with all that studies compute statistics of, a row a job."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.run_metrics import finish_time_fairness
+
+METRICS = ("jct_s", "slowdown", "queueing_s", "ftf")
+"""Job completion time [s]; over the run time that the job would have alone with its gang on the type on which it is
+fastest; time without a GPU before completion [s]; finish-time fairness."""
+
+GROUPS = ("gang", "job_class", "tenant", "model", "gpu_type")
+"""Columns by whose entries jobs are grouped, where a run has several of them."""
+
+
+def job_table(outcome: Outcome) -> pd.DataFrame:
+    """Columns of ``outcome.jobs``, and ``slowdown``, ``ftf``, ``gpu_s`` (GPU time alone) and ``gang``.
+
+    In order of arrival. Of a run that ended with a window of jobs, all jobs that had come by then; times of those
+    that are not complete are infinite.
+    """
+    instance = outcome.instance
+    found = outcome.jobs.copy()
+    alone_s = instance.processing_s.min(axis=1)
+    found["slowdown"] = outcome.jct_s / alone_s
+    found["ftf"] = finish_time_fairness(instance, outcome.jct_s)
+    found["gpu_s"] = instance.workload.held_gpus * alone_s
+    found["gang"] = instance.workload.gpus
+    return found

@@ -1,0 +1,114 @@
+r"""Tables in LaTeX (booktabs) and pictures as PDF, in the width of a venue's column.
+
+``tables.tex`` has a table of every setting and one of its classes of jobs; a paper takes it by ``\input``, with the
+packages ``booktabs`` and ``graphicx``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from shadowprice.analysis.pages.page import Sheet
+from shadowprice.analysis.study.comparisons import settings_of
+from shadowprice.analysis.study.page import classes_of, policies_sheet, statistics_sheet
+from shadowprice.analysis.study.pictures import STYLES, PaperStyle, pictures, write_picture
+from shadowprice.analysis.study.results import StudyResults
+from shadowprice.analysis.study.statements import findings, rules
+from shadowprice.errors import InputError
+
+TABLES = "tables.tex"
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    **{letter: "\\" + letter for letter in "&%$#_{}"},
+}
+
+
+def style_named(name: str) -> PaperStyle:
+    """Style of a venue.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name.
+    """
+    if name not in STYLES:
+        raise InputError(f"style {name!r}: expected one of {', '.join(STYLES)}")
+    return STYLES[name]
+
+
+def write_paper(results: StudyResults, folder: Path, style: PaperStyle) -> list[Path]:
+    """Write all tables and pictures; their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / TABLES]
+    written[0].write_text(tables_tex(results), encoding="utf-8")
+    for name, draw in pictures(results, style).items():
+        path = folder / f"{name}.pdf"
+        write_picture(draw(), path, style)
+        written.append(path)
+    return written
+
+
+def tables_tex(results: StudyResults) -> str:
+    """All tables of a study as LaTeX."""
+    templates = Environment(
+        loader=PackageLoader("shadowprice.analysis.study", "."),
+        # What is of LaTeX itself is full of braces.
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # `latex` escapes every cell and caption
+    )
+    return templates.get_template("tables.tex.j2").render(
+        title=_line(results.study.study),
+        sentences=[_line(each) for each in (*findings(results), *rules(results))],
+        tables=list(_tables(results)),
+    )
+
+
+def _tables(results: StudyResults) -> Iterator[dict[str, object]]:
+    for place, setting in enumerate(settings_of(results), start=1):
+        name = f"study-{place:02d}"
+        caption = f"{setting}: mean JCT over seeds with intervals of 95\u202f%"
+        yield _table(policies_sheet(results, setting), caption, name)
+        more = f"{setting}: percentiles of JCT, mean slowdown, queueing and finish-time fairness"
+        yield _table(statistics_sheet(results, setting), more, f"{name}-statistics")
+        for classes in classes_of(results, setting):
+            by = str(classes.sheet.heads[0])
+            yield _table(classes.sheet, f"{setting}: mean JCT by {by}", f"{name}-{by}")
+
+
+def _table(sheet: Sheet, caption: str, label: str) -> dict[str, object]:
+    numbers = len(sheet.heads) - sheet.words
+    return {
+        "caption": latex(caption.replace("\u202f", " ")),
+        "label": re.sub(r"[^a-z0-9-]", "-", label),
+        "columns": "l" * sheet.words + "r" * numbers,
+        "heads": " & ".join(latex(head) for head in sheet.heads),
+        "rows": [" & ".join(latex(str(cell)) for cell in row) for row in sheet.rows],
+    }
+
+
+def latex(text: str) -> str:
+    r"""Text that LaTeX prints as it is.
+
+    >>> latex("las2d_100 & 5 %")
+    'las2d\\_100 \\& 5 \\%'
+    """
+    return "".join(_SPECIAL.get(letter, letter) for letter in text)
+
+
+def _line(text: str) -> str:
+    """Text of a comment: it ends with its line."""
+    return " ".join(text.split())

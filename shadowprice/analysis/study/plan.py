@@ -1,0 +1,340 @@
+"""Plan of a study: every run of every combination of its axes, and the bounds they are compared with.
+
+A run is known by its key: all that its rows depend on, files by name and digest of their contents. Names of the axes'
+entries are not part of it, so that renaming one runs nothing again. With common random numbers, a seed draws the same
+jobs for every policy, condition and load.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
+from shadowprice.analysis.study.study_file import (
+    ConditionEntry,
+    StudyFile,
+    TraceArrivals,
+    WorkloadEntry,
+    named,
+)
+from shadowprice.analysis.switches import PUBLISHED
+from shadowprice.errors import InputError
+from shadowprice.execution.own_loop import schedulers
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.entries import known_keys
+from shadowprice.instances.generators import generators
+from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.solvers import registry
+
+AXES = ("workload", "load", "cluster", "conditions", "policy", "seed")
+"""Columns that say which run a row is of."""
+
+CLUSTER_FILES = (".toml", ".csv")
+"""Suffixes of files of clusters; other words are their short notation."""
+
+FAULT_FILES = (".csv", ".json")
+"""Suffixes of files of faults; other words of ``failures`` are laws."""
+
+MOST_RUNS = 1_000_000
+ANY_POLICY = "fifo"
+"""A policy whose runs have the instance that all have: only presets change it."""
+
+_CODE = re.compile(r"[^\s:=,]+\.py(?=:)")
+
+
+@dataclass(frozen=True)
+class RunTask:
+    """A run, or the bounds of an instance, as it is sent to whatever process carries it out.
+
+    Parameters
+    ----------
+    settings : str
+        All that it depends on, as JSON; files by their paths.
+    files : tuple of (str, str)
+        Paths, and the digests of what was in them.
+    code : str
+        Digest of the package.
+    key : str
+        ``settings`` with the files' names and digests for their paths.
+    """
+
+    settings: str
+    files: tuple[tuple[str, str], ...]
+    code: str
+    key: str
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A combination of the axes' entries, by their names; what it runs, and what bounds it.
+
+    Parameters
+    ----------
+    load : float or None
+        None where arrivals are the workload's own.
+    bounds : RunTask or None
+        Bounds of the instance, if the study asks for some.
+    """
+
+    workload: str
+    load: float | None
+    cluster: str
+    conditions: str
+    policy: str
+    seed: int
+    task: RunTask
+    bounds: RunTask | None = None
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Values of :data:`AXES`."""
+        return {name: getattr(self, name) for name in AXES}
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """All runs of a study, in the order of its tables.
+
+    Parameters
+    ----------
+    study : StudyFile
+    runs : tuple of PlannedRun
+    notes : tuple of str
+        What the plan leaves out, and why.
+    code : str
+        Digest of the package.
+    """
+
+    study: StudyFile
+    runs: tuple[PlannedRun, ...]
+    notes: tuple[str, ...] = ()
+    code: str = field(default_factory=lambda: package_digest()[:DIGITS])
+
+    @property
+    def tasks(self) -> list[RunTask]:
+        """All tasks, each once, bounds after the runs of their instance."""
+        found: dict[str, RunTask] = {}
+        for run in self.runs:
+            found.setdefault(run.task.key, run.task)
+        for run in self.runs:
+            if run.bounds is not None:
+                found.setdefault(run.bounds.key, run.bounds)
+        return list(found.values())
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Digests of the files that runs read, by path."""
+        return dict(sorted({each for task in self.tasks for each in task.files}))
+
+
+def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
+    """Expand a study; every name and file is looked up before anything is run.
+
+    Parameters
+    ----------
+    folder : Path
+        To which paths of the study are relative.
+
+    Raises
+    ------
+    InputError
+        If a policy, generator, parameter, cluster or file is not as expected.
+    """
+    code = package_digest()[:DIGITS]
+    given: dict[str, dict[Any, Any]] = {
+        "workload": {
+            name: _workload(name, entry, folder) for name, entry in study.workloads.items()
+        },
+        "load": {load: load for load in study.loads or (None,)},
+        "cluster": {name: _cluster(text, folder) for name, text in named(study.clusters).items()},
+        "conditions": {
+            name: _conditions(name, entry, folder) for name, entry in study.conditions.items()
+        },
+        "policy": {name: _code_paths(text, folder) for name, text in named(study.policies).items()},
+    }
+    _check_names(study, given["policy"].values())
+    seeds = study.every_seed
+    drawn = {name: _is_drawn(entry) for name, entry in study.workloads.items()}
+    count = math.prod(map(len, given.values())) * len(seeds)
+    if count > MOST_RUNS:
+        raise InputError(f"study {study.study!r}: has {count} runs, expected at most {MOST_RUNS}")
+    runs: list[PlannedRun] = []
+    for labels in itertools.product(*given.values()):
+        entries = {axis: given[axis][label] for axis, label in zip(given, labels, strict=True)}
+        for seed in seeds if drawn[labels[0]] else seeds[:1]:
+            run, bounds = _tasks(study, {**entries, "seed": seed}, code)
+            workload, load, cluster, conditions, policy = labels
+            runs.append(PlannedRun(workload, load, cluster, conditions, policy, seed, run, bounds))
+    notes = [
+        f"workload {name!r} is a recorded trace, the same for every seed: one run each, without intervals over seeds; "
+        "`arrivals: shuffled` or `poisson` draws others"
+        for name in drawn
+        if not drawn[name] and len(seeds) > 1
+    ]
+    return StudyPlan(study, tuple(runs), tuple(notes), code)
+
+
+def _check_names(study: StudyFile, policies: Iterable[str]) -> None:
+    """Refuse policies that there are not, and windows that endless workloads lack or that are none."""
+    endless = [name for name, entry in study.workloads.items() if entry.endless]
+    for name, entry in study.conditions.items():
+        if entry.preset is None:
+            for text in policies:
+                _require(text)
+        if entry.until_complete is not None:
+            JobWindow.parse(entry.until_complete)
+        elif endless:
+            raise InputError(
+                f"conditions[{name!r}]: has no until_complete, which workload {endless[0]!r} needs: it is endless"
+            )
+
+
+def _require(text: str) -> None:
+    """Refuse a policy that there is not, or whose parameters are not its own."""
+    known = schedulers()
+    if text.partition(":")[0] in known:
+        registry.resolve("policy", text, known)
+    else:
+        registry.policy(text)
+
+
+def _is_drawn(entry: WorkloadEntry) -> bool:
+    """True if a seed changes the jobs."""
+    return entry.trace is None or entry.arrivals is not TraceArrivals.RECORDED
+
+
+def _tasks(study: StudyFile, given: dict[str, Any], code: str) -> tuple[RunTask, RunTask | None]:
+    wanted = study.statistics
+    groups = None if wanted.groups is None else list(wanted.groups)
+    warm_up = wanted.warm_up if isinstance(wanted.warm_up, int) else str(wanted.warm_up)
+    run = _task({"kind": "run", **given, "warm_up": warm_up, "groups": groups}, code)
+    if study.bounds is None:
+        return run, None
+    bounds = {
+        "objectives": [str(each) for each in study.bounds.objectives],
+        "columns": study.bounds.columns,
+    }
+    policy = ANY_POLICY if given["conditions"].get("preset") is None else given["policy"]
+    return run, _task({"kind": "bounds", **given, "policy": policy, **bounds}, code)
+
+
+def _task(settings: dict[str, Any], code: str) -> RunTask:
+    text = json.dumps(settings, sort_keys=True)
+    key, files = text, []
+    for path in sorted(set(_paths(settings)), key=len, reverse=True):
+        digest = file_digest(Path(path))
+        files.append((path, digest))
+        key = key.replace(json.dumps(path)[1:-1], f"{Path(path).name}:{digest}")
+    return RunTask(text, tuple(sorted(files)), code, key)
+
+
+def _paths(settings: dict[str, Any]) -> Iterator[str]:
+    """Paths of all files that settings name."""
+    entry, conditions = settings["workload"], settings["conditions"]
+    for name in ("trace", "throughputs"):
+        if name in entry:
+            yield entry[name]
+    if settings["cluster"].endswith(CLUSTER_FILES):
+        yield settings["cluster"]
+    for name in ("profiles", "spread", "interference", "samples"):
+        if conditions.get(name, PUBLISHED) != PUBLISHED:
+            yield conditions[name]
+    yield from _fault_file(conditions.get("failures", ""))
+    for text in (settings["policy"], *(conditions.get(n, "") for n in ("placement", "predictor"))):
+        yield from _CODE.findall(text)
+
+
+def _workload(name: str, entry: WorkloadEntry, folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(entry)
+    if entry.generator is not None:
+        found["parameters"] = _parameters(name, entry)
+    for each in ("trace", "throughputs"):
+        if each in found:
+            found[each] = _path(found[each], folder)
+    return found
+
+
+def _parameters(name: str, entry: WorkloadEntry) -> dict[str, Any]:
+    """Parameters of a generator, their values as numbers where they look like some."""
+    known = generators()
+    if entry.generator not in known:
+        raise InputError(
+            f"workloads[{name!r}]: generator is {entry.generator!r}, expected one of {', '.join(sorted(known))}"
+        )
+    make = getattr(known[entry.generator], "endless" if entry.endless else "generate", None)
+    if make is None:
+        raise InputError(f"workloads[{name!r}]: generator {entry.generator!r} cannot be endless")
+    taken = tuple(
+        each for each in signature(make).parameters if each not in ("seed", "throughputs")
+    )
+    known_keys(entry.parameters, f"workloads[{name!r}]: parameters", taken)
+    return {key: plain_value(value) for key, value in entry.parameters.items()}
+
+
+def plain_value(value: Any) -> Any:
+    """A value of a YAML file with numbers for what is written as one, in keys too.
+
+    >>> plain_value({"1": "0.5", "name": "x", "often": True})
+    {1: 0.5, 'name': 'x', 'often': True}
+    """
+    if isinstance(value, dict):
+        return {plain_value(key): plain_value(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plain_value(each) for each in value]
+    if isinstance(value, str):
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except ValueError:
+                continue
+    return value
+
+
+def _conditions(name: str, entry: ConditionEntry, folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(entry)
+    for each in ("profiles", "spread", "interference", "samples"):
+        if found.get(each, PUBLISHED) != PUBLISHED:
+            found[each] = _path(found[each], folder)
+    for each in ("placement", "predictor"):
+        if each in found:
+            found[each] = _code_paths(found[each], folder)
+    for path in _fault_file(found.get("failures", "")):
+        found["failures"] = found["failures"].replace(path, _path(path, folder), 1)
+    return found
+
+
+def _fault_file(text: str) -> Iterator[str]:
+    """Path of the file of faults that a switch names, if it names one."""
+    name = text.partition(":")[0]
+    if Path(name).suffix in FAULT_FILES:
+        yield name
+
+
+def _cluster(text: str, folder: Path) -> str:
+    found = _path(text, folder) if text.endswith(CLUSTER_FILES) else text
+    Cluster.load(found)
+    return found
+
+
+def _path(text: str, folder: Path) -> str:
+    return str((folder / Path(text).expanduser()).absolute())
+
+
+def _code_paths(text: str, folder: Path) -> str:
+    """A name in which files of the user's own have absolute paths."""
+    return _CODE.sub(lambda found: _path(found.group(), folder), text)
+
+
+def described_axes(run: PlannedRun) -> str:
+    """A run in words, for messages."""
+    return ", ".join(f"{name} {value}" for name, value in run.axes.items() if value is not None)

@@ -1,0 +1,147 @@
+"""Sentences about a study, each computed from its runs: the page and the paper's captions print them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shadowprice.analysis.statistics.estimates import shown
+from shadowprice.analysis.study.comparisons import (
+    MEAN_JCT,
+    PolicyRow,
+    StudySetting,
+    places,
+    policy_rows,
+    settings_of,
+)
+from shadowprice.analysis.study.results import StudyResults
+from shadowprice.analysis.study.study_file import WarmUpRule, named
+
+
+def headline(results: StudyResults) -> str:
+    """Size of the study, and that its schedules are verified."""
+    runs, study = results.runs, results.study
+    verified = int(runs["verified"].sum())
+    seeds = len(study.every_seed)
+    missing = results.record.runs - len(runs)
+    return (
+        f"{counted(len(runs), 'run')} of {counted(len(named(study.policies)), 'policy', 'policies')} in "
+        f"{counted(len(settings_of(results)), 'setting')}, up to {counted(seeds, 'seed')} each; "
+        f"{counted(verified, 'schedule')} passed the verifier"
+        + (f"; {missing:,} runs have no row" if missing else "")
+        + "."
+    )
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(2000, "run")
+    ('1 run', '2,000 runs')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def findings(results: StudyResults) -> Iterator[str]:
+    """First policy of every setting, how clear that is, and classes that policies leave unserved."""
+    for setting in settings_of(results):
+        yield f"{setting}: {_first(results, setting)}"
+        for placed in places(results, setting).values():
+            for each in placed.unserved:
+                yield each.sentence() + "."
+    yield from short_runs(results)
+
+
+def _first(results: StudyResults, setting: StudySetting) -> str:
+    """The policy with the smallest mean JCT of those that serve all classes."""
+    order = places(results, setting)
+    ranked = [name for name, each in order.items() if each.place is not None]
+    if not ranked:
+        return "every policy leaves a class of jobs unserved."
+    rows = {row.policy: row for row in policy_rows(results, setting)}
+    best = rows[ranked[0]].values[MEAN_JCT]
+    assert best is not None
+    words = f"{ranked[0]} has the smallest mean JCT, {best.text()} s"
+    faster = [
+        name
+        for name, each in order.items()
+        if each.place is None and (mean := rows[name].values[MEAN_JCT]) and mean.mean < best.mean
+    ]
+    if faster:
+        words += (
+            f", of the policies that serve every class; {', '.join(faster)} "
+            f"{'has' if len(faster) == 1 else 'have'} a smaller one and {'leaves' if len(faster) == 1 else 'leave'} "
+            "a class unserved"
+        )
+    return words + "."
+
+
+def short_runs(results: StudyResults) -> Iterator[str]:
+    """Say of how many runs a warm-up or independent batches could not be found."""
+    runs = results.runs
+    if results.study.statistics.warm_up is WarmUpRule.MSER5:
+        short = int((~runs["warm_up_found"].astype(bool)).sum())
+        if short:
+            yield (
+                f"MSER-5 found no warm-up in {short:,} of {len(runs):,} runs, which are too short for it: half of "
+                "each was left out, or nothing of fewer than 20 jobs."
+            )
+
+
+def against_baseline(row: PolicyRow, baseline: str) -> str:
+    """Difference from the baseline in words; empty of the baseline itself."""
+    if row.relative is None:
+        return ""
+    found = row.relative
+    if found.count < 2:
+        return f"{found.mean:+.1%}"
+    return f"{found.mean:+.1%} [{found.low:+.1%}, {found.high:+.1%}]"
+
+
+def ranked_as(results: StudyResults, setting: StudySetting) -> dict[str, str]:
+    """Place of every policy, or the classes that it leaves unserved."""
+    found = {}
+    for name, each in places(results, setting).items():
+        if each.place is not None:
+            found[name] = str(each.place)
+        else:
+            found[name] = "not ranked: " + ", ".join(unserved.name for unserved in each.unserved)
+    return found
+
+
+def rules(results: StudyResults) -> Iterator[str]:
+    """Say how the numbers are made: intervals, warm-up, pairs, classes, bounds."""
+    study = results.study
+    limits = study.statistics
+    yield (
+        "Intervals are of 95 % by Student's t over seeds, each seed one number: they suppose that means of runs are "
+        "normal. One seed gives no interval."
+    )
+    yield (
+        f"Policies meet the same jobs seed by seed; differences from {study.baseline} are of pairs, and the seeds "
+        "needed are those for an interval of 1 % of its mean to each side."
+    )
+    if limits.warm_up is WarmUpRule.MSER5:
+        yield "The first jobs of each run are left out by MSER-5 on JCT in order of arrival (White, Cobb, Spratt 2000)."
+    elif limits.warm_up is not WarmUpRule.NONE:
+        yield f"The first {limits.warm_up} jobs of each run are left out."
+    else:
+        yield "All jobs of each run count; no warm-up is left out."
+    yield (
+        f"A class is unserved if its mean JCT is more than {shown(limits.starved_ratio)} times that under the policy "
+        f"that serves it best, beyond what all jobs are slower, or if more than {limits.growth_share:.0%} of its "
+        "arrivals pile up between the second and the last quarter of the time of arrivals. Over several seeds the "
+        "interval must lie above that ratio, or leave out that nothing piles up. A policy with such a class has no "
+        "place, whatever its mean."
+    )
+    for name in results.runs.columns:
+        if not name.startswith("ratio_"):
+            continue
+        goal = name.removeprefix("ratio_")
+        classes = results.runs[f"bound_{goal}_class"].dropna().unique()
+        kinds = results.runs[f"bound_{goal}_kind"].dropna().unique()
+        if len(classes):
+            yield (
+                f"Ratios in total {goal} time are over a lower bound on the cost of all {' or '.join(classes)} of the "
+                f"instance, in exact arithmetic ({', '.join(sorted(kinds))}), and rounded up: what the policy lost, "
+                "and what the bound misses."
+            )

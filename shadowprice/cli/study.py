@@ -1,0 +1,289 @@
+"""``shadowprice study``: policies x loads x clusters x seeds from one file, to tables and figures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from shadowprice.cli.options import JsonOption
+from shadowprice.cli.show import progress_line, stderr, write
+from shadowprice.errors import InputError
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.study.results import StudyResults
+    from shadowprice.analysis.study.run_study import StudyProgress
+
+FAILED = 1
+LINE_EVERY = 20
+"""Lines of progress where nobody watches a terminal."""
+
+study = typer.Typer(
+    no_args_is_help=True,
+    help="Policies x loads x clusters x seeds from one file, see docs/studies.md.",
+)
+
+StudyArgument = Annotated[
+    Path, typer.Argument(metavar="STUDY", help="Study file (YAML), or the folder of its results.")
+]
+
+
+@study.command("run")
+def run_command(
+    file: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (YAML).")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder of the results; NAME.results beside the file."),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", help="Processes; 0: as many as there are cores.")
+    ] = 1,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            metavar="ray|ray:HOST:PORT|ray://HOST:PORT",
+            help="Run on a Ray cluster: the one that is started, by its head's address, or by Ray's client.",
+        ),
+    ] = None,
+    older: Annotated[
+        bool, typer.Option("--older", help="Take rows of other versions of the package, too.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run what has no rows yet; kill it anywhere, and the same command goes on."""
+    _expect_there(file)
+    from shadowprice.analysis.study.run_study import results_folder
+    from shadowprice.analysis.study.run_study import study as run_study
+
+    if jobs < 0:
+        raise InputError(f"--jobs is {jobs}, expected 0 or more")
+    with _told() as progress:
+        results = run_study(
+            file,
+            output,
+            processes=jobs or _cores(),
+            on=on,
+            older=older,
+            progress=progress,
+        )
+    folder = results_folder(file) if output is None else output
+    _print_run(results, folder, as_json)
+    if results.record.failed:
+        raise typer.Exit(FAILED)
+
+
+def _expect_there(path: Path) -> None:
+    """Refuse a path where nothing is, before much is loaded.
+
+    Raises
+    ------
+    InputError
+        Naming it.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
+
+
+def _cores() -> int:
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+@contextmanager
+def _told() -> Iterator[Callable[[StudyProgress], None]]:
+    """Progress on a terminal as a bar, elsewhere as some lines."""
+    if not stderr.is_terminal:
+        yield _lines()
+        return
+    columns = (
+        TextColumn("[progress.description]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+    )
+    with Progress(*columns, console=stderr, transient=True) as bar:
+        line = bar.add_task("planning", total=None)
+
+        def tell(now: StudyProgress) -> None:
+            bar.update(line, total=now.total, completed=now.done, description=_words(now))
+
+        yield tell
+
+
+def _lines() -> Callable[[StudyProgress], None]:
+    told = -1
+
+    def tell(now: StudyProgress) -> None:
+        nonlocal told
+        part = now.done * LINE_EVERY // max(now.total, 1)
+        if part != told:
+            told = part
+            print(f"{now.done}/{now.total} {_words(now)}", file=sys.stderr, flush=True)
+
+    return tell
+
+
+def _words(now: StudyProgress) -> str:
+    words = ["runs and bounds"]
+    if now.kept:
+        words.append(f"{now.kept} were there")
+    if now.failed:
+        words.append(f"{now.failed} failed")
+    if now.left_s is not None and now.done < now.total:
+        words.append(f"{duration(now.left_s)} left")
+    return ", ".join(words)
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words, two units at most.
+
+    >>> [duration(each) for each in (0.4, 75, 7260)]
+    ['0 s', '1 min 15 s', '2 h 1 min']
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _print_run(results: StudyResults, folder: Path, as_json: bool) -> None:
+    record = results.record
+    for note in record.notes:
+        _warn(f"note: {note}")
+    for place, why in record.failed.items():
+        _warn(f"{place}: {why}")
+    found = {
+        "study": results.study.study,
+        "runs": len(results.runs),
+        "of": record.runs,
+        "failed": len(record.failed),
+        "verified": bool(results.runs["verified"].all()) if len(results.runs) else None,
+        "folder": str(folder),
+    }
+    if as_json:
+        print(json.dumps(found))
+        return
+    print(
+        f"{found['runs']} of {found['of']} runs, each verified, in {folder}; "
+        f"pandas.read_parquet({str(folder / 'runs.parquet')!r}) reads them"
+    )
+
+
+def _warn(text: str) -> None:
+    stderr.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def _results(path: Path) -> StudyResults:
+    """Results of a study, by their folder or by the study file that they lie beside."""
+    _expect_there(path)
+    from shadowprice.analysis.study.results import read_results
+    from shadowprice.analysis.study.run_study import results_folder
+
+    return read_results(results_folder(path) if path.is_file() else path)
+
+
+@study.command("report")
+def report_command(
+    results: StudyArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="HTML file; report.html in the folder of the results."),
+    ] = None,
+    paper: Annotated[
+        Path | None,
+        typer.Option("--paper", help="Folder for LaTeX tables and PDF figures, too; with --style."),
+    ] = None,
+    style: Annotated[
+        str | None,
+        typer.Option("--style", help="Width of a column and fonts: acm, ieee, usenix or neurips."),
+    ] = None,
+) -> None:
+    """Write tables, pictures, intervals, settings and how to repeat it, as one page or for a paper."""
+    if (paper is None) != (style is None):
+        raise InputError("study report: --paper and --style go together, expected both or none")
+    found = _results(results)
+    if found.runs.empty:
+        raise InputError(f"{results}: no run has a row")
+    from shadowprice.analysis.study.page import study_page
+    from shadowprice.analysis.study.run_study import results_folder
+
+    folder = results_folder(results) if results.is_file() else results
+    page = folder / "report.html" if output is None else output
+    write(page, lambda: page.write_text(study_page(found), encoding="utf-8"))
+    print(page)
+    if paper is not None and style is not None:
+        from shadowprice.analysis.study.paper import style_named, write_paper
+
+        chosen = style_named(style)
+        write(paper, lambda: write_paper(found, paper, chosen))
+        print(paper)
+
+
+@study.command("compare")
+def compare_command(
+    first: StudyArgument,
+    second: StudyArgument,
+    same: Annotated[
+        bool, typer.Option("--same", help="End with status 1 unless both have the same rows.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what changed from one study to another: settings, versions, numbers on the same seeds."""
+    from shadowprice.analysis.study.difference import difference
+
+    found = difference(_results(first), _results(second))
+    if as_json:
+        print(json.dumps({"same": found.same, "differences": list(found.lines())}))
+    else:
+        for line in found.lines():
+            print(line)
+    if same and not found.same:
+        raise typer.Exit(FAILED)
+
+
+@study.command("bundle")
+def bundle_command(
+    file: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (YAML).")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="ZIP archive to write.")],
+    results: Annotated[
+        Path | None, typer.Option("--results", help="Folder of its results; NAME.results.")
+    ] = None,
+    certificates: Annotated[
+        str,
+        typer.Option(
+            "--certificates",
+            help="Runs that are carried out again and certified: first (one seed each), all or none.",
+        ),
+    ] = "first",
+    budget_s: Annotated[
+        float, typer.Option("--budget", min=0.0, help="Seconds for the bound of a certificate.")
+    ] = 5.0,
+    with_traces: Annotated[
+        bool,
+        typer.Option("--with-traces", help="Put traces in, not their checksums: mind licences."),
+    ] = False,
+) -> None:
+    """Write an archive for artifact evaluation: settings, results, certificates, a script, RO-Crate metadata."""
+    _expect_there(file)
+    from shadowprice.analysis.study.bundle import BundleChoices, Certificates, write_bundle
+    from shadowprice.analysis.study.run_study import results_folder
+
+    if certificates not in [str(each) for each in Certificates]:
+        raise InputError(
+            f"--certificates {certificates!r}: expected one of {', '.join(Certificates)}"
+        )
+    choices = BundleChoices(Certificates(certificates), budget_s, with_traces)
+    with progress_line() as say:
+        told = write_bundle(file, results or results_folder(file), output, choices, say)
+    for line in told:
+        _warn(line)
+    print(output)

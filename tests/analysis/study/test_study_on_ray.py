@@ -1,0 +1,54 @@
+"""A study on a Ray cluster of two nodes on this machine, one of which is killed in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shadowprice.analysis.study.run_study import StudyProgress, study
+from support.ray_cluster import RayCluster, running_cluster
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytest.importorskip("ray")
+
+STUDY = {
+    "study": "on a cluster",
+    "workloads": {"drawn": {"generator": "lognormal", "parameters": {"jobs": 2000}}},
+    "loads": [0.7, 0.9],
+    "clusters": ["4x4"],
+    "seeds": 20,
+}
+SMALL = {**STUDY, "policies": ["fifo", "las2d", "srtf"]}
+
+
+@pytest.fixture
+def cluster() -> Iterator[RayCluster]:
+    with running_cluster() as started:
+        yield started
+
+
+def test_a_killed_node_loses_nothing(
+    cluster: RayCluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    killed: list[int] = []
+
+    def kill_one(now: StudyProgress) -> None:
+        if now.done >= 10 and not killed:
+            killed.append(now.done)
+            cluster.kill("n0")
+
+    found = study(SMALL, tmp_path / "ray", on=f"ray:{cluster.address}", progress=kill_one)
+    assert killed
+    assert killed[0] < 60, "the node was to be killed in the middle"
+    assert found.record.failed == {}
+    assert len(found.runs) == 2 * 3 * 20
+    study(SMALL, tmp_path / "here")
+    for name in ("runs", "groups", "distributions"):
+        here, there = (
+            (tmp_path / each / f"{name}.parquet").read_bytes() for each in ("here", "ray")
+        )
+        assert here == there
+    lines = (tmp_path / "ray" / "points.jsonl").read_text().splitlines()
+    assert len(lines) == 120, "a run was kept twice"

@@ -1,0 +1,77 @@
+"""``shadowprice study`` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from shadowprice.cli import app
+from shadowprice.cli.study import duration
+from shadowprice.errors import InputError
+
+STUDY = """
+study: small
+workloads: {drawn: {generator: lognormal, parameters: {jobs: 30}}}
+clusters: [2x4]
+policies: [fifo, srtf]
+seeds: 2
+"""
+
+
+def said(*words: object) -> str:
+    done = CliRunner().invoke(app, ["study", *map(str, words)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_a_study_is_run_reported_and_compared(file: Path, tmp_path: Path) -> None:
+    found = json.loads(said("run", file, "--json"))
+    assert (found["runs"], found["of"], found["failed"], found["verified"]) == (4, 4, 0, True)
+    assert len(pd.read_parquet(tmp_path / "study.results" / "runs.parquet")) == 4
+    assert "4 of 4 runs, each verified" in said("run", file)
+    page = tmp_path / "study.results" / "report.html"
+    assert said("report", file).strip() == str(page)
+    assert "4 runs of 2 policies in 1 setting" in page.read_text()
+    said("run", file, "-o", tmp_path / "again", "--jobs", 1)
+    assert json.loads(said("compare", file, tmp_path / "again", "--json"))["same"] is True
+    file.write_text(STUDY.replace("jobs: 30", "jobs: 31"))
+    said("run", file, "-o", tmp_path / "again")
+    lines = said("compare", tmp_path / "study.results", tmp_path / "again")
+    assert "workloads: drawn: parameters: jobs: 30 -> 31" in lines
+    with pytest.raises(AssertionError):
+        said("compare", tmp_path / "study.results", tmp_path / "again", "--same")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "none.yaml"), "none.yaml: no such file or folder"),
+        (("report", "none"), "none: no such file or folder"),
+        (("run", "FILE", "--jobs", -1), "--jobs is -1, expected 0 or more"),
+        (("run", "FILE", "--on", "slurm"), "on 'slurm': expected ray, ray:HOST:PORT"),
+        (("report", "FILE", "--style", "acm"), "--paper and --style go together"),
+        (("report", "FILE"), "has no study.json, expected the folder"),
+        (("bundle", "FILE", "-o", "x.zip", "--certificates", "some"), "expected one of first, all"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(file: Path, words: tuple[object, ...], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        said(*(file if word == "FILE" else word for word in words))
+    assert message in str(caught.value)
+
+
+def test_lengths_of_time_have_two_units_at_most() -> None:
+    assert [duration(each) for each in (0.4, 75, 7260)] == ["0 s", "1 min 15 s", "2 h 1 min"]
