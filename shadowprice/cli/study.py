@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.show import progress_line, stderr, write
-from shadowprice.errors import InputError
+from shadowprice.cli.outputs import write
+from shadowprice.cli.progress import INTERRUPTED, StepProgress, progress_line
+from shadowprice.cli.show import note, stderr
+from shadowprice.errors import InputError, ShadowpriceError
 
 if TYPE_CHECKING:
     from shadowprice.analysis.study.results import StudyResults
     from shadowprice.analysis.study.run_study import StudyProgress
 
 FAILED = 1
-LINE_EVERY = 20
-"""Lines of progress where nobody watches a terminal."""
 
 study = typer.Typer(
     no_args_is_help=True,
@@ -64,16 +61,21 @@ def run_command(
 
     if jobs < 0:
         raise InputError(f"--jobs is {jobs}, expected 0 or more")
-    with _told() as progress:
-        results = run_study(
-            file,
-            output,
-            processes=jobs or _cores(),
-            on=on,
-            older=older,
-            progress=progress,
-        )
     folder = results_folder(file) if output is None else output
+    with progress_line() as say:
+        say("runs and bounds")
+        try:
+            results = run_study(
+                file,
+                output,
+                processes=jobs or _cores(),
+                on=on,
+                older=older,
+                progress=partial(_tell, say),
+            )
+        except KeyboardInterrupt:
+            note(f"stopped by Ctrl-C: the rows so far are in {folder}, the same command goes on")
+            raise typer.Exit(INTERRUPTED) from None
     _print_run(results, folder, as_json)
     if results.record.failed:
         raise typer.Exit(FAILED)
@@ -97,68 +99,21 @@ def _cores() -> int:
     return int(cpu_count())
 
 
-@contextmanager
-def _told() -> Iterator[Callable[[StudyProgress], None]]:
-    """Progress on a terminal as a bar, elsewhere as some lines."""
-    if not stderr.is_terminal:
-        yield _lines()
-        return
-    columns = (
-        TextColumn("[progress.description]{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-    )
-    with Progress(*columns, console=stderr, transient=True) as bar:
-        line = bar.add_task("planning", total=None)
-
-        def tell(now: StudyProgress) -> None:
-            bar.update(line, total=now.total, completed=now.done, description=_words(now))
-
-        yield tell
-
-
-def _lines() -> Callable[[StudyProgress], None]:
-    told = -1
-
-    def tell(now: StudyProgress) -> None:
-        nonlocal told
-        part = now.done * LINE_EVERY // max(now.total, 1)
-        if part != told:
-            told = part
-            print(f"{now.done}/{now.total} {_words(now)}", file=sys.stderr, flush=True)
-
-    return tell
-
-
-def _words(now: StudyProgress) -> str:
+def _tell(say: StepProgress, now: StudyProgress) -> None:
+    """Show how far a study is."""
     words = ["runs and bounds"]
     if now.kept:
         words.append(f"{now.kept} were there")
     if now.failed:
         words.append(f"{now.failed} failed")
-    if now.left_s is not None and now.done < now.total:
-        words.append(f"{duration(now.left_s)} left")
-    return ", ".join(words)
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words, two units at most.
-
-    >>> [duration(each) for each in (0.4, 75, 7260)]
-    ['0 s', '1 min 15 s', '2 h 1 min']
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    say.retitle(", ".join(words))
+    say.reaches(now.done, now.total)
 
 
 def _print_run(results: StudyResults, folder: Path, as_json: bool) -> None:
     record = results.record
-    for note in record.notes:
-        _warn(f"note: {note}")
+    for each in record.notes:
+        _warn(f"note: {each}")
     for place, why in record.failed.items():
         _warn(f"{place}: {why}")
     found = {
@@ -218,13 +173,16 @@ def report_command(
 
     folder = results_folder(results) if results.is_file() else results
     page = folder / "report.html" if output is None else output
-    write(page, lambda: page.write_text(study_page(found), encoding="utf-8"))
+    write(page, lambda path: path.write_text(study_page(found), encoding="utf-8"))
     print(page)
     if paper is not None and style is not None:
         from shadowprice.analysis.study.paper import style_named, write_paper
 
         chosen = style_named(style)
-        write(paper, lambda: write_paper(found, paper, chosen))
+        try:
+            write_paper(found, paper, chosen)
+        except OSError as error:
+            raise ShadowpriceError(f"{paper}: cannot be written: {error.strerror}") from error
         print(paper)
 
 

@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from shadowprice.cli import app
-from shadowprice.cli.study import duration
 from shadowprice.errors import InputError
 
 STUDY = """
@@ -71,7 +70,3 @@ def test_mistakes_are_told_in_one_line(file: Path, words: tuple[object, ...], me
     with pytest.raises(InputError) as caught:
         said(*(file if word == "FILE" else word for word in words))
     assert message in str(caught.value)
-
-
-def test_lengths_of_time_have_two_units_at_most() -> None:
-    assert [duration(each) for each in (0.4, 75, 7260)] == ["0 s", "1 min 15 s", "2 h 1 min"]
