@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import int64
 
 from shadowprice.execution.kernel.arrays import NOBODY, Arrays
 from shadowprice.execution.kernel.compiling import apart, inlined
@@ -159,4 +160,4 @@ def jobs_before(
 def list_running(key: Measure, level: Measure, table: Table, a: Arrays, job: int) -> None:
     """Put a job that runs into its place among those of its gang size."""
     size = a.jobs[job].size
-    insert_at(a, size, jobs_before(key, level, table, a, size, job, 0), job)
+    insert_at(a, size, jobs_before(key, level, table, a, size, job, int64(0)), job)

@@ -16,7 +16,15 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from shadowprice.execution.kernel.arrays import BACKFILLS, NOBODY, PREEMPTS, RELEASES, Arrays
+from shadowprice.execution.kernel.arrays import (
+    BACKFILLS,
+    HEAD_BLOCKS,
+    NOBODY,
+    PREEMPTS,
+    RELEASES,
+    SKIPS,
+    Arrays,
+)
 from shadowprice.execution.kernel.backfilling import backfill
 from shadowprice.execution.kernel.compiling import OPTIONS, inlined
 from shadowprice.execution.kernel.keys import set_key, set_step
@@ -72,14 +80,23 @@ def _admit(
     begin_waiting(a, job)
 
 
-def compiled(sources: str) -> Loop:
-    """The loop, which goes from event to event until one of the states above; compiled when first called.
+def shared_rule(rule: int) -> int:
+    """The rule whose loop serves a rule: the loop of one that blocks also passes jobs over."""
+    return HEAD_BLOCKS if rule == SKIPS else rule
+
+
+def compiled(sources: str, rule: int) -> Loop:
+    """The loop for a rule, which goes from event to event until one of the states above; compiled when first called.
+
+    A loop for all rules would take longer to compile than anyone wants to wait for one of them.
 
     Parameters
     ----------
     sources : str
         Digest of the files of this package. Without it numba would go on using what it compiled
         before a function was changed that the loop calls.
+    rule : int
+        What :func:`shared_rule` says of the run's.
     """
 
     @njit(cache=True, **OPTIONS)
@@ -94,7 +111,10 @@ def compiled(sources: str) -> Loop:
                 if event_s == np.inf:
                     return STUCK if run.waiting else DONE
                 run.now_s = _due_s(a, event_s)
-                while next_end_s(a) <= run.now_s:
+                # Conditions of loops are compiled twice, before them and at their ends.
+                while True:
+                    if next_end_s(a) > run.now_s:
+                        break
                     finish(a, a.ends[0].job)
                 before = run.admitted
                 while run.admitted < len(a.jobs) and a.jobs[run.admitted].arrival_s <= run.now_s:
@@ -105,11 +125,12 @@ def compiled(sources: str) -> Loop:
                     run.asked = 1
                     return ASKS
             run.asked = 0
-            if run.rule == PREEMPTS:
+            # Constants, so that the other branches are not compiled.
+            if rule == PREEMPTS:
                 serve_live(key, level, next_step_s, table, a)
-            elif run.rule == BACKFILLS:
+            elif rule == BACKFILLS:
                 backfill(key, level, next_step_s, table, a)
-            elif run.rule == RELEASES:
+            elif rule == RELEASES:
                 serve_released(key, level, next_step_s, table, a)
             else:
                 serve_waiting(key, level, next_step_s, table, a)

@@ -235,7 +235,7 @@ class CompiledRun:
 
         index = self._index
         functions = _functions(self._policy, index)
-        advance = _loop()
+        advance = _loop(loop.shared_rule(_rule(index)))
         began = time.process_time()
         a = arrays.arrays_of(
             self.instance,
@@ -308,16 +308,9 @@ def _set_rules(
 ) -> None:
     from shadowprice.execution.kernel import arrays
 
-    rules = {
-        ServiceRule.HEAD_BLOCKS: arrays.HEAD_BLOCKS,
-        ServiceRule.SKIPS: arrays.SKIPS,
-        ServiceRule.PREEMPTS: arrays.PREEMPTS,
-        ServiceRule.BACKFILLS: arrays.BACKFILLS,
-        ServiceRule.RELEASES: arrays.RELEASES,
-    }
     places = {Count(): arrays.COUNT, Consolidate(): arrays.CONSOLIDATE, Pack(): arrays.PACK}
     run = a.run
-    run["rule"], run["placement"] = rules[index.rule], places[placement]
+    run["rule"], run["placement"] = _rule(index), places[placement]
     run["round_s"], run["first_round_s"] = rounds.length_s, rounds.first_s
     run["quantum_s"] = index.quantum_s
     run["told"] = Knowledge.DURATION in policy.knows
@@ -332,9 +325,23 @@ def _set_rules(
     run["by_first_start"] = index.ties is Ties.FIRST_START
 
 
+def _rule(index: JobIndex) -> int:
+    """Number of an index's rule in the loop."""
+    from shadowprice.execution.kernel import arrays
+
+    numbers = {
+        ServiceRule.HEAD_BLOCKS: arrays.HEAD_BLOCKS,
+        ServiceRule.SKIPS: arrays.SKIPS,
+        ServiceRule.PREEMPTS: arrays.PREEMPTS,
+        ServiceRule.BACKFILLS: arrays.BACKFILLS,
+        ServiceRule.RELEASES: arrays.RELEASES,
+    }
+    return numbers[index.rule]
+
+
 @cache
-def _loop() -> Loop:
-    """The compiled loop of this process, compiled or read from the cache by a run of no jobs."""
+def _loop(rule: int) -> Loop:
+    """The loop of this process for a rule, compiled or read from the cache by a run of no jobs."""
     from shadowprice.execution.kernel import arrays, loop
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.instance import Instance
@@ -343,7 +350,7 @@ def _loop() -> Loop:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
-    advance: Any = loop.compiled(digest.hexdigest())
+    advance: Any = loop.compiled(digest.hexdigest(), rule)
     nothing = Instance(Cluster.parse("1x1"), Workload.from_columns(arrival_s=[], gpus=[], work=[]))
     with _announced():
         function = _compiled(same_key)
@@ -372,7 +379,7 @@ def _announced() -> Iterator[None]:
             if not self.said:
                 self.said = True
                 print(
-                    "compiling the loop for index policies: some seconds, once on this machine",
+                    "compiling the loop for index policies of this rule: some seconds, once on this machine",
                     file=sys.stderr,
                 )
 

@@ -6,6 +6,7 @@ Under EASY backfilling, which has no order, there is one list of all.
 from __future__ import annotations
 
 import numpy as np
+from numba import int64
 
 from shadowprice.execution.kernel.arrays import Arrays
 from shadowprice.execution.kernel.compiling import apart, inlined
@@ -86,7 +87,7 @@ def _sink(a: Arrays, count: int, end_s: float, job: int) -> None:
 
 @apart
 def _drop_ends_in_vain(a: Arrays) -> None:
-    run, kept = a.run[0], 0
+    run, kept = a.run[0], int64(0)
     for k in range(run.ending):
         end_s, job = a.ends[k].end_s, a.ends[k].job
         if _is_due(a, end_s, job):
@@ -170,7 +171,9 @@ def drop_ended(a: Arrays) -> None:
 @apart
 def sort_listed(a: Arrays, first: int, end: int) -> None:
     """Sort a part of the lists by key: natural merging, O(R) for two runs that are in order already."""
-    while first < end and _end_of_run(a, first, end) < end:
+    while True:
+        if first >= end or _end_of_run(a, first, end) == end:
+            return
         done = first
         while done < end:
             middle = _end_of_run(a, done, end)
@@ -183,9 +186,12 @@ def sort_listed(a: Arrays, first: int, end: int) -> None:
 def _end_of_run(a: Arrays, begin: int, end: int) -> int:
     """Position after the jobs that are in order from this one on."""
     k = begin + 1
-    while k < end and comes_first(a, a.listed[k - 1], a.listed[k]):
+    while True:
+        if k >= end:
+            return end
+        if not comes_first(a, a.listed[k - 1], a.listed[k]):
+            return k
         k += 1
-    return min(k, end)
 
 
 @inlined

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import int64
 
 from shadowprice.execution.kernel.arrays import CONSOLIDATE, NOBODY, SKIPS, Arrays
 from shadowprice.execution.kernel.compiling import apart, inlined
@@ -111,7 +112,8 @@ def _choose(
         sort_running(key, level, table, a)
         for k in range(len(a.sizes)):
             a.sizes[k].split = 0
-    limit, chosen, gpus, before = run.total_gpus, 0, 0, 0
+    # A literal would have _choose_one_by_one compiled once more, for it.
+    limit, chosen, gpus, before = run.total_gpus, int64(0), 0, 0
     # As long as all running jobs before a waiting one fit, only their number matters.
     while True:
         waiting = first_waiting(a, limit, _NEVER)
@@ -198,29 +200,31 @@ def _last_of(a: Arrays, size: int) -> int:
 @inlined
 def _choose_one_by_one(a: Arrays, chosen: int, last: int, gpus: int) -> tuple[int, int]:
     """Go on choosing for so many GPUs among the waiting and the last running jobs, which are in no list."""
-    stopped, left = 0, gpus
-    waiting = first_waiting(a, left, _NEVER)
-    for k in range(last - 1, -2, -1):
-        while waiting != NOBODY and (k < 0 or comes_first(a, waiting, a.sorting[k])):
+    stopped, left, k = 0, gpus, last - 1
+    waiting, asks = NOBODY, True
+    while True:
+        if asks:
+            waiting, asks = first_waiting(a, left, _NEVER), False
+        if waiting != NOBODY and (k < 0 or comes_first(a, waiting, a.sorting[k])):
             pop(a, waiting)
             a.chosen[chosen] = waiting
             chosen += 1
             left -= a.jobs[waiting].gpus
-            waiting = first_waiting(a, left, _NEVER)
+            asks = True
+            continue
         if k < 0:
-            break
+            return chosen, stopped
         job = a.sorting[k]
+        k -= 1
         if a.jobs[job].gpus <= left:
             left -= a.jobs[job].gpus
             size = a.sizes[a.jobs[job].size]
             a.listed[size.listed + size.running] = job
             size.running += 1
-            if waiting != NOBODY and a.jobs[waiting].gpus > left:
-                waiting = first_waiting(a, left, _NEVER)
+            asks = waiting != NOBODY and a.jobs[waiting].gpus > left
         else:
             a.stopped[stopped] = job
             stopped += 1
-    return chosen, stopped
 
 
 @inlined
@@ -253,8 +257,12 @@ def _fill(
     Returns how many are stopped after all.
     """
     run, k, still = a.run[0], 0, 0
-    waiting = first_waiting(a, run.free_gpus, run.decisions)
-    while k < stopped or waiting != NOBODY:
+    waiting, asks = NOBODY, True
+    while True:
+        if asks:
+            waiting, asks = first_waiting(a, run.free_gpus, run.decisions), False
+        if k == stopped and waiting == NOBODY:
+            return still
         if k < stopped and (waiting == NOBODY or comes_first(a, a.stopped[k], waiting)):
             job = a.stopped[k]
             k += 1
@@ -263,8 +271,7 @@ def _fill(
                 still += 1
                 continue
             list_running(key, level, table, a, job)
-            if waiting == NOBODY or a.jobs[waiting].gpus <= run.free_gpus:
-                continue
+            asks = waiting != NOBODY and a.jobs[waiting].gpus > run.free_gpus
         else:
             first = take(a, a.jobs[waiting].gpus)
             if first == NOBODY:
@@ -272,8 +279,7 @@ def _fill(
             else:
                 pop(a, waiting)
                 start(key, level, next_step_s, table, a, waiting, first)
-        waiting = first_waiting(a, run.free_gpus, run.decisions)
-    return still
+            asks = True
 
 
 @inlined
