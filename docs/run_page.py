@@ -6,7 +6,8 @@ commands print into the page where it is something else. Blocks by language:
 
 - ``console``: lines that begin ``$ `` are commands for bash, ``> `` continues one; the lines below are what it prints.
   A line ``...`` stands for any lines, ``...`` within a line for any characters; a command without lines below may
-  print anything. A command has to end with 0, one that prints a line ``error: ...`` with another status.
+  print anything. Lines on how far a command is and how a bound grew depend on the machine, and are left out. A command
+  has to end with 0, one that prints a line ``error: ...`` with another status.
 - ``python``: a first line ``# name.py`` makes it a file of that name; ``>>>`` makes it an example whose values are
   compared; anything else is run. What a block defines, later blocks of the page see.
 - ``yaml`` and ``toml`` with a first line ``# name.yaml`` are files.
@@ -43,6 +44,12 @@ FENCED = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!\\)\]\(([^()\s]+)\)")
 """Targets of links and pictures."""
 FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:py|yaml|yml|toml))$")
+
+
+BY_THE_CLOCK = re.compile(
+    r"^(?:.*\S so far(?:, about .* left)?|bound [\w-]+: [\d.e+]+ s\b.*)\n", re.MULTILINE
+)
+"""Lines on stderr that depend on how fast the machine is: how far a command is, and how a bound grew."""
 
 
 class PageError(Exception):
@@ -261,7 +268,7 @@ def _run_command(block: Block, command: Command, folder: Path) -> str:
     if (done.returncode != 0) is not shows_error:
         told = f"{block.page}:{command.line}: $ {command.text}"
         raise PageError(f"{told}\nended with status {done.returncode} and printed\n{done.stdout}")
-    return done.stdout
+    return BY_THE_CLOCK.sub("", done.stdout)
 
 
 def _difference(block: Block, command: Command, got: str) -> str:

@@ -97,7 +97,7 @@ def test_a_policy_is_found_by_its_name_with_parameters(site: Path) -> None:
         ("tiny-none", r"tiny 1\.0 .*ModuleNotFoundError: No module named 'no_such_package'"),
         ("tiny-broken", r"tiny 1\.0 .*tiny_broken\.py, line 2: ZeroDivisionError: division by"),
         ("tiny-list", r"has no name, knows, preemptive, decide, expected a policy"),
-        ("tiny-nowhere", r"expected one of .*tiny-widest.*, or FILE\.py:NAME"),
+        ("tiny-nowhere", r"did you mean .*'tiny-widest'.*, or FILE\.py:NAME"),
     ],
 )
 def test_a_broken_offer_is_one_sentence_for_who_asks(name: str, message: str, site: Path) -> None:

@@ -21,6 +21,8 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
             "JobWindow",
             "plot_prices",
             "prices_frame",
+            "study",
+            "StudyResults",
             "HadarE",
         ),
     ),
@@ -97,7 +99,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "shadowprice.analysis.figures.figure",
             "shadowprice.analysis.figures.page",
-            "shadowprice.analysis.figures.estimates",
+            "shadowprice.analysis.statistics.estimates",
             "shadowprice.analysis.figures.published",
         ),
     ),

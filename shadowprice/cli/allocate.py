@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
+from shadowprice.cli.captions import screenful
 from shadowprice.cli.options import RUNS_IT, JsonOption
 from shadowprice.cli.show import console, stderr
 from shadowprice.errors import VerificationError
@@ -140,10 +142,13 @@ def _print(found: Allocation, reasons: bool) -> None:
     for column in table.columns[1:]:
         column.justify = "right"
     rate = dict(zip(found.problem.id.tolist(), found.effective_throughput.tolist(), strict=True))
-    for jobs, shares in found.rows(SHOWN):
+    few, more = screenful(list(found.rows(SHOWN)), console)
+    for jobs, shares in few:
         steps = f"{rate[jobs[0]]:.6g}" if len(jobs) == 1 else ""
-        table.add_row(" + ".join(jobs), *(f"{share:.6f}" for share in shares), steps)
+        table.add_row(escape(" + ".join(jobs)), *(f"{share:.6f}" for share in shares), steps)
     console.print(table)
+    if more is not None:
+        console.print(more, highlight=False)
     if reasons:
         for sentence in explain(found):
             console.print(sentence, markup=False, highlight=False)

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from shadowprice.analysis.wording import at_most
+from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison
@@ -39,12 +41,23 @@ def print_summary(outcome: VerifiedRun, as_json: bool) -> None:
         print(json.dumps(summary))
         return
     partial = "" if missing is None else ", a partial run"
-    table = Table("metric", "value", title=f"{summary['policy']}, verified{partial}")
+    table = Table("metric", "value", "about", title=f"{summary['policy']}, verified{partial}")
     for key, value in summary.items():
         if value is None and missing is not None:
             continue
-        table.add_row(key, f"{value:,.3f}" if isinstance(value, float) else str(value))
+        if isinstance(value, float):
+            about = duration(value) if key.endswith("_s") else ""
+            table.add_row(key, f"{value:,.3f}", about)
+        else:
+            table.add_row(key, escape(str(value)))
     console.print(table)
+    _print_assumptions(assumptions(outcome.settings))
+
+
+def _print_assumptions(told: str) -> None:
+    """Below a table, what its numbers are about."""
+    if told:
+        console.print(told, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_comparison(result: Comparison, as_json: bool) -> None:
@@ -54,8 +67,8 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
         return
     table = Table(
         "policy",
-        "cost [s]",
-        "bound [s]",
+        escape("cost [s]"),
+        escape("bound [s]"),
         "bound kind",
         "ratio at most",
         "certified",
@@ -73,6 +86,9 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
             "yes" if row.certified else "no",
         )
     console.print(table)
+    _print_assumptions(
+        assumptions_by_policy({name: each.settings for name, each in result.outcomes.items()})
+    )
     for row in result.rows:
         console.print(row.sentence(), markup=False, highlight=False, soft_wrap=True)
 
@@ -97,16 +113,19 @@ def print_losses(outcome: VerifiedRun, losses: Losses, as_json: bool) -> None:
     table = Table(*columns, title="held-out loss of local SGD")
     for column in table.columns[1:]:
         column.justify = "right"
-    for row in rows:
+    few, more = screenful(rows, console)
+    for row in few:
         told = (f"{row[key]:.4f}" for key in ("initial", "in_copies", "one_copy"))
         table.add_row(
-            str(row["id"]),
+            escape(str(row["id"])),
             *told,
             f"{row['difference']:+.4f}",
             str(row["steps"]),
             str(row["averages"]),
         )
     console.print(table)
+    if more is not None:
+        console.print(more, highlight=False)
     console.print(sentence, highlight=False, soft_wrap=True)
 
 
@@ -130,6 +149,9 @@ def print_utilities(result: UtilityComparison, as_json: bool) -> None:
             "yes" if row.certified else "no",
         )
     console.print(table)
+    _print_assumptions(
+        assumptions_by_policy({name: each.settings for name, each in result.outcomes.items()})
+    )
     for sentence in result.sentences():
         console.print(sentence, highlight=False, soft_wrap=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
@@ -57,6 +57,41 @@ def known_keys(
         if key not in entry:
             raise InputError(f"{where}: has no {key}, expected {', '.join(required)}")
     return entry
+
+
+MOST_LISTED = 16
+"""Names that a message lists; of more it says what lists them."""
+
+
+def expected_name(name: str, known: Iterable[str], listed_by: str | None = None) -> str:
+    """The end of a message on a name that nothing has: those nearest to it, and all if they are few.
+
+    Parameters
+    ----------
+    known : iterable of str
+        Names there are.
+    listed_by : str, optional
+        Command that lists them, named instead of many; without it all are listed.
+
+    Examples
+    --------
+    >>> expected_name("gavl", ["tiresias", "gavel"])
+    "did you mean 'gavel'? There are gavel, tiresias"
+    >>> many = [f"policy-{number}" for number in range(20)]
+    >>> expected_name("Policy-17", many, "shadowprice policies")
+    "did you mean 'policy-17', 'policy-7' or 'policy-1'? There are the 20 that `shadowprice policies` lists"
+    >>> expected_name("magic", many, "shadowprice policies")
+    'expected one of the 20 that `shadowprice policies` lists'
+    """
+    names = sorted(known)
+    near = [repr(each) for each in difflib.get_close_matches(name[:100].lower(), names, 3)]
+    every = ", ".join(names)
+    if listed_by is not None and len(names) > MOST_LISTED:
+        every = f"the {len(names)} that `{listed_by}` lists"
+    if not near:
+        return f"expected one of {every}"
+    guess = " or ".join(filter(None, (", ".join(near[:-1]), near[-1])))
+    return f"did you mean {guess}? There are {every}"
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

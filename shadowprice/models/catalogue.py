@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shadowprice.errors import InputError
+from shadowprice.instances.entries import expected_name
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
@@ -110,7 +111,7 @@ def model_file(name: str) -> ModelFile:
     """
     known = model_files()
     if name not in known:
-        raise InputError(f"model {name!r}: expected one of {', '.join(known)}")
+        raise InputError(f"model {name!r}: {expected_name(name, known, 'shadowprice models')}")
     return known[name]
 
 

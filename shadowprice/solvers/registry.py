@@ -18,6 +18,7 @@ import shadowprice.solvers.gavel.policies
 import shadowprice.solvers.placement
 from shadowprice import entry_points
 from shadowprice.errors import InputError
+from shadowprice.instances.entries import expected_name
 from shadowprice.instances.offers import Offers
 from shadowprice.user_code import file_of, load, names_a_file, sentence, split_parameters
 
@@ -221,7 +222,7 @@ def _several(
     else:
         offer = None if group is None else entry_points.offered(group, base)
         if offer is None:
-            raise InputError(f"{what} {base!r}: expected {_expected(known, group)}")
+            raise InputError(f"{what} {base!r}: {_expected(base, known, group)}")
         where, found = str(offer), offer.load()
     listed = found if isinstance(found, list | tuple) else (found,)
     return tuple(expect(_made(each, settings, where), where) for each in listed)
@@ -240,9 +241,10 @@ def _expect_policy(found: Any, where: str) -> Policy:
     return expect_policy(found, where)
 
 
-def _expected(known: Mapping[str, Any], group: str | None) -> str:
+def _expected(name: str, known: Mapping[str, Any], group: str | None) -> str:
     installed = [] if group is None else [offer.name for offer in entry_points.offers(group)]
-    return f"one of {', '.join(sorted({*known, *installed}))}, or FILE.py:NAME"
+    told = expected_name(name, {*known, *installed}, "shadowprice policies")
+    return f"{told}, or FILE.py:NAME"
 
 
 def _made(thing: Any, settings: str, where: str) -> Any:

@@ -123,7 +123,7 @@ def test_policies_and_generate(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("--cluster", "4y4", "--policy", "srtf"), "NODESxGPUS"),
-        (("--cluster", "4x4", "--policy", "magic"), "expected one of asrpt"),
+        (("--cluster", "4x4", "--policy", "magic"), "that `shadowprice policies` lists"),
         (
             ("--cluster", "4x4", "--policy", "fifo", "--preset", "borg"),
             "expected one of gavel, helios",

@@ -277,7 +277,11 @@ MISTAKES: list[tuple[str, type[ShadowpriceError], str]] = [
     ("mine.py:SEVERAL", InputError, "is a list of 2, expected one"),
     ("mine.py:Widest:width=3", InputError, "parameter 'width=3', expected NAME=VALUE with one of"),
     ("mine.py:Widest:window_s=x", InputError, "parameter window_s: got 'x', expected a value like"),
-    ("widest", InputError, r"policy 'widest': expected one of asrpt, .*, or FILE\.py:NAME"),
+    (
+        "widest",
+        InputError,
+        r"policy 'widest': .*that `shadowprice policies` lists, or FILE\.py:NAME",
+    ),
 ]
 
 

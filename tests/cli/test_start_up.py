@@ -119,7 +119,7 @@ def test_an_unknown_policy(command: str, trace: Path, loads: Loads) -> None:
     named = "fifoo:fast=1" if command == "simulate" else "fifo,fifoo"
     code, said, names = loads(command, str(trace), "--cluster", "2x4", option, named)
     assert code == 2
-    assert said.startswith("error: policy 'fifoo': expected one of asrpt, asrpt-early,")
+    assert said.startswith("error: policy 'fifoo': did you mean 'fifo'")
     assert not tops(names) & LATER
     assert "shadowprice.execution.engine" not in names
 
@@ -205,7 +205,8 @@ def test_texts_say_what_the_files_offer(package: ModuleType, constant: str) -> N
 
 def test_unknown_names() -> None:
     with pytest.raises(
-        InputError, match=r"^policy 'fif': expected one of asrpt.*, fifo, fifo-skip"
+        InputError,
+        match=r"^policy 'fif': did you mean 'fifo'.* that `shadowprice policies` lists, or FILE",
     ):
         policy("fif")
     assert "" not in Offers(shadowprice.solvers, "POLICIES")

@@ -171,7 +171,7 @@ def test_missing_files_and_directories(tmp_path: Path) -> None:
         load_trace(tmp_path / "none.csv")
     with pytest.raises(InputError, match="is a directory"):
         load_trace(tmp_path)
-    with pytest.raises(InputError, match="expected one of acme, csv"):
+    with pytest.raises(InputError, match=r"did you mean .csv.. There are acme, csv"):
         load_trace(written(tmp_path, GOOD), format="tsv")
 
 

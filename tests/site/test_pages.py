@@ -147,6 +147,13 @@ def test_a_page_that_is_wrong_fails(old: str, new: str, message: str, tmp_path: 
     assert message in str(raised.value)
 
 
+def test_lines_that_depend_on_the_machine_are_left_out(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    told = "bounding: 2 s so far\\nsimulating:  40%%, 12 s so far, about 20 s left\\nbound fluid: 1.5e+06 s\\n"
+    page.write_text(f"```console\n$ printf '{told}a bound: 3 s\\n'\na bound: 3 s\n```\n")
+    assert run_page.run_page(page, tmp_path) == 1
+
+
 def test_a_mark_speaks_of_the_next_block_alone(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- not run: a reason -->\ntext between\n```console\n$ true\n```\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -83,9 +84,8 @@ def _predicted(plan: ExecutionPlan) -> Table:
 
     jobs, runs = plan.outcome.jobs, plan.runs()
     until_s = max((end_s for end_s in jobs["end_s"].tolist()), default=0.0)
-    table = Table(
-        "job", "arrival [s]", "start [s]", "end [s]", "JCT [s]", title=plan.settings.policy_name
-    )
+    heads = ("job", "arrival [s]", "start [s]", "end [s]", "JCT [s]")
+    table = Table(*map(escape, heads), title=escape(plan.settings.policy_name))
     for column in table.columns[1:]:
         column.justify = "right"
     table.add_column(f"0 to {until_s:,.0f} s", no_wrap=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.own_loop import OwnLoop
+from shadowprice.instances.entries import expected_name
 from shadowprice.instances.instance import Instance, Overheads
 
 if TYPE_CHECKING:
@@ -152,13 +153,13 @@ class Preset:
         """
         policy, named = self._split(policy)
         if policy not in self.policies:
-            known = ", ".join(self.policies)
-            raise InputError(f"preset {self.name}: policy {policy!r}, expected one of {known}")
+            told = expected_name(policy, self.policies)
+            raise InputError(f"preset {self.name}: policy {policy!r}, {told}")
         placement = placement or named or next(iter(self.placements))
         if placement not in self.placements:
             raise InputError(
                 f"preset {self.name}: placement {placement!r}, "
-                f"expected one of {', '.join(self.placements)}"
+                f"{expected_name(placement, self.placements)}"
             )
         where = f"preset {self.name}: policy {policy!r}"
         place = self.placements[placement]

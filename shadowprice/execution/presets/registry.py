@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import shadowprice.execution.presets
 from shadowprice.errors import InputError
+from shadowprice.instances.entries import expected_name
 from shadowprice.instances.offers import Offers
 
 if TYPE_CHECKING:
@@ -22,5 +23,5 @@ def preset(name: str) -> Preset:
     """A preset by name; raises InputError listing what there is."""
     known = presets()
     if name not in known:
-        raise InputError(f"preset {name!r}: expected one of {', '.join(sorted(known))}")
+        raise InputError(f"preset {name!r}: {expected_name(name, known)}")
     return known[name]

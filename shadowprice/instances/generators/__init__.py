@@ -14,7 +14,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from shadowprice.errors import InputError
-from shadowprice.instances.entries import known_keys
+from shadowprice.instances.entries import expected_name, known_keys
 from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.workload import Workload
 
@@ -110,5 +110,7 @@ def _read(text: str, usual: object, where: str) -> object:
 def _generator(name: str) -> ModuleType:
     known = generators()
     if name not in known:
-        raise InputError(f"generator {name!r}: expected one of {', '.join(sorted(known))}")
+        raise InputError(
+            f"generator {name!r}: {expected_name(name, known, 'shadowprice generators')}"
+        )
     return known[name]

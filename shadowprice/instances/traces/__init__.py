@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from shadowprice.entry_points import TRACES, Offer, offered, offers
 from shadowprice.errors import InputError
-from shadowprice.instances.entries import on_one_line
+from shadowprice.instances.entries import expected_name, on_one_line
 from shadowprice.instances.files import read_bytes
 from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.user_code import sentence
@@ -221,7 +221,7 @@ def _named(name: str) -> Importer:
         return ours
     offer = offered(TRACES, name)
     if offer is None:
-        raise InputError(f"format {name!r}: expected one of {', '.join(_names())}")
+        raise InputError(f"format {name!r}: {expected_name(name, _names(), 'shadowprice traces')}")
     return installed_importer(offer)
 
 

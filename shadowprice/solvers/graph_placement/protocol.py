@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import shadowprice.solvers.graph_placement
 from shadowprice.errors import InputError
+from shadowprice.instances.entries import expected_name
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.offers import Offers
@@ -103,5 +104,5 @@ def graph_placement(name: str) -> GraphPlacement:
     """One of them; raises InputError listing what there is."""
     known = graph_placements()
     if name not in known:
-        raise InputError(f"placement {name!r}: expected one of {', '.join(sorted(known))}")
+        raise InputError(f"placement {name!r}: {expected_name(name, known)}")
     return known[name]

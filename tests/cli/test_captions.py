@@ -1,0 +1,89 @@
+"""What tables say beside their numbers: units, assumptions, durations, rows left out."""
+
+from __future__ import annotations
+
+import io
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from shadowprice.analysis.compare import compare
+from shadowprice.analysis.simulate import simulate
+from shadowprice.cli import DEMO_POLICIES, DEMO_TRACE, show
+from shadowprice.cli.captions import assumptions, duration, screenful
+from shadowprice.instances.generators import generate
+
+_SECONDS = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
+
+
+@given(st.floats(120, 1e9))
+def test_a_duration_is_within_half_of_its_smaller_unit(seconds: float) -> None:
+    large, of_large, small, of_small = duration(seconds).replace(",", "").split()
+    told = int(large) * _SECONDS[of_large] + int(small) * _SECONDS[of_small]
+    assert abs(told - seconds) <= _SECONDS[of_small] / 2
+    assert int(small) * _SECONDS[of_small] < _SECONDS[of_large]
+    assert int(large) > 0
+
+
+def test_a_duration_that_seconds_say_well_has_no_other_words() -> None:
+    assert [duration(each) for each in (0.0, 119.9, float("nan"), float("inf"))] == [""] * 4
+
+
+def test_a_placement_of_a_preset_is_not_taken_for_ours() -> None:
+    assert "any free GPUs" in assumptions({"placement": "count", "preset": None})
+    assert "any free GPUs" not in assumptions({"placement": "count", "preset": "tiresias"})
+
+
+@given(st.integers(0, 500), st.integers(1, 80))
+def test_a_table_on_a_screen_leaves_out_what_it_says(rows: int, height: int) -> None:
+    terminal = Console(file=io.StringIO(), force_terminal=True, height=height, width=80)
+    few, more = screenful(range(rows), terminal)
+    left = rows - len(few)
+    assert (more is None) == (left == 0)
+    assert more is None or more.startswith(f"{left} more of {rows} rows")
+    piped = Console(file=io.StringIO(), force_terminal=False, height=height, width=80)
+    assert screenful(range(rows), piped) == (range(rows), None)
+
+
+def test_the_demo_compares_policies_that_differ() -> None:
+    jobs = generate(**DEMO_TRACE)
+    flow_s = [simulate(jobs, "8x8", name).jct_s.sum() for name in DEMO_POLICIES]
+    assert len(flow_s) == 4
+    assert all(more > less * 1.05 for more, less in pairwise(flow_s))
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, action: object, *given: object) -> str:
+    text = io.StringIO()
+    monkeypatch.setattr(show, "console", Console(file=text, width=100))
+    action(*given)  # type: ignore[operator]
+    return text.getvalue()
+
+
+def test_tables_have_units_and_say_what_they_assume(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = generate("lognormal", jobs=20, seed=1, gpus_total=8)
+    table = printed(
+        monkeypatch,
+        show.print_comparison,
+        compare(jobs, "2x4", ["fifo", "srtf"], budget_s=1.0),
+        False,
+    )
+    assert "cost [s]" in table
+    assert "bound [s]" in table
+    assert table.count("placement count") == 1
+    outcome = simulate(jobs, "2x4", "fifo")
+    summary = printed(monkeypatch, show.print_summary, outcome, False)
+    assert duration(outcome.summary()["makespan_s"]) in summary
+    assert "placement count" in summary
+
+
+def test_no_heading_in_brackets_is_lost_as_markup() -> None:
+    """Rich takes ``[s]`` for a style; headings with a unit are escaped."""
+    folder = Path(show.__file__).parent
+    lost = re.compile(r"Table\((?:(?!\n    \w|escape).)*?\[[a-z]+\]\"", re.DOTALL)
+    for path in folder.rglob("*.py"):
+        assert not lost.search(path.read_text(encoding="utf-8")), path
