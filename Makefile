@@ -66,6 +66,7 @@ bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simul
 	$(BIN)/python benchmarks/scale.py --most 1000000
 	$(BIN)/python benchmarks/offline_optimum.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_front_end.py
+	$(BIN)/python benchmarks/rounds.py $(if $(GAVEL),--throughputs $(GAVEL))
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/gavel_allocations.py $(if $(GAVEL),--throughputs $(GAVEL))
 
 figures: $(VENV)/.installed  ## every figure of paper_figs/, on all cores, going on where it was stopped; SIZE=quick, default or full

@@ -39,6 +39,14 @@ def made_up() -> sp.Throughputs:
     return sp.Throughputs(("v100", "p100", "k80"), alone, {}, "made-up rates")
 
 
+def three_types(full: sp.Throughputs) -> sp.Throughputs:
+    """The rates of a table, types in the order of :func:`made_up`."""
+    types = made_up().gpu_types
+    columns = [full.gpu_types.index(kind) for kind in types]
+    alone = {kind: tuple(row[c] for c in columns) for kind, row in full.alone.items()}
+    return sp.Throughputs(types, alone, {}, full.source)
+
+
 def instance(gpus: int, jobs: int, rates: sp.Throughputs) -> sp.Instance:
     """Jobs at time 0 on a cluster of so many GPUs."""
     drawn = sp.generate("hadar", jobs=jobs, throughputs=rates)
@@ -87,10 +95,7 @@ def main() -> None:
     given = parser.parse_args()
     rates = made_up()
     if given.throughputs:
-        full = sp.load_throughputs(given.throughputs)
-        columns = [full.gpu_types.index(kind) for kind in rates.gpu_types]
-        alone = {kind: tuple(row[c] for c in columns) for kind, row in full.alone.items()}
-        rates = sp.Throughputs(rates.gpu_types, alone, {}, full.source)
+        rates = three_types(sp.load_throughputs(given.throughputs))
     for gpus in CLUSTERS:
         rounds(gpus, (32, 128) if given.quick else (128, 512, TARGET_JOBS, 4096), rates)
     for gpus in CLUSTERS:

@@ -21,6 +21,8 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
             "JobWindow",
             "plot_prices",
             "prices_frame",
+            "study",
+            "StudyResults",
             "HadarE",
         ),
     ),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shadowprice.analysis.job_totals import JobTotals
 from shadowprice.analysis.outcome import VerifiedRun
 from shadowprice.instances.instance import Instance
-from shadowprice.proofs.segments import Block, ScheduleSegments, verify_segments
+from shadowprice.proofs.verification.segments import Block, ScheduleSegments, verify_segments
 
 if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch

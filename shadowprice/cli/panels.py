@@ -162,6 +162,22 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example("trace jobs.csv --cluster 4x4", "Arrivals, gangs, whose GPU time, load."),
         Example("trace jobs.csv --cluster 4x4 --page trace.html", "The same as a page."),
     ),
+    "study run": (
+        Example("study run study.yaml --jobs 0", "What has no rows yet, on all cores."),
+        Example("study run study.yaml --on ray", "The same on the Ray cluster that is started."),
+    ),
+    "study report": (
+        Example("study report study.yaml", "Tables and pictures as one page."),
+        Example("study report study.yaml --paper paper --style acm", "LaTeX and PDF, too."),
+    ),
+    "study compare": (
+        Example(
+            "study compare study.yaml older.yaml", "Settings, versions and numbers that changed."
+        ),
+    ),
+    "study bundle": (
+        Example("study bundle study.yaml -o artifact.zip", "An archive for artifact evaluation."),
+    ),
     "trace fit": (
         Example("trace fit jobs.csv -o law.json", "A law to generate similar jobs from."),
         Example("generate lognormal --parameters law.json -o like.csv", "Jobs of that law."),

@@ -11,6 +11,7 @@ import typer
 
 from shadowprice.cli.options import JsonOption
 from shadowprice.cli.outputs import write
+from shadowprice.cli.panels import shown
 from shadowprice.cli.progress import INTERRUPTED, StepProgress, progress_line
 from shadowprice.cli.show import note, stderr
 from shadowprice.errors import InputError, ShadowpriceError
@@ -31,7 +32,7 @@ StudyArgument = Annotated[
 ]
 
 
-@study.command("run")
+@study.command("run", **shown("study run"))
 def run_command(
     file: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (YAML).")],
     output: Annotated[
@@ -146,7 +147,7 @@ def _results(path: Path) -> StudyResults:
     return read_results(results_folder(path) if path.is_file() else path)
 
 
-@study.command("report")
+@study.command("report", **shown("study report"))
 def report_command(
     results: StudyArgument,
     output: Annotated[
@@ -186,7 +187,7 @@ def report_command(
         print(paper)
 
 
-@study.command("compare")
+@study.command("compare", **shown("study compare"))
 def compare_command(
     first: StudyArgument,
     second: StudyArgument,
@@ -208,7 +209,7 @@ def compare_command(
         raise typer.Exit(FAILED)
 
 
-@study.command("bundle")
+@study.command("bundle", **shown("study bundle"))
 def bundle_command(
     file: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (YAML).")],
     output: Annotated[Path, typer.Option("-o", "--output", help="ZIP archive to write.")],

@@ -78,10 +78,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
-from shadowprice.proofs import certificate_scan, run_speed
-from shadowprice.proofs.certificate_copies import CopiedRuns
-from shadowprice.proofs.certificate_failures import FailingRuns
-from shadowprice.proofs.certificate_speeds import (
+from shadowprice.proofs import run_speed
+from shadowprice.proofs.verification import compiled_pass
+from shadowprice.proofs.verification.copies import CopiedRuns
+from shadowprice.proofs.verification.failures import FailingRuns
+from shadowprice.proofs.verification.speeds import (
     ConditionedRuns,
     MappedRuns,
     Runs,
@@ -137,7 +138,7 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     """
     on_types = JobsOnTypes.of(instance)
     check = ScheduleChecks(instance, on_types, schedule)
-    if certificate_scan.holds(instance, schedule, on_types.alone):
+    if compiled_pass.holds(instance, schedule, on_types.alone):
         return check.required
     check.rows()
     check.grid()

@@ -118,9 +118,9 @@ def _check_stops(policy: Policy, state: State, decision: Decision) -> None:
 
 def _check_starts(policy: Policy, state: State, decision: Decision, free: int) -> None:
     """Check that jobs wait, and that the GPUs of starts and stops are those taken and given back."""
-    waiting, nodes = state.waiting, state.nodes
+    waiting, nodes, stopped = state.waiting, state.nodes, set(decision.stops)
     for job, pieces in decision.starts.items():
-        if job not in waiting and job not in decision.stops:
+        if job not in waiting and job not in stopped:
             raise _mistake(
                 policy,
                 state,

@@ -20,7 +20,7 @@ from shadowprice.analysis.settle import settle
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.kernel import run as kernel
-from shadowprice.proofs import segments
+from shadowprice.proofs.verification import segments
 from support.paths import ROOT
 from support.watches import StopAt
 

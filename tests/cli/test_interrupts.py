@@ -50,6 +50,14 @@ class Presses:
 """
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_interrupts():
+    """As in a terminal: programs that a shell starts in the background ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     path = tmp_path / "jobs.csv"

@@ -164,7 +164,16 @@ def test_quotas_of_a_log_on_the_command_line(tmp_path: Path) -> None:
     log, table = tmp_path / "log.csv", tmp_path / "quotas.csv"
     log.write_text("\n".join([head, *rows]))
     table.write_text("date,vcA,total\n2020-04-01,4,4\n2020-04-02,8,8\n")
-    command = ["simulate", str(log), "--cluster", "1x8", "--policy", "fifo", "--jobs-out"]
+    command = [
+        "simulate",
+        str(log),
+        "--cluster",
+        "1x8",
+        "--policy",
+        "fifo",
+        "--force",
+        "--jobs-out",
+    ]
     out, runner = tmp_path / "jobs.csv", CliRunner()
     done = runner.invoke(app, [*command, str(out), "--quotas", str(table)])
     assert done.exit_code == 0, done.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import itertools
 import math
@@ -24,7 +25,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.strategies import instances, workloads
 from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import MAX_GANG, Workload
-from shadowprice.instances.workload_files import read_workload, write_workload
+from shadowprice.instances.workload_files import read_table, read_workload, write_workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.classic.fifo import Fifo
 
@@ -350,3 +351,20 @@ def test_drawn_arrivals_are_distinct_where_asked(workload: Workload) -> None:
 def test_the_grid_is_multiples_of_a_tick() -> None:
     times_s = np.array([0.0, 1.5, TICK_S, TICK_S / 2, 1 + TICK_S / 4, np.inf, np.nan])
     assert on_grid(times_s).tolist() == [True, True, True, False, False, True, False]
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.text(st.sampled_from('ab \t\u00a0\x1f"'), max_size=4)] * 2), min_size=1
+    ),
+    st.sampled_from(",|;"),
+)
+def test_values_of_tables_have_no_space_around(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], delimiter: str
+) -> None:
+    path = tmp_path_factory.mktemp("table") / "table.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=delimiter).writerows([("x", "y"), *rows])
+    table = read_table(path)
+    assert table["x"].tolist() == [row[0].strip() for row in rows]
+    assert table["y"].tolist() == [row[1].strip() for row in rows]

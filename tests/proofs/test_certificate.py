@@ -17,7 +17,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.proofs.certificate_speeds import sorted_further
+from shadowprice.proofs.verification.speeds import sorted_further
 from shadowprice.solvers.registry import policies, policy
 
 POLICIES = sorted(policies())

@@ -15,7 +15,7 @@ from shadowprice.execution.engine import run
 from shadowprice.execution.job_window import cut_schedule
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.proofs.segments import verify_segments
+from shadowprice.proofs.verification.segments import verify_segments
 from shadowprice.solvers.registry import policy
 from support.schedule_segments import Cut, by_end, rows_of
 

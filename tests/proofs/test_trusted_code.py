@@ -46,8 +46,8 @@ from shadowprice.instances.strategies import mappings, networks
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.proofs.segments import verifiable_in_segments, verify_segments
 from shadowprice.proofs.testing.cases import conditioned, shared, typed
+from shadowprice.proofs.verification.segments import verifiable_in_segments, verify_segments
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
 from support.copies import in_copies
 from support.job_graph_runs import Chance, graph_instances
@@ -398,7 +398,7 @@ def closure(*names):
     }
 
 
-VERIFIER, EVALUATOR = closure("proofs/segments.py"), closure("proofs/run_speed.py")
+VERIFIER, EVALUATOR = closure("proofs/verification/segments.py"), closure("proofs/run_speed.py")
 CHECKER = closure("proofs/checker.py")
 
 
@@ -410,11 +410,11 @@ def test_the_evaluator_imports_nothing_of_the_package():
 def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     assert set(VERIFIER) == {
         "errors.py",
+        "proofs/certificate.py",
         *(
-            f"proofs/certificate{part}.py"
-            for part in ("", "_copies", "_failures", "_scan", "_speeds")
+            f"proofs/verification/{part}.py"
+            for part in ("compiled_pass", "copies", "failures", "segments", "speeds")
         ),
-        "proofs/segments.py",
         "proofs/run_speed.py",
     }
     engine = closure("execution/engine.py")

@@ -75,7 +75,7 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload_files import read_workload, write_workload
 from shadowprice.proofs.certificate import Violation
-from shadowprice.proofs.segments import ORDER
+from shadowprice.proofs.verification.segments import ORDER
 
 if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch

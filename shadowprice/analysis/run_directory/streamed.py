@@ -16,7 +16,7 @@ from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError
 from shadowprice.execution.kernel.run import CompiledRun, runs_compiled
 from shadowprice.instances.workload_files import write_workload
-from shadowprice.proofs.segments import verifiable_in_segments
+from shadowprice.proofs.verification.segments import verifiable_in_segments
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun

@@ -118,5 +118,7 @@ def _nodes(log: JobLog) -> Seconds:
 
 def _times_s(values: NDArray[np.object_], zone: str | None) -> Seconds:
     """Seconds, or dates; NaN for Unknown and None."""
-    numbers = ColumnChecks.floats(values)
-    return dates_s(values, zone=zone) if np.isnan(numbers).all() else numbers
+    told = next((each for each in values.tolist() if each not in ("", "Unknown", "None")), "")
+    if np.isnan(ColumnChecks.floats(np.array([told], dtype=object))[0]):
+        return dates_s(values, zone=zone)
+    return ColumnChecks.floats(values)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.errors import VerificationError
 from shadowprice.execution.engine import run
-from shadowprice.proofs import certificate_scan, run_speed
+from shadowprice.proofs import run_speed
 from shadowprice.proofs.certificate import verify
+from shadowprice.proofs.verification import compiled_pass
 from shadowprice.solvers.registry import placement, policy
 from support.paths import ROOT
 
@@ -35,8 +36,8 @@ def runs(draw: st.DrawFn) -> tuple[sp.Instance, sp.Schedule]:
 def scan(instance: sp.Instance, schedule: sp.Schedule) -> bool:
     whole = run_speed.alone_ticks(instance)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(certificate_scan, "LEAST_ROWS", 0)
-        return certificate_scan.holds(instance, schedule, whole)
+        patch.setattr(compiled_pass, "LEAST_ROWS", 0)
+        return compiled_pass.holds(instance, schedule, whole)
 
 
 def obeys(instance: sp.Instance, schedule: sp.Schedule) -> bool:
@@ -120,11 +121,12 @@ def test_what_is_not_plain_is_left_to_the_rules() -> None:
     charged = replace(instance, overheads=sp.Overheads(start_s=1.0))
     assert not scan(charged, run(charged, policy("fifo")).schedule)
     assert not scan(instance, replace(schedule, cpus=np.ones(1)))
-    assert not certificate_scan.holds(instance, schedule, run_speed.alone_ticks(instance))
+    assert not compiled_pass.holds(instance, schedule, run_speed.alone_ticks(instance))
 
 
 KNOWN = {
-    sp.Instance: "cluster workload overheads pair_throughputs graphs conditions copies until_complete",
+    sp.Instance: "cluster workload overheads pair_throughputs graphs conditions copies until_complete "
+    "failures stopped_s",
     sp.Schedule: "job node gpus start_s end_s overhead_s partner stages cpus memory_gb copy steps shared_gpu",
     sp.Overheads: "start_s restart_s migration_s restart_by_gpus",
     sp.Cluster: "nodes quotas",
@@ -152,8 +154,8 @@ WITHOUT_NUMBA = """
 import sys
 sys.modules["numba"] = None
 import shadowprice as sp
-from shadowprice.proofs import certificate_scan
-certificate_scan.LEAST_ROWS = 0
+from shadowprice.proofs.verification import compiled_pass
+compiled_pass.LEAST_ROWS = 0
 jobs = sp.generate("gavel", jobs=50, seed=1, load=0.5, gpus_total=8)
 print(len(sp.simulate(jobs, "2x4", "fifo").schedule))
 """

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.proofs import run_speed
-from shadowprice.proofs.certificate_speeds import Runs, ticks_of
+from shadowprice.proofs.verification.speeds import Runs, ticks_of
 
 if TYPE_CHECKING:
     from shadowprice.instances.failures.node_failures import NodeFailures

@@ -1,0 +1,1 @@
+"""Parts of the verifier: rules of special kinds of schedules, and other ways through long ones."""
