@@ -112,3 +112,40 @@ def test_a_new_run_directory_may_be_deep_and_an_empty_one_is_new(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file, expected a directory"):
         expect_run_directory(True, tmp_path / "file")
+
+
+PROFILE = (
+    *("profile", "-o", "OUT.json", "--model", "mine", "--dataset-gb", 1, "--disk-gb-per-s", 1),
+    *("--units-per-epoch", 1, "--work-per-run", 1, "--", "false"),
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("trace", "jobs.csv", "--page", "OUT.html"),
+        ("trace", "fit", "jobs.csv", "-o", "OUT.json"),
+        ("trace", "scale", "jobs.csv", "--shuffle", "-o", "OUT.csv"),
+        ("models", "synergy", "--write", "OUT.lp"),
+        ("place", "graph.yaml", "--cluster", "2x4", "--plot", "OUT.png"),
+        PROFILE,
+        ("report", "state", "-o", "OUT.html"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_every_writer_looks_at_its_output_first(words, shadowprice, tmp_path):
+    """Before inputs, which are not there, are read; those are the error with --force."""
+    name = next(word for word in words if str(word).startswith("OUT."))
+    kept = tmp_path / name
+    kept.write_text("mine")
+    given = [kept if word == name else word for word in words]
+    code, said = shadowprice(*given)
+    assert code == 2
+    assert f"{name}: exists, expected a new file, or --force" in said
+    absent = [tmp_path / "none" / name if word == name else word for word in words]
+    assert "cannot be written: there is no directory" in shadowprice(*absent)[1]
+    assert kept.read_text() == "mine"
+    at = given.index("--") if "--" in given else len(given)
+    code, said = shadowprice(*given[:at], "--force", *given[at:])
+    assert "expected a new file" not in said
+    assert (code == 0) == (kept.read_text() != "mine")
