@@ -25,7 +25,7 @@ from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import GENERATORS, generators_command, policies_command, traces_command
 from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, made_by, write
 from shadowprice.cli.panels import PanelGroup, shown
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
@@ -155,6 +155,7 @@ def verify(
 
 @app.command(**shown("generate"))
 def generate(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help=f"{GENERATORS}; `generators` says more of them.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
     jobs: Annotated[int | None, typer.Option("--jobs", help="Number of jobs.")] = None,
@@ -183,7 +184,8 @@ def generate(
 
         chosen = parameters_for(name, parameters, chosen)
     workload = generate_workload(name, seed=seed, **chosen)
-    write(output, lambda partial: write_workload(workload, partial))
+    origin = made_by(context, *filter(None, (samples, parameters)))
+    write(output, lambda partial: write_workload(workload, partial, origin))
     console.print(f"{len(workload)} jobs to {output}")
 
 

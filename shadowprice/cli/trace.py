@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceArgument
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, made_by, write
 from shadowprice.cli.panels import shown
 from shadowprice.cli.show import console, stderr, warnings_told
 from shadowprice.errors import InputError
@@ -121,6 +121,7 @@ def fit_command(
 
 @trace.command("scale", **shown("trace scale"))
 def scale_command(
+    context: typer.Context,
     file: TraceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
     cluster: OptionalClusterOption = None,
@@ -166,7 +167,8 @@ def scale_command(
         jobs = poisson_arrivals_of(jobs, seed, load=load, gpus_total=gpus or None, run_s=run_s)
     elif load is not None:
         jobs = at_load(jobs, load, gpus, run_s)
-    write(output, lambda partial: write_workload(jobs, partial))
+    origin = made_by(context, file)
+    write(output, lambda partial: write_workload(jobs, partial, origin))
     console.print(f"{len(jobs)} jobs to {output}", soft_wrap=True)
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from shadowprice.cli import main
 from shadowprice.cli.outputs import expect_outputs, expect_run_directory, write
 from shadowprice.errors import InputError, ShadowpriceError
+from shadowprice.version import __version__
 
 
 @pytest.fixture
@@ -149,3 +153,29 @@ def test_every_writer_looks_at_its_output_first(words, shadowprice, tmp_path):
     code, said = shadowprice(*given[:at], "--force", *given[at:])
     assert "expected a new file" not in said
     assert (code == 0) == (kept.read_text() != "mine")
+
+
+def test_a_parquet_file_says_what_made_it(shadowprice, tmp_path):
+    csv, one, two = (tmp_path / name for name in ("a.csv", "one.parquet", "two.parquet"))
+    generate(shadowprice, csv)
+    for path in (one, two):
+        code, said = shadowprice("trace", "scale", csv, "--shuffle", "--seed", 3, "-o", path)
+        assert code == 0, said
+    assert one.read_bytes() == two.read_bytes()
+    told = json.loads(pq.read_schema(one).metadata[b"shadowprice"])
+    assert told["version"] == __version__
+    assert told["command"] == "trace scale"
+    assert told["options"] == {"file": str(csv), "shuffle": True, "seed": 3}
+    digest = hashlib.sha256(csv.read_bytes()).hexdigest()
+    assert told["inputs_sha256"] == {str(csv): digest}
+
+
+def test_a_run_directory_says_which_version_made_it(shadowprice, tmp_path):
+    jobs, run = tmp_path / "jobs.csv", tmp_path / "run"
+    generate(shadowprice, jobs)
+    code, said = shadowprice(
+        "simulate", jobs, "--cluster", "4x4", "--policy", "fifo", "-o", run, "--json"
+    )
+    assert code == 0, said
+    assert json.loads((run / "run.json").read_text())["version"] == __version__
+    assert shadowprice("verify", run)[0] == 0
