@@ -99,7 +99,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "shadowprice.analysis.figures.figure",
             "shadowprice.analysis.figures.page",
-            "shadowprice.analysis.figures.estimates",
+            "shadowprice.analysis.statistics.estimates",
             "shadowprice.analysis.figures.published",
         ),
     ),
