@@ -22,10 +22,10 @@ from shadowprice.cli.data import data
 from shadowprice.cli.doctor import doctor_command
 from shadowprice.cli.joint import joint_command
 from shadowprice.cli.laws import laws_command
-from shadowprice.cli.listed import policies_command, traces_command
+from shadowprice.cli.listed import GENERATORS, generators_command, policies_command, traces_command
 from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, made_by, write
 from shadowprice.cli.panels import PanelGroup, shown
 from shadowprice.cli.place import place_command
 from shadowprice.cli.profile import profile_command
@@ -44,6 +44,7 @@ from shadowprice.cli.study import study
 from shadowprice.cli.trace import trace
 from shadowprice.errors import ShadowpriceError
 from shadowprice.user_code import in_user_code
+from shadowprice.version import __version__
 
 DEBUG = "SHADOWPRICE_DEBUG"
 """Environment variable: not empty, it shows the tracebacks of errors."""
@@ -53,6 +54,24 @@ DEBUG = "SHADOWPRICE_DEBUG"
 app = typer.Typer(
     cls=PanelGroup, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"shadowprice {__version__}")
+        raise typer.Exit
+
+
+@app.callback(help=__doc__)
+def everything(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options of the command line itself."""
 
 
 app.command("allocate", **shown("allocate"))(allocate_command)
@@ -75,6 +94,7 @@ app.command("report", **shown("report"))(report_command)
 app.command("laws", **shown("laws"))(laws_command)
 app.command("policies", **shown("policies"))(policies_command)
 app.command("doctor", **shown("doctor"))(doctor_command)
+app.command("generators", **shown("generators"))(generators_command)
 app.command("traces", **shown("traces"))(traces_command)
 
 
@@ -135,7 +155,8 @@ def verify(
 
 @app.command(**shown("generate"))
 def generate(
-    name: Annotated[str, typer.Argument(help="Generator; `policies` lists them.")],
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help=f"{GENERATORS}; `generators` says more of them.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
     jobs: Annotated[int | None, typer.Option("--jobs", help="Number of jobs.")] = None,
     load: Annotated[float | None, typer.Option("--load", help="Offered load.")] = None,
@@ -163,7 +184,8 @@ def generate(
 
         chosen = parameters_for(name, parameters, chosen)
     workload = generate_workload(name, seed=seed, **chosen)
-    write(output, lambda partial: write_workload(workload, partial))
+    origin = made_by(context, *filter(None, (samples, parameters)))
+    write(output, lambda partial: write_workload(workload, partial, origin))
     console.print(f"{len(workload)} jobs to {output}")
 
 

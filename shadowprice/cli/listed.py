@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.table import Table
+from rich.text import Text
 
 from shadowprice.analysis.semantics import OF_THE_ENGINE, OF_THE_POLICY
 from shadowprice.cli.options import OPTION_OF, JsonOption, PresetOption
 from shadowprice.cli.show import console, stderr
 from shadowprice.entry_points import MODELS, POLICIES, TRACES, offers
 from shadowprice.errors import InputError
-from shadowprice.solvers.about import about, first_clause
+from shadowprice.solvers.about import about, described_parameters, first_clause, parameters
 
 if TYPE_CHECKING:
     from shadowprice.execution.own_loop import RunsItself
@@ -24,7 +28,16 @@ OURS = "shadowprice"
 """Origin of what comes with this package."""
 
 
-def policies_command(preset: PresetOption = None, as_json: JsonOption = False) -> None:
+def policies_command(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="One of them, or FILE.py:NAME (runs it): all of it, with its parameters."
+        ),
+    ] = None,
+    preset: PresetOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """List policies: what they know, whether they preempt, what is proven of them, and where they are from.
 
     Policies and models of installed packages are among them, and are imported; one that is broken is a line
@@ -33,6 +46,11 @@ def policies_command(preset: PresetOption = None, as_json: JsonOption = False) -
     from shadowprice.execution.kernel.run import ENGINE, RULE
     from shadowprice.execution.presets.registry import preset as find_preset
 
+    if name is not None:
+        if preset is not None:
+            raise InputError(f"policy {name!r} and --preset {preset}: expected one of the two")
+        _describe(name, as_json)
+        return
     if preset is not None:
         found = find_preset(preset)
         console.print(f"{found.name}: {found.source}")
@@ -59,6 +77,42 @@ def policies_command(preset: PresetOption = None, as_json: JsonOption = False) -
     console.print(table)
     _print_other_names()
     console.print(RULE, highlight=False)
+
+
+def _describe(name: str, as_json: bool) -> None:
+    """One policy: the record of the list in full, and its parameters with their values under this name."""
+    from shadowprice.execution.own_loop import schedulers
+    from shadowprice.solvers.registry import parameter_text, policy, resolve
+
+    own = schedulers()
+    thing = resolve("policy", name, own) if name.partition(":")[0] in own else policy(name)
+    record = _record(name, thing, OURS)
+    del record["from"]  # The list says it; here the name may be a file.
+    record["about"] = (inspect.getdoc(type(thing)) or "").partition("\nParameters\n")[0].strip()
+    record["parameters"] = [
+        {**asdict(each), "value": parameter_text(each.value)} for each in parameters(thing)
+    ]
+    if as_json:
+        print(json.dumps(record))
+        return
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for key in ("policy", "about", "knows", "preempts", "loop", "guarantee", "source", "use"):
+        text = ("no", "yes")[record[key]] if key == "preempts" else str(record[key])
+        if text:
+            table.add_row(key, Text(" ".join(text.split())))
+    for line in _switch_lines(record):
+        table.add_row("switches", Text(line))
+    console.print(table)
+    if not record["parameters"]:
+        console.print("no parameters")
+        return
+    table = Table("parameter", "value", "type", "what it is")
+    for each in record["parameters"]:
+        table.add_row(*(Text(each[key]) for key in ("name", "value", "kind", "says")))
+    console.print(table)
+    console.print(
+        f"given as {name.partition(':')[0]}:NAME=VALUE,NAME=VALUE", markup=False, highlight=False
+    )
 
 
 def _print_other_names() -> None:
@@ -121,6 +175,64 @@ def _record(name: str, thing: Policy | RunsItself, origin: str) -> dict[str, Any
         "loop": loop_of(thing),
         **asdict(switches_of(thing)),
     }
+
+
+GENERATORS = (
+    "automl, gandiva, gandiva-trace, gavel, gavel-published, gpu-time-sample, hadar, lognormal, recurrent, synergy, "
+    "synergy-published, tiresias, tiresias-published, tiresias-trace"
+)
+"""Names for the help of `generate`, which waits for no module to be imported."""
+
+
+def generators_command(
+    name: Annotated[str | None, typer.Argument(help="One of them: its parameters.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List generators of traces: the law of each; with a name its parameters and their defaults."""
+    from shadowprice.instances.generators import generator, generators
+
+    if name is None:
+        rows = [
+            {"generator": each, "law": _first_line(module.__doc__)}
+            for each, module in sorted(generators().items())
+        ]
+        if as_json:
+            print(json.dumps(rows))
+            return
+        table = Table("generator", "law")
+        for row in rows:
+            table.add_row(*map(Text, row.values()))
+        console.print(table)
+        return
+    module = generator(name)
+    told = described_parameters(module.generate.__doc__)
+    found = [
+        {
+            "name": each.name,
+            "default": "" if each.default in (each.empty, None) else str(each.default),
+            "says": told.get(each.name, ("", ""))[1] or _OF_ALL.get(each.name, ""),
+        }
+        for each in signature(module.generate).parameters.values()
+    ]
+    law = " ".join((module.__doc__ or "").split())
+    if as_json:
+        print(json.dumps({"generator": name, "law": law, "parameters": found}))
+        return
+    console.print(law, markup=False, highlight=False)
+    table = Table("parameter", "default", "what it is")
+    for each in found:
+        table.add_row(*map(Text, each.values()))
+    console.print(table)
+
+
+_OF_ALL = {
+    "jobs": "Number of jobs.",
+    "seed": "Seed of random draws.",
+    "load": "Share of the GPUs' time that is asked for.",
+    "gpus_total": "GPUs the load is offered to.",
+    "jobs_per_hour": "Rate of arrivals [1/h], instead of a load.",
+}
+"""Parameters that generators share, where one says no more of them."""
 
 
 def traces_command(as_json: JsonOption = False) -> None:

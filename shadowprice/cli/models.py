@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from shadowprice.cli.options import FormatOption, JsonOption, ThroughputsOption
-from shadowprice.cli.outputs import write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 from shadowprice.models.catalogue import OF_INSTANCE, ModelFile, model_file, model_files
@@ -39,6 +39,7 @@ def models_command(
     output: Annotated[
         Path | None, typer.Option("--write", help="Write the model (.lp, .mps).")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """List models: paper, kind, what solves and tests them. With a name: its programme, rows and size."""
@@ -50,6 +51,7 @@ def models_command(
         _list(as_json)
         return
     found = model_file(name)
+    expect_outputs(force, output)
     if (jobs is None) != (cluster is None):
         raise InputError("models: --jobs and --cluster go together, expected both or none")
     instance = None

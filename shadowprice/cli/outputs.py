@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -73,6 +74,26 @@ def _expect_writable(folder: Path, path: Path) -> None:
         raise InputError(f"{path}: cannot be written: {folder} is no directory")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{path}: cannot be written: {folder} is not yours to write to")
+
+
+def made_by(context: typer.Context, *inputs: Path) -> dict[str, object]:
+    """The command that is run with its options, and SHA-256 digests of files that it reads.
+
+    Where the output goes is left out: the same inputs give the same bytes.
+    """
+    options = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in context.params.items()
+        if value is not None and name not in ("output", "force")
+    }
+    digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in inputs}
+    return {"command": " ".join(_words(context)), "options": options, "inputs_sha256": digests}
+
+
+def _words(context: typer.Context) -> list[str]:
+    """Words of a command, without the program's."""
+    parent: Any = context.parent
+    return [] if parent is None else [*_words(parent), str(context.info_name)]
 
 
 def write(path: Path, action: Callable[[Path], object]) -> None:

@@ -26,7 +26,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
     "Models and policies": ("models", "policies", "laws"),
     "Real hosts": ("execute", "status", "cancel", "report", "profile"),
     "Proofs": ("verify", "certify", "check", "adversary"),
-    "Data": ("generate", "traces", "trace", "data"),
+    "Data": ("generate", "generators", "traces", "trace", "data"),
     "This installation": ("doctor",),
 }
 """Commands by panel, both in the order of the help."""
@@ -112,6 +112,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "policies": (
         Example("policies", "All of them."),
+        Example("policies las2d", "One of them, with its parameters."),
         Example("policies --json", "The same for programs."),
     ),
     "laws": (
@@ -151,6 +152,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "servers --shards 300,100,100 --workers 4 --free 2,3,1,2 --traffic 100,0,0,400",
             "Tiresias' placement by skew beside the best one.",
         ),
+    ),
+    "generators": (
+        Example("generators", "All of them, and the law of each."),
+        Example("generators lognormal", "Parameters of one."),
     ),
     "traces": (Example("traces", "All formats."),),
     "trace show": (

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from shadowprice.cli.options import ClusterOption, JsonOption
-from shadowprice.cli.outputs import write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
 from shadowprice.cli.show import console
 from shadowprice.errors import InfeasibleJobError, ShadowpriceError
 
@@ -36,8 +36,10 @@ def place_command(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the graph on the nodes (PNG, PDF, SVG).")
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Say which node hosts which replicas of a job, and how long an iteration takes there."""
+    expect_outputs(force, plot)
     from shadowprice.analysis.switches import network_of
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.graphs.graph_file import load_job_graph

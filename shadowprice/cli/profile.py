@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from shadowprice.cli.outputs import write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
 from shadowprice.cli.show import console, stderr
 
 if TYPE_CHECKING:
@@ -51,12 +51,14 @@ def profile_command(
     timeout_s: Annotated[
         float, typer.Option("--timeout", help="Seconds that a run may take.")
     ] = 3600.0,
+    force: ForceOption = False,
 ) -> None:
     """Measure a command along CPU counts with all its data cached, and compute the rest.
 
     Each run sees fewer of this host's CPUs; SHADOWPRICE_CPUS says how many. The file can be read by
     `simulate`.
     """
+    expect_outputs(force, output)
     from shadowprice.execution.profiling.limited_command import (
         LimitedCommand,
         PrintedThroughput,

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceArgument
-from shadowprice.cli.outputs import write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, made_by, write
 from shadowprice.cli.panels import shown
 from shadowprice.cli.show import console, stderr, warnings_told
 from shadowprice.errors import InputError
@@ -49,11 +49,13 @@ def show_command(
     cluster: OptionalClusterOption = None,
     trace_format: FormatOption = None,
     page: Annotated[
-        Path | None, typer.Option("--page", help="Write a page of pictures (HTML, one file).")
+        Path | None, typer.Option("--page", help="Write a page of pictures (HTML, one file)")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Tell what is in a trace: arrivals, gangs, run times, GPU time by class and tenant, load, recurrences."""
+    expect_outputs(force, page)
     imported = _read(file, trace_format)
     from shadowprice.analysis.trace.contents import contents
     from shadowprice.analysis.trace.page import trace_page
@@ -97,8 +99,10 @@ def fit_command(
         Path, typer.Option("-o", "--output", help="JSON file for `generate --parameters`.")
     ],
     trace_format: FormatOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Fit the generator lognormal to a trace by maximum likelihood, with intervals of 95 %."""
+    expect_outputs(force, output)
     imported = _read(file, trace_format)
     from shadowprice.analysis.trace.fit import GENERATOR, fit, write_fit
 
@@ -117,6 +121,7 @@ def fit_command(
 
 @trace.command("scale", **shown("trace scale"))
 def scale_command(
+    context: typer.Context,
     file: TraceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
     cluster: OptionalClusterOption = None,
@@ -131,6 +136,7 @@ def scale_command(
     ] = None,
     trace_format: FormatOption = None,
     seed: SeedOption = 0,
+    force: ForceOption = False,
 ) -> None:
     """Write the same jobs at another load, in another order, or with Poisson arrivals.
 
@@ -142,6 +148,7 @@ def scale_command(
         raise InputError("--load and --cluster go together: a load is offered to GPUs")
     if load is None and arrivals is None and not shuffle:
         raise InputError("expected --load and --cluster, --shuffle or --arrivals poisson")
+    expect_outputs(force, output)
     jobs = _read(file, trace_format).workload
     from shadowprice.analysis.trace.contents import run_times_s
     from shadowprice.instances.cluster import Cluster
@@ -160,7 +167,8 @@ def scale_command(
         jobs = poisson_arrivals_of(jobs, seed, load=load, gpus_total=gpus or None, run_s=run_s)
     elif load is not None:
         jobs = at_load(jobs, load, gpus, run_s)
-    write(output, lambda partial: write_workload(jobs, partial))
+    origin = made_by(context, file)
+    write(output, lambda partial: write_workload(jobs, partial, origin))
     console.print(f"{len(jobs)} jobs to {output}", soft_wrap=True)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +17,22 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.workload import Workload
+from shadowprice.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def write_workload(workload: Workload, path: str | Path) -> None:
+def write_workload(
+    workload: Workload, path: str | Path, made_by: Mapping[str, object] = MappingProxyType({})
+) -> None:
     """Write a ``.parquet`` or ``.csv`` file; :func:`read_workload` gives the same workload back.
+
+    Parameters
+    ----------
+    made_by : mapping
+        Origin of the jobs, such as a command and the digests of its inputs. With the version of this package
+        it is JSON in the metadata of a Parquet file, by the key ``shadowprice``; CSV has no place for it.
 
     Raises
     ------
@@ -34,7 +46,10 @@ def write_workload(workload: Workload, path: str | Path) -> None:
             import pyarrow as pa
             import pyarrow.parquet as pq
 
-            pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            told = json.dumps({"version": __version__, **made_by})
+            metadata = {**(table.schema.metadata or {}), b"shadowprice": told.encode()}
+            pq.write_table(table.replace_schema_metadata(metadata), path)
         elif path.suffix == ".csv":
             frame.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
         else:

@@ -7,10 +7,13 @@ another begins. Ours all have the first two.
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
+_RULE = re.compile("-+")
 _LABELS = ("Source:", "Guarantee:", "Use:")
 _CLAUSE = re.compile(r";|\.(?=\s+[A-Z]|$)")
 
@@ -37,6 +40,60 @@ def about(thing: object) -> About:
     module = sys.modules.get(type(thing).__module__)
     text = (module.__doc__ or "").strip() if module else ""
     return About(*(_statement(text, label) for label in _LABELS))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a policy: its value there, and the docstring on it, with its unit."""
+
+    name: str
+    value: object
+    kind: str
+    says: str
+
+
+def parameters(thing: object) -> tuple[Parameter, ...]:
+    """Parameters of a policy besides its name, in order; none of what is no dataclass.
+
+    The first docstring among its class and its bases that describes one speaks of it.
+    """
+    if not is_dataclass(thing) or isinstance(thing, type):
+        return ()
+    told: dict[str, tuple[str, str]] = {}
+    for each in type(thing).__mro__:
+        told = {**described_parameters(each.__doc__), **told}
+    given: Any = thing
+    return tuple(
+        Parameter(each.name, getattr(given, each.name), *told.get(each.name, ("", "")))
+        for each in fields(thing)
+        if each.init and each.name != "name" and not each.name.startswith("_")
+    )
+
+
+def described_parameters(docstring: str | None) -> dict[str, tuple[str, str]]:
+    r"""Type and description by name of the parameters that a docstring in NumPy style describes.
+
+    >>> described_parameters("Wait.\n\nParameters\n----------\nleast, most : float\n    Wait [s].\n")
+    {'least': ('float', 'Wait [s].'), 'most': ('float', 'Wait [s].')}
+    """
+    lines = inspect.cleandoc(docstring or "").splitlines()
+    heads = [k for k, line in enumerate(lines[1:]) if _RULE.fullmatch(line)]
+    begin = next((k for k in heads if lines[k] == "Parameters"), None)
+    if begin is None:
+        return {}
+    end = next((k for k in heads if k > begin), len(lines))
+    found: dict[str, tuple[str, str]] = {}
+    names: list[str] = []
+    for line in lines[begin + 2 : end]:
+        if line and not line.startswith(" "):
+            before, _, kind = line.partition(" : ")
+            names = [name.strip() for name in before.split(",")]
+            found.update(dict.fromkeys(names, (kind, "")))
+        elif line:
+            for name in names:
+                kind, says = found[name]
+                found[name] = (kind, f"{says} {line.strip()}".strip())
+    return found
 
 
 def first_clause(statement: str) -> str:

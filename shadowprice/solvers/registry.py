@@ -116,7 +116,7 @@ def name_with_parameters(policy: Policy | str) -> str:
     usual: Any = policies().get(policy.name)
     usual = usual if type(usual) is type(policy) else None
     told = [
-        f"{each.name}={_text(getattr(policy, each.name))}"
+        f"{each.name}={parameter_text(getattr(policy, each.name))}"
         for each in fields(policy)
         if each.init
         and each.name != "name"
@@ -300,12 +300,12 @@ def _default(parameter: Field[Any]) -> object:
     return parameter.default
 
 
-def _text(value: object) -> str:
+def parameter_text(value: object) -> str:
     """A parameter's value as it is written."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
-        return "/".join(map(_text, value))
+        return "/".join(map(parameter_text, value))
     if isinstance(value, str | int | float):
         return str(value)
     return str(getattr(value, "name", type(value).__name__))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from shadowprice.cli import main
 from shadowprice.cli.outputs import expect_outputs, expect_run_directory, write
 from shadowprice.errors import InputError, ShadowpriceError
+from shadowprice.version import __version__
 
 
 @pytest.fixture
@@ -112,3 +116,66 @@ def test_a_new_run_directory_may_be_deep_and_an_empty_one_is_new(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file, expected a directory"):
         expect_run_directory(True, tmp_path / "file")
+
+
+PROFILE = (
+    *("profile", "-o", "OUT.json", "--model", "mine", "--dataset-gb", 1, "--disk-gb-per-s", 1),
+    *("--units-per-epoch", 1, "--work-per-run", 1, "--", "false"),
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("trace", "jobs.csv", "--page", "OUT.html"),
+        ("trace", "fit", "jobs.csv", "-o", "OUT.json"),
+        ("trace", "scale", "jobs.csv", "--shuffle", "-o", "OUT.csv"),
+        ("models", "synergy", "--write", "OUT.lp"),
+        ("place", "graph.yaml", "--cluster", "2x4", "--plot", "OUT.png"),
+        PROFILE,
+        ("report", "state", "-o", "OUT.html"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_every_writer_looks_at_its_output_first(words, shadowprice, tmp_path):
+    """Before inputs, which are not there, are read; those are the error with --force."""
+    name = next(word for word in words if str(word).startswith("OUT."))
+    kept = tmp_path / name
+    kept.write_text("mine")
+    given = [kept if word == name else word for word in words]
+    code, said = shadowprice(*given)
+    assert code == 2
+    assert f"{name}: exists, expected a new file, or --force" in said
+    absent = [tmp_path / "none" / name if word == name else word for word in words]
+    assert "cannot be written: there is no directory" in shadowprice(*absent)[1]
+    assert kept.read_text() == "mine"
+    at = given.index("--") if "--" in given else len(given)
+    code, said = shadowprice(*given[:at], "--force", *given[at:])
+    assert "expected a new file" not in said
+    assert (code == 0) == (kept.read_text() != "mine")
+
+
+def test_a_parquet_file_says_what_made_it(shadowprice, tmp_path):
+    csv, one, two = (tmp_path / name for name in ("a.csv", "one.parquet", "two.parquet"))
+    generate(shadowprice, csv)
+    for path in (one, two):
+        code, said = shadowprice("trace", "scale", csv, "--shuffle", "--seed", 3, "-o", path)
+        assert code == 0, said
+    assert one.read_bytes() == two.read_bytes()
+    told = json.loads(pq.read_schema(one).metadata[b"shadowprice"])
+    assert told["version"] == __version__
+    assert told["command"] == "trace scale"
+    assert told["options"] == {"file": str(csv), "shuffle": True, "seed": 3}
+    digest = hashlib.sha256(csv.read_bytes()).hexdigest()
+    assert told["inputs_sha256"] == {str(csv): digest}
+
+
+def test_a_run_directory_says_which_version_made_it(shadowprice, tmp_path):
+    jobs, run = tmp_path / "jobs.csv", tmp_path / "run"
+    generate(shadowprice, jobs)
+    code, said = shadowprice(
+        "simulate", jobs, "--cluster", "4x4", "--policy", "fifo", "-o", run, "--json"
+    )
+    assert code == 0, said
+    assert json.loads((run / "run.json").read_text())["version"] == __version__
+    assert shadowprice("verify", run)[0] == 0

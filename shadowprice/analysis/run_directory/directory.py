@@ -76,6 +76,7 @@ from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload_files import read_workload, write_workload
 from shadowprice.proofs.certificate import Violation
 from shadowprice.proofs.verification.segments import ORDER
+from shadowprice.version import __version__
 
 if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
@@ -315,6 +316,7 @@ def describe(outcome: VerifiedRun) -> Description:
     described: Description = {
         "format": FORMAT,
         "kind": SCHEDULE_KIND,
+        "version": __version__,
         "policy": outcome.policy,
         "settings": dict(outcome.settings),
         "decisions": outcome.decisions,

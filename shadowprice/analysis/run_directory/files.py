@@ -55,6 +55,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     kind: str = ""
+    version: str = ""
     policy: str
     settings: dict[str, Any]
     cpu_s: float

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.outputs import write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
@@ -128,8 +128,13 @@ def report_command(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Page to write; DIR/report.html if none.")
     ] = None,
+    force: ForceOption = False,
 ) -> None:
-    """Write one HTML page about a real run: devices over time, jobs, load, throughput, drift."""
+    """Write one HTML page about a real run: devices over time, jobs, load, throughput, drift.
+
+    Without -o the page of the run is written anew.
+    """
+    expect_outputs(force or output is None, state / "report.html" if output is None else output)
     from shadowprice.analysis.real_runs.report import report
     from shadowprice.analysis.real_runs.run import RunReader
 

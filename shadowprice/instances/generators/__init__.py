@@ -18,7 +18,7 @@ from shadowprice.instances.entries import expected_name, known_keys
 from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.workload import Workload
 
-__all__ = ["endless", "endless_named", "generate", "generators"]
+__all__ = ["endless", "endless_named", "generate", "generator", "generators"]
 
 
 def generators() -> dict[str, ModuleType]:
@@ -36,7 +36,7 @@ def generate(name: str, **parameters: Any) -> Workload:
     InputError
         If the name or a parameter is unknown, or a value is out of range.
     """
-    make = _generator(name).generate
+    make = generator(name).generate
     known_keys(parameters, f"generator {name!r}: parameters", tuple(signature(make).parameters))
     workload: Workload = make(**parameters)
     return workload
@@ -51,7 +51,7 @@ def endless(name: str, **parameters: Any) -> EndlessWorkload:
         If the name or a parameter is unknown, a value is out of range, or the generator draws all its
         jobs together, so that there are no first ones.
     """
-    module = _generator(name)
+    module = generator(name)
     if not hasattr(module, "endless"):
         able = sorted(each for each, found in generators().items() if hasattr(found, "endless"))
         raise InputError(
@@ -81,7 +81,7 @@ def endless_named(text: str, more: Mapping[str, Any] = MappingProxyType({})) -> 
     """
     name, _, settings = text.partition(":")
     given: dict[str, Any] = dict(more)
-    usual = signature(getattr(_generator(name), "endless", endless)).parameters
+    usual = signature(getattr(generator(name), "endless", endless)).parameters
     for setting in settings.split(",") if settings else ():
         key, equals, value = setting.partition("=")
         if not equals or key in more:
@@ -107,7 +107,14 @@ def _read(text: str, usual: object, where: str) -> object:
     raise InputError(f"{where} is {text!r}, expected a value like {str(usual).lower()}")
 
 
-def _generator(name: str) -> ModuleType:
+def generator(name: str) -> ModuleType:
+    """The module of a generator.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
     known = generators()
     if name not in known:
         raise InputError(

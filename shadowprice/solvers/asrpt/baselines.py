@@ -58,6 +58,7 @@ class PredictedOrder:
     predictor, placement : str
         By name; see :mod:`shadowprice.solvers.predictors.predictor` and :mod:`.graph_placement`.
     order : {"duration", "workload", "submission"}
+        What comes first: the shortest predicted duration, the least duration times gang, the first arrival.
     backfill : bool
         Whether jobs that fit may pass those that do not.
     """

@@ -1,0 +1,70 @@
+"""One policy or generator in full, and the version."""
+
+from __future__ import annotations
+
+import json
+from inspect import signature
+
+import pytest
+from typer.testing import CliRunner
+
+from shadowprice.cli import app
+from shadowprice.cli.listed import GENERATORS
+from shadowprice.errors import InputError
+from shadowprice.execution.own_loop import schedulers
+from shadowprice.instances.generators import generators
+from shadowprice.solvers.about import parameters
+from shadowprice.solvers.registry import parameter_text, policies, policy
+from shadowprice.version import __version__
+
+
+def said(*words: str) -> str:
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "200"}, catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def test_the_version() -> None:
+    assert said("--version") == f"shadowprice {__version__}\n"
+
+
+def test_the_help_of_generate_names_all_generators() -> None:
+    assert GENERATORS.split(", ") == sorted(generators())
+    assert "gavel-published" in said("generate", "--help")
+
+
+@pytest.mark.parametrize("name", [*policies(), *schedulers()])
+def test_every_parameter_of_ours_is_described(name: str) -> None:
+    thing = policies().get(name) or schedulers()[name]
+    assert [each.name for each in parameters(thing) if not each.says] == []
+
+
+def test_a_policy_is_shown_with_the_values_of_its_name() -> None:
+    record = json.loads(said("policies", "las2d:thresholds_gpu_s=60/7200", "--json"))
+    assert record["policy"] == "las2d:thresholds_gpu_s=60/7200"
+    assert [each["name"] for each in record["parameters"]] == ["thresholds_gpu_s", "promote_knob"]
+    assert record["parameters"][0]["value"] == "60.0/7200.0"
+    assert "[GPU-s]" in said("policies", "las2d")
+    assert "no parameters" in said("policies", "easy")
+    assert "60.0" in said("policies", "hadare:round_s=60")
+
+
+def test_a_value_is_told_in_the_form_in_which_it_is_given() -> None:
+    for name in ("las2d", "gittins2d", "hadar"):
+        usual = policy(name)
+        for each in parameters(usual):
+            if isinstance(each.value, float | tuple):
+                assert policy(f"{name}:{each.name}={parameter_text(each.value)}") == usual
+
+
+def test_a_policy_and_a_preset_are_one_too_many() -> None:
+    with pytest.raises(InputError, match="expected one of the two"):
+        said("policies", "fifo", "--preset", "tiresias")
+
+
+@pytest.mark.parametrize("name", ["lognormal", "gavel-published", "recurrent"])
+def test_a_generator_is_shown_with_its_parameters(name: str) -> None:
+    record = json.loads(said("generators", name, "--json"))
+    made = signature(generators()[name].generate).parameters
+    assert [each["name"] for each in record["parameters"]] == list(made)
+    assert name in said("generators")
