@@ -31,7 +31,10 @@ THEOREMS = [
     importlib.import_module(module.name)
     for module in pkgutil.walk_packages(shadowprice.proofs.__path__, "shadowprice.proofs.")
     # Theorems lie in folders by system; files beside the folders are verifiers and checkers.
-    if module.name.count(".") == 3 and not module.name.startswith("shadowprice.proofs.testing.")
+    if module.name.count(".") == 3
+    and not module.name.startswith(
+        ("shadowprice.proofs.testing.", "shadowprice.proofs.verification.")
+    )
 ]
 
 

@@ -228,7 +228,7 @@ def test_a_policy_that_starves_jobs_is_an_error_not_a_hang(bad: Policy, message:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("srft", "expected one of"),
+        ("srft", "did you mean 'srtf'"),
         ("las2d:thresholds_gpu_s=5/3", "increasing"),
         ("las2d:knob=1", "expected NAME=VALUE"),
         ("las:quantum_s=x", "got 'x'"),

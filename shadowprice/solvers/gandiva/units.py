@@ -109,6 +109,9 @@ class ServerOccupancy:
         for pieces in state.running.values():
             for node, gpus in pieces:
                 self.size[node] += gpus
+        for node in state.down_nodes:
+            # It comes up again; until then nothing of it is free.
+            self.size[node] = state.environment.cluster.nodes[node].gpus
         nodes = range(len(self.size))
         self.pool = [state.allocator.pool_of(node) for node in nodes]
         self.nodes_of: dict[int, list[int]] = {}
