@@ -286,7 +286,10 @@ def _run_python(block: Block, names: dict[str, object], folder: Path) -> None:
         if block.text.lstrip().startswith(">>>"):
             _run_examples(block, names)
         else:
-            exec(compile("\n" * block.line + block.text, block.page, "exec", dont_inherit=True), names)
+            exec(
+                compile("\n" * block.line + block.text, block.page, "exec", dont_inherit=True),
+                names,
+            )
     except PageError:
         raise
     except Exception as error:

@@ -207,7 +207,7 @@ def test_commands(tmp_path: Path) -> None:
     assert table.exit_code == 0, table.output
     assert "GPU time [GPU-h]" in table.stdout
     assert (tmp_path / "page.html").stat().st_size > 10_000
-    scale = ["trace", "scale", str(path), "-o", str(tmp_path / "scaled.csv")]
+    scale = ["trace", "scale", str(path), "--force", "-o", str(tmp_path / "scaled.csv")]
     done = runner.invoke(app, [*scale, "--cluster", "8x8", "--load", "0.9", "--shuffle"])
     assert done.exit_code == 0, done.output
     shown = runner.invoke(
