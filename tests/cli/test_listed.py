@@ -6,6 +6,7 @@ import json
 from inspect import signature
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from shadowprice.cli import app
@@ -30,7 +31,9 @@ def test_the_version() -> None:
 
 def test_the_help_of_generate_names_all_generators() -> None:
     assert GENERATORS.split(", ") == sorted(generators())
-    assert "gavel-published" in said("generate", "--help")
+    # The oldest Typer that is allowed shows no help of arguments.
+    command = typer.main.get_command(app).commands["generate"]
+    assert next(each.help for each in command.params if each.name == "name").startswith(GENERATORS)
 
 
 @pytest.mark.parametrize("name", [*policies(), *schedulers()])
