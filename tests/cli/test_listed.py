@@ -31,9 +31,10 @@ def test_the_version() -> None:
 
 def test_the_help_of_generate_names_all_generators() -> None:
     assert GENERATORS.split(", ") == sorted(generators())
-    # The oldest Typer that is allowed shows no help of arguments.
     command = typer.main.get_command(app).commands["generate"]
-    assert next(each.help for each in command.params if each.name == "name").startswith(GENERATORS)
+    told = next(each.help for each in command.params if each.name == "name")
+    # The oldest Typer that is allowed drops the help of arguments.
+    assert told is None or told.startswith(GENERATORS)
 
 
 @pytest.mark.parametrize("name", [*policies(), *schedulers()])
