@@ -28,8 +28,8 @@ demo: $(VENV)/.installed  ## compare four policies with what was possible, on a 
 test: $(VENV)/.installed-test  ## fast tests
 	$(BIN)/python -m pytest $(FAST)
 
-test-lowest: .venv-lowest/.installed  ## fast tests, with every dependency at its lower bound
-	.venv-lowest/bin/python -m pytest $(FAST) $(OTHERS_WARN)
+test-lowest: .venv-lowest/.installed  ## fast tests, with every dependency at its lower bound; TESTS='tests/cli ...' for some
+	.venv-lowest/bin/python -m pytest $(FAST) $(OTHERS_WARN) $(TESTS)
 
 test-newest: .venv-newest/.installed  ## fast tests, with the newest version of every dependency
 	.venv-newest/bin/python -m pytest $(FAST) $(OTHERS_WARN)
@@ -56,6 +56,7 @@ lock: | $(BIN)/python  ## choose the exact versions of requirements/ anew: the n
 
 nightly: $(VENV)/.installed-test  ## all tests, slow ones too, and a random search of each property; SEED=n repeats one
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not gpu'
+	$(MAKE) test-lowest
 
 mutants: $(VENV)/.installed-test  ## how many sampled faults the tests notice; FILES='shadowprice/proofs/lb_*.py' SAMPLE=20 SEED=1 JOBS=2
 	$(BIN)/python benchmarks/mutants.py $(foreach file,$(FILES),'$(file)') $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
