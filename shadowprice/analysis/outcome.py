@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from shadowprice.solvers.price_log import PriceLog
 
 
-class VerifiedRun:
+class VerifiedRun(ABC):
     """A run whose schedule was verified, and what is computed from the totals of its jobs.
 
     Attributes
@@ -53,9 +54,9 @@ class VerifiedRun:
     losses: Losses | None = None
 
     @property
+    @abstractmethod
     def totals(self) -> JobTotals:
         """Totals of every job."""
-        raise NotImplementedError
 
     @cached_property
     def end_s(self) -> NDArray[np.float64]:
