@@ -175,6 +175,13 @@ class Record:
         if before - now:
             self._event("note", text=f"found again: {', '.join(sorted(before - now))}")
 
+    def drained(self, before: frozenset[str], now: Mapping[str, str]) -> None:
+        """Devices that are to be given out no more, with the reason, or may be again."""
+        for uuid in sorted(now.keys() - before):
+            self._event("quarantined", device=uuid, why=f"drained: {now[uuid]}")
+        for uuid in sorted(before - now.keys()):
+            self._event("unquarantined", device=uuid)
+
     def cancelled(self, tracked: JobRecord, now_s: float) -> None:
         """A job that held nothing is cancelled."""
         self._event("cancelled", tracked.job.name, tracked.epoch)

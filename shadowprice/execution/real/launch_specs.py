@@ -28,12 +28,15 @@ class LaunchSpecs:
         In the order of the cluster.
     checkpoint_s : float
         How often jobs should make checkpoints [s]: a round.
+    health_check : tuple of str
+        Program and arguments that have to end with 0 on a node before a lease begins there.
     """
 
     state: Path
     nodes: Sequence[FoundNode]
     limits: Limits
     checkpoint_s: float
+    health_check: tuple[str, ...] = ()
 
     def job_directory(self, job: str) -> Path:
         """Directory of all files of a job."""
@@ -103,6 +106,7 @@ class LaunchSpecs:
                     ttl_s=self.limits.ttl_s,
                     grace_s=self.limits.grace_s,
                     private=frozenset(job.env),
+                    health_check=self.health_check,
                 )
             )
         return tuple(made)
