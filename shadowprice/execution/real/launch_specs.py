@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shadowprice.execution.containers import PYTHON
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.real.checkpoints import folder_of
 from shadowprice.execution.real.job_file import Job
@@ -84,7 +85,7 @@ class LaunchSpecs:
         if stop_at is not None:
             common["SHADOWPRICE_STOP_AT"] = str(stop_at)
         folder = str(folder_of(directory, epoch))
-        argv = job.argv(sys.executable, folder)
+        argv = command_line(job, directory, folder, gpus="cpu:" not in devices[0].uuid)
         made = []
         for rank, held in enumerate(by_node.values()):
             key = LeaseKey(job.name, epoch, rank, copy)
@@ -110,6 +111,23 @@ class LaunchSpecs:
                 )
             )
         return tuple(made)
+
+
+def command_line(job: Job, own: Path, folder: str, *, gpus: bool) -> tuple[str, ...]:
+    """Command line of a job, in its container if it has one.
+
+    Parameters
+    ----------
+    own : Path
+        The job's files in the state directory.
+    folder : str
+        For its checkpoints.
+    gpus : bool
+        Whether it has GPUs, not slots of a CPU.
+    """
+    if job.container is None:
+        return job.argv(sys.executable, folder)
+    return job.container.argv(job.argv(PYTHON, folder), job.directory, own, gpus=gpus)
 
 
 def _port(job: str, index: int, epoch: int) -> int:

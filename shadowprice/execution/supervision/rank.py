@@ -110,7 +110,7 @@ class Supervisor:
         return None
 
     def _check_health(self, order: dict[str, Any]) -> dict[str, Any] | None:
-        """How the lease ends if its node is not fit for it, or it is asked to stop meanwhile."""
+        """Ending of the lease if its node is not fit for it, or it is asked to stop meanwhile."""
         if not order.get("health_check"):
             return None
         check = HealthCheck(order["health_check"], {**order["env"]}, self.directory)
