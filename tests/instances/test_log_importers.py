@@ -333,7 +333,7 @@ def test_a_choice_that_is_none(choices: str, message: str) -> None:
 
 
 def test_a_table_has_no_choices_of_logs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="keep, attempts and fractions are for logs"):
+    with pytest.raises(InputError, match="keep, attempts, fractions and cpu-jobs are for logs"):
         read(tmp_path, "id,gpus,submit,duration\n1,1,0,10\n", "csv:keep=completed")
 
 

@@ -252,7 +252,7 @@ def _load(
         imported = importer.load_log(path, choices)
     elif choices.of_log:
         raise InputError(
-            f"{path}: its format has one reading only; keep, attempts and fractions are for logs"
+            f"{path}: its format has one reading only; keep, attempts, fractions and cpu-jobs are for logs"
         )
     else:
         imported = importer.load(path, throughputs)
