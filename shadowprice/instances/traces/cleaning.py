@@ -27,7 +27,6 @@ from shadowprice.instances.traces.table import report_order
 from shadowprice.instances.workload import MAX_GANG, WHOLE_GPU, Workload
 
 _OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):([0-5][0-9])")
-_TO_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}")
 
 Mask = NDArray[np.bool_]
 Seconds = NDArray[np.float64]
@@ -301,13 +300,29 @@ def _without_offset(values: NDArray[np.object_]) -> tuple[NDArray[np.object_], f
     texts = values.tolist()
     if set(map(type, texts)) != {str}:
         return values, 0.0
-    offsets = {text[-6:] for text in texts if text}
-    found = _OFFSET.fullmatch(next(iter(offsets))) if len(offsets) == 1 else None
-    if found is None or not all(_TO_SECONDS.fullmatch(text[:-6]) for text in texts if text):
+    given = list(filter(None, texts))
+    found = _OFFSET.fullmatch(given[0][19:]) if given else None
+    if found is None or not _are_alike(given):
         return values, 0.0
     sign, hours, minutes = found.groups()
     ahead_s = int(f"{sign}1") * (int(hours) * 3600.0 + int(minutes) * 60.0)
     return np.array([text[:-6] for text in texts], dtype=object), ahead_s
+
+
+def _are_alike(texts: list[str]) -> bool:
+    """True if all are dates to the second with the offset of the first: columns of characters are compared."""
+    joined = "".join(texts)
+    if set(map(len, texts)) != {len("2026-01-31 12:00:00+00:00")} or not joined.isascii():
+        return False
+    rows = np.frombuffer(joined.encode("ascii"), dtype=np.uint8).reshape(len(texts), -1)
+    digits = rows[:, [0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18]]
+    between = {place: ord(mark) for place, mark in ((4, "-"), (7, "-"), (13, ":"), (16, ":"))}
+    return (
+        bool(((digits >= ord("0")) & (digits <= ord("9"))).all())
+        and all(bool((rows[:, place] == mark).all()) for place, mark in between.items())
+        and set(np.unique(rows[:, 10]).tolist()) <= set(b" T")
+        and bool((rows[:, 19:] == rows[0, 19:]).all())
+    )
 
 
 def replayed(
