@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.table import Table
 
 from shadowprice.cli.captions import screenful
 from shadowprice.cli.options import RUNS_IT, JsonOption
+from shadowprice.cli.outputs import print_record
 from shadowprice.cli.show import console, stderr
 from shadowprice.errors import VerificationError
 
@@ -72,7 +72,7 @@ def allocate_command(
         found = allocate(given, policy, options, model)
     verified = _verified(found)
     if as_json:
-        print(json.dumps(_report(found, verified, reasons)))
+        print_record(_report(found, verified, reasons))
         return
     _print(found, reasons)
     for note in found.notes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ import typer
 from rich.table import Table
 
 from shadowprice.cli.options import ClusterOption, JsonOption
+from shadowprice.cli.outputs import print_record
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
@@ -59,7 +59,7 @@ def joint_command(
     jobs = replace(jobs, horizon=enough_slots(jobs))
     plan = best_joint_plan(jobs, time_limit_s=time_limit_s)
     if as_json:
-        print(json.dumps(_report(jobs, plan)))
+        print_record(_report(jobs, plan))
         return
     table = Table("job", "from slot", "complete", "replicas by node")
     for row in _rows(jobs, plan):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 from rich.table import Table
 
 from shadowprice.cli.options import JsonOption
+from shadowprice.cli.outputs import print_record
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
@@ -47,7 +47,7 @@ def servers_command(
     rule = placement_by_rule(job, together=skew > pack_limit, time_limit_s=time_limit_s)
     best = best_placement(job, time_limit_s=time_limit_s)
     if as_json:
-        print(json.dumps(_report(skew, rule, best)))
+        print_record(_report(skew, rule, best))
         return
     table = Table("node", "free GPUs", "workers: rule", "best", "servers: rule", "best")
     for node, room in enumerate(nodes):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from rich.table import Table
 
 from shadowprice.analysis.wording import at_most
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
+from shadowprice.cli.outputs import print_record
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison
@@ -38,7 +38,7 @@ def print_summary(outcome: VerifiedRun, as_json: bool) -> None:
         note(missing)
     summary = outcome.summary()
     if as_json:
-        print(json.dumps(summary))
+        print_record(summary)
         return
     partial = "" if missing is None else ", a partial run"
     table = Table("metric", "value", "about", title=f"{summary['policy']}, verified{partial}")
@@ -63,7 +63,7 @@ def _print_assumptions(told: str) -> None:
 def print_comparison(result: Comparison, as_json: bool) -> None:
     """Print a comparison: a table, and the result in words."""
     if as_json:
-        print(json.dumps(result.to_dict()))
+        print_record(result.to_dict())
         return
     table = Table(
         "policy",
@@ -98,7 +98,7 @@ def print_losses(outcome: VerifiedRun, losses: Losses, as_json: bool) -> None:
     sentence = losses.sentence()
     rows = losses.to_frame().to_dict(orient="records")
     if as_json:
-        print(json.dumps({**outcome.summary(), "quality": rows, "quality_sentence": sentence}))
+        print_record({**outcome.summary(), "quality": rows, "quality_sentence": sentence})
         return
     print_summary(outcome, as_json)
     columns = (
@@ -132,7 +132,7 @@ def print_losses(outcome: VerifiedRun, losses: Losses, as_json: bool) -> None:
 def print_utilities(result: UtilityComparison, as_json: bool) -> None:
     """Print total utilities: a table, and the result in words."""
     if as_json:
-        print(json.dumps(result.to_dict()))
+        print_record(result.to_dict())
         return
     title = f"utility {result.utility}, rounds of {result.round_s:g} s"
     columns = ("policy", "utility", "bound", "bound kind", "ratio at most", "certified")

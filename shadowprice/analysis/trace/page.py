@@ -80,13 +80,21 @@ def part_row(part: Part) -> tuple[str, str, str, str, str]:
     )
 
 
-def trace_page(workload: Workload, cluster: Cluster | None, report: Sequence[str] = ()) -> str:
+def trace_page(
+    workload: Workload,
+    cluster: Cluster | None,
+    report: Sequence[str] = (),
+    *,
+    made_by: str = "",
+) -> str:
     """The page as HTML.
 
     Parameters
     ----------
     report : sequence of str
         Lines on what an importer made of the rows.
+    made_by : str
+        What made the page, for its foot; this package's version if empty.
     """
     found, run_s = contents(workload, cluster), run_times_s(workload, cluster)
     gpus = None if cluster is None else cluster.physical_gpus
@@ -121,6 +129,7 @@ def trace_page(workload: Workload, cluster: Cluster | None, report: Sequence[str
         sentence=_sentence(found),
         sections=sections,
         figures=figures,
+        made_by=made_by,
     )
 
 

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from shadowprice.analysis.real_runs.status import printable
 from shadowprice.cli.options import POLICY_HELP, RUNS_IT, JsonOption, ThroughputsOption
+from shadowprice.cli.outputs import print_record
 from shadowprice.cli.show import console, stderr
 from shadowprice.execution.real.limits import Limits
 
@@ -36,7 +37,7 @@ _FRAME = 19
 def print_plan(plan: ExecutionPlan, as_json: bool) -> None:
     """Print nodes, commands, assumptions, the first decision and what simulation predicts."""
     if as_json:
-        print(json.dumps(plan.to_dict()))
+        print_record(plan.to_dict())
         return
     console.print(_nodes(plan))
     console.print(_commands(plan))
