@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from build_theorems import theorems
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.execution.shares import run_in_shares
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.copies import CopyRules
@@ -48,6 +49,7 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.classic import relevant_work, server_filling
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
+from shadowprice.proofs.gavel import proportional_fairness as gavel_pf
 from shadowprice.proofs.gavel import rounds as gavel_rounds
 from shadowprice.proofs.gavel import share as gavel_share
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
@@ -148,6 +150,28 @@ def on(
 
 
 # Lower bounds of the optimum.
+
+
+def of_proportional_fairness() -> Iterator[Case]:
+    """A job of one GPU and one of both, run in shares; prices, rates and ends changed one at a time."""
+    check = gavel_pf.check
+    instance = on("1x2", [0, 1], [1, 2], [2, 3])
+    run = run_in_shares(instance, "proportional_fairness_perf")
+    yield yes(check, "the market's shares", run)
+    yield no(check, "max-min", run_in_shares(instance, "max_min_fairness_perf"))
+    yield refused(InputError, check, "no prices", run_in_shares(instance, "isolated"))
+    yield no(check, "an end too late", replace(run, end_s=(run.end_s[0], run.end_s[1] + TICK)))
+    yield no(check, "work left", replace(run, steps=run.steps[:-1]))
+    first, *others = run.steps
+    faster = replace(first, rate=tuple(2 * each for each in first.rate))
+    yield no(check, "rates not of the shares", replace(run, steps=(faster, *others)))
+    nothing = replace(first, rate=tuple(Fraction(0) for _ in first.rate))
+    yield refused(InputError, check, "no rate", replace(run, steps=(nothing, *others)))
+    prices = first.allocation.prices
+    assert prices is not None
+    dear = replace(first.allocation, prices=replace(prices, worker=prices.worker + 1e-3))
+    wrong = (replace(first, allocation=dear), *others)
+    yield no(check, "prices too high", replace(run, steps=wrong))
 
 
 def of_relevant_work() -> Iterator[Case]:
@@ -992,6 +1016,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_wide: of_lb_wide,
     lb_span: of_lb_span,
     pop: of_pop,
+    gavel_pf: of_proportional_fairness,
     relevant_work: of_relevant_work,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
