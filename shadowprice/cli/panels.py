@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from shadowprice.cli.origin import running
+
 PANELS: Mapping[str, tuple[str, ...]] = {
     "Simulate and compare": (
         "demo",
@@ -237,20 +239,30 @@ class PanelGroup(TyperGroup):
         return sorted(super().list_commands(ctx), key=lambda name: known.get(name, len(order)))
 
 
-class CommandWithExamples(TyperCommand):
-    """A command whose help ends with its examples, as they are typed: never wrapped."""
+class ShownCommand(TyperCommand):
+    """A command whose help ends with its examples, as they are typed: never wrapped; its outputs say what made them."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        with running(_words(ctx), ctx.params):
+            return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, then the examples."""
         super().format_help(ctx, formatter)
-        # Words after the program's own: "data fetch".
-        name = " ".join(ctx.command_path.split()[1:])
-        examples = EXAMPLES.get(name, ())
+        examples = EXAMPLES.get(_words(ctx), ())
         if examples:
             typer.echo(" Examples\n" + "".join(example.text() for example in examples))
+
+
+def _words(context: Any) -> str:
+    """Words of a command after the program's own: ``data fetch``."""
+    # Not from its path, which begins with the program however it was started: `python -m shadowprice`.
+    above = context.parent
+    return "" if above is None else f"{_words(above)} {context.info_name}".strip()
 
 
 def shown(name: str) -> dict[str, Any]:
     """Arguments of ``app.command`` that put a command into its panel and examples below its help."""
     panel = next((title for title, names in PANELS.items() if name in names), None)
-    return {"rich_help_panel": panel, "cls": CommandWithExamples}
+    return {"rich_help_panel": panel, "cls": ShownCommand}
