@@ -48,8 +48,8 @@ Proof.
    :math:`\beta_k(t) = \frac{1}{\lambda} \int_t^\infty \zeta \pi_k`, :math:`\gamma_j(t) = \frac{1}{\lambda}
    \int_t^\infty \zeta q_j`. For :math:`t \ge r_j`, :math:`\alpha_j - w_j t \le \int_t^\infty w_j [u_j / p_j \le
    \zeta]`, and where the bracket is 1, :math:`w_j T_{jk} / p_j \le (u_j / p_j)(s_j \pi_k + q_j) \le \zeta (s_j
-   \pi_k + q_j)`: the prices of 2. The alphas add up to A, the integrals to :math:`B / \lambda`, by exchange of the order
-   of integration.
+   \pi_k + q_j)`: the prices of 2. The alphas add up to A, the integrals to :math:`B / \lambda`, by exchange of the
+   order of integration.
 4. By the choice of zeta :math:`A \ge \kappa \sum_j w_j C_j`, and the jobs with :math:`u_j / p_j \ge \zeta` have more
    than :math:`(1 - \kappa) W_t`, so that :math:`(1 - \kappa) \zeta W_t \le \sum_j w_j u_j / p_j` and
    :math:`B \le \frac{1 + \epsilon}{1 - \kappa} \int t \sum_j w_j u_j / p_j \, dt \le \frac{1 + \epsilon}{1 - \kappa}
