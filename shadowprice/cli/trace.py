@@ -156,7 +156,7 @@ def scale_command(
     from shadowprice.instances.workload_files import write_workload
 
     where = None if cluster is None else Cluster.load(cluster)
-    gpus = 0 if where is None else where.total_gpus
+    gpus = 0 if where is None else where.physical_gpus
     if where is not None and load is not None:
         jobs = _feasible(jobs, where)
     run_s = run_times_s(jobs, where)
