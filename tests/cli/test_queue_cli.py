@@ -44,7 +44,7 @@ def test_users_submit_list_ask_why_and_cancel(state: Path, tmp_path: Path) -> No
     (tmp_path / "jobs.yaml").write_text(json.dumps({"jobs": [ENTRY, ENTRY | {"name": "k"}]}))
     assert said("submit", state, tmp_path / "jobs.yaml", "--request", "r") == "j-2\nk-3\n"
     again = said("submit", state, tmp_path / "jobs.yaml", "--request", "r", "--json")
-    assert json.loads(again) == {"jobs": ["j-2", "k-3"]}
+    assert json.loads(again)["jobs"] == ["j-2", "k-3"]
     listed = said("list", state)
     assert "1,500 / 1,500" in listed
     assert "0 of 4 devices are held" in listed

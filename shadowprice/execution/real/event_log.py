@@ -37,9 +37,13 @@ def describe_decision(
     return data, why
 
 
+OF_POLICY = "needs "
+"""Beginning of the reasons of decisions; others may have what a job wrote."""
+
+
 def _reason(gpus: int, free: int) -> str:
     """Reason that a job waits, as far as numbers tell."""
-    numbers = f"needs {gpus} GPU{'s' * (gpus > 1)}, {free} free"
+    numbers = f"{OF_POLICY}{gpus} GPU{'s' * (gpus > 1)}, {free} free"
     if gpus > free:
         return numbers
     return f"{numbers}: the policy lets it wait, or they are badly spread"
