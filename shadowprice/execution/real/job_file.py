@@ -463,7 +463,8 @@ def workload(
     -------
     Workload, list of str
         Rows in order of arrival, with a throughput for each GPU type of the cluster; one line for
-        each job whose rate is assumed, or that keeps off a type because it has no rate there.
+        each job whose rate is assumed, that keeps off a type because it has no rate there, or that asks
+        for CPUs or memory.
 
     Raises
     ------
@@ -481,6 +482,8 @@ def workload(
                 f"the cluster has {', '.join(cluster.gpu_types)}"
             )
         rates.append(rows)
+        if job.cpus or job.memory_gb:
+            assumed = [*assumed, "asks for CPUs or memory, which policies of real runs do not see"]
         notes += [f"job {job.name}: {note}" for note in assumed]
     jobs = job_file.jobs
     made = Workload.from_columns(
