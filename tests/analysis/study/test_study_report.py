@@ -73,7 +73,7 @@ def test_tables_of_a_paper_are_latex_that_prints_every_letter(found: StudyResult
     (setting, _) = settings_of(found)
     mean = policy_rows(found, setting)[0].values["jct_s_mean"]
     assert mean is not None
-    assert mean.text() in text
+    assert latex(mean.text()) in text
 
 
 @pytest.mark.slow
