@@ -473,7 +473,8 @@ def test_an_edited_model_of_the_offline_optimum_takes_effect(
     assert told["proven"]
     assert told["edits"] == ""
     code, out, err = run(*words, "--json", "--model", f"{tmp_path}/mine.py:one_job")
-    assert (code, err.strip()) == (0, "")
+    # On a busy machine it may say how far it is.
+    assert (code, [line for line in err.splitlines() if " so far" not in line]) == (0, [])
     alone = json.loads(out)["plan"]
     assert alone["proven"]
     # Both complete in one round, which is all the rounds that the compared run takes; now one does.
