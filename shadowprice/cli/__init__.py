@@ -35,6 +35,8 @@ from shadowprice.cli.real.execute import execute_command
 from shadowprice.cli.real.profile import profile_command
 from shadowprice.cli.runs import compare_command, simulate_command
 from shadowprice.cli.servers import servers_command
+from shadowprice.cli.service.queue import queue
+from shadowprice.cli.service.serve import serve_command
 from shadowprice.cli.show import (
     console,
     print_comparison,
@@ -89,6 +91,7 @@ app.command("check", **shown("check"))(check_command)
 app.command("profile", **shown("profile"))(profile_command)
 app.command("adversary", **shown("adversary"))(adversary_command)
 app.command("execute", **shown("execute"))(execute_command)
+app.command("serve", **shown("serve"))(serve_command)
 app.command("status", **shown("status"))(status_command)
 app.command("cancel", **shown("cancel"))(cancel_command)
 app.command("report", **shown("report"))(report_command)
@@ -189,6 +192,7 @@ def generate(
     console.print(f"{len(workload)} jobs to {output}")
 
 
+app.add_typer(queue, name="queue", rich_help_panel="Real hosts")
 app.add_typer(study, name="study", rich_help_panel="Simulate and compare")
 app.add_typer(data, name="data", rich_help_panel="Data")
 app.add_typer(trace, name="trace", rich_help_panel="Data")

@@ -26,7 +26,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "servers",
     ),
     "Models and policies": ("models", "policies", "laws"),
-    "Real hosts": ("execute", "status", "cancel", "report", "profile"),
+    "Real hosts": ("execute", "status", "cancel", "report", "serve", "queue", "profile"),
     "Proofs": ("verify", "certify", "check", "adversary"),
     "Data": ("generate", "generators", "traces", "trace", "data"),
     "This installation": ("doctor",),
@@ -210,6 +210,32 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "execute jobs.yaml --policy srtf --hosts slurm:gpu,time=2:00:00 --state run2",
             "On nodes of a Slurm partition; --hosts ray for a Ray cluster.",
         ),
+    ),
+    "serve": (
+        Example(
+            "serve pool --policy srtf --hosts local:2 --round 5",
+            "A queue on two CPU slots; `queue` submits, Ctrl-C stops, the same command goes on.",
+        ),
+        Example(
+            "serve pool --policy gavel:max_min_fairness --socket /run/pool/sock --user alice:2 --user bob --http 8080",
+            "For three users, and a page on a port of this machine.",
+        ),
+    ),
+    "queue submit": (
+        Example("queue submit pool jobs.yaml", "All jobs of a file, or none (needs `serve pool`)."),
+    ),
+    "queue list": (Example("queue list pool", "Jobs of all users (needs `serve pool`)."),),
+    "queue why": (Example("queue why pool resnet-a-1", "Why it waits (needs `serve pool`)."),),
+    "queue output": (
+        Example("queue output pool resnet-a-1", "What it printed last (needs `serve pool`)."),
+    ),
+    "queue cancel": (
+        Example(
+            "queue cancel pool resnet-a-1 resnet-b-2", "Both, or neither (needs `serve pool`)."
+        ),
+    ),
+    "queue token": (
+        Example("queue token pool", "Address of the page (needs `serve pool --http PORT`)."),
     ),
     "status": (Example("status run1 --follow", "Until the run is over."),),
     "cancel": (Example("cancel run1 resnet-a resnet-b", "Two jobs, or neither."),),

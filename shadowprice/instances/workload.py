@@ -348,6 +348,22 @@ class Workload:
         chosen: dict[str, Any] = {name: column[keep] for name, column in self._columns().items()}
         return replace(self, **chosen)
 
+    def with_rows(self, more: Workload) -> Workload:
+        """The jobs of two workloads, of which those of the other arrive no earlier; O(jobs).
+
+        Raises
+        ------
+        InputError
+            If they arrive earlier, or have throughputs on other types.
+        """
+        if self.gpu_types != more.gpu_types:
+            raise InputError(
+                f"{more.source}: has throughputs on {more.gpu_types}, expected {self.gpu_types}"
+            )
+        mine, theirs = self._columns(), more._columns()
+        joined: dict[str, Any] = {name: np.concatenate([mine[name], theirs[name]]) for name in mine}
+        return replace(self, **joined)
+
     def _columns(self) -> dict[str, NDArray[Any]]:
         columns = {name: getattr(self, name) for name in COLUMNS}
         return columns if self.throughput is None else {**columns, "throughput": self.throughput}
