@@ -33,6 +33,7 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
@@ -46,7 +47,7 @@ from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.classic import relevant_work, server_filling
+from shadowprice.proofs.classic import hesrpt, relevant_work, server_filling
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
 from shadowprice.proofs.gavel import proportional_fairness as gavel_pf
@@ -172,6 +173,31 @@ def of_proportional_fairness() -> Iterator[Case]:
     dear = replace(first.allocation, prices=replace(prices, worker=prices.worker + 1e-3))
     wrong = (replace(first, allocation=dear), *others)
     yield no(check, "prices too high", replace(run, steps=wrong))
+
+
+def of_hesrpt() -> Iterator[Case]:
+    """Jobs that grow on four GPUs; with linear speed-up the total is that of SRPT on one machine, (8 + 2 x 4) / 4."""
+    check = hesrpt.check
+
+    def growing(efficiency: float, gpus: Sequence[int], work: Sequence[float]) -> Instance:
+        plain = on("1x4", [0] * len(gpus), gpus, work)
+        elastic = Elasticity(np.full(len(gpus), 4), np.full(len(gpus), efficiency))
+        return replace(plain, conditions=Conditions(elasticity=elastic))
+
+    linear = growing(1.0, [1, 1], [8, 4])
+    yield from at_least(check, "linear speed-up", linear, 4)
+    yield from at_least(
+        check, "a gang of two is of twice the size", growing(1.0, [2, 1], [4, 4]), 4
+    )
+    yield from at_least(check, "nobody grows", growing(1.0, [4, 4], [8, 4]), 12)
+    # p = 1/2 but for the rounding of the efficiency: c = 1 and sqrt(3), and four GPUs are twice as fast.
+    root = growing(math.sqrt(0.5), [1, 1], [8, 4])
+    least = Fraction((8 + 4 * math.sqrt(3)) / 2)
+    yield yes(check, "square roots, above", root, least + Fraction(1, 10**9))
+    yield no(check, "square roots, below", root, least - Fraction(1, 10**9))
+    typed = {"throughput": [[1.0]], "gpu_types": ("a",)}
+    jobs = Workload.from_columns(arrival_s=[0], gpus=[1], work=[1], **typed)
+    yield refused(InputError, check, "types", Instance(Cluster.parse("1x1:a"), jobs), 1)
 
 
 def of_relevant_work() -> Iterator[Case]:
@@ -1017,6 +1043,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_span: of_lb_span,
     pop: of_pop,
     gavel_pf: of_proportional_fairness,
+    hesrpt: of_hesrpt,
     relevant_work: of_relevant_work,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
