@@ -32,8 +32,13 @@ def figure_html(name: str, figure: go.Figure) -> Markup:
     )
 
 
-def report(run: RunReader) -> str:
+def report(run: RunReader, *, made_by: str = "") -> str:
     """The page as HTML.
+
+    Parameters
+    ----------
+    made_by : str
+        What made the page, for its foot; this package's version if empty.
 
     Raises
     ------
@@ -56,6 +61,7 @@ def report(run: RunReader) -> str:
         max_panels=MAX_PANELS,
         drift=_csv_table(drift) if drift.is_file() else None,
         incidents=_incidents_table(run),
+        made_by=made_by,
     )
 
 
