@@ -126,7 +126,16 @@ class CopyRun(FakeRun):
         policy = copies_policy(settings)
         assert policy is not None
         try:
-            run = assemble(settings, job_file, ledger, self.host, self.clock, resumed, lambda: None)
+            run = assemble(
+                settings,
+                job_file,
+                ledger,
+                self.host,
+                self.host.discover(),
+                self.clock,
+                resumed,
+                lambda: None,
+            )
             run.record.note("driver-started", pid=1, resumed=resumed)
             self.engine = CopyEngine(run, policy, self.round_s, AtOnce())
             self.engine.loop()

@@ -102,7 +102,16 @@ class FakeRun:
         ledger, resumed = open_ledger(self.state, settings.identity(job_file.sha256))
         self._watch_writes(ledger)
         try:
-            run = assemble(settings, job_file, ledger, self.host, self.clock, resumed, lambda: None)
+            run = assemble(
+                settings,
+                job_file,
+                ledger,
+                self.host,
+                self.host.discover(),
+                self.clock,
+                resumed,
+                lambda: None,
+            )
             run.record.note("driver-started", pid=1, resumed=resumed)
             chosen = policy(self.policy) if isinstance(self.policy, str) else self.policy
             RealEngine(run, chosen, placement("count"), Rounds(self.round_s)).loop()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from shadowprice.execution.hosts.lease_files import read_exit, read_supervisor
 from shadowprice.execution.supervision.processes import process
@@ -45,6 +46,8 @@ class Scene:
         Whether the state directory is a small file system of its own, which can be filled.
     away_s
         Longer than leases live without a driver [s].
+    cluster
+        The Ray or Slurm cluster that it runs on, None on this machine alone.
 
     Attributes
     ----------
@@ -65,6 +68,7 @@ class Scene:
     draw: random.Random
     away_s: float
     mounted: bool = False
+    cluster: Any = None
     later: list[tuple[float, Callable[[], bool]]] = field(default_factory=list)
     stopped: set[Path] = field(default_factory=set)
     killed: set[Path] = field(default_factory=set)

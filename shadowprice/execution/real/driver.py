@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ def assemble(
     job_file: JobFile,
     ledger: RunLedger,
     host: Host,
+    found: tuple[FoundNode, ...],
     clock: Clock,
     resumed: bool,
     tick: Callable[[], None],
@@ -51,10 +53,11 @@ def assemble(
 
     Parameters
     ----------
+    found : tuple of FoundNode
+        Nodes that the host has now.
     tick : callable
         Called whenever the leases were looked at.
     """
-    found = host.discover()
     nodes = ledger.nodes() if resumed else found
     instance, notes = instance_of(settings, job_file, nodes)
     jobs = {job.name: job for job in job_file.jobs}
@@ -223,9 +226,18 @@ def _drive(
     resumed: bool,
     on_tick: Callable[[RunLedger], None] | None,
 ) -> bool:
-    """Run the loop; whether it was interrupted."""
+    """Run the loop; whether it was interrupted.
+
+    A run begins when its hosts are found: a Ray cluster takes seconds to start, which are nobody's
+    waiting.
+    """
+    opened_s = time.monotonic()
     host = open_host(settings.hosts, settings.state, ledger.value("run_id"))
     try:
+        found = host.discover()
+        ready_s = time.monotonic() - opened_s
+        if not resumed:
+            ledger.set("began_unix", time.time())
         with _signals() as asked:
 
             def tick() -> None:
@@ -237,8 +249,10 @@ def _drive(
             facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
             clock = WallClock(facts, ledger.last_s())
             ledger.set("clock", clock.record())
-            run = assemble(settings, job_file, ledger, host, clock, resumed, tick)
-            run.record.note("driver-started", pid=os.getpid(), resumed=resumed)
+            run = assemble(settings, job_file, ledger, host, found, clock, resumed, tick)
+            run.record.note(
+                "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
+            )
             for text in host.notes:
                 run.record.note("note", text=text)
             engine = _engine(settings, run)
