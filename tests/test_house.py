@@ -42,7 +42,11 @@ DISTRIBUTION = {"sklearn": "scikit-learn", "pynvml": "nvidia-ml-py", "yaml": "py
 OPTIONAL = {
     name: {"hypothesis"}
     for name in ("strategies.py", "graph_strategies.py", "battery.py", "cases.py")
-} | {"gym_environment.py": {"gymnasium"}}
+} | {
+    "gym_environment.py": {"gymnasium"},
+    "http_server.py": {"aiohttp"},
+    "prometheus.py": {"prometheus-client"},
+}
 
 
 def name_of(path: Path) -> str:

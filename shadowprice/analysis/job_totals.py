@@ -31,8 +31,8 @@ class JobTotals:
         GPU types on which it ran, in order of their names.
     copies : ndarray of int, shape (n,), or None
         Largest number of copies in a round, of jobs that run as several.
-    held_gpu_s : Fraction
-        GPU time held by all [GPU-s], exactly.
+    held_gpu_s, held_core_s : Fraction
+        GPU time held by all [GPU-s], and time of cores on nodes without GPUs [core-s], exactly.
     busy_s : Fraction
         Busy time of all GPUs, or of all nodes where copies hold nodes [s], exactly.
     begin_s, end_s : float
@@ -46,6 +46,7 @@ class JobTotals:
     types_used: NDArray[np.bool_]
     copies: NDArray[np.int64] | None
     held_gpu_s: Fraction
+    held_core_s: Fraction
     busy_s: Fraction
     begin_s: float
     end_s: float
@@ -63,6 +64,7 @@ class JobTotals:
             metrics.types_used(instance, schedule),
             metrics.most_copies(instance, schedule) if copied else None,
             held,
+            metrics.exact_held_core_s(instance, schedule),
             metrics.exact_total_s(ones, schedule) if copied else held,
             float(schedule.start_s.min(initial=math.inf)),
             float(schedule.end_s.max(initial=-math.inf)),
@@ -83,6 +85,7 @@ class JobTotals:
             np.concatenate([part.types_used for part in parts]),
             None,
             sum((part.held_gpu_s for part in parts), Fraction(0)),
+            sum((part.held_core_s for part in parts), Fraction(0)),
             sum((part.busy_s for part in parts), Fraction(0)),
             min(part.begin_s for part in parts),
             max(part.end_s for part in parts),
@@ -95,8 +98,11 @@ class JobTotals:
         return float(self.end_s - instance.workload.arrival_s.min())
 
     def utilization(self, instance: Instance) -> float:
-        """Share of the cluster's GPU time that jobs held over the makespan; 0 if nothing runs."""
-        span_s = self.makespan_s(instance)
-        if span_s == 0:
-            return 0.0
-        return float(self.held_gpu_s) / (instance.cluster.total_gpus * span_s)
+        """Share of the cluster's GPU time that jobs held over the makespan; 0 if nothing runs, or of no GPUs."""
+        gpu_s = self.makespan_s(instance) * instance.cluster.physical_gpus
+        return float(self.held_gpu_s) / gpu_s if gpu_s else 0.0
+
+    def core_utilization(self, instance: Instance) -> float:
+        """Share of the time of cores on nodes without GPUs that jobs held over the makespan; 0 as above."""
+        core_s = self.makespan_s(instance) * instance.cluster.cores
+        return float(self.held_core_s) / core_s if core_s else 0.0

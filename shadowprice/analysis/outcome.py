@@ -142,6 +142,7 @@ class VerifiedRun(ABC):
             "p99_jct_s": p99,
             "makespan_s": totals.makespan_s(instance),
             "utilization": totals.utilization(instance),
+            **self._of_cores(),
             "preemptions": int(totals.preemptions.sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
@@ -150,6 +151,12 @@ class VerifiedRun(ABC):
         if totals.copies is not None:
             summary["mean_copies"] = metrics.mean(totals.copies.astype(np.float64))
         return {**summary, **self._availability()}
+
+    def _of_cores(self) -> dict[str, float]:
+        """Utilisation of the cores of nodes without GPUs, of clusters that have such nodes."""
+        if not self.instance.cluster.cores:
+            return {}
+        return {"core_utilization": self.totals.core_utilization(self.instance)}
 
     def _partial_summary(self, stopped_s: float) -> dict[str, object]:
         """Metrics of a run that was stopped: what is known, and None where it takes the missing jobs."""
@@ -171,6 +178,7 @@ class VerifiedRun(ABC):
             "p99_jct_s": None,
             "makespan_s": None,
             "utilization": totals.utilization(instance),
+            **self._of_cores(),
             "preemptions": int(totals.preemptions.sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
@@ -308,11 +316,11 @@ class Outcome(VerifiedRun):
         failing = availability.of_schedule(self.instance, self.schedule)
         return {} if failing is None else failing.to_dict()
 
-    def plot_gantt(self, axes: Axes | None = None) -> Axes:
-        """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.distributions.gantt`."""
-        from shadowprice.analysis.plots import distributions as plots
+    def plot_gantt(self, axes: Axes | None = None, *, colour_by: str | None = None) -> Axes:
+        """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.gantt.gantt`."""
+        from shadowprice.analysis.plots.gantt import gantt
 
-        return plots.gantt(self.instance, self.schedule, axes, title=self.policy)
+        return gantt(self.instance, self.schedule, axes, title=self.policy, colour_by=colour_by)
 
 
 def _shown(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from shadowprice.analysis.wording import at_most
 from shadowprice.cli.options import DropOption, FormatOption, JsonOption, ThroughputsOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write
 from shadowprice.cli.show import console, warnings_told
 from shadowprice.errors import InputError, VerificationError
 
@@ -72,7 +71,7 @@ def check_command(
                 f"on {cluster} ({expected})"
             )
     if as_json:
-        print(json.dumps({**claim, "at_most": at_most(Fraction(claim["ratio"]))}))
+        print_record({**claim, "at_most": at_most(Fraction(claim["ratio"]))})
         return
     for line in sentences(claim):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.outputs import write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
 from shadowprice.cli.panels import shown
 from shadowprice.cli.progress import INTERRUPTED, StepProgress, progress_line
 from shadowprice.cli.show import note, stderr
-from shadowprice.errors import InputError, ShadowpriceError
+from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shadowprice.analysis.study.results import StudyResults
     from shadowprice.analysis.study.run_study import StudyProgress
 
@@ -162,6 +164,7 @@ def report_command(
         str | None,
         typer.Option("--style", help="Width of a column and fonts: acm, ieee, usenix or neurips."),
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Write tables, pictures, intervals, settings and how to repeat it, as one page or for a paper."""
     if (paper is None) != (style is None):
@@ -174,17 +177,29 @@ def report_command(
 
     folder = results_folder(results) if results.is_file() else results
     page = folder / "report.html" if output is None else output
+    expect_outputs(force, page)
+    files: dict[Path, Callable[[Path], None]] = {}
+    if paper is not None and style is not None:
+        from shadowprice.analysis.study.paper import paper_files, style_named
+
+        files = {
+            paper / name: action for name, action in paper_files(found, style_named(style)).items()
+        }
+        _make_folder(paper)
+        expect_outputs(force, page, *files)
     write(page, lambda path: path.write_text(study_page(found), encoding="utf-8"))
     print(page)
-    if paper is not None and style is not None:
-        from shadowprice.analysis.study.paper import style_named, write_paper
-
-        chosen = style_named(style)
-        try:
-            write_paper(found, paper, chosen)
-        except OSError as error:
-            raise ShadowpriceError(f"{paper}: cannot be written: {error.strerror}") from error
+    for path, action in files.items():
+        write(path, action)
+    if files:
         print(paper)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
 
 
 @study.command("compare", **shown("study compare"))
@@ -230,9 +245,11 @@ def bundle_command(
         bool,
         typer.Option("--with-traces", help="Put traces in, not their checksums: mind licences."),
     ] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write an archive for artifact evaluation: settings, results, certificates, a script, RO-Crate metadata."""
     _expect_there(file)
+    expect_outputs(force, output)
     from shadowprice.analysis.study.bundle import BundleChoices, Certificates, write_bundle
     from shadowprice.analysis.study.run_study import results_folder
 
@@ -241,8 +258,9 @@ def bundle_command(
             f"--certificates {certificates!r}: expected one of {', '.join(Certificates)}"
         )
     choices = BundleChoices(Certificates(certificates), budget_s, with_traces)
+    there, told = results or results_folder(file), list[str]()
     with progress_line() as say:
-        told = write_bundle(file, results or results_folder(file), output, choices, say)
+        write(output, lambda path: told.extend(write_bundle(file, there, path, choices, say)))
     for line in told:
         _warn(line)
     print(output)

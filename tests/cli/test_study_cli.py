@@ -54,6 +54,35 @@ def test_a_study_is_run_reported_and_compared(file: Path, tmp_path: Path) -> Non
         said("compare", tmp_path / "study.results", tmp_path / "again", "--same")
 
 
+def test_reports_and_bundles_that_exist_are_not_replaced_unasked(
+    file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("rocrate", reason="the extra study is not installed")
+    said("run", file)
+    page, paper, archive = (tmp_path / name for name in ("page.html", "paper", "bundle.zip"))
+    paper.mkdir()
+    of_paper = ("--paper", paper, "--style", "acm")
+    report, bundle = ("report", file, "-o", page), ("bundle", file, "-o", archive)
+    for words, there in (
+        (report, page),
+        ((*report, *of_paper), paper / "tables.tex"),
+        ((*bundle, "--certificates", "none"), archive),
+    ):
+        there.write_bytes(b"mine")
+        with pytest.raises(InputError, match=f"{there.name}: exists, expected a new file, or"):
+            said(*words)
+        assert there.read_bytes() == b"mine"
+        if words[-2:] != of_paper[-2:]:
+            assert said(*words, "--force").strip() == str(there)
+            assert len(there.read_bytes()) > 1000
+            there.unlink()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="paper: cannot be made: Not a directory"):
+        said(*report, "--paper", tmp_path / "file" / "paper", "--style", "acm", "--force")
+    with pytest.raises(InputError, match=r"cannot be written: there is no directory"):
+        said("bundle", file, "-o", tmp_path / "none" / "bundle.zip")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from build_theorems import theorems
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.execution.shares import run_in_shares
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.copies import CopyRules
@@ -45,9 +46,10 @@ from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.classic import server_filling
+from shadowprice.proofs.classic import relevant_work, server_filling
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
+from shadowprice.proofs.gavel import proportional_fairness as gavel_pf
 from shadowprice.proofs.gavel import rounds as gavel_rounds
 from shadowprice.proofs.gavel import share as gavel_share
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
@@ -148,6 +150,64 @@ def on(
 
 
 # Lower bounds of the optimum.
+
+
+def of_proportional_fairness() -> Iterator[Case]:
+    """A job of one GPU and one of both, run in shares; prices, rates and ends changed one at a time."""
+    check = gavel_pf.check
+    instance = on("1x2", [0, 1], [1, 2], [2, 3])
+    run = run_in_shares(instance, "proportional_fairness_perf")
+    yield yes(check, "the market's shares", run)
+    yield no(check, "max-min", run_in_shares(instance, "max_min_fairness_perf"))
+    yield refused(InputError, check, "no prices", run_in_shares(instance, "isolated"))
+    yield no(check, "an end too late", replace(run, end_s=(run.end_s[0], run.end_s[1] + TICK)))
+    yield no(check, "work left", replace(run, steps=run.steps[:-1]))
+    first, *others = run.steps
+    faster = replace(first, rate=tuple(2 * each for each in first.rate))
+    yield no(check, "rates not of the shares", replace(run, steps=(faster, *others)))
+    nothing = replace(first, rate=tuple(Fraction(0) for _ in first.rate))
+    yield refused(InputError, check, "no rate", replace(run, steps=(nothing, *others)))
+    prices = first.allocation.prices
+    assert prices is not None
+    dear = replace(first.allocation, prices=replace(prices, worker=prices.worker + 1e-3))
+    wrong = (replace(first, allocation=dear), *others)
+    yield no(check, "prices too high", replace(run, steps=wrong))
+
+
+def of_relevant_work() -> Iterator[Case]:
+    """Five jobs on one GPU, and gangs that wait while single ones run."""
+    check = relevant_work.check
+
+    def rows(*given: tuple[int, int, float, float]) -> Schedule:
+        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
+        none = np.zeros(len(job))
+        at = (start.astype(float), end.astype(float))
+        return Schedule(job, none.astype(np.int64), gpus, *at, none)
+
+    alike = on("1x1", [0] * 5, [1] * 5, [1] * 5)
+    yield yes(check, "one after the other", alike, rows(*((k, 1, k, k + 1) for k in range(5))))
+    # Work of at most 1 may be 1 more than on the machine.
+    one = rows((0, 1, 0, 1), (1, 1, 1, 2), (2, 1, 3, 4), (3, 1, 4, 5), (4, 1, 5, 6))
+    yield yes(check, "one job more than on the machine", alike, one)
+    two = rows((0, 1, 0, 1), (1, 1, 1, 2), (2, 1, 4, 5), (3, 1, 5, 6), (4, 1, 6, 7))
+    yield no(check, "two jobs more than on the machine", alike, two)
+    late = rows((0, 1, 0, 1), (1, 1, 1, 2), (2, 1, 2, 3), (3, 1, 3, 4), (4, 1, 50, 51))
+    yield no(check, "one job that waits: total flow time", alike, late)
+    # Work of at most 1: the machine has one of them left at 4, here four are; few enough, but too much work.
+    long_first = on("1x1", [0] * 5, [1] * 5, [1, 1, 1, 1, 64])
+    last = rows((4, 1, 0, 64), (0, 1, 64, 65), (1, 1, 65, 66), (2, 1, 66, 67), (3, 1, 67, 68))
+    yield no(check, "relevant work of the longest first", long_first, last)
+    # With 1, 2, 4, ... left at 200 relevant work is close, but six jobs are there: N <= N^1 + 4.
+    six = on("1x2", [0] * 6, [1] * 6, [64] * 6)
+    begun = ((0, 1, 0, 63), (1, 1, 0, 62), (2, 1, 63, 123), (3, 1, 63, 119), (4, 1, 123, 171))
+    begun = (*begun, (5, 1, 123, 155))
+    ended = [(k, 1, 200, 200 + 2**k) for k in range(2)]
+    ended += [(k, 1, 200 + 2 ** (k - 1), 200 + 2 ** (k - 1) + 2**k) for k in range(2, 6)]
+    yield no(check, "many jobs with little left", six, rows(*begun, *ended))
+    gangs = on("1x2", [0] * 3, [2, 1, 1], [4, 2, 2])
+    whole = rows((1, 1, 0, 2), (2, 1, 0, 2), (0, 2, 2, 6))
+    yield yes(check, "two single GPUs, then a gang of both", gangs, whole)
+    yield refused(InputError, check, "three GPUs", on("1x3", [0], [1], [1]), rows((0, 1, 0, 1)))
 
 
 def of_server_filling() -> Iterator[Case]:
@@ -956,6 +1016,8 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_wide: of_lb_wide,
     lb_span: of_lb_span,
     pop: of_pop,
+    gavel_pf: of_proportional_fairness,
+    relevant_work: of_relevant_work,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
     synergy_floor: of_synergy_floor,

@@ -15,6 +15,9 @@ from support.fault_scene import Scene
 from support.ray_cluster import RayCluster
 from support.slurm_cluster import SlurmCluster
 
+ADMINISTRATOR_S = 6.0
+"""After which nodes are opened again that Slurm closed: it does so where jobs ran that it had lost."""
+
 # Ray.
 
 
@@ -83,6 +86,11 @@ def kill_slurmd(scene: Scene) -> bool:
 
     def again() -> bool:
         cluster.start_node(name)
+        scene.after(ADMINISTRATOR_S, resume)
+        return True
+
+    def resume() -> bool:
+        cluster.resume()
         return True
 
     scene.after(scene.draw.uniform(0.5, 6.0), again)
@@ -98,6 +106,11 @@ def restart_controller(scene: Scene) -> bool:
 
     def again() -> bool:
         cluster.start_controller()
+        scene.after(ADMINISTRATOR_S, resume)
+        return True
+
+    def resume() -> bool:
+        cluster.resume()
         return True
 
     scene.after(scene.draw.uniform(0.2, 2.0), again)

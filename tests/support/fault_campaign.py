@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import random
 import shutil
@@ -17,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from shadowprice.errors import ShadowpriceError
+from shadowprice.execution.hosts.lease_files import read_report
 from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.checkpoints import last_commit
 from shadowprice.execution.real.ledger import RunLedger
@@ -234,7 +237,18 @@ def _look_after_driver(scene: Scene) -> None:
 
 
 def _tail(scene: Scene) -> str:
-    return scene.driver.said()[-3000:]
+    """What the driver said, and which commands live."""
+    living = [
+        f"{target.directory.parent.parent.name} epoch {target.epoch}: {read_report(target.directory)}"
+        for target in scene.targets()
+    ]
+    states = [f"driver {'runs' if scene.driver.runs() else 'is gone'}"]
+    with contextlib.suppress(ShadowpriceError):
+        ledger = RunLedger.open(scene.state / "run.db", readonly=True)
+        states += [f"{row['name']} {row['state']} {row['why']}" for row in ledger.jobs()]
+        states += [str(event)[:200] for event in ledger.events()[-8:]]
+        ledger.close()
+    return "\n".join([scene.driver.said()[-1000:], *states, *living])
 
 
 def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> None:

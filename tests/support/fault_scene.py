@@ -99,9 +99,12 @@ class Scene:
         if not self.driver.runs() or not ledger.exists():
             return False
         assert self.driver.process is not None
-        with closing(sqlite3.connect(f"{ledger.resolve().as_uri()}?mode=ro", uri=True)) as db:
-            last = "SELECT data FROM events WHERE kind = 'driver-started' ORDER BY seq DESC LIMIT 1"
-            row = db.execute(last).fetchone()
+        last = "SELECT data FROM events WHERE kind = 'driver-started' ORDER BY seq DESC LIMIT 1"
+        try:
+            with closing(sqlite3.connect(f"{ledger.resolve().as_uri()}?mode=ro", uri=True)) as db:
+                row = db.execute(last).fetchone()
+        except sqlite3.OperationalError:  # its disk is full
+            return False
         return row is not None and json.loads(row[0])["pid"] == self.driver.process.pid
 
     def target(self) -> Target | None:

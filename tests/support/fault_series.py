@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -128,8 +129,9 @@ def run_one(
     with TemporaryDirectory(dir=folder, prefix=f"run-{number}-") as place:
         try:
             outcome = run_campaign(campaign, Path(place), WITHIN_S, cluster=cluster)
-        except AssertionError as error:
-            broken = str(error) or "an assertion failed"
+        except Exception as error:  # whatever it is, the other runs are told of
+            broken = f"{type(error).__name__}: {error}"
+            broken += "".join(traceback.format_tb(error.__traceback__)[-2:])
     outcome.wall_s = outcome.wall_s or time.monotonic() - began_s
     return RunResult(number, campaign, outcome, broken)
 
@@ -185,6 +187,7 @@ def _mend(host: str, cluster: Any) -> None:
         cluster.restore()
         return
     cluster.cancel_all()
+    cluster.resume()
     wait_until(lambda: cluster.idle() == len(NODES), 60.0, every_s=0.1)
 
 

@@ -176,6 +176,11 @@ class SlurmCluster:
         process.kill()
         process.wait(10)
 
+    def resume(self) -> None:
+        """Open nodes again that Slurm closed, as after losing sight of a job, like an administrator."""
+        for name in NODES:
+            self.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
+
     def idle(self) -> int:
         found = self.run("sinfo", "-h", "-p", "all", "-t", "idle", "-o", "%D", check=False).strip()
         return int(found or 0)

@@ -12,6 +12,7 @@ from typing import Any
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate
+from shadowprice.execution.first_instance import instance_of
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.checkpoints import folder_of
@@ -20,7 +21,6 @@ from shadowprice.execution.real.copies.policy import (
     expect_averageable,
     simulated_as,
 )
-from shadowprice.execution.real.driver import instance_of
 from shadowprice.execution.real.job_file import Job, JobFile, load_job_file
 from shadowprice.execution.real.settings import Settings
 

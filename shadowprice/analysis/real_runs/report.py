@@ -33,8 +33,13 @@ def figure_html(name: str, figure: go.Figure) -> Markup:
     )
 
 
-def report(run: RunReader) -> str:
+def report(run: RunReader, *, made_by: str = "") -> str:
     """The page as HTML.
+
+    Parameters
+    ----------
+    made_by : str
+        What made the page, for its foot; this package's version if empty.
 
     Raises
     ------
@@ -58,6 +63,7 @@ def report(run: RunReader) -> str:
         drift=_csv_table(drift) if drift.is_file() else None,
         unsimulated=[f"Not simulated: {words}." for words in unsimulated(run.events())],
         incidents=_incidents_table(run),
+        made_by=made_by,
     )
 
 

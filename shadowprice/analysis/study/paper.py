@@ -7,7 +7,8 @@ packages ``booktabs`` and ``graphicx``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,7 +16,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from shadowprice.analysis.pages.page import Sheet
 from shadowprice.analysis.study.comparisons import settings_of
 from shadowprice.analysis.study.page import classes_of, policies_sheet, statistics_sheet
-from shadowprice.analysis.study.pictures import STYLES, PaperStyle, pictures, write_picture
+from shadowprice.analysis.study.pictures import (
+    STYLES,
+    PaperStyle,
+    Picture,
+    pictures,
+    write_picture,
+)
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.statements import findings, rules
 from shadowprice.errors import InputError
@@ -44,16 +51,17 @@ def style_named(name: str) -> PaperStyle:
     return STYLES[name]
 
 
-def write_paper(results: StudyResults, folder: Path, style: PaperStyle) -> list[Path]:
-    """Write all tables and pictures; their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / TABLES]
-    written[0].write_text(tables_tex(results), encoding="utf-8")
-    for name, draw in pictures(results, style).items():
-        path = folder / f"{name}.pdf"
+def paper_files(results: StudyResults, style: PaperStyle) -> dict[str, Callable[[Path], None]]:
+    """All tables and pictures: the name of each file, and what writes it at a path."""
+
+    def tables(path: Path) -> None:
+        path.write_text(tables_tex(results), encoding="utf-8")
+
+    def picture(draw: Picture, path: Path) -> None:
         write_picture(draw(), path, style)
-        written.append(path)
-    return written
+
+    drawn = pictures(results, style).items()
+    return {TABLES: tables, **{f"{name}.pdf": partial(picture, draw) for name, draw in drawn}}
 
 
 def tables_tex(results: StudyResults) -> str:

@@ -28,6 +28,11 @@ def summary_rows(found: Contents, cluster: Cluster | None) -> list[tuple[str, st
         ("jobs", f"{found.jobs:,}"),
         ("from first to last arrival [h]", f"{found.span_s / 3600:,.2f}"),
         ("GPU time [GPU-h]", f"{found.gpu_h:,.1f}"),
+        *(
+            [("time of cores without GPUs [core-h]", f"{found.core_h:,.1f}")]
+            if found.core_h
+            else []
+        ),
         ("mean time between arrivals [s]", f"{found.mean_gap_s:,.2f}"),
         ("its coefficient of variation (Poisson: 1)", f"{found.gap_cv:,.2f}"),
         ("jobs that arrive with the one before", f"{found.same_moment:.1%}"),
@@ -47,7 +52,7 @@ def summary_rows(found: Contents, cluster: Cluster | None) -> list[tuple[str, st
         rows.append(("groups of jobs that recur", "not known"))
     if cluster is not None:
         load = "none: all arrive at one moment" if found.load is None else f"{found.load:.3f}"
-        rows.append((f"load offered to {cluster.total_gpus:,} GPUs", load))
+        rows.append((f"load offered to {cluster.physical_gpus:,} GPUs", load))
         rows.append(("jobs that can never run there", f"{found.infeasible:,}"))
     return rows
 
@@ -75,16 +80,24 @@ def part_row(part: Part) -> tuple[str, str, str, str, str]:
     )
 
 
-def trace_page(workload: Workload, cluster: Cluster | None, report: Sequence[str] = ()) -> str:
+def trace_page(
+    workload: Workload,
+    cluster: Cluster | None,
+    report: Sequence[str] = (),
+    *,
+    made_by: str = "",
+) -> str:
     """The page as HTML.
 
     Parameters
     ----------
     report : sequence of str
         Lines on what an importer made of the rows.
+    made_by : str
+        What made the page, for its foot; this package's version if empty.
     """
     found, run_s = contents(workload, cluster), run_times_s(workload, cluster)
-    gpus = None if cluster is None else cluster.total_gpus
+    gpus = None if cluster is None else cluster.physical_gpus
     rows = Sheet(("", ""), summary_rows(found, cluster), words=1)
     hours = "Hours are counted from the first arrival, not by the clock of the log."
     demand = "GPUs that would be held if every job ran from its arrival, on its fastest GPU type."
@@ -116,6 +129,7 @@ def trace_page(workload: Workload, cluster: Cluster | None, report: Sequence[str
         sentence=_sentence(found),
         sections=sections,
         figures=figures,
+        made_by=made_by,
     )
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.origin import origin
+from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
@@ -41,7 +42,7 @@ def print_verified(state: Path, as_json: bool) -> None:
 
     checked = verify_run(state)
     if as_json:
-        print(json.dumps(checked))
+        print_record(dict(checked))
     else:
         console.print(checked_line(checked), markup=False, highlight=False, soft_wrap=True)
 
@@ -140,6 +141,6 @@ def report_command(
 
     target = state / "report.html" if output is None else output
     with RunReader(state) as run:
-        page = report(run)
+        page = report(run, made_by=origin().sentence())
     write(target, lambda partial: partial.write_text(page, encoding="utf-8"))
     console.print(str(target), markup=False, highlight=False, soft_wrap=True)

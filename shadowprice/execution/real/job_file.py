@@ -284,7 +284,7 @@ class _Tree(msgspec.Struct, frozen=True):
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-__all__ = ["Job", "JobFile", "cluster_of", "load_job_file", "workload"]
+__all__ = ["Job", "JobFile", "cluster_of", "entry_of", "jobs_of", "load_job_file", "workload"]
 
 _WHAT = {"command", "shell"}
 _HOW_LONG = {"iterations", "epochs"}
@@ -317,30 +317,62 @@ def load_job_file(path: str | Path) -> JobFile:
     """
     path = Path(path)
     data = read_small(path)
-    tree = decode(_Tree, parse(data, str(path)), str(path))
+    jobs = jobs_of(parse(data, str(path)), str(path), path.parent)
+    return JobFile(path, jobs, hashlib.sha256(data).hexdigest())
+
+
+def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
+    """Jobs of a job file that was parsed.
+
+    Parameters
+    ----------
+    source : str
+        Where it was read, for messages.
+    folder : Path
+        From which on directories of jobs are meant.
+
+    Raises
+    ------
+    InputError
+        See :func:`load_job_file`.
+    """
+    tree = decode(_Tree, document, source)
     choices = _Choices.__struct_fields__
     keys = tuple(dict.fromkeys([*Job.__dataclass_fields__, *choices]))
     defaults = known_keys(
-        tree.defaults, f"{path}: defaults", [key for key in keys if key != "name"]
+        tree.defaults, f"{source}: defaults", [key for key in keys if key != "name"]
     )
     if not isinstance(defaults.get("env", {}), dict):
-        raise InputError(f"{path}: defaults: env is no mapping, expected NAME: value")
+        raise InputError(f"{source}: defaults: env is no mapping, expected NAME: value")
     jobs = []
     for k, own in enumerate(tree.jobs, 1):
         name = own.get("name") if isinstance(own, dict) else None
         named = f" ({name})" if isinstance(name, str) and _NAME.fullmatch(name) else ""
-        where = f"{path}: job {k}{named}"
+        where = f"{source}: job {k}{named}"
         settled = _with_defaults(known_keys(own, where, keys), defaults)
         chosen = {key: settled.pop(key) for key in choices if key in settled}
         choice = decode(_Choices, chosen, where, numbers_as_text=True)
         try:
-            fields = choice.fields(path.parent)
+            fields = choice.fields(folder)
         except ValueError as error:
             raise InputError(f"{where}: {error}") from error
         written = {"env": {}, "gpus": 1, **settled}
         jobs.append(decode(Job, {**written, **fields}, where, numbers_as_text=True))
-    _unique([job.name for job in jobs], str(path))
-    return JobFile(path, tuple(jobs), hashlib.sha256(data).hexdigest())
+    _unique([job.name for job in jobs], source)
+    return tuple(jobs)
+
+
+def entry_of(job: Job) -> dict[str, Any]:
+    """Entry of a job file that makes this job, of plain values."""
+    given = {
+        name: getattr(job, name)
+        for name, about in Job.__dataclass_fields__.items()
+        if getattr(job, name) != about.default
+    }
+    given |= {"command": list(job.command), "directory": str(job.directory)}
+    if job.gpu_types:
+        given["gpu_types"] = list(job.gpu_types)
+    return given
 
 
 def _with_defaults(own: Mapping[str, Tree], defaults: Mapping[str, Tree]) -> dict[str, Tree]:

@@ -10,7 +10,7 @@ import math
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.lease_files import prune
@@ -69,6 +69,8 @@ class HostEvents:
         Nodes that do not answer.
     missing : list of str
         Uuids of devices that were not found again when the run was resumed.
+    submitted : list of int
+        Numbers of jobs that were submitted and are taken in now.
     """
 
     progress: list[JobProgress]
@@ -80,6 +82,7 @@ class HostEvents:
     returned: list[int]
     lost: list[str]
     missing: list[str]
+    submitted: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,7 @@ class LiveHosts:
             returned=self._returned(ended, set(unplaced) - set(cancelled), now_s),
             lost=sorted(run.watch.lost),
             missing=sorted(run.watch.missing),
+            submitted=run.arrivals.fresh(),
         )
 
     def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
@@ -365,6 +369,8 @@ class LiveHosts:
         run = self.run
         if run.watch.lost != run.devices.lost or run.watch.missing != run.devices.missing:
             return True
+        if run.arrivals.fresh():
+            return True
         return any(self._news(tracked, now_s) for tracked in run.tracked)
 
     def _news(self, tracked: JobRecord, now_s: float) -> bool:
@@ -383,6 +389,8 @@ class LiveHosts:
     def _expected(self) -> bool:
         """True if anything can still happen by itself."""
         tracked = self.run.tracked
+        if self.run.arrivals.open:
+            return True
         if all(one.over for one in tracked):
             return False
         if self.run.leases() or any(one.return_s < math.inf for one in tracked):
@@ -394,6 +402,8 @@ class LiveHosts:
     def _check_standstill(self, now_s: float, until_s: float) -> None:
         """Give up when jobs wait for nodes that do not come back."""
         tracked = self.run.tracked
+        if self.run.arrivals.open:
+            return  # it waits with its jobs
         quarantined = bool(self.run.watch.lost) or any(one.written_off for one in tracked)
         stuck = (until_s == math.inf or quarantined) and all(one.lease is None for one in tracked)
         stuck = stuck and all(one.return_s == math.inf for one in tracked)

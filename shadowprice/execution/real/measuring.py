@@ -87,13 +87,20 @@ class Measuring:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self._sums: dict[TimingConditions, tuple[int, float]] = {}
-        workload = instance.workload
-        self._kinds: list[Kind] = [
-            (str(model), int(gpus))
-            for model, gpus in zip(workload.model, workload.gpus, strict=True)
-        ]
+        self._kinds: list[Kind] = []
         self._rows: dict[Kind, list[int]] = defaultdict(list)
-        for row, kind in enumerate(self._kinds):
+        self._take_kinds()
+
+    def grow(self, instance: Instance) -> None:
+        """Go on with an instance that has further jobs in its last rows."""
+        self.instance = instance
+        self._take_kinds()
+
+    def _take_kinds(self) -> None:
+        workload, first = self.instance.workload, len(self._kinds)
+        for row in range(first, len(workload)):
+            kind = (str(workload.model[row]), int(workload.gpus[row]))
+            self._kinds.append(kind)
             self._rows[kind].append(row)
 
     def progress(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:

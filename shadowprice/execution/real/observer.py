@@ -51,7 +51,7 @@ class RunObserver:
                 held[lease] = event["data"]["devices"]
             elif event["kind"] == "released":
                 del held[lease]
-        jobs = {tracked.job.name: tracked.job for tracked in run.tracked}
+        jobs = run.known_jobs()
         return [
             order
             for (name, epoch, copy), uuids in held.items()

@@ -28,6 +28,7 @@ LEAST_ROWS = 20_000
 
 _TICKS_PER_S = 2.0**20
 _WHOLE_GPU = 1000
+_CORES = "cores"
 _LATEST_S = 2.0**33
 
 
@@ -47,6 +48,8 @@ def holds(instance: Instance, schedule: Schedule, whole: NDArray[np.int64]) -> b
     if (whole != whole[:, :1]).any() or (jobs.gpu_milli < _WHOLE_GPU).any():
         return False
     if (jobs.allowed_types != "").any():
+        return False
+    if any(node.gpu_type == _CORES for node in instance.cluster.nodes):
         return False
     found = _compiled()
     if found is None:

@@ -1,1 +1,1 @@
-"""Classic policies: first in first out, backfilling, shortest job, shortest remaining time, least service."""
+"""Classic policies: first in first out, backfilling, shortest job, remaining time, least service, filled servers."""

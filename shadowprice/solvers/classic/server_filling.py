@@ -38,12 +38,29 @@ class ServerFillingSrpt:
 
         def priority(live: JobColumns) -> NDArray[np.int64]:
             by_size = np.argsort(live.remaining_s * live.gpus, kind="stable")
-            gpus = live.gpus[by_size]
-            prefix = int(np.searchsorted(np.cumsum(gpus), total_gpus)) + 1
-            widest_first = np.argsort(-gpus[:prefix], kind="stable")
-            return np.concatenate((by_size[:prefix][widest_first], by_size[prefix:]))
+            return widest_of_prefix_first(by_size, live.gpus, total_gpus)
 
         return serve_in_order(state, priority)
+
+
+def widest_of_prefix_first(
+    order: NDArray[np.int64], gpus: NDArray[np.int64], total_gpus: int
+) -> NDArray[np.int64]:
+    """Order in which the least prefix that asks for all GPUs comes by decreasing gangs, and the others behind it.
+
+    Parameters
+    ----------
+    order : ndarray of int, shape (jobs,)
+        Positions of the jobs, first in order first.
+    gpus : ndarray of int, shape (jobs,)
+        Gang sizes by position [GPUs].
+    total_gpus : int
+        GPUs of the cluster.
+    """
+    gangs = gpus[order]
+    prefix = int(np.searchsorted(np.cumsum(gangs), total_gpus)) + 1
+    widest_first = np.argsort(-gangs[:prefix], kind="stable")
+    return np.concatenate((order[:prefix][widest_first], order[prefix:]))
 
 
 POLICIES = (ServerFillingSrpt(),)
