@@ -37,6 +37,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.containers import Container
+from shadowprice.execution.hosts.meeting import MEETING_VARIABLES
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
@@ -55,7 +56,7 @@ MAX_ARGUMENTS = 10_000
 OWN_PREFIX = "SHADOWPRICE_"
 """Variables that only we set begin like this."""
 
-SET_BY_US = frozenset({"CUDA_VISIBLE_DEVICES"})
+SET_BY_US = MEETING_VARIABLES | {"CUDA_VISIBLE_DEVICES"}
 
 
 def _whole(most: int) -> Meta:
