@@ -746,7 +746,8 @@ class GangSchedule:
         """Count what a run holds, beyond plain gangs."""
         j, end, pieces = run["job"], run["end"], run["pieces"]
         if "partner" in run:
-            need("profile" not in more, f"job {j} has a partner and CPUs of its own")
+            alone = "beside" not in more or "profile" in more
+            need(not alone, f"job {j} has a partner, and no speed beside one")
             here, other = (run["start"], end, held), whole(run["partner"], "partner")
             if (other, j) in self.waiting:
                 same = self.waiting.pop((other, j)) == here

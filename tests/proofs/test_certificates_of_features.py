@@ -242,8 +242,8 @@ def test_the_checker_and_the_verifier_agree_on_every_change_of_a_schedule(of, ex
         pairs = bool((schedule.partner >= 0).any())
         assert accepts(check, claimed(instance, schedule, bound, pairs))
         other = altered(data.draw, instance, schedule)
-        assume(pairs or not (other.partner >= 0).any())
-        mine = accepts(verify, instance, other)
+        # Of a run in which nobody shares, the certificate speaks of no pairs.
+        mine = accepts(verify, instance, other) and (pairs or not (other.partner >= 0).any())
         assert accepts(check, claimed(instance, other, bound, pairs)) == mine
         answers.add(mine)
 
@@ -398,6 +398,44 @@ def test_copies_that_fill_all_nodes_attain_the_bound():
         assert certified(instance, schedule, goal).ratio == 1
     none = replace(instance, copies=CopyRules(100.0, 0.0, 0.0, max_copies=1))
     assert not accepts(certified, none, schedule, "makespan")
+
+
+TWICE = {
+    "plain": {},
+    "conditions": {
+        "conditions": Conditions(None, None, Elasticity(np.array([4, 4]), np.array([0.8, 0.8])))
+    },
+    "CPUs and memory": {
+        "conditions": Conditions(Sensitivity((PROFILE,), np.zeros(2, dtype=np.int64)))
+    },
+    "graphs": {"graphs": JobGraphs((GRAPH,), np.zeros(2, dtype=np.int64), NETWORK)},
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_nobody_shares_gpus_without_speeds_of_pairs(name):
+    """Two jobs on the same GPUs at the same times, each the other's partner."""
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[2, 2], work=[7.0, 7.0])
+    nodes = CLUSTER if name == "CPUs and memory" else Cluster.parse("2x2")
+    instance = Instance(nodes, jobs, **TWICE[name])
+    ticks = ClassDemands.of(instance, pairs=False).shortest[0]
+    if name == "conditions":
+        ticks = 7 * TICKS_PER_S
+    more = {}
+    if name == "CPUs and memory":
+        more = {"cpus": np.full(2, 12.0), "memory_gb": np.full(2, 20.0)}
+    if name == "graphs":
+        more = {"stages": np.empty(2, dtype=object)}
+        more["stages"][:] = [(1, 1), (1, 1)]
+    columns = ([0, 1], [0, 0], [2, 2], [0.0, 0.0], [ticks / TICKS_PER_S] * 2, [0.0, 0.0])
+    apart = Schedule(*(np.array(c) for c in columns), **more)
+    apart = replace(apart, node=np.array([0, 1]))
+    claim = check(certified(instance, apart, "completion").text)
+    bound = {"bound": "mean-busy-time", "grid": [], "prices": []}
+    bound = {"bound": bound, "least": 1, "class": claim["class"]}
+    assert accepts(check, claimed(instance, apart, bound, pairs=False))
+    shared_too = replace(apart, node=np.array([0, 0]), partner=np.array([1, 0]))
+    assert not accepts(check, claimed(instance, shared_too, bound, pairs=False))
 
 
 # Runs whose schedules are on disk.
