@@ -1269,7 +1269,7 @@ def bound_of(given: GivenInstance, jobs: LeastWork, bound: Record) -> Fraction:
     last = given.header["objective"] == "makespan"
     need((kind in ("area", SPAN)) == last, f"{kind!r} is no bound of that")
     need(type(bound["grid"]) is list and type(prices) is list, "prices are no lists")
-    need(kind in PRICED or not bound["grid"], f"{kind} takes no grid")
+    need(kind in PRICED or not bound["grid"], f"{kind} takes no prices over time")
     if kind in BY_TYPE:
         return BY_TYPE[kind](given.at_prices(jobs, prices), bound)
     if kind == SPAN:

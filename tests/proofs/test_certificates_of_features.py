@@ -510,7 +510,7 @@ def test_prices_by_type_say_more_where_types_differ():
         ({"prices": [[0, 0], [0] * 6]}, "no prices of GPUs or of jobs' time"),
         ({"prices": [[-1, 1], [0] * 6]}, "price is -1"),
         ({"prices": [[2**30, 1], [0] * 6]}, "the bound is"),
-        ({"grid": [0]}, "takes no grid"),
+        ({"grid": [0]}, "takes no prices over time"),
     ):
         with pytest.raises(Rejected, match=says):
             check(signed([*every[:-2], {**every[-2], **wrong}, every[-1]]))
