@@ -59,6 +59,7 @@ def run_command(
 ) -> None:
     """Run what has no rows yet; kill it anywhere, and the same command goes on."""
     _expect_there(file)
+    from shadowprice.analysis.points.on_cores import cores
     from shadowprice.analysis.study.run_study import results_folder
     from shadowprice.analysis.study.run_study import study as run_study
 
@@ -71,7 +72,7 @@ def run_command(
             results = run_study(
                 file,
                 output,
-                processes=jobs or _cores(),
+                processes=jobs or cores(),
                 on=on,
                 older=older,
                 progress=partial(_tell, say),
@@ -94,12 +95,6 @@ def _expect_there(path: Path) -> None:
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
-
-
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 def _tell(say: StepProgress, now: StudyProgress) -> None:
@@ -146,7 +141,11 @@ def _results(path: Path) -> StudyResults:
     from shadowprice.analysis.study.results import read_results
     from shadowprice.analysis.study.run_study import results_folder
 
-    return read_results(results_folder(path) if path.is_file() else path)
+    found = read_results(results_folder(path) if path.is_file() else path)
+    if found.runs.empty:
+        failed = f", {len(found.record.failed)} failed" if found.record.failed else ""
+        raise InputError(f"{path}: no run has a row{failed}; expected results of a study")
+    return found
 
 
 @study.command("report", **shown("study report"))
@@ -170,8 +169,6 @@ def report_command(
     if (paper is None) != (style is None):
         raise InputError("study report: --paper and --style go together, expected both or none")
     found = _results(results)
-    if found.runs.empty:
-        raise InputError(f"{results}: no run has a row")
     from shadowprice.analysis.study.page import study_page
     from shadowprice.analysis.study.run_study import results_folder
 

@@ -38,12 +38,21 @@ class RayCluster:
         GPU type of each node by its name.
     gpus
         Of a node.
+    client_port
+        Where Ray's client is served, if it is.
     """
 
-    def __init__(self, types: Mapping[str, str] = TYPES, gpus: int = 2) -> None:
+    def __init__(
+        self,
+        types: Mapping[str, str] = TYPES,
+        gpus: int = 2,
+        client_port: int | None = None,
+    ) -> None:
         from ray.cluster_utils import Cluster
 
         self._types, self._gpus = types, gpus
+        client = {} if client_port is None else {"ray_client_server_port": client_port}
+
         self._cluster = Cluster(
             initialize_head=True,
             head_node_args={
@@ -52,6 +61,7 @@ class RayCluster:
                 "include_dashboard": False,
                 "node_name": "head",
                 "_system_config": CHECKS,
+                **client,
             },
         )
         self.address = str(self._cluster.address)
@@ -125,11 +135,13 @@ class RayCluster:
 
 
 @contextmanager
-def running_cluster(types: Mapping[str, str] = TYPES, gpus: int = 2) -> Iterator[RayCluster]:
-    """A cluster, and none of its processes afterwards."""
+def running_cluster(
+    types: Mapping[str, str] = TYPES, gpus: int = 2, client_port: int | None = None
+) -> Iterator[RayCluster]:
+    """A cluster, and none of its processes afterwards; Ray's client is served at a port if one is given."""
     before = {name: os.environ.get(name) for name in SETTINGS}
     os.environ.update(SETTINGS)
-    cluster = RayCluster(types, gpus)
+    cluster = RayCluster(types, gpus, client_port)
     try:
         yield cluster
     finally:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shadowprice.execution.containers import PYTHON
 from shadowprice.execution.hosts.meeting import meeting_of
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.real.checkpoints import folder_of
@@ -26,12 +27,15 @@ class LaunchSpecs:
         In the order of the cluster.
     checkpoint_s : float
         How often jobs should make checkpoints [s]: a round.
+    health_check : tuple of str
+        Program and arguments that have to end with 0 on a node before a lease begins there.
     """
 
     state: Path
     nodes: Sequence[FoundNode]
     limits: Limits
     checkpoint_s: float
+    health_check: tuple[str, ...] = ()
 
     def job_directory(self, job: str) -> Path:
         """Directory of all files of a job."""
@@ -78,7 +82,7 @@ class LaunchSpecs:
         if stop_at is not None:
             common["SHADOWPRICE_STOP_AT"] = str(stop_at)
         folder = str(folder_of(directory, epoch))
-        argv = job.argv(sys.executable, folder)
+        argv = command_line(job, directory, folder, gpus="cpu:" not in devices[0].uuid)
         meeting = meeting_of(job.name, epoch, addresses[devices[0].node], devices[0].index)
         made = []
         for rank, held in enumerate(by_node.values()):
@@ -102,6 +106,7 @@ class LaunchSpecs:
                     ttl_s=self.limits.ttl_s,
                     grace_s=self.limits.grace_s,
                     private=frozenset(job.env),
+                    health_check=self.health_check,
                 )
             )
         return tuple(made)
@@ -109,6 +114,23 @@ class LaunchSpecs:
     def _place(self, key: LeaseKey) -> Path:
         """Directory of a rank of a lease."""
         return self.job_directory(key.job) / "leases" / key.folder
+
+
+def command_line(job: Job, own: Path, folder: str, *, gpus: bool) -> tuple[str, ...]:
+    """Command line of a job, in its container if it has one.
+
+    Parameters
+    ----------
+    own : Path
+        The job's files in the state directory.
+    folder : str
+        For its checkpoints.
+    gpus : bool
+        Whether it has GPUs, not slots of a CPU.
+    """
+    if job.container is None:
+        return job.argv(sys.executable, folder)
+    return job.container.argv(job.argv(PYTHON, folder), job.directory, own, gpus=gpus)
 
 
 def _devices(held: Sequence[Device]) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""Classic policies: first in first out, backfilling, shortest job, remaining time, least service, filled servers."""
+"""Classic policies: first in first out, backfilling, least job, remaining time or service, filled servers, widths."""
