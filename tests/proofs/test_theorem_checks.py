@@ -57,6 +57,7 @@ from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
 from shadowprice.proofs.hadar import competitive as hadar_competitive
 from shadowprice.proofs.hadar import copies_work as hadare_work
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
+from shadowprice.proofs.lower_bounds import completion_windows as lb_windows
 from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid
 from shadowprice.proofs.lower_bounds import job as lb_job
@@ -74,6 +75,7 @@ from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
+from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Priced
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices
 from shadowprice.solvers.offline.type_prices import SpanPrices
@@ -386,6 +388,28 @@ def of_lb_conf() -> Iterator[Case]:
         yield no(lb_conf.check, f"{what}, below", instance, least - LEAST, given)
     given = GangPrices((0, TICKS_PER_S), (1,), ((1,),))
     yield refused(ValueError, lb_conf.check, "sharing", sharing_pair(), 100, given)
+
+
+def of_lb_windows() -> Iterator[Case]:
+    """Two gangs of 2 on 3 GPUs, one after the other: 1 + 2 at prices of 1 in the first second."""
+    instance, one, halves = on("1x3", [0, 0], [2, 2], [1, 1]), Fraction(1), Fraction(1, 2)
+    second = (Fraction(0), Fraction(TICKS_PER_S))
+    paid, free = Priced(second, ((1,), (1,))), Priced(second, ((0,), (0,)))
+    for what, root, least in (
+        ("2 + 2 - 1", paid, 3),
+        ("prices of 0", free, 2),
+        ("free before a cut", Cut(0, TICKS_PER_S * one, free, paid), 2),
+        ("an empty part", Cut(0, TICKS_PER_S * halves, free, paid), 3),
+        ("a window that ends", Cut(1, TICKS_PER_S * 2 * one, paid, free), 3),
+    ):
+        given = CompletionTree(root, (0, 1), one)
+        yield yes(lb_windows.check, f"{what}, at the bound", instance, least, given)
+        yield no(lb_windows.check, f"{what}, below", instance, least - LEAST, given)
+    other = on("1x4", [0, 0, 1], [2, 2, 1], [1, 1, 5])
+    fits = CompletionTree(paid, (0, 1), one)
+    yield yes(lb_windows.check, "both fit, a third alone", other, 2 + 2 - 2 + 6, fits)
+    yield no(lb_windows.check, "both fit, below", other, 8 - LEAST, fits)
+    yield refused(ValueError, lb_windows.check, "sharing", sharing_pair(), 100, fits)
 
 
 def of_lb_wide() -> Iterator[Case]:
@@ -1068,6 +1092,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_plan: of_lb_plan,
     lb_conf: of_lb_conf,
     lb_wide: of_lb_wide,
+    lb_windows: of_lb_windows,
     lb_span: of_lb_span,
     pop: of_pop,
     gavel_pf: of_proportional_fairness,
