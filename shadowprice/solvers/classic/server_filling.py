@@ -20,7 +20,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.list_scheduling import serve_in_order
+from shadowprice.solvers.classic.srtf import remaining_gpu_s
+from shadowprice.solvers.index_policy import JobIndex, ServiceRule, WhileRunning
+from shadowprice.solvers.list_scheduling import serve_in_order, widest_of_prefix_first
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
 
@@ -38,12 +40,13 @@ class ServerFillingSrpt:
 
         def priority(live: JobColumns) -> NDArray[np.int64]:
             by_size = np.argsort(live.remaining_s * live.gpus, kind="stable")
-            gpus = live.gpus[by_size]
-            prefix = int(np.searchsorted(np.cumsum(gpus), total_gpus)) + 1
-            widest_first = np.argsort(-gpus[:prefix], kind="stable")
-            return np.concatenate((by_size[:prefix][widest_first], by_size[prefix:]))
+            return widest_of_prefix_first(live.gpus, by_size, total_gpus)
 
         return serve_in_order(state, priority)
+
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
+        """Order by remaining service."""
+        return JobIndex(ServiceRule.FILLS, remaining_gpu_s, while_running=WhileRunning.ALIKE)
 
 
 POLICIES = (ServerFillingSrpt(),)
