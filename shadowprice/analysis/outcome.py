@@ -308,11 +308,11 @@ class Outcome(VerifiedRun):
         failing = availability.of_schedule(self.instance, self.schedule)
         return {} if failing is None else failing.to_dict()
 
-    def plot_gantt(self, axes: Axes | None = None) -> Axes:
-        """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.distributions.gantt`."""
-        from shadowprice.analysis.plots import distributions as plots
+    def plot_gantt(self, axes: Axes | None = None, *, colour_by: str | None = None) -> Axes:
+        """Draw which job held which GPUs when; see :func:`shadowprice.analysis.plots.gantt.gantt`."""
+        from shadowprice.analysis.plots.gantt import gantt
 
-        return plots.gantt(self.instance, self.schedule, axes, title=self.policy)
+        return gantt(self.instance, self.schedule, axes, title=self.policy, colour_by=colour_by)
 
 
 def _shown(value: object) -> str:

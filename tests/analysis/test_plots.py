@@ -8,16 +8,19 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plots import gantt as gantt_module
 from shadowprice.analysis.plots.distributions import jct_cdf, plot_comparison, ratio_bars
+from shadowprice.analysis.plots.job_colours import colours_of_gangs, colours_of_jobs
 from shadowprice.analysis.plots.style import time_unit
+from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance, Overheads
@@ -94,6 +97,46 @@ def test_gantt_of_a_few_jobs_names_them_and_labels_units() -> None:
     axes = example(8).plot_gantt()
     assert {text.get_text() for text in axes.texts} >= {"j0", "j1", "j2"}
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("time [minutes]", "GPU, 2 nodes")
+
+
+def test_colours_of_a_few_jobs_tell_them_apart_and_of_many_their_gangs() -> None:
+    few = example(8).plot_gantt()
+    assert few.get_legend() is None
+    outcome = example()
+    assert len(outcome.instance.workload) > 8
+    axes = outcome.plot_gantt()
+    legend = axes.get_legend()
+    assert legend.get_title().get_text() == "gang [GPUs]"
+    shade = {
+        text.get_text(): to_hex(patch.get_facecolor())
+        for text, patch in zip(legend.get_texts(), legend.get_patches(), strict=True)
+    }
+    _, colours = boxes(axes)
+    assert set(colours) == set(shade.values())
+    by_job = colours_of_jobs(outcome.instance.workload).of
+    for gang, colour in zip(outcome.instance.workload.gpus.tolist(), by_job, strict=True):
+        assert shade[str(gang)] == colour
+
+
+@given(st.lists(st.integers(1, 4096), min_size=9, max_size=60))
+def test_gangs_grow_darker(gpus: list[int]) -> None:
+    found = colours_of_gangs(gpus)
+    assert len(found.meaning) <= 13
+    light = {gang: sum(to_rgb(colour)) for gang, colour in zip(gpus, found.of, strict=True)}
+    by_gang = [light[gang] for gang in sorted(light)]
+    assert by_gang == sorted(by_gang, reverse=True)
+    assert set(found.of) == {colour for _, colour in found.meaning}
+
+
+def test_colours_may_stand_for_tenants_and_refuse_what_is_unknown() -> None:
+    jobs = Workload.from_columns(
+        arrival_s=np.zeros(10), gpus=np.ones(10), work=np.ones(10), tenant=[*"aaaabbbccd"]
+    )
+    found = colours_of_jobs(jobs, "tenant")
+    assert [label for label, _ in found.meaning] == ["a", "b", "c", "d"]
+    assert found.of[0] == found.of[3] != found.of[4]
+    with pytest.raises(InputError, match="expected one of job, gang, tenant"):
+        colours_of_jobs(jobs, "weight")
 
 
 def test_gantt_of_many_rows_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

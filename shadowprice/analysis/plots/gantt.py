@@ -11,7 +11,8 @@ from matplotlib.collections import PolyCollection
 from numpy.typing import NDArray
 
 from shadowprice.analysis.metrics import held_gpus
-from shadowprice.analysis.plots.style import COLOURS, GREY, new_axes, readable_on, styled, time_unit
+from shadowprice.analysis.plots.job_colours import JobColours, colours_of_jobs
+from shadowprice.analysis.plots.style import GREY, new_axes, readable_on, styled, time_unit
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
@@ -50,8 +51,9 @@ def gantt(
     *,
     title: str = "",
     until_s: float | None = None,
+    colour_by: str | None = None,
 ) -> Axes:
-    """Draw GPUs against time, one colour a job, overhead in black.
+    """Draw GPUs against time, overhead in black, each of a few jobs in its colour, many in that of their gang size.
 
     A schedule counts the GPUs held on a node and does not number them; here a run takes the
     lowest free ones of the node, or stays where it is when only its partner changes. A copy has all of
@@ -65,7 +67,16 @@ def gantt(
         A schedule that fits the instance; O(R log R + R g) for R rows on nodes of g GPUs.
     until_s : float, optional
         End of the time axis [s], for schedules side by side; that of the schedule if not given.
+    colour_by : str, optional
+        What colours stand for, with a legend: ``job``, ``gang``, ``tenant``, ``job_class`` or ``model``. If not
+        given, ``job`` for eight jobs or fewer and else ``gang``.
+
+    Raises
+    ------
+    InputError
+        If ``colour_by`` is none of these.
     """
+    colours = colours_of_jobs(instance.workload, colour_by)
     gpus = instance.cluster.total_gpus
     height_in = min(max(2.4, 0.12 * gpus + 1.2), 9.0)
     axes = new_axes(9.0, height_in) if axes is None else styled(axes)
@@ -74,11 +85,12 @@ def gantt(
     until_s = _until_s(schedule, by_start) if until_s is None else until_s
     unit, name = time_unit(until_s)
     boxes = _boxes(instance, schedule, order, unit)
-    _draw(axes, boxes, schedule)
+    _draw(axes, boxes, schedule, colours)
     _frame(axes, instance, until_s / unit, name)
     axes.set_title("; ".join([title, *_notes(schedule, len(order))]).strip("; "), loc="left")
     if len(order) <= _NAMED:
-        _write_names(axes, instance, schedule, boxes)
+        _write_names(axes, instance, schedule, boxes, colours)
+    colours.add_legend(axes)
     return axes
 
 
@@ -142,7 +154,7 @@ def _lanes(
         yield lanes
 
 
-def _draw(axes: Axes, boxes: list[_Box], schedule: Schedule) -> None:
+def _draw(axes: Axes, boxes: list[_Box], schedule: Schedule, jobs: JobColours) -> None:
     corners: list[_Corners] = []
     colours: list[str] = []
     for box in boxes:
@@ -151,7 +163,7 @@ def _draw(axes: Axes, boxes: list[_Box], schedule: Schedule) -> None:
             colours.append(_OVERHEAD)
         if box.end > box.paid:
             corners.append(box.corners(box.paid, box.end))
-            colours.append(COLOURS[int(schedule.job[box.row]) % len(COLOURS)])
+            colours.append(jobs.of[int(schedule.job[box.row])])
     width = 0.5 if len(boxes) <= _OUTLINED else 0.0
     edge = "white" if width else "none"
     axes.add_collection(
@@ -173,7 +185,9 @@ def _frame(axes: Axes, instance: Instance, until: float, unit_name: str) -> None
             axes.axhline(boundary, color=GREY, linewidth=0.6)
 
 
-def _write_names(axes: Axes, instance: Instance, schedule: Schedule, boxes: list[_Box]) -> None:
+def _write_names(
+    axes: Axes, instance: Instance, schedule: Schedule, boxes: list[_Box], colours: JobColours
+) -> None:
     """The job's name in the largest box of each row that has room for it."""
     until = max((box.end for box in boxes), default=1.0)
     largest: dict[int, _Box] = {}
@@ -189,5 +203,5 @@ def _write_names(axes: Axes, instance: Instance, schedule: Schedule, boxes: list
         # A letter at this size takes about one part in 90 of the axis.
         if box.end - box.start > until * (len(name) + 1) / 90:
             x, y = (box.paid + box.end) / 2, (box.low + box.high) / 2
-            ink = readable_on(COLOURS[job % len(COLOURS)])
+            ink = readable_on(colours.of[job])
             axes.text(x, y, name, ha="center", va="center", fontsize=8, color=ink)

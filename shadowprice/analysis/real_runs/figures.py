@@ -9,7 +9,8 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from shadowprice.analysis.plots.style import COLOURS, GREY, colour_of, readable_on, time_unit
+from shadowprice.analysis.plots.job_colours import JobColours, colours_of_few_or_gangs
+from shadowprice.analysis.plots.style import COLOURS, GREY, readable_on, time_unit
 from shadowprice.analysis.real_runs.run import RunReader
 from shadowprice.analysis.real_runs.timeline import (
     RUNNING,
@@ -60,6 +61,7 @@ def gantt_figure(run: RunReader) -> go.Figure:
     named = len({job for job, _ in groups}) <= MAX_NAMED
     for (job, phase), group in groups:
         figure.add_trace(_bar_trace(job, phase, group, lanes, unit_s, colour(job), named=named))
+    _add_colours(figure, run)
     _add_marks(figure, run, lanes, unit_s)
     _add_outages(figure, run, lanes, unit_s, until_s)
     _style(figure, height=110 + (44 if len(lanes) <= 16 else 28) * max(len(lanes), 2))
@@ -309,10 +311,29 @@ def _rate_trace(samples: Sequence[Row], colour: str, unit_s: float, unit: str) -
     )
 
 
+def _colours(run: RunReader) -> JobColours:
+    return colours_of_few_or_gangs([int(job["gpus"]) for job in run.jobs])
+
+
+def _add_colours(figure: go.Figure, run: RunReader) -> None:
+    """Say in the legend what colours stand for, where a job has none of its own."""
+    for label, colour in _colours(run).meaning:
+        figure.add_trace(
+            go.Scatter(
+                x=[None],
+                y=[None],
+                mode="markers",
+                marker={"symbol": "square", "size": 11, "color": colour},
+                name=f"{label} GPU{'s' if label != '1' else ''}",
+            )
+        )
+
+
 def _colours_of_jobs(run: RunReader) -> Callable[[str], str]:
-    """Colours of jobs by their place in the workload; used by all pictures of the run."""
+    """Colours of jobs; used by all pictures of the run."""
     place = {str(job["name"]): k for k, job in enumerate(run.jobs)}
-    return lambda job: colour_of(place.get(job, len(place)))
+    chosen = _colours(run)
+    return lambda job: chosen.of[place[job]] if job in place else GREY
 
 
 def _style(figure: go.Figure, height: int) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
+from shadowprice.analysis.plots.job_colours import colours_of_few_or_gangs
 from shadowprice.analysis.plots.style import (
     GREY,
-    colour_of,
     new_axes,
     readable_on,
     styled,
@@ -37,8 +37,9 @@ def execution_gantt(
     title: str = "",
     until_s: float | None = None,
 ) -> Axes:
-    """Draw devices against time, one colour a job; O(L log L) for L leases times devices.
+    """Draw devices against time; O(L log L) for L leases times devices.
 
+    Each of eight jobs or fewer has a colour of its own; more have that of their gang size, with a legend.
     A bar is hatched until its command runs; jobs that share a device have a part of its height
     each; grey behind a device: its node does not answer; a cross: a job failed.
 
@@ -54,7 +55,9 @@ def execution_gantt(
         axes = new_axes(9.0, min(1.3 + 0.38 * max(len(lanes), 2), 12.0))
     axes = styled(axes)
     bars = [piece for piece in pieces(run.timeline, until_s) if piece.device in lanes]
-    colours = {str(job["name"]): colour_of(k) for k, job in enumerate(run.jobs)}
+    chosen = colours_of_few_or_gangs([int(job["gpus"]) for job in run.jobs])
+    names = [str(job["name"]) for job in run.jobs]
+    colours = dict(zip(names, chosen.of, strict=True))
     _draw(axes, bars, lanes, colours, unit_s)
     _write_names(axes, bars, lanes, colours, unit_s, until_s)
     _draw_failures(axes, run, lanes, unit_s)
@@ -80,6 +83,7 @@ def execution_gantt(
     if gone:
         notes.append("grey: the node did not answer")
     axes.set_title("; ".join([title, *notes]).strip("; "), loc="left", fontsize=9)
+    chosen.add_legend(axes)
     return axes
 
 

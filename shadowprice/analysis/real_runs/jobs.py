@@ -69,7 +69,9 @@ def job_rows(run: RunReader) -> list[JobRow]:
         name = str(job["name"])
         held = current.get(name)
         over_s = run.timeline.over_s.get(name)
-        arrived_s = run.timeline.arrived_s.get(name, float(job["arrival_s"]))
+        # Of the job, as in replays; the driver notes it when it next looks.
+        arrival_s = float(job["arrival_s"])
+        unseen_s = max(run.timeline.arrived_s.get(name, arrival_s) - arrival_s, 0.0)
         end_s = job["finish_s"] if job["finish_s"] is not None else over_s
         rows.append(
             JobRow(
@@ -82,11 +84,11 @@ def job_rows(run: RunReader) -> list[JobRow]:
                 () if held is None else _sharers(held, holders),
                 int(job["tries"]),
                 leases.get(name, 0),
-                arrived_s,
+                arrival_s,
                 job["first_start_s"],
                 job["finish_s"],
-                None if end_s is None else float(end_s) - arrived_s,
-                sum(end - start for start, end in waits.get(name, [])),
+                None if end_s is None else float(end_s) - arrival_s,
+                unseen_s + sum(end - start for start, end in waits.get(name, [])),
                 lost.get(name, 0),
                 job["measured_rate"],
                 job["predicted_rate"],

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from base64 import b64encode
+from contextlib import closing
 from hashlib import sha256
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -35,6 +36,9 @@ from shadowprice.analysis.real_runs.timeline import (
     union,
 )
 from shadowprice.errors import InputError
+from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.execution.real.measured_run import measured_run
+from shadowprice.execution.real.state_directory import LEDGER
 from support.execution_ledgers import GPUS, NAMES, Script, written
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -95,6 +99,22 @@ def test_curves_and_waiting(run: RunReader) -> None:
     )  # before its first run, and its node lost
     assert rows["unwanted"].jct_s == rows["unwanted"].waited_s == 150.0
     assert (rows["crashing"].leases, rows["crashing"].lost_steps) == (2, 100)
+
+
+def test_a_job_has_one_jct(run: RunReader) -> None:
+    """From its arrival, not from when the driver looked: that of the report is that of a replay."""
+    run.timeline.arrived_s["transformer"] += 3.0
+    try:
+        rows = {row.name: row for row in job_rows(run)}
+    finally:
+        run.timeline.arrived_s["transformer"] -= 3.0
+    with closing(RunLedger.open(run.directory / LEDGER, readonly=True)) as ledger:
+        real = {job.name: job for job in measured_run(ledger).jobs}
+    finished = [row for row in rows.values() if row.state == "finished"]
+    assert {row.name: row.jct_s for row in finished} == {
+        row.name: real[row.name].finish_s - real[row.name].arrival_s for row in finished
+    }
+    assert rows["transformer"].waited_s == 280.0
 
 
 spans = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=12).map(
