@@ -47,7 +47,13 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "bounds": (
         "Verifying, bounds and optima",
-        ("verify", "strongest_bound", "optimum", "slotted_preemptive_optimum"),
+        (
+            "verify",
+            "strongest_bound",
+            "optimum",
+            "preemptive_optimum",
+            "slotted_preemptive_optimum",
+        ),
     ),
     "shares": ("Shares of GPU types", ("AllocationProblem", "allocate")),
     "errors": ("Errors", ("ShadowpriceError",)),
@@ -73,6 +79,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "shadowprice.execution.callbacks.lightning",
             "shadowprice.execution.callbacks.huggingface",
             "shadowprice.execution.hosts.protocol",
+            "shadowprice.execution.service.client",
         ),
     ),
     "evidence": (

@@ -9,7 +9,8 @@ goodput             GPU time of progress that was kept, over GPU time, over the 
                     less overheads, checkpoints and lost work
 ==================  ============================================================================
 
-All are O((R + F) log R) for R rows and F faults; sums are correctly rounded.
+Cores of nodes without GPUs are no GPUs here. All are O((R + F) log R) for R rows and F faults; sums are
+correctly rounded.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.instances.cluster import CORES
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.grid import TICK_S, to_ticks
@@ -108,7 +110,7 @@ def of_schedule(instance: Instance, schedule: Schedule) -> FailureMetrics | None
     lost_gpu_s = math.fsum(lost.tolist())
     begin_s = float(instance.workload.arrival_s.min(initial=math.inf))
     end_s = float(schedule.end_s.max(initial=-math.inf))
-    whole_gpu_s = max(end_s - begin_s, 0.0) * instance.cluster.total_gpus
+    whole_gpu_s = max(end_s - begin_s, 0.0) * instance.cluster.physical_gpus
     faults, down_gpu_s = _down(failures, instance, begin_s, end_s)
     kept_gpu_s = math.fsum((progress_s * gang).tolist()) - lost_gpu_s
     return FailureMetrics(
@@ -136,12 +138,14 @@ def _lost_s(instance: Instance, schedule: Schedule, failed: NDArray[np.int64]) -
 
 
 def _width(instance: Instance, schedule: Schedule) -> Times:
-    """GPUs of each of :attr:`Schedule.runs`, of a part of one that part."""
+    """GPUs of each of :attr:`Schedule.runs`, of a part of one that part, of cores none."""
     order = np.lexsort((-schedule.end_s, schedule.start_s, schedule.job))
     if not len(order):
         return np.zeros(0)
     first = np.concatenate(([0], np.cumsum(schedule.pieces)[:-1]))
-    held = schedule.gpus[order] * (instance.workload.gpu_milli[schedule.job[order]] / WHOLE_GPU)
+    jobs = instance.workload
+    part = np.where(jobs.on_cores, 0.0, jobs.gpu_milli / WHOLE_GPU)
+    held = schedule.gpus[order] * part[schedule.job[order]]
     return np.add.reduceat(held, first)
 
 
@@ -151,7 +155,8 @@ def _down(
     """Faults in a span, and GPU time of nodes that are down in it [GPU-s]."""
     down_s = np.clip(failures.down_s, begin_s, max(begin_s, end_s))
     up_s = np.clip(failures.up_s, begin_s, max(begin_s, end_s))
-    gpus = instance.cluster.gpus_per_node[failures.node]
+    of_node = [0 if node.gpu_type == CORES else node.gpus for node in instance.cluster.nodes]
+    gpus = np.array(of_node, dtype=np.int64)[failures.node]
     inside = (failures.down_s >= begin_s) & (failures.down_s < end_s)
     lost = (up_s - down_s) * gpus if len(gpus) and math.isfinite(begin_s) else np.zeros(0)
     return int(np.count_nonzero(inside)), math.fsum(lost.tolist())

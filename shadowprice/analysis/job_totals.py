@@ -31,8 +31,8 @@ class JobTotals:
         GPU types on which it ran, in order of their names.
     copies : ndarray of int, shape (n,), or None
         Largest number of copies in a round, of jobs that run as several.
-    held_gpu_s : Fraction
-        GPU time held by all [GPU-s], exactly.
+    held_gpu_s, held_core_s : Fraction
+        GPU time held by all [GPU-s], and time of cores on nodes without GPUs [core-s], exactly.
     busy_s : Fraction
         Busy time of all GPUs, or of all nodes where copies hold nodes [s], exactly.
     begin_s, end_s : float
@@ -46,6 +46,7 @@ class JobTotals:
     types_used: NDArray[np.bool_]
     copies: NDArray[np.int64] | None
     held_gpu_s: Fraction
+    held_core_s: Fraction
     busy_s: Fraction
     begin_s: float
     end_s: float
@@ -63,6 +64,7 @@ class JobTotals:
             metrics.types_used(instance, schedule),
             metrics.most_copies(instance, schedule) if copied else None,
             held,
+            metrics.exact_held_core_s(instance, schedule),
             metrics.exact_total_s(ones, schedule) if copied else held,
             float(schedule.start_s.min(initial=math.inf)),
             float(schedule.end_s.max(initial=-math.inf)),
@@ -75,11 +77,14 @@ class JobTotals:
         return float(self.end_s - instance.workload.arrival_s.min())
 
     def utilization(self, instance: Instance) -> float:
-        """Share of the cluster's GPU time that jobs held over the makespan; 0 if nothing runs."""
-        span_s = self.makespan_s(instance)
-        if span_s == 0:
-            return 0.0
-        return float(self.held_gpu_s) / (instance.cluster.total_gpus * span_s)
+        """Share of the cluster's GPU time that jobs held over the makespan; 0 if nothing runs, or of no GPUs."""
+        gpu_s = self.makespan_s(instance) * instance.cluster.physical_gpus
+        return float(self.held_gpu_s) / gpu_s if gpu_s else 0.0
+
+    def core_utilization(self, instance: Instance) -> float:
+        """Share of the time of cores on nodes without GPUs that jobs held over the makespan; 0 as above."""
+        core_s = self.makespan_s(instance) * instance.cluster.cores
+        return float(self.held_core_s) / core_s if core_s else 0.0
 
 
 class TotalsOfSegments:
@@ -101,6 +106,7 @@ class TotalsOfSegments:
         self._gpus = np.zeros(n, dtype=np.int64)
         # Whole seconds and the rest of them apart, so that sums of products are exact.
         self._gpu_s, self._gpu_rest_s = np.zeros(n), np.zeros(n)
+        self._core_s = Fraction(0)
         self._types = metrics.types_used(instance, _NO_ROWS)
 
     def add(self, rows: Schedule) -> None:
@@ -109,6 +115,8 @@ class TotalsOfSegments:
         np.minimum.at(self._first_start_s, job, rows.start_s)
         np.maximum.at(self._last_end_s, job, rows.end_s)
         np.add.at(self._gpus, job, rows.gpus)
+        if self._instance.cluster.cores:
+            self._core_s += metrics.exact_held_core_s(self._instance, rows)
         whole_s = np.floor(length_s)
         np.add.at(self._gpu_s, job, rows.gpus * whole_s)
         np.add.at(self._gpu_rest_s, job, rows.gpus * (length_s - whole_s))
@@ -122,6 +130,7 @@ class TotalsOfSegments:
         gang = self._instance.workload.gpus
         held = Fraction(int(self._gpu_s.astype(np.int64).sum()))
         held += Fraction(int((self._gpu_rest_s * TICKS_PER_S).astype(np.int64).sum()), TICKS_PER_S)
+        held -= self._core_s
         return JobTotals(
             self._first_start_s,
             self._last_end_s,
@@ -130,6 +139,7 @@ class TotalsOfSegments:
             self._types,
             None,
             held,
+            self._core_s,
             held,
             float(self._first_start_s.min(initial=math.inf)),
             float(self._last_end_s.max(initial=-math.inf)),

@@ -8,7 +8,8 @@ queueing delay     the part of the job completion time in which the job holds no
 preemptions        runs of a job beyond its first, those after a failed run left out; of copies,
                    pauses of a round or more
 makespan           last completion minus first arrival
-utilization        GPU time held, overheads included, over (GPUs x makespan); a copy holds its node
+utilization        GPU time held, overheads included, over (GPUs x makespan); a copy holds its node. Cores
+                   of nodes that have no GPUs are no GPUs, and have a utilisation of their own
 jobs present       jobs that have arrived and are not complete, itself among them, on average
                    over a job's time from arrival to completion: the contention of finish-time
                    fairness (Themis, NSDI'20; recalled)
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.availability import failures_of_jobs
+from shadowprice.instances.cluster import CORES
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -153,24 +155,36 @@ def makespan_s(instance: Instance, schedule: Schedule) -> float:
 
 
 def utilization(instance: Instance, schedule: Schedule) -> float:
-    """Share of the cluster's GPU time that jobs held over the makespan; 0 without jobs."""
-    span_s = makespan_s(instance, schedule)
-    if span_s == 0:
-        return 0.0
-    return held_gpu_s(instance, schedule) / (instance.cluster.total_gpus * span_s)
+    """Share of the cluster's GPU time that jobs held over the makespan; 0 without jobs or GPUs."""
+    gpu_s = makespan_s(instance, schedule) * instance.cluster.physical_gpus
+    return held_gpu_s(instance, schedule) / gpu_s if gpu_s else 0.0
 
 
 def held_gpu_s(instance: Instance, schedule: Schedule) -> float:
-    """GPU time held [GPU-s]; two jobs that share GPUs hold them once, of parts only these count."""
+    """GPU time held [GPU-s]; two jobs that share GPUs hold them once, of parts only these count, of cores none."""
     return float(exact_held_gpu_s(instance, schedule))
 
 
 def exact_held_gpu_s(instance: Instance, schedule: Schedule) -> Fraction:
     """GPU time held [GPU-s], without rounding."""
     factor, unit = held_gpus(instance, schedule) * np.where(schedule.partner >= 0, 1, 2), 2
+    if instance.cluster.cores:
+        factor = np.where(_of_cores(instance)[schedule.node], 0, factor)
     if instance.workload.fractional.any():
         factor, unit = factor * instance.workload.gpu_milli[schedule.job], unit * WHOLE_GPU
     return exact_total_s(factor, schedule) / unit
+
+
+def exact_held_core_s(instance: Instance, schedule: Schedule) -> Fraction:
+    """Time of cores held on nodes that have no GPUs [core-s], without rounding."""
+    if not instance.cluster.cores:
+        return Fraction(0)
+    return exact_total_s(np.where(_of_cores(instance)[schedule.node], schedule.gpus, 0), schedule)
+
+
+def _of_cores(instance: Instance) -> NDArray[np.bool_]:
+    """True for nodes that have cores instead of GPUs, shape (nodes,)."""
+    return np.array([node.gpu_type == CORES for node in instance.cluster.nodes], dtype=np.bool_)
 
 
 def exact_total_s(factor: NDArray[np.int64], schedule: Schedule) -> Fraction:

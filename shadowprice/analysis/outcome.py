@@ -142,6 +142,7 @@ class VerifiedRun(ABC):
             "p99_jct_s": p99,
             "makespan_s": totals.makespan_s(instance),
             "utilization": totals.utilization(instance),
+            **self._of_cores(),
             "preemptions": int(totals.preemptions.sum()),
             "verified": True,
             "cpu_s": self.cpu_s,
@@ -150,6 +151,12 @@ class VerifiedRun(ABC):
         if totals.copies is not None:
             summary["mean_copies"] = metrics.mean(totals.copies.astype(np.float64))
         return {**summary, **self._availability()}
+
+    def _of_cores(self) -> dict[str, float]:
+        """Utilisation of the cores of nodes without GPUs, of clusters that have such nodes."""
+        if not self.instance.cluster.cores:
+            return {}
+        return {"core_utilization": self.totals.core_utilization(self.instance)}
 
     def _partial_summary(self, stopped_s: float) -> dict[str, object]:
         """Metrics of a run that was stopped: what is known, and None where it takes the missing jobs."""
@@ -171,6 +178,7 @@ class VerifiedRun(ABC):
             "p99_jct_s": None,
             "makespan_s": None,
             "utilization": totals.utilization(instance),
+            **self._of_cores(),
             "preemptions": int(totals.preemptions.sum()),
             "verified": True,
             "cpu_s": self.cpu_s,

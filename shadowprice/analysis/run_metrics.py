@@ -136,8 +136,8 @@ def of_totals(
 def share_busy(instance: Instance, totals: JobTotals, time_s: float) -> float:
     """Share of a time [s] in which a GPU, or a node where copies hold nodes, is busy on average; 0 of none."""
     cluster = instance.cluster
-    units = cluster.total_gpus if instance.copies is None else len(cluster.nodes)
-    return float(totals.busy_s) / units / time_s if time_s else 0.0
+    units = cluster.physical_gpus if instance.copies is None else len(cluster.nodes)
+    return float(totals.busy_s) / units / time_s if time_s and units else 0.0
 
 
 def isolated_s(instance: Instance, sharing: int | Times) -> Times:

@@ -25,15 +25,23 @@ from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import GENERATORS, generators_command, policies_command, traces_command
 from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, made_by, write
+from shadowprice.cli.origin import origin
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_picture, write_table
 from shadowprice.cli.panels import PanelGroup, shown
 from shadowprice.cli.place import place_command
-from shadowprice.cli.profile import profile_command
 from shadowprice.cli.progress import INTERRUPTED, progress_line
-from shadowprice.cli.real.commands import cancel_command, report_command, status_command
+from shadowprice.cli.real.commands import (
+    cancel_command,
+    drain_command,
+    report_command,
+    status_command,
+)
 from shadowprice.cli.real.execute import execute_command
+from shadowprice.cli.real.profile import profile_command
 from shadowprice.cli.runs import compare_command, simulate_command
 from shadowprice.cli.servers import servers_command
+from shadowprice.cli.service.queue import queue
+from shadowprice.cli.service.serve import serve_command
 from shadowprice.cli.show import (
     console,
     print_comparison,
@@ -88,8 +96,10 @@ app.command("check", **shown("check"))(check_command)
 app.command("profile", **shown("profile"))(profile_command)
 app.command("adversary", **shown("adversary"))(adversary_command)
 app.command("execute", **shown("execute"))(execute_command)
+app.command("serve", **shown("serve"))(serve_command)
 app.command("status", **shown("status"))(status_command)
 app.command("cancel", **shown("cancel"))(cancel_command)
+app.command("drain", **shown("drain"))(drain_command)
 app.command("report", **shown("report"))(report_command)
 app.command("laws", **shown("laws"))(laws_command)
 app.command("policies", **shown("policies"))(policies_command)
@@ -129,7 +139,7 @@ def demo(
         )
     print_comparison(result, as_json)
     if plot is not None:
-        write(plot, lambda partial: result.plot().savefig(partial, dpi=150))
+        write_picture(plot, result.plot())
 
 
 @app.command(**shown("verify"))
@@ -155,7 +165,6 @@ def verify(
 
 @app.command(**shown("generate"))
 def generate(
-    context: typer.Context,
     name: Annotated[str, typer.Argument(help=f"{GENERATORS}; `generators` says more of them.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
     jobs: Annotated[int | None, typer.Option("--jobs", help="Number of jobs.")] = None,
@@ -184,11 +193,12 @@ def generate(
 
         chosen = parameters_for(name, parameters, chosen)
     workload = generate_workload(name, seed=seed, **chosen)
-    origin = made_by(context, *filter(None, (samples, parameters)))
-    write(output, lambda partial: write_workload(workload, partial, origin))
+    made_by = origin().record()
+    write_table(output, lambda partial: write_workload(workload, partial, made_by))
     console.print(f"{len(workload)} jobs to {output}")
 
 
+app.add_typer(queue, name="queue", rich_help_panel="Real hosts")
 app.add_typer(study, name="study", rich_help_panel="Simulate and compare")
 app.add_typer(data, name="data", rich_help_panel="Data")
 app.add_typer(trace, name="trace", rich_help_panel="Data")

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from shadowprice.cli.options import POLICY_HELP, JsonOption, SeedOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write, write_picture
 from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.show import console, note
 
@@ -101,10 +101,10 @@ def adversary_command(
         found = renamed(found, output.stem)
         write(output, lambda partial: partial.write_text(found.hard.to_json(), encoding="utf-8"))
     if plot is not None:
-        write(plot, lambda partial: found.plot().savefig(partial, dpi=150))
+        write_picture(plot, found.plot())
     if as_json:
         bound = None if found.bound is None else rounded_up(found.bound.factor)
-        print(json.dumps({**json.loads(found.hard.to_json()), "bound": bound}))
+        print_record({**json.loads(found.hard.to_json()), "bound": bound})
     else:
         _print(found)
     if stopped:

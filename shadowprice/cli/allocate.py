@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +12,14 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.cli.captions import screenful
 from shadowprice.cli.options import RUNS_IT, JsonOption
-from shadowprice.cli.show import console, stderr
+from shadowprice.cli.outputs import print_record
+from shadowprice.cli.show import console, print_table, stderr
 from shadowprice.errors import VerificationError
 
 if TYPE_CHECKING:
     from shadowprice.solvers.gavel.allocation import Allocation
+    from shadowprice.solvers.gavel.rates import FloatArray
 
 
 SHOWN = 1e-9
@@ -72,7 +73,7 @@ def allocate_command(
         found = allocate(given, policy, options, model)
     verified = _verified(found)
     if as_json:
-        print(json.dumps(_report(found, verified, reasons)))
+        print_record(_report(found, verified, reasons))
         return
     _print(found, reasons)
     for note in found.notes:
@@ -142,13 +143,14 @@ def _print(found: Allocation, reasons: bool) -> None:
     for column in table.columns[1:]:
         column.justify = "right"
     rate = dict(zip(found.problem.id.tolist(), found.effective_throughput.tolist(), strict=True))
-    few, more = screenful(list(found.rows(SHOWN)), console)
-    for jobs, shares in few:
-        steps = f"{rate[jobs[0]]:.6g}" if len(jobs) == 1 else ""
-        table.add_row(escape(" + ".join(jobs)), *(f"{share:.6f}" for share in shares), steps)
-    console.print(table)
-    if more is not None:
-        console.print(more, highlight=False)
+
+    def cells(row: tuple[tuple[str, ...], FloatArray]) -> Iterator[str]:
+        jobs, shares = row
+        yield escape(" + ".join(jobs))
+        yield from (f"{share:.6f}" for share in shares)
+        yield f"{rate[jobs[0]]:.6g}" if len(jobs) == 1 else ""
+
+    print_table(table, list(found.rows(SHOWN)), cells)
     if reasons:
         for sentence in explain(found):
             console.print(sentence, markup=False, highlight=False)

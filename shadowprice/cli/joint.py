@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,8 @@ import typer
 from rich.table import Table
 
 from shadowprice.cli.options import ClusterOption, JsonOption
-from shadowprice.cli.show import console
+from shadowprice.cli.outputs import print_record
+from shadowprice.cli.show import console, print_table
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,13 +60,10 @@ def joint_command(
     jobs = replace(jobs, horizon=enough_slots(jobs))
     plan = best_joint_plan(jobs, time_limit_s=time_limit_s)
     if as_json:
-        print(json.dumps(_report(jobs, plan)))
+        print_record(_report(jobs, plan))
         return
     table = Table("job", "from slot", "complete", "replicas by node")
-    for row in _rows(jobs, plan):
-        where = "; ".join(f"node {node}: {replicas}" for node, replicas in row["replicas"].items())
-        table.add_row(row["graph"], str(row["start"]), str(row["completion"]), where)
-    console.print(table)
+    print_table(table, _rows(jobs, plan), _cells)
     console.print(sentence(jobs, plan), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -79,6 +77,11 @@ def sentence(jobs: Jobs, plan: JointPlan) -> str:
     if plan.edited:
         claim += ", of the model as it was edited"
     return f"total completion {plan.total_slots} slots of {jobs.slot_s:g} s: {claim}"
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    where = "; ".join(f"node {node}: {replicas}" for node, replicas in row["replicas"].items())
+    return row["graph"], str(row["start"]), str(row["completion"]), where
 
 
 def _rows(jobs: Jobs, plan: JointPlan) -> list[dict[str, Any]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shadowprice.cli.origin import note_outputs, origin
 from shadowprice.errors import InputError, ShadowpriceError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
 
@@ -31,7 +35,9 @@ def expect_outputs(force: bool, *paths: Path | None) -> None:
         If the folder of one does not exist or cannot be written to, two are the same, or one is a folder or
         exists already.
     """
-    given = [path for path in paths if path is not None]
+    named = [path for path in paths if path is not None]
+    given = [*named, *(metadata_of(path) for path in named if path.suffix == ".csv")]
+    note_outputs(*given)
     for path in given:
         _expect_writable(path.parent, path)
         if path.is_dir():
@@ -54,6 +60,7 @@ def expect_run_directory(force: bool, directory: Path | None) -> None:
     """
     if directory is None:
         return
+    note_outputs(directory)
     if directory.is_dir():
         _expect_writable(directory, directory)
         if not force and any(directory.iterdir()):
@@ -74,26 +81,6 @@ def _expect_writable(folder: Path, path: Path) -> None:
         raise InputError(f"{path}: cannot be written: {folder} is no directory")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{path}: cannot be written: {folder} is not yours to write to")
-
-
-def made_by(context: typer.Context, *inputs: Path) -> dict[str, object]:
-    """The command that is run with its options, and SHA-256 digests of files that it reads.
-
-    Where the output goes is left out: the same inputs give the same bytes.
-    """
-    options = {
-        name: str(value) if isinstance(value, Path) else value
-        for name, value in context.params.items()
-        if value is not None and name not in ("output", "force")
-    }
-    digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in inputs}
-    return {"command": " ".join(_words(context)), "options": options, "inputs_sha256": digests}
-
-
-def _words(context: typer.Context) -> list[str]:
-    """Words of a command, without the program's."""
-    parent: Any = context.parent
-    return [] if parent is None else [*_words(parent), str(context.info_name)]
 
 
 def write(path: Path, action: Callable[[Path], object]) -> None:
@@ -127,3 +114,55 @@ def write(path: Path, action: Callable[[Path], object]) -> None:
     finally:
         if partial != place:
             partial.unlink(missing_ok=True)
+
+
+def metadata_of(path: Path) -> Path:
+    """File beside a table in CSV that says what it is and where it comes from.
+
+    Named as the W3C's Metadata Vocabulary for Tabular Data says (2015, section 5.3): ``jobs.csv-metadata.json``.
+    """
+    return path.with_name(f"{path.name}-metadata.json")
+
+
+def print_record(record: Mapping[str, object]) -> None:
+    """Print a result as a line of JSON, with its origin as ``made_by``."""
+    print(json.dumps({**record, "made_by": origin().record()}))
+
+
+def write_table(path: Path, action: Callable[[Path], object]) -> None:
+    """Write a table whole; beside one in CSV, which has no place for it, a file with its origin.
+
+    Raises
+    ------
+    ShadowpriceError
+        As of :func:`write`.
+    """
+    write(path, action)
+    if path.suffix == ".csv" and path.is_file():
+        told = {
+            "@context": "http://www.w3.org/ns/csvw",
+            "url": path.name,
+            "notes": [{"made_by": origin().record()}],
+        }
+        beside = metadata_of(path)
+        write(beside, lambda partial: partial.write_text(json.dumps(told, indent=1) + "\n"))
+
+
+def write_picture(path: Path, figure: Figure) -> None:
+    """Write a picture whole, its origin in the metadata; a format that matplotlib gives none has none.
+
+    Raises
+    ------
+    ShadowpriceError
+        As of :func:`write`, or if matplotlib has no such format.
+    """
+    made = origin()
+    keys = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
+    key = keys.get(path.suffix.lower())
+    # Dates of PDF and SVG would give other bytes for the same picture.
+    told: dict[str, str | None] = {} if key is None else {key: made.to_json()}
+    if path.suffix.lower() == ".pdf":
+        told["CreationDate"] = None
+    if path.suffix.lower() == ".svg":
+        told["Date"] = None
+    write(path, lambda partial: figure.savefig(partial, dpi=150, metadata=told or None))

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from shadowprice.cli.origin import running
+
 PANELS: Mapping[str, tuple[str, ...]] = {
     "Simulate and compare": (
         "demo",
@@ -24,7 +26,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "servers",
     ),
     "Models and policies": ("models", "policies", "laws"),
-    "Real hosts": ("execute", "status", "cancel", "report", "profile"),
+    "Real hosts": ("execute", "status", "cancel", "drain", "report", "serve", "queue", "profile"),
     "Proofs": ("verify", "certify", "check", "adversary"),
     "Data": ("generate", "generators", "traces", "trace", "data"),
     "This installation": ("doctor",),
@@ -209,8 +211,38 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "On nodes of a Slurm partition; --hosts ray for a Ray cluster.",
         ),
     ),
+    "serve": (
+        Example(
+            "serve pool --policy srtf --hosts local:2 --round 5",
+            "A queue on two CPU slots; `queue` submits, Ctrl-C stops, the same command goes on.",
+        ),
+        Example(
+            "serve pool --policy gavel:max_min_fairness --socket /run/pool/sock --user alice:2 --user bob --http 8080",
+            "For three users, and a page on a port of this machine.",
+        ),
+    ),
+    "queue submit": (
+        Example("queue submit pool jobs.yaml", "All jobs of a file, or none (needs `serve pool`)."),
+    ),
+    "queue list": (Example("queue list pool", "Jobs of all users (needs `serve pool`)."),),
+    "queue why": (Example("queue why pool resnet-a-1", "Why it waits (needs `serve pool`)."),),
+    "queue output": (
+        Example("queue output pool resnet-a-1", "What it printed last (needs `serve pool`)."),
+    ),
+    "queue cancel": (
+        Example(
+            "queue cancel pool resnet-a-1 resnet-b-2", "Both, or neither (needs `serve pool`)."
+        ),
+    ),
+    "queue token": (
+        Example("queue token pool", "Address of the page (needs `serve pool --http PORT`)."),
+    ),
     "status": (Example("status run1 --follow", "Until the run is over."),),
     "cancel": (Example("cancel run1 resnet-a resnet-b", "Two jobs, or neither."),),
+    "drain": (
+        Example("drain run1 localhost:0 --reason 'ECC errors'", "No new lease on a device."),
+        Example("drain run1 localhost:0 --back", "It is given out again."),
+    ),
     "report": (Example("report run1 -o report.html", "One page that needs no network."),),
     "profile": (
         Example(
@@ -237,20 +269,30 @@ class PanelGroup(TyperGroup):
         return sorted(super().list_commands(ctx), key=lambda name: known.get(name, len(order)))
 
 
-class CommandWithExamples(TyperCommand):
-    """A command whose help ends with its examples, as they are typed: never wrapped."""
+class ShownCommand(TyperCommand):
+    """A command whose help ends with its examples, as they are typed: never wrapped; its outputs say what made them."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        with running(_words(ctx), ctx.params):
+            return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, then the examples."""
         super().format_help(ctx, formatter)
-        # Words after the program's own: "data fetch".
-        name = " ".join(ctx.command_path.split()[1:])
-        examples = EXAMPLES.get(name, ())
+        examples = EXAMPLES.get(_words(ctx), ())
         if examples:
             typer.echo(" Examples\n" + "".join(example.text() for example in examples))
+
+
+def _words(context: Any) -> str:
+    """Words of a command after the program's own: ``data fetch``."""
+    # Not from its path, which begins with the program however it was started: `python -m shadowprice`.
+    above = context.parent
+    return "" if above is None else f"{_words(above)} {context.info_name}".strip()
 
 
 def shown(name: str) -> dict[str, Any]:
     """Arguments of ``app.command`` that put a command into its panel and examples below its help."""
     panel = next((title for title, names in PANELS.items() if name in names), None)
-    return {"rich_help_panel": panel, "cls": CommandWithExamples}
+    return {"rich_help_panel": panel, "cls": ShownCommand}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 from rich.table import Table
 
 from shadowprice.cli.options import ClusterOption, JsonOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_picture
 from shadowprice.cli.show import console
 from shadowprice.errors import InfeasibleJobError, ShadowpriceError
 
@@ -55,7 +54,7 @@ def place_command(
         )
     report = _report(job, mapping, network)
     if as_json:
-        print(json.dumps({"algorithm": algorithm, **report}))
+        print_record({"algorithm": algorithm, **report})
     else:
         _print(job, mapping, report, algorithm)
     if plot is not None:
@@ -108,4 +107,4 @@ def _draw(path: Path, graph: JobGraph, mapping: StageMapping, algorithm: str) ->
     figure = plot_placement(graph, mapping, note=f"by {algorithm}").get_figure(root=True)
     if figure is None:
         raise ShadowpriceError(f"{path}: nothing was drawn")
-    write(path, lambda partial: figure.savefig(partial, dpi=150))
+    write_picture(path, figure)

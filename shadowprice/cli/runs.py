@@ -27,7 +27,14 @@ from shadowprice.cli.options import (
     TraceArgument,
     with_options,
 )
-from shadowprice.cli.outputs import ForceOption, expect_outputs, expect_run_directory, write
+from shadowprice.cli.origin import origin
+from shadowprice.cli.outputs import (
+    ForceOption,
+    expect_outputs,
+    expect_run_directory,
+    write_picture,
+    write_table,
+)
 from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.show import (
     console,
@@ -121,7 +128,7 @@ def simulate_command(
     outcome = _simulated(given, f"simulating {policy} on {jobs}", policy, run_directory)
     report_dropped(outcome)
     if jobs_out is not None:
-        write(jobs_out, lambda partial: outcome.jobs.to_csv(partial, index=False))
+        write_table(jobs_out, lambda partial: outcome.jobs.to_csv(partial, index=False))
     _write_prices(outcome, prices_out, prices_plot)
     if outcome.losses is None:
         print_summary(outcome, as_json)
@@ -151,8 +158,10 @@ def _simulated(
             )
         # Parquet is loaded for who writes it.
         from shadowprice.analysis.run_directory.directory import save
+        from shadowprice.analysis.run_directory.files import Provenance
         from shadowprice.analysis.run_directory.streamed import simulate_into
 
+        made_by = origin().record()
         if isinstance(workload, Workload):
             return simulate_into(
                 directory,
@@ -162,10 +171,10 @@ def _simulated(
                 semantics,
                 drop_infeasible=dropped,
                 watch=say,
-                cleaning=given.cleaning,
+                provenance=Provenance(made_by, given.cleaning),
             )
         outcome = simulate(workload, cluster, policy, semantics, drop_infeasible=dropped)
-        save(outcome, directory)
+        save(outcome, directory, provenance=Provenance(made_by))
         return outcome
 
 
@@ -177,9 +186,9 @@ def _write_prices(outcome: VerifiedRun, table: Path | None, picture: Path | None
 
     assert isinstance(outcome, Outcome)  # A run that keeps prices is not streamed.
     if table is not None:
-        write(table, lambda partial: write_prices(outcome, partial))
+        write_table(table, lambda partial: write_prices(outcome, partial))
     if picture is not None:
-        write(picture, lambda partial: plot_prices(outcome).savefig(partial, dpi=150))
+        write_picture(picture, plot_prices(outcome))
 
 
 @with_options
@@ -239,7 +248,7 @@ def compare_command(
         option = f"--model {model}" if utility is None else f"--utility {utility}"
         raise InputError(f"{option}: goes with --objective {UTILITY}, got --objective {objective}")
     if plot is not None:
-        write(plot, lambda partial: picture().savefig(partial, dpi=150))
+        write_picture(plot, picture())
     if missing:
         raise typer.Exit(INTERRUPTED)
 
@@ -316,10 +325,18 @@ def _by_utility(
 
 
 def _print_guarantees(result: Comparison) -> None:
-    from shadowprice.analysis.guarantees.lookup import described, guarantee
+    from shadowprice.analysis.guarantees.any_order import any_order_ticks
+    from shadowprice.analysis.guarantees.lookup import beside, described, guarantee
 
-    for name, outcome in result.outcomes.items():
-        run = described(result.runs[name], result.objective)
+    for row in result.rows:
+        outcome = result.outcomes[row.policy]
+        run = described(result.runs[row.policy], result.objective)
         known = None if run is None else guarantee(outcome, run)
-        if known is not None:
-            console.print(known.sentence(name), markup=False, highlight=False, soft_wrap=True)
+        if known is None:
+            continue
+        any_order = any_order_ticks(outcome.instance, result.objective)
+        bound = row.bound.ticks if row.certified else 0
+        most = None if any_order is None or not bound else any_order / bound
+        words = beside(known, row.policy, row.factor if row.certified else None, most)
+        if words is not None:
+            console.print(words, markup=False, highlight=False, soft_wrap=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.show import console
+from shadowprice.cli.outputs import print_record
+from shadowprice.cli.show import console, print_table
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,14 +48,16 @@ def servers_command(
     rule = placement_by_rule(job, together=skew > pack_limit, time_limit_s=time_limit_s)
     best = best_placement(job, time_limit_s=time_limit_s)
     if as_json:
-        print(json.dumps(_report(skew, rule, best)))
+        print_record(_report(skew, rule, best))
         return
     table = Table("node", "free GPUs", "workers: rule", "best", "servers: rule", "best")
-    for node, room in enumerate(nodes):
-        counts = (str(placed.workers[node]) for placed in (rule, best))
-        at = (_servers(placed, node) for placed in (rule, best))
-        table.add_row(str(node), str(room), *counts, *at)
-    console.print(table)
+
+    def cells(node: int) -> Iterator[str]:
+        yield from (str(node), str(nodes[node]))
+        yield from (str(placed.workers[node]) for placed in (rule, best))
+        yield from (_servers(placed, node) for placed in (rule, best))
+
+    print_table(table, range(len(nodes)), cells)
     console.print(sentence(job, rule, best), markup=False, highlight=False, soft_wrap=True)
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
 from shadowprice.analysis.wording import at_most
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
+from shadowprice.cli.outputs import print_record
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison
@@ -21,14 +21,36 @@ if TYPE_CHECKING:
     from shadowprice.analysis.utility.compare import UtilityComparison
     from shadowprice.execution.copies.local_sgd import Losses
 
+Row = TypeVar("Row")
 
-console = Console()
-stderr = Console(stderr=True)
+# What looks like the code of an emoji, such as ray:x:1, is a name or an address here.
+console = Console(emoji=False)
+stderr = Console(stderr=True, emoji=False)
 
 
 def note(text: str) -> None:
     """Print a line on stderr that a user should not miss."""
     stderr.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def print_table(
+    table: Table, rows: Sequence[Row], cells: Callable[[Row], Iterable[RenderableType]]
+) -> None:
+    """Print a table of as many rows as the screen shows, and how many more there are.
+
+    Parameters
+    ----------
+    table : Table
+        With columns and no rows.
+    cells : callable
+        Cells of a row.
+    """
+    few, more = screenful(rows, console)
+    for row in few:
+        table.add_row(*cells(row))
+    console.print(table)
+    if more is not None:
+        console.print(more, highlight=False)
 
 
 def print_summary(outcome: VerifiedRun, as_json: bool) -> None:
@@ -38,7 +60,7 @@ def print_summary(outcome: VerifiedRun, as_json: bool) -> None:
         note(missing)
     summary = outcome.summary()
     if as_json:
-        print(json.dumps(summary))
+        print_record(summary)
         return
     partial = "" if missing is None else ", a partial run"
     table = Table("metric", "value", "about", title=f"{summary['policy']}, verified{partial}")
@@ -63,7 +85,7 @@ def _print_assumptions(told: str) -> None:
 def print_comparison(result: Comparison, as_json: bool) -> None:
     """Print a comparison: a table, and the result in words."""
     if as_json:
-        print(json.dumps(result.to_dict()))
+        print_record(result.to_dict())
         return
     table = Table(
         "policy",
@@ -98,7 +120,7 @@ def print_losses(outcome: VerifiedRun, losses: Losses, as_json: bool) -> None:
     sentence = losses.sentence()
     rows = losses.to_frame().to_dict(orient="records")
     if as_json:
-        print(json.dumps({**outcome.summary(), "quality": rows, "quality_sentence": sentence}))
+        print_record({**outcome.summary(), "quality": rows, "quality_sentence": sentence})
         return
     print_summary(outcome, as_json)
     columns = (
@@ -113,26 +135,21 @@ def print_losses(outcome: VerifiedRun, losses: Losses, as_json: bool) -> None:
     table = Table(*columns, title="held-out loss of local SGD")
     for column in table.columns[1:]:
         column.justify = "right"
-    few, more = screenful(rows, console)
-    for row in few:
-        told = (f"{row[key]:.4f}" for key in ("initial", "in_copies", "one_copy"))
-        table.add_row(
-            escape(str(row["id"])),
-            *told,
-            f"{row['difference']:+.4f}",
-            str(row["steps"]),
-            str(row["averages"]),
-        )
-    console.print(table)
-    if more is not None:
-        console.print(more, highlight=False)
+    print_table(table, rows, _loss_cells)
     console.print(sentence, highlight=False, soft_wrap=True)
+
+
+def _loss_cells(row: Mapping[Hashable, Any]) -> Iterator[str]:
+    yield escape(str(row["id"]))
+    yield from (f"{row[key]:.4f}" for key in ("initial", "in_copies", "one_copy"))
+    yield f"{row['difference']:+.4f}"
+    yield from (str(row["steps"]), str(row["averages"]))
 
 
 def print_utilities(result: UtilityComparison, as_json: bool) -> None:
     """Print total utilities: a table, and the result in words."""
     if as_json:
-        print(json.dumps(result.to_dict()))
+        print_record(result.to_dict())
         return
     title = f"utility {result.utility}, rounds of {result.round_s:g} s"
     columns = ("policy", "utility", "bound", "bound kind", "ratio at most", "certified")

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.outputs import write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write
 from shadowprice.cli.panels import shown
 from shadowprice.cli.progress import INTERRUPTED, StepProgress, progress_line
 from shadowprice.cli.show import note, stderr
-from shadowprice.errors import InputError, ShadowpriceError
+from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shadowprice.analysis.study.results import StudyResults
     from shadowprice.analysis.study.run_study import StudyProgress
 
@@ -57,6 +59,7 @@ def run_command(
 ) -> None:
     """Run what has no rows yet; kill it anywhere, and the same command goes on."""
     _expect_there(file)
+    from shadowprice.analysis.points.on_cores import cores
     from shadowprice.analysis.study.run_study import results_folder
     from shadowprice.analysis.study.run_study import study as run_study
 
@@ -69,7 +72,7 @@ def run_command(
             results = run_study(
                 file,
                 output,
-                processes=jobs or _cores(),
+                processes=jobs or cores(),
                 on=on,
                 older=older,
                 progress=partial(_tell, say),
@@ -92,12 +95,6 @@ def _expect_there(path: Path) -> None:
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
-
-
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 def _tell(say: StepProgress, now: StudyProgress) -> None:
@@ -144,7 +141,11 @@ def _results(path: Path) -> StudyResults:
     from shadowprice.analysis.study.results import read_results
     from shadowprice.analysis.study.run_study import results_folder
 
-    return read_results(results_folder(path) if path.is_file() else path)
+    found = read_results(results_folder(path) if path.is_file() else path)
+    if found.runs.empty:
+        failed = f", {len(found.record.failed)} failed" if found.record.failed else ""
+        raise InputError(f"{path}: no run has a row{failed}; expected results of a study")
+    return found
 
 
 @study.command("report", **shown("study report"))
@@ -162,29 +163,40 @@ def report_command(
         str | None,
         typer.Option("--style", help="Width of a column and fonts: acm, ieee, usenix or neurips."),
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Write tables, pictures, intervals, settings and how to repeat it, as one page or for a paper."""
     if (paper is None) != (style is None):
         raise InputError("study report: --paper and --style go together, expected both or none")
     found = _results(results)
-    if found.runs.empty:
-        raise InputError(f"{results}: no run has a row")
     from shadowprice.analysis.study.page import study_page
     from shadowprice.analysis.study.run_study import results_folder
 
     folder = results_folder(results) if results.is_file() else results
     page = folder / "report.html" if output is None else output
+    expect_outputs(force, page)
+    files: dict[Path, Callable[[Path], None]] = {}
+    if paper is not None and style is not None:
+        from shadowprice.analysis.study.paper import paper_files, style_named
+
+        files = {
+            paper / name: action for name, action in paper_files(found, style_named(style)).items()
+        }
+        _make_folder(paper)
+        expect_outputs(force, page, *files)
     write(page, lambda path: path.write_text(study_page(found), encoding="utf-8"))
     print(page)
-    if paper is not None and style is not None:
-        from shadowprice.analysis.study.paper import style_named, write_paper
-
-        chosen = style_named(style)
-        try:
-            write_paper(found, paper, chosen)
-        except OSError as error:
-            raise ShadowpriceError(f"{paper}: cannot be written: {error.strerror}") from error
+    for path, action in files.items():
+        write(path, action)
+    if files:
         print(paper)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
 
 
 @study.command("compare", **shown("study compare"))
@@ -230,9 +242,11 @@ def bundle_command(
         bool,
         typer.Option("--with-traces", help="Put traces in, not their checksums: mind licences."),
     ] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write an archive for artifact evaluation: settings, results, certificates, a script, RO-Crate metadata."""
     _expect_there(file)
+    expect_outputs(force, output)
     from shadowprice.analysis.study.bundle import BundleChoices, Certificates, write_bundle
     from shadowprice.analysis.study.run_study import results_folder
 
@@ -241,8 +255,9 @@ def bundle_command(
             f"--certificates {certificates!r}: expected one of {', '.join(Certificates)}"
         )
     choices = BundleChoices(Certificates(certificates), budget_s, with_traces)
+    there, told = results or results_folder(file), list[str]()
     with progress_line() as say:
-        told = write_bundle(file, results or results_folder(file), output, choices, say)
+        write(output, lambda path: told.extend(write_bundle(file, there, path, choices, say)))
     for line in told:
         _warn(line)
     print(output)

@@ -10,7 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceArgument
-from shadowprice.cli.outputs import ForceOption, expect_outputs, made_by, write
+from shadowprice.cli.origin import origin
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write, write_table
 from shadowprice.cli.panels import shown
 from shadowprice.cli.show import console, stderr, warnings_told
 from shadowprice.errors import InputError
@@ -63,7 +64,7 @@ def show_command(
 
     jobs, where = imported.workload, None if cluster is None else Cluster.load(cluster)
     if page is not None:
-        text = trace_page(jobs, where, imported.lines())
+        text = trace_page(jobs, where, imported.lines(), made_by=origin().sentence())
         write(page, lambda partial: partial.write_text(text, encoding="utf-8"))
     found = contents(jobs, where)
     if as_json:
@@ -121,7 +122,6 @@ def fit_command(
 
 @trace.command("scale", **shown("trace scale"))
 def scale_command(
-    context: typer.Context,
     file: TraceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
     cluster: OptionalClusterOption = None,
@@ -156,7 +156,7 @@ def scale_command(
     from shadowprice.instances.workload_files import write_workload
 
     where = None if cluster is None else Cluster.load(cluster)
-    gpus = 0 if where is None else where.total_gpus
+    gpus = 0 if where is None else where.physical_gpus
     if where is not None and load is not None:
         jobs = _feasible(jobs, where)
     run_s = run_times_s(jobs, where)
@@ -167,8 +167,8 @@ def scale_command(
         jobs = poisson_arrivals_of(jobs, seed, load=load, gpus_total=gpus or None, run_s=run_s)
     elif load is not None:
         jobs = at_load(jobs, load, gpus, run_s)
-    origin = made_by(context, file)
-    write(output, lambda partial: write_workload(jobs, partial, origin))
+    made_by = origin().record()
+    write_table(output, lambda partial: write_workload(jobs, partial, made_by))
     console.print(f"{len(jobs)} jobs to {output}", soft_wrap=True)
 
 

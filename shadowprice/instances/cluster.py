@@ -21,6 +21,9 @@ from shadowprice.instances.files import parse_toml, read_text
 ANY_TYPE = "gpu"
 """GPU type of a node whose type was not given."""
 
+CORES = "cores"
+"""GPU type of a node without GPUs, whose ``gpus`` are cores of CPUs: for jobs that ask for cores alone."""
+
 MAX_NODES = 1_000_000
 MAX_GPUS_PER_NODE = 1_000_000
 _AMOUNTS = ("cpus", "memory_gb", "intra_gb_per_s", "nic_gb_per_s", "price_per_hour")
@@ -40,7 +43,7 @@ class Node:
     Parameters
     ----------
     gpus : int
-        GPUs of the node, at least 1.
+        GPUs of the node, at least 1; its cores where the type is :data:`CORES`.
     gpu_type : str
         Name of the GPU type, as in the workload's throughput table.
     cpus, memory_gb : float
@@ -206,8 +209,18 @@ class Cluster:
 
     @cached_property
     def total_gpus(self) -> int:
-        """GPUs of the whole cluster."""
+        """GPUs of the whole cluster; cores of nodes that have only these count as such."""
         return int(self.gpus_per_node.sum())
+
+    @cached_property
+    def cores(self) -> int:
+        """Cores of the nodes of type :data:`CORES`, which :attr:`total_gpus` counts as well."""
+        return sum(node.gpus for node in self.nodes if node.gpu_type == CORES)
+
+    @property
+    def physical_gpus(self) -> int:
+        """GPUs of the whole cluster, without the cores that :attr:`total_gpus` counts."""
+        return self.total_gpus - self.cores
 
     def groups(self) -> list[tuple[int, Node]]:
         """Runs of equal nodes as (count, node)."""
@@ -223,7 +236,8 @@ class Cluster:
         return ",".join(one(count, node) for count, node in self.groups())
 
     def __repr__(self) -> str:
-        return f"Cluster({str(self)!r}: {len(self.nodes)} nodes, {self.total_gpus} GPUs)"
+        cores = f", {self.cores} cores" if self.cores else ""
+        return f"Cluster({str(self)!r}: {len(self.nodes)} nodes, {self.physical_gpus} GPUs{cores})"
 
 
 def _shortest(value: float) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import EarlyEndError, InfeasibleJobError, InputError
 from shadowprice.instances.allocation_problem import Pairs
-from shadowprice.instances.cluster import ANY_TYPE, Cluster
+from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.failures.node_failures import NodeFailures
@@ -156,12 +156,20 @@ class Instance:
                 ("rules of copies", self.copies),
             ):
                 self._only(part is None, "jobs that hold a part of a GPU", name)
+        if self.workload.on_cores.any():
+            self._check_cores()
         if self.cluster.quotas is not None:
             self._check_quotas(self.cluster.quotas)
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
             more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+            if self.workload.on_cores[job]:
+                raise InfeasibleJobError(
+                    f"{self.workload.source}: job {self.workload.id[job]!r} needs {self.workload.gpus[job]} cores of "
+                    f"CPUs, cluster {self.cluster} has {self.cluster.cores}{more}; add nodes of type {CORES} "
+                    f"(NODESxCORES:{CORES}), leave such jobs out or drop infeasible jobs"
+                )
             raise InfeasibleJobError(
                 f"{self.workload.source}: job {self.workload.id[job]!r} needs {self.workload.gpus[job]} GPUs "
                 f"of one type on which it can run, cluster {self.cluster} has no such type{more}; "
@@ -181,6 +189,16 @@ class Instance:
             raise InputError(
                 f"{self.workload.source}: has {one} and {other}, expected one of the two"
             )
+
+    def _check_cores(self) -> None:
+        for name, part in (
+            ("job graphs", self.graphs),
+            ("rates of jobs that share GPUs", self.pair_throughputs),
+            ("conditions of runs", self.conditions),
+            ("rules of copies", self.copies),
+            ("quotas of GPUs", self.cluster.quotas),
+        ):
+            self._only(part is None, "jobs that hold cores instead of GPUs", name)
 
     def _check_quotas(self, quotas: Quotas) -> None:
         for name, part in (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import ANY_TYPE, Cluster
+from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
 from shadowprice.instances.columns import THROUGHPUT_PREFIX, ColumnChecks
 from shadowprice.instances.grid import MAX_TIME_S, MAX_TOTAL_S, TICK_S, to_grid, up_to_grid
 
@@ -85,7 +85,8 @@ class Workload:
     nodes : ndarray of int, shape (n,)
         Nodes that were asked for, 0 where unknown. Placements decide by themselves.
     allowed_types : ndarray of str, shape (n,)
-        GPU types the job may run on, with bars between them (``V100M16|V100M32``); empty for all.
+        GPU types the job may run on, with bars between them (``V100M16|V100M32``); empty for all
+        GPUs. ``cores`` alone of a job that holds cores of CPUs, as many as its gang, and no GPU.
     gpu_milli : ndarray of int, shape (n,)
         Thousandths of each of its GPUs that the job holds; below 1000 only of one GPU, which others
         may then share.
@@ -308,17 +309,22 @@ class Workload:
         """The workload with a throughput table that is 0 on types a job may not run on.
 
         Where there was no table all other rates are 1. Nodes whose type was not given
-        (:data:`~shadowprice.instances.cluster.ANY_TYPE`) are allowed to every job. The same workload
-        where every job may run on all types.
+        (:data:`~shadowprice.instances.cluster.ANY_TYPE`) are allowed to every job that asks for GPUs, nodes
+        of cores to the other jobs alone; a table need not have these. The same workload where every job may
+        run on all types.
         """
         types = cluster.gpu_types if self.throughput is None else self.gpu_types
+        if CORES in cluster.gpu_types and CORES not in types:
+            types = (*types, CORES)
         able = {
-            text: [not text or name in (ANY_TYPE, *text.split("|")) for name in types]
+            text: [_is_allowed(text, name) for name in types]
             for text in set(self.allowed_types.tolist())
         }
         if all(map(all, able.values())):
             return self
-        rates = np.ones((len(self), len(types))) if self.throughput is None else self.throughput
+        rates = np.ones((len(self), len(types)))
+        if self.throughput is not None:
+            rates[:, : len(self.gpu_types)] = self.throughput
         mask = np.array([able[text] for text in self.allowed_types.tolist()], dtype=np.bool_)
         return replace(self, throughput=np.where(mask, rates, 0.0), gpu_types=types)
 
@@ -328,14 +334,35 @@ class Workload:
         return self.gpu_milli < WHOLE_GPU
 
     @cached_property
+    def on_cores(self) -> NDArray[np.bool_]:
+        """True for jobs that hold cores of CPUs instead of GPUs, shape (n,)."""
+        return np.asarray(self.allowed_types == CORES, dtype=np.bool_)
+
+    @cached_property
     def held_gpus(self) -> NDArray[np.float64]:
-        """GPUs that each job holds while it runs, parts of one included, shape (n,)."""
-        return self.gpus * (self.gpu_milli / WHOLE_GPU)
+        """GPUs that each job holds while it runs, parts of one included, shape (n,); 0 of one on cores."""
+        return np.where(self.on_cores, 0.0, self.gpus * (self.gpu_milli / WHOLE_GPU))
 
     def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Workload:
         """The jobs of a mask, or of increasing row numbers."""
         chosen: dict[str, Any] = {name: column[keep] for name, column in self._columns().items()}
         return replace(self, **chosen)
+
+    def with_rows(self, more: Workload) -> Workload:
+        """The jobs of two workloads, of which those of the other arrive no earlier; O(jobs).
+
+        Raises
+        ------
+        InputError
+            If they arrive earlier, or have throughputs on other types.
+        """
+        if self.gpu_types != more.gpu_types:
+            raise InputError(
+                f"{more.source}: has throughputs on {more.gpu_types}, expected {self.gpu_types}"
+            )
+        mine, theirs = self._columns(), more._columns()
+        joined: dict[str, Any] = {name: np.concatenate([mine[name], theirs[name]]) for name in mine}
+        return replace(self, **joined)
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         columns = {name: getattr(self, name) for name in COLUMNS}
@@ -360,6 +387,13 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"Workload({len(self)} jobs from {self.source})"
+
+
+def _is_allowed(allowed: str, gpu_type: str) -> bool:
+    """True if a job with these allowed types may run on nodes of a type."""
+    if CORES in (allowed, gpu_type):
+        return allowed == gpu_type
+    return not allowed or gpu_type in (ANY_TYPE, *allowed.split("|"))
 
 
 def _submitted(
@@ -388,10 +422,14 @@ def _submitted(
 def _check_submitted(check: ColumnChecks, columns: Mapping[str, NDArray[Any]]) -> None:
     outcomes, types, milli = (columns[name] for name in ("outcome", "allowed_types", "gpu_milli"))
     _check_each(check, "outcome", outcomes, OUTCOMES, f"{', '.join(OUTCOMES[1:])}, or nothing")
-    apart = [text for text in set(types.tolist()) if not text or all(text.split("|"))]
-    expected = "names of GPU types with bars between them"
+    apart = [
+        text
+        for text in set(types.tolist())
+        if text in ("", CORES) or not {"", CORES} & set(text.split("|"))
+    ]
+    expected = f"names of GPU types with bars between them, or {CORES} alone"
     _check_each(check, "allowed_types", types, apart, expected)
-    alone = (milli == WHOLE_GPU) | (columns["gpus"] == 1)
+    alone = (milli == WHOLE_GPU) | ((columns["gpus"] == 1) & (types != CORES))
     check.holds("gpu_milli", milli, alone, "1000, or a job of one GPU")
 
 

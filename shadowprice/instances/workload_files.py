@@ -109,13 +109,6 @@ def split_header(line: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([line], delimiter=delimiter_of(line)), [])]
 
 
-def _has_space_around(text: str, delimiter: str) -> bool:
-    """False only if no value begins or ends with white space: one search in place of one a value."""
-    edge = rf"[{re.escape(delimiter)}\r\n]"
-    space = r"[^\S\r\n]"
-    return '"' in text or re.search(rf"(?:^|{edge}){space}|{space}(?:{edge}|$)", text) is not None
-
-
 def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> Columns:
     """Read delimited text as columns of strings by name, blank lines left out.
 
@@ -158,9 +151,8 @@ def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> 
             )
         row.extend([""] * (width - len(row)))
     columns = list(zip(*rows, strict=True)) if rows else [()] * width
-    strip = strip and _has_space_around(text, delimiter)
     return {
-        name: np.array([value.strip() for value in values] if strip else values, dtype=object)
+        name: np.array(list(map(str.strip, values)) if strip else values, dtype=object)
         for name, values in zip(names, columns, strict=True)
         if name
     }

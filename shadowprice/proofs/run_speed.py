@@ -43,6 +43,8 @@ Ticks = NDArray[np.int64]
 TICKS_PER_S = 2**20
 _NO_TYPE = "gpu"
 """GPU type of nodes whose type was not given."""
+_CORES = "cores"
+"""GPU type of nodes that have cores of CPUs instead of GPUs, for jobs that ask for these."""
 LONGEST_TICKS = 2**52
 _REACHED = 1 + 1e-9
 """What CPUs and memory are multiplied with before they are compared with a profile's grid."""
@@ -77,11 +79,19 @@ def alone_ticks(instance: Instance) -> Ticks:
 
 
 def allowed_types(instance: Instance) -> NDArray[np.bool_]:
-    """True where a job is allowed to run on a GPU type, shape (n, types); on nodes without a type all are."""
+    """True where a job is allowed to run on a GPU type, shape (n, types).
+
+    On nodes without a type all are that ask for GPUs; on nodes of cores those alone that ask for cores.
+    """
     names, _ = gpu_types(instance.cluster)
     given = instance.workload.allowed_types.tolist()
     able = {
-        text: [text == "" or name == _NO_TYPE or name in text.split("|") for name in names]
+        text: [
+            name == text
+            if _CORES in (name, text)
+            else text == "" or name == _NO_TYPE or name in text.split("|")
+            for name in names
+        ]
         for text in set(given)
     }
     if len(able) == 1:

@@ -308,7 +308,7 @@ def _serve_live(state: State, order: _IndexOrder) -> Decision:
 
 
 def _filling(order: _IndexOrder, total_gpus: int, live: JobColumns) -> NDArray[np.int64]:
-    return widest_of_prefix_first(live.gpus, order.positions(live), total_gpus)
+    return widest_of_prefix_first(order.positions(live), live.gpus, total_gpus)
 
 
 def not_a_number(measure: Measure, job: str) -> str:

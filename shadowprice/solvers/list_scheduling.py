@@ -35,16 +35,16 @@ def serve_in_order(state: State, priority: Priority) -> Decision:
 
 
 def widest_of_prefix_first(
-    gpus: NDArray[np.int64], order: NDArray[np.int64], total_gpus: int
+    order: NDArray[np.int64], gpus: NDArray[np.int64], total_gpus: int
 ) -> NDArray[np.int64]:
     """An order whose least prefix that asks for all GPUs is by gang, the widest first; all of it if none asks for all.
 
     Parameters
     ----------
-    gpus : ndarray of int, shape (L,)
-        Gangs of the jobs.
     order : ndarray of int, shape (L,)
         Positions of the jobs, first in order first; equal gangs stay in it.
+    gpus : ndarray of int, shape (L,)
+        Gangs by position [GPUs].
     total_gpus : int
         GPUs of the cluster.
     """

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import RUN, SCHEDULE, WORKLOAD, load, save
+from shadowprice.analysis.run_directory.files import Provenance
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.execution.engine import run
@@ -205,7 +206,7 @@ def test_the_report_on_a_trace_is_kept_and_guarded(saved: Path, tmp_path: Path) 
     log.write_text("id,gpus,submit,duration,mood\n1,1,50,10,-\n2,1,0,500,-\n3,1,90,5,-\n")
     imported = load_trace(log, format=":window=0-60,longest_s=90")
     outcome = simulate(imported.workload, "1x1", "fifo")
-    save(outcome, saved, cleaning=imported.document())
+    save(outcome, saved, provenance=Provenance(cleaning=imported.document()))
     kept = json.loads((saved / "cleaning.json").read_text())
     assert kept["source"] == str(log)
     assert kept["notes"] == ["columns that are not used: mood"]

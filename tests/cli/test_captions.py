@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.table import Table
 
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.simulate import simulate
@@ -48,6 +49,16 @@ def test_a_table_on_a_screen_leaves_out_what_it_says(rows: int, height: int) -> 
     assert more is None or more.startswith(f"{left} more of {rows} rows")
     piped = Console(file=io.StringIO(), force_terminal=False, height=height, width=80)
     assert screenful(range(rows), piped) == (range(rows), None)
+
+
+def test_a_table_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(file=io.StringIO(), force_terminal=True, height=30, width=80)
+    monkeypatch.setattr(show, "console", screen)
+    show.print_table(Table("row"), range(480), lambda row: [f"row {row}"])
+    told = screen.file.getvalue()
+    assert "row 0 " in told
+    assert "row 400" not in told
+    assert "more of 480 rows: --json prints all" in told
 
 
 def test_the_demo_compares_policies_that_differ() -> None:

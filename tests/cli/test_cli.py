@@ -14,6 +14,7 @@ import pytest
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload_files import write_workload
 from support.peers import PEERS, needs_peers, peer_workload, recorded
+from support.printed import without_origin
 from support.summary import SUMMARY_KEYS
 
 
@@ -49,7 +50,7 @@ def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
         7,
     )
     assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    summary = without_origin(done.stdout)
     assert list(summary) == SUMMARY_KEYS
     assert summary["completed"] == summary["jobs"] == 60
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
@@ -63,7 +64,7 @@ def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
     ]
     assert sum(float(row["jct_s"]) for row in rows) / 60 == pytest.approx(summary["avg_jct_s"])
     again = shadowprice("verify", tmp_path / "run", "--json")
-    assert json.loads(again.stdout) == summary
+    assert without_origin(again.stdout) == summary
 
 
 def test_compare_and_its_picture(trace: Path, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from shadowprice.proofs.hadar.any_schedule import BoundedJob, least_costs
 from shadowprice.solvers.hadar.copies import Payoff
 from shadowprice.solvers.registry import policies
 from support.paths import SHARED
+from support.printed import without_origin
 
 GAVEL = SHARED / "data" / "gavel"
 TYPES = "2x4:v100,1x4:k80"
@@ -101,7 +102,7 @@ def test_simulate_saves_and_verifies_on_throughputs_by_type(
         tmp_path / "run",
     )
     assert code == 0, err
-    summary = json.loads(out)
+    summary = without_origin(out)
     assert summary["policy"] == policy
     assert summary["completed"] == summary["jobs"] == 12
     assert summary["verified"]
@@ -113,7 +114,7 @@ def test_simulate_saves_and_verifies_on_throughputs_by_type(
     assert sum(float(row["jct_s"]) for row in rows) / 12 == pytest.approx(summary["avg_jct_s"])
     code, again, err = run("verify", tmp_path / "run", "--json")
     assert code == 0, err
-    assert json.loads(again) == summary
+    assert without_origin(again) == summary
 
 
 @pytest.mark.parametrize("policy", ["hadar", "hadar-committed", "oasis", "hadare"])
@@ -233,7 +234,7 @@ def test_the_length_of_its_rounds_is_a_switch_as_well_as_a_parameter(run: Run, t
     for policy in (("hadare:round_s=60",), ("hadare", "--round", "60"), ("hadare",)):
         code, out, err = run(*words, *policy)
         assert code == 0, err
-        told.append({**json.loads(out), "policy": None, "cpu_s": None})
+        told.append({**without_origin(out), "policy": None, "cpu_s": None})
     assert told[0] == told[1]
     assert told[0]["avg_jct_s"] != told[2]["avg_jct_s"]
 
@@ -472,7 +473,8 @@ def test_an_edited_model_of_the_offline_optimum_takes_effect(
     assert told["proven"]
     assert told["edits"] == ""
     code, out, err = run(*words, "--json", "--model", f"{tmp_path}/mine.py:one_job")
-    assert (code, err.strip()) == (0, "")
+    # On a busy machine it may say how far it is.
+    assert (code, [line for line in err.splitlines() if " so far" not in line]) == (0, [])
     alone = json.loads(out)["plan"]
     assert alone["proven"]
     # Both complete in one round, which is all the rounds that the compared run takes; now one does.

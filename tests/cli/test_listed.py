@@ -72,3 +72,9 @@ def test_a_generator_is_shown_with_its_parameters(name: str) -> None:
     made = signature(generators()[name].generate).parameters
     assert [each["name"] for each in record["parameters"]] == list(made)
     assert name in said("generators")
+
+
+@pytest.mark.parametrize("name", generators())
+def test_every_parameter_of_a_generator_says_what_it_is(name: str) -> None:
+    record = json.loads(said("generators", name, "--json"))
+    assert [each["name"] for each in record["parameters"] if not each["says"]] == []

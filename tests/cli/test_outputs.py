@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from shadowprice.cli import main
 from shadowprice.cli.outputs import expect_outputs, expect_run_directory, write
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.version import __version__
+from support.paths import ROOT
 
 
 @pytest.fixture
@@ -47,7 +49,14 @@ def test_a_file_that_exists_is_replaced_only_by_force(shadowprice, tmp_path):
     code, said = generate(shadowprice, path, "--force")
     assert code == 0, said
     assert path.read_text().startswith("id,arrival_s")
-    assert [each.name for each in tmp_path.iterdir()] == ["jobs.csv"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "jobs.csv",
+        "jobs.csv-metadata.json",
+    ]
+    path.unlink()
+    code, said = generate(shadowprice, path)
+    assert code == 2
+    assert f"{path}-metadata.json: exists" in said
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path):
@@ -179,3 +188,54 @@ def test_a_run_directory_says_which_version_made_it(shadowprice, tmp_path):
     assert code == 0, said
     assert json.loads((run / "run.json").read_text())["version"] == __version__
     assert shadowprice("verify", run)[0] == 0
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_every_kind_of_output_says_what_made_it(shadowprice, tmp_path, monkeypatch):
+    """Version, command, options, digests of the files it read; the same inputs give the same bytes."""
+    monkeypatch.chdir(tmp_path)
+    code, said = generate(shadowprice, Path("jobs.csv"))
+    assert code == 0, said
+    before: list[str] = []
+    words = ("simulate", "jobs.csv", "--cluster", "2x8", "--policy", "srtf")
+    for again in ((), ("--force",)):
+        outputs = ("--jobs-out", "out.csv", "-o", "run", *again)
+        assert shadowprice(*words, *outputs)[0] == 0
+        plot = ("--plot", "cdf.png", *again)
+        assert shadowprice("compare", *words[1:4], "--policies", "fifo,srtf", *plot)[0] == 0
+        assert shadowprice("trace", "jobs.csv", "--page", "page.html", *again)[0] == 0
+        digests = [sha256(Path(name)) for name in ("out.csv-metadata.json", "cdf.png", "page.html")]
+        assert not again or digests == before
+        before = digests
+    records = {
+        "simulate": json.loads(Path("out.csv-metadata.json").read_text())["notes"][0]["made_by"],
+        "run": json.loads(Path("run/run.json").read_text())["made_by"],
+        "compare": json.loads(Image.open("cdf.png").text["Description"]),
+        "printed": json.loads(shadowprice(*words, "--json")[1])["made_by"],
+    }
+    for each in records.values():
+        assert each["version"] == __version__
+        assert each["inputs_sha256"] == {"jobs.csv": sha256(Path("jobs.csv"))}
+    assert records["compare"]["command"] == "compare"
+    assert records["compare"]["options"]["policies"] == "fifo,srtf"
+    assert records["run"]["options"]["policy"] == "srtf"
+    page = Path("page.html").read_text()
+    assert f"Made by shadowprice {__version__}: trace show" in page
+    assert sha256(Path("jobs.csv")) in page
+
+
+def test_a_policy_of_a_file_is_an_input(shadowprice, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert generate(shadowprice, Path("jobs.csv"))[0] == 0
+    own = tmp_path / "own.py"
+    own.write_text((ROOT / "examples/policies/narrowest_first.py").read_text())
+    words = ("jobs.csv", "--cluster", "2x8", "--policy", "own.py:NarrowestFirst", "--json")
+    code, said = shadowprice("simulate", *words)
+    assert code == 0, said
+    assert json.loads(said)["made_by"]["inputs_sha256"] == {
+        "jobs.csv": sha256(Path("jobs.csv")),
+        "own.py": sha256(own),
+    }

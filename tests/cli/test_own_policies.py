@@ -16,6 +16,7 @@ from shadowprice.cli import app
 from shadowprice.errors import InputError, PolicyError, ShadowpriceError
 from shadowprice.instances.hard_instances import read_hard
 from support.own_code import POLICIES, TRACE
+from support.printed import without_origin
 
 MORE = """
 from mine import Widest
@@ -136,7 +137,7 @@ def call(*words: object) -> Result:
 def answer(*words: object) -> Any:
     done = call(*words, "--json")
     assert done.exit_code == 0, done.exception
-    return json.loads(done.stdout)
+    return without_origin(done.stdout)
 
 
 RUN = ("simulate", "jobs.csv", "--cluster", "1x2", "--policy")

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shadowprice.cli import app
+from shadowprice.cli.show import note
 from shadowprice.errors import InputError
 
 STUDY = """
@@ -52,6 +53,53 @@ def test_a_study_is_run_reported_and_compared(file: Path, tmp_path: Path) -> Non
     assert "workloads: drawn: parameters: jobs: 30 -> 31" in lines
     with pytest.raises(AssertionError):
         said("compare", tmp_path / "study.results", tmp_path / "again", "--same")
+
+
+def test_reports_and_bundles_that_exist_are_not_replaced_unasked(
+    file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("rocrate", reason="the extra study is not installed")
+    said("run", file)
+    page, paper, archive = (tmp_path / name for name in ("page.html", "paper", "bundle.zip"))
+    paper.mkdir()
+    of_paper = ("--paper", paper, "--style", "acm")
+    report, bundle = ("report", file, "-o", page), ("bundle", file, "-o", archive)
+    for words, there in (
+        (report, page),
+        ((*report, *of_paper), paper / "tables.tex"),
+        ((*bundle, "--certificates", "none"), archive),
+    ):
+        there.write_bytes(b"mine")
+        with pytest.raises(InputError, match=f"{there.name}: exists, expected a new file, or"):
+            said(*words)
+        assert there.read_bytes() == b"mine"
+        if words[-2:] != of_paper[-2:]:
+            assert said(*words, "--force").strip() == str(there)
+            assert len(there.read_bytes()) > 1000
+            there.unlink()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="paper: cannot be made: Not a directory"):
+        said(*report, "--paper", tmp_path / "file" / "paper", "--style", "acm", "--force")
+    with pytest.raises(InputError, match=r"cannot be written: there is no directory"):
+        said("bundle", file, "-o", tmp_path / "none" / "bundle.zip")
+
+
+def test_results_without_a_row_are_refused(file: Path, tmp_path: Path) -> None:
+    wide = STUDY.replace("jobs: 30", "jobs: 30, gang_shares: {2: 1.0}")
+    file.write_text(wide.replace("2x4", "1x1"))
+    with pytest.raises(AssertionError):
+        said("run", file)
+    for words in (("report", file), ("compare", file, file)):
+        with pytest.raises(InputError, match="no run has a row, 4 failed"):
+            said(*words)
+    bundle = ("bundle", file, "-o", tmp_path / "x.zip", "--certificates", "none")
+    with pytest.raises(InputError, match=r"0 of 4 runs, 4 failed; .*; failed: workload drawn"):
+        said(*bundle)
+
+
+def test_an_address_is_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    note("hosts ray:x:1")
+    assert "hosts ray:x:1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

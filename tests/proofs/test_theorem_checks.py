@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from build_theorems import theorems
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.execution.shares import run_in_shares
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.copies import CopyRules
@@ -32,6 +33,7 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
@@ -45,15 +47,17 @@ from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.classic import server_filling
+from shadowprice.proofs.classic import hesrpt, relevant_work, saturation, server_filling
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
+from shadowprice.proofs.gavel import proportional_fairness as gavel_pf
 from shadowprice.proofs.gavel import rounds as gavel_rounds
 from shadowprice.proofs.gavel import share as gavel_share
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
 from shadowprice.proofs.hadar import competitive as hadar_competitive
 from shadowprice.proofs.hadar import copies_work as hadare_work
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
+from shadowprice.proofs.lower_bounds import completion_windows as lb_windows
 from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid
 from shadowprice.proofs.lower_bounds import job as lb_job
@@ -71,6 +75,7 @@ from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
+from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Priced
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices
 from shadowprice.solvers.offline.type_prices import SpanPrices
@@ -148,6 +153,117 @@ def on(
 
 
 # Lower bounds of the optimum.
+
+
+def of_proportional_fairness() -> Iterator[Case]:
+    """A job of one GPU and one of both, run in shares; prices, rates and ends changed one at a time."""
+    check = gavel_pf.check
+    instance = on("1x2", [0, 1], [1, 2], [2, 3])
+    run = run_in_shares(instance, "proportional_fairness_perf")
+    yield yes(check, "the market's shares", run)
+    yield no(check, "max-min", run_in_shares(instance, "max_min_fairness_perf"))
+    yield refused(InputError, check, "no prices", run_in_shares(instance, "isolated"))
+    yield no(check, "an end too late", replace(run, end_s=(run.end_s[0], run.end_s[1] + TICK)))
+    yield no(check, "work left", replace(run, steps=run.steps[:-1]))
+    first, *others = run.steps
+    faster = replace(first, rate=tuple(2 * each for each in first.rate))
+    yield no(check, "rates not of the shares", replace(run, steps=(faster, *others)))
+    nothing = replace(first, rate=tuple(Fraction(0) for _ in first.rate))
+    yield refused(InputError, check, "no rate", replace(run, steps=(nothing, *others)))
+    prices = first.allocation.prices
+    assert prices is not None
+    dear = replace(first.allocation, prices=replace(prices, worker=prices.worker + 1e-3))
+    wrong = (replace(first, allocation=dear), *others)
+    yield no(check, "prices too high", replace(run, steps=wrong))
+
+
+def of_saturation() -> Iterator[Case]:
+    """Narrow jobs of 2, 2 and 4 on two GPUs around a wide one of 3: in order 2 + 3 + 4, else 3 + 4 + 2 at most."""
+    check, in_order = saturation.check, saturation.check_in_order
+    instance = on("1x2", [0] * 4, [1, 1, 2, 1], [2, 2, 3, 4])
+
+    def rows(*given: tuple[int, int, float, float]) -> Schedule:
+        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
+        none = np.zeros(len(job))
+        at = (start.astype(float), end.astype(float))
+        return Schedule(job, none.astype(np.int64), gpus, *at, none)
+
+    def wide_first(last: float) -> Schedule:
+        return rows((2, 2, 0, 3), (0, 1, 3, 5), (1, 1, 3, 5), (3, 1, last - 4, last))
+
+    yield yes(check, "at the bound", instance, wide_first(9))
+    yield no(check, "later", instance, wide_first(9 + float(TICK)))
+    order = rows((0, 1, 0, 2), (1, 1, 0, 2), (2, 2, 2, 5), (3, 1, 5, 9))
+    yield yes(in_order, "in order", instance, order)
+    yield no(in_order, "faster than in order", instance, wide_first(7))
+    alone = on("1x2", [0], [2], [3])
+    yield yes(check, "a wide one alone", alone, rows((0, 2, 0, 3)))
+    yield no(check, "a wide one, later", alone, rows((0, 2, float(TICK), 3 + float(TICK))))
+    other = on("1x3", [0], [2], [3])
+    yield refused(InputError, check, "two of three GPUs", other, rows((0, 2, 0, 3)))
+    late = on("1x2", [1], [2], [3])
+    yield refused(InputError, in_order, "arrivals", late, rows((0, 2, 1, 4)))
+
+
+def of_hesrpt() -> Iterator[Case]:
+    """Jobs that grow on four GPUs; with linear speed-up the total is that of SRPT on one machine, (8 + 2 x 4) / 4."""
+    check = hesrpt.check
+
+    def growing(efficiency: float, gpus: Sequence[int], work: Sequence[float]) -> Instance:
+        plain = on("1x4", [0] * len(gpus), gpus, work)
+        elastic = Elasticity(np.full(len(gpus), 4), np.full(len(gpus), efficiency))
+        return replace(plain, conditions=Conditions(elasticity=elastic))
+
+    linear = growing(1.0, [1, 1], [8, 4])
+    yield from at_least(check, "linear speed-up", linear, 4)
+    yield from at_least(
+        check, "a gang of two is of twice the size", growing(1.0, [2, 1], [4, 4]), 4
+    )
+    yield from at_least(check, "nobody grows", growing(1.0, [4, 4], [8, 4]), 12)
+    # p = 1/2 but for the rounding of the efficiency: c = 1 and sqrt(3), and four GPUs are twice as fast.
+    root = growing(math.sqrt(0.5), [1, 1], [8, 4])
+    least = Fraction((8 + 4 * math.sqrt(3)) / 2)
+    yield yes(check, "square roots, above", root, least + Fraction(1, 10**9))
+    yield no(check, "square roots, below", root, least - Fraction(1, 10**9))
+    typed = {"throughput": [[1.0]], "gpu_types": ("a",)}
+    jobs = Workload.from_columns(arrival_s=[0], gpus=[1], work=[1], **typed)
+    yield refused(InputError, check, "types", Instance(Cluster.parse("1x1:a"), jobs), 1)
+
+
+def of_relevant_work() -> Iterator[Case]:
+    """Five jobs on one GPU, and gangs that wait while single ones run."""
+    check = relevant_work.check
+
+    def rows(*given: tuple[int, int, float, float]) -> Schedule:
+        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
+        none = np.zeros(len(job))
+        at = (start.astype(float), end.astype(float))
+        return Schedule(job, none.astype(np.int64), gpus, *at, none)
+
+    alike = on("1x1", [0] * 5, [1] * 5, [1] * 5)
+    yield yes(check, "one after the other", alike, rows(*((k, 1, k, k + 1) for k in range(5))))
+    # Work of at most 1 may be 1 more than on the machine.
+    one = rows((0, 1, 0, 1), (1, 1, 1, 2), (2, 1, 3, 4), (3, 1, 4, 5), (4, 1, 5, 6))
+    yield yes(check, "one job more than on the machine", alike, one)
+    two = rows((0, 1, 0, 1), (1, 1, 1, 2), (2, 1, 4, 5), (3, 1, 5, 6), (4, 1, 6, 7))
+    yield no(check, "two jobs more than on the machine", alike, two)
+    late = rows((0, 1, 0, 1), (1, 1, 1, 2), (2, 1, 2, 3), (3, 1, 3, 4), (4, 1, 50, 51))
+    yield no(check, "one job that waits: total flow time", alike, late)
+    # Work of at most 1: the machine has one of them left at 4, here four are; few enough, but too much work.
+    long_first = on("1x1", [0] * 5, [1] * 5, [1, 1, 1, 1, 64])
+    last = rows((4, 1, 0, 64), (0, 1, 64, 65), (1, 1, 65, 66), (2, 1, 66, 67), (3, 1, 67, 68))
+    yield no(check, "relevant work of the longest first", long_first, last)
+    # With 1, 2, 4, ... left at 200 relevant work is close, but six jobs are there: N <= N^1 + 4.
+    six = on("1x2", [0] * 6, [1] * 6, [64] * 6)
+    begun = ((0, 1, 0, 63), (1, 1, 0, 62), (2, 1, 63, 123), (3, 1, 63, 119), (4, 1, 123, 171))
+    begun = (*begun, (5, 1, 123, 155))
+    ended = [(k, 1, 200, 200 + 2**k) for k in range(2)]
+    ended += [(k, 1, 200 + 2 ** (k - 1), 200 + 2 ** (k - 1) + 2**k) for k in range(2, 6)]
+    yield no(check, "many jobs with little left", six, rows(*begun, *ended))
+    gangs = on("1x2", [0] * 3, [2, 1, 1], [4, 2, 2])
+    whole = rows((1, 1, 0, 2), (2, 1, 0, 2), (0, 2, 2, 6))
+    yield yes(check, "two single GPUs, then a gang of both", gangs, whole)
+    yield refused(InputError, check, "three GPUs", on("1x3", [0], [1], [1]), rows((0, 1, 0, 1)))
 
 
 def of_server_filling() -> Iterator[Case]:
@@ -272,6 +388,28 @@ def of_lb_conf() -> Iterator[Case]:
         yield no(lb_conf.check, f"{what}, below", instance, least - LEAST, given)
     given = GangPrices((0, TICKS_PER_S), (1,), ((1,),))
     yield refused(ValueError, lb_conf.check, "sharing", sharing_pair(), 100, given)
+
+
+def of_lb_windows() -> Iterator[Case]:
+    """Two gangs of 2 on 3 GPUs, one after the other: 1 + 2 at prices of 1 in the first second."""
+    instance, one, halves = on("1x3", [0, 0], [2, 2], [1, 1]), Fraction(1), Fraction(1, 2)
+    second = (Fraction(0), Fraction(TICKS_PER_S))
+    paid, free = Priced(second, ((1,), (1,))), Priced(second, ((0,), (0,)))
+    for what, root, least in (
+        ("2 + 2 - 1", paid, 3),
+        ("prices of 0", free, 2),
+        ("free before a cut", Cut(0, TICKS_PER_S * one, free, paid), 2),
+        ("an empty part", Cut(0, TICKS_PER_S * halves, free, paid), 3),
+        ("a window that ends", Cut(1, TICKS_PER_S * 2 * one, paid, free), 3),
+    ):
+        given = CompletionTree(root, (0, 1), one)
+        yield yes(lb_windows.check, f"{what}, at the bound", instance, least, given)
+        yield no(lb_windows.check, f"{what}, below", instance, least - LEAST, given)
+    other = on("1x4", [0, 0, 1], [2, 2, 1], [1, 1, 5])
+    fits = CompletionTree(paid, (0, 1), one)
+    yield yes(lb_windows.check, "both fit, a third alone", other, 2 + 2 - 2 + 6, fits)
+    yield no(lb_windows.check, "both fit, below", other, 8 - LEAST, fits)
+    yield refused(ValueError, lb_windows.check, "sharing", sharing_pair(), 100, fits)
 
 
 def of_lb_wide() -> Iterator[Case]:
@@ -954,8 +1092,13 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_plan: of_lb_plan,
     lb_conf: of_lb_conf,
     lb_wide: of_lb_wide,
+    lb_windows: of_lb_windows,
     lb_span: of_lb_span,
     pop: of_pop,
+    gavel_pf: of_proportional_fairness,
+    hesrpt: of_hesrpt,
+    relevant_work: of_relevant_work,
+    saturation: of_saturation,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
     synergy_floor: of_synergy_floor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ import yaml
 
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.hosts.protocol import FoundNode
-from shadowprice.execution.real.driver import assemble
+from shadowprice.execution.real.driver import FoundHosts, assemble
 from shadowprice.execution.real.engine import RealEngine
-from shadowprice.execution.real.job_file import load_job_file
+from shadowprice.execution.real.job_file import JobFile, load_job_file
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
+from shadowprice.execution.service.arrivals import Arrivals, NoArrivals
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import placement, policy
 from support.fake_host import FakeHost, Job, VirtualClock, two_nodes
@@ -84,6 +86,15 @@ class FakeRun:
             except KilledDriver:
                 continue
 
+    def job_file(self, settings: Settings) -> JobFile:
+        return load_job_file(settings.jobs)
+
+    def arrivals(self, ledger: RunLedger, settings: Settings) -> Arrivals:
+        return NoArrivals()
+
+    def ticked(self, ledger: RunLedger) -> None:
+        """The driver has looked at its leases."""
+
     def drive(self) -> RunLedger:
         self.drivers += 1
         assert self.drivers < 10_000
@@ -98,11 +109,14 @@ class FakeRun:
             limits=LIMITS,
         )
         self.state.mkdir(exist_ok=True)
-        job_file = load_job_file(settings.jobs)
+        job_file = self.job_file(settings)
         ledger, resumed = open_ledger(self.state, settings.identity(job_file.sha256))
         self._watch_writes(ledger)
         try:
-            run = assemble(settings, job_file, ledger, self.host, self.clock, resumed, lambda: None)
+            arrivals = self.arrivals(ledger, settings)
+            tick = partial(self.ticked, ledger)
+            hosts = FoundHosts(self.host, self.host.discover())
+            run = assemble(settings, job_file, ledger, hosts, self.clock, resumed, tick, arrivals)
             run.record.note("driver-started", pid=1, resumed=resumed)
             chosen = policy(self.policy) if isinstance(self.policy, str) else self.policy
             RealEngine(run, chosen, placement("count"), Rounds(self.round_s)).loop()

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from shadowprice.version import __version__
+
 NOBODY = "'none'"
 """Source of a content security policy that matches no script."""
 
@@ -49,7 +51,9 @@ class Sheet:
         return Markup("") if column < self.words else Markup(' class="n"')
 
 
-def page(template: str, *, library: Markup | None = None, **given: object) -> str:
+def page(
+    template: str, *, library: Markup | None = None, made_by: str = "", **given: object
+) -> str:
     """The page of a template with what is given to it: text, sheets and HTML of figures.
 
     Parameters
@@ -58,6 +62,8 @@ def page(template: str, *, library: Markup | None = None, **given: object) -> st
         Path of a file in the package's ``analysis``, which extends ``pages/page.html.j2``.
     library : Markup, optional
         Script that figures call; without one no script runs.
+    made_by : str
+        What made it, for its foot, where more than this package's version is known.
     """
     figures = (each for each in given.values() if isinstance(each, Markup))
     scripts = [script for each in figures for script in _SCRIPT.findall(each)]
@@ -67,7 +73,8 @@ def page(template: str, *, library: Markup | None = None, **given: object) -> st
         "style-src 'unsafe-inline'; img-src data: blob:"
     )
     found = _TEMPLATES.get_template(template)
-    return found.render(library=library, policy=policy, **given)
+    told = made_by or f"Made by shadowprice {__version__}."
+    return found.render(library=library, policy=policy, made_by=told, **given)
 
 
 def _hash(script: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate
+from shadowprice.execution.first_instance import instance_of
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.checkpoints import folder_of
@@ -20,8 +20,8 @@ from shadowprice.execution.real.copies.policy import (
     expect_averageable,
     simulated_as,
 )
-from shadowprice.execution.real.driver import instance_of
 from shadowprice.execution.real.job_file import Job, JobFile, load_job_file
+from shadowprice.execution.real.launch_specs import command_line
 from shadowprice.execution.real.settings import Settings
 
 _HELD_AT_ONCE_S = 1e-6
@@ -47,8 +47,9 @@ class ExecutionPlan:
 
     def argv(self, job: Job) -> tuple[str, ...]:
         """The command of a job as its first lease would run it."""
-        folder = folder_of(self.settings.state.absolute() / "jobs" / job.name, 1)
-        return job.argv(sys.executable, str(folder))
+        own = self.settings.state.absolute() / "jobs" / job.name
+        gpus = "cpu:" not in self.nodes[0].devices[0].uuid
+        return command_line(job, own, str(folder_of(own, 1)), gpus=gpus)
 
     def runs(self) -> dict[str, list[tuple[float, float]]]:
         """Spans of time in which each job would hold GPUs [s]."""

@@ -24,10 +24,10 @@ them can still not pass a schedule that breaks a rule, nor metrics that are not 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pandas as pd
@@ -48,9 +48,11 @@ from shadowprice.analysis.run_directory.files import (
     RUN,
     SCHEDULE,
     TOGETHER,
+    UNKNOWN,
     WORKLOAD,
     Description,
     FoundRun,
+    Provenance,
     RunFile,
     check_digests,
     check_metrics,
@@ -121,8 +123,17 @@ class _Together(msgspec.Struct, frozen=True):
     source: str
 
 
+class MadeBy(msgspec.Struct, frozen=True):
+    """The command that made a run."""
+
+    version: str
+    command: str
+    options: dict[str, Any]
+    inputs_sha256: dict[str, str]
+
+
 class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
-    """``run.json`` of a run; the last seven only where the instance has such a thing."""
+    """``run.json`` of a run; the last nine only where there is such a thing."""
 
     decisions: int
     overheads: _Overheads
@@ -134,6 +145,7 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     failures: failures_file.SavedFailures | UnsetType = UNSET
     stopped_s: float | UnsetType = UNSET
     cleaning: bool | UnsetType = UNSET
+    made_by: MadeBy | UnsetType = UNSET
 
     @property
     def plain(self) -> bool:
@@ -144,14 +156,17 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
 
 
 def save(
-    outcome: Outcome, directory: str | Path, *, cleaning: Mapping[str, object] | None = None
+    outcome: Outcome,
+    directory: str | Path,
+    *,
+    provenance: Provenance = UNKNOWN,
 ) -> None:
     """Write a run directory; an earlier run there is replaced.
 
     Parameters
     ----------
-    cleaning : mapping, optional
-        What an importer made of the rows of a trace, as ``Imported.document`` has it.
+    provenance : Provenance
+        Command and trace that it comes from.
 
     Raises
     ------
@@ -176,19 +191,19 @@ def save(
     if instance.failures is not None:
         faults = failures_file.to_table(instance.failures)
         writers[FAILURES] = lambda path: pq.write_table(faults, path)
-    described = describe(outcome)
-    writers |= cleaning_writer(cleaning, described)
+    described = describe(outcome, provenance)
+    writers |= cleaning_writer(provenance, described)
     write_run(Path(directory), writers, described)
 
 
 def cleaning_writer(
-    cleaning: Mapping[str, object] | None, described: Description
+    provenance: Provenance, described: Description
 ) -> dict[str, Callable[[Path], object]]:
     """Writer of the file on the rows of a trace, by its name, which the description then names; none of none."""
-    if cleaning is None:
+    if provenance.cleaning is None:
         return {}
     described["cleaning"] = True
-    report = json.dumps(cleaning, indent=1, ensure_ascii=False) + "\n"
+    report = json.dumps(provenance.cleaning, indent=1, ensure_ascii=False) + "\n"
     return {CLEANING: lambda path: path.write_text(report, encoding="utf-8")}
 
 
@@ -310,7 +325,7 @@ def _verified(found: FoundRun, described: Description, directory: Path) -> Outco
     return outcome
 
 
-def describe(outcome: VerifiedRun) -> Description:
+def describe(outcome: VerifiedRun, provenance: Provenance = UNKNOWN) -> Description:
     """Content of ``run.json`` but the digests."""
     instance, together = outcome.instance, outcome.instance.pair_throughputs
     described: Description = {
@@ -326,6 +341,8 @@ def describe(outcome: VerifiedRun) -> Description:
         "overheads": asdict(instance.overheads),
         "metrics": outcome.summary(),
     }
+    if provenance.made_by is not None:
+        described["made_by"] = dict(provenance.made_by)
     if together is not None:
         described["together"] = {"gpu_types": together.gpu_types, "source": together.source}
     if instance.graphs is not None:

@@ -81,6 +81,26 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """Origin of a run, kept with it.
+
+    Parameters
+    ----------
+    made_by : mapping, optional
+        Command and digests of its inputs, as JSON takes them.
+    cleaning : mapping, optional
+        What an importer made of the rows of a trace, as ``Imported.document`` has it.
+    """
+
+    made_by: Mapping[str, object] | None = None
+    cleaning: Mapping[str, object] | None = None
+
+
+UNKNOWN = Provenance()
+"""Origin of a run that was not told."""
+
+
+@dataclass(frozen=True)
 class FoundRun:
     """A run as it was read, of which nothing has been verified.
 

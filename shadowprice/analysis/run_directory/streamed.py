@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shadowprice.analysis.run_directory.directory import cleaning_writer, describe, save
-from shadowprice.analysis.run_directory.files import SCHEDULE, WORKLOAD, claim, finish, partial
+from shadowprice.analysis.run_directory.files import (
+    SCHEDULE,
+    UNKNOWN,
+    WORKLOAD,
+    Provenance,
+    claim,
+    finish,
+    partial,
+)
 from shadowprice.analysis.run_directory.schedule_file import ScheduleFile, ScheduleWriter
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import simulate
@@ -42,7 +49,7 @@ def simulate_into(
     *,
     drop_infeasible: bool = False,
     watch: Watch | None = None,
-    cleaning: Mapping[str, object] | None = None,
+    provenance: Provenance = UNKNOWN,
 ) -> VerifiedRun:
     """Run a policy over a workload into a run directory, as :func:`shadowprice.simulate` and a save do.
 
@@ -54,18 +61,18 @@ def simulate_into(
         Where to write; an earlier run there is replaced.
     workload, cluster, policy, semantics, drop_infeasible, watch
         As of :func:`shadowprice.simulate`.
-    cleaning : mapping, optional
-        What an importer made of the rows of a trace.
+    provenance : Provenance
+        Command and trace that it comes from.
     """
     if len(workload) >= STREAMED_JOBS and (semantics is None or semantics.until_complete is None):
         run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
-        outcome = stream(run, directory, watch, cleaning=cleaning)
+        outcome = stream(run, directory, watch, provenance=provenance)
         if outcome is not None:
             return outcome
     whole = simulate(
         workload, cluster, policy, semantics, drop_infeasible=drop_infeasible, watch=watch
     )
-    save(whole, directory, cleaning=cleaning)
+    save(whole, directory, provenance=provenance)
     return whole
 
 
@@ -74,7 +81,7 @@ def stream(
     directory: str | Path,
     watch: Watch | None = None,
     *,
-    cleaning: Mapping[str, object] | None = None,
+    provenance: Provenance = UNKNOWN,
 ) -> StreamedOutcome | None:
     """Carry a settled run out into a run directory; an earlier run there is replaced.
 
@@ -85,8 +92,8 @@ def stream(
     watch : Watch, optional
         Told how far the run and its verification are. Where it stops the run, what was done until then is
         kept, as a run that was stopped.
-    cleaning : mapping, optional
-        What an importer made of the rows of a trace.
+    provenance : Provenance
+        Command and trace that it comes from.
 
     Returns
     -------
@@ -111,8 +118,8 @@ def stream(
         compiled = CompiledRun(run.instance, run.policy, index, run.placement, run.rounds)
         try:
             outcome = _written(run, compiled, directory, watch)
-            described = describe(outcome)
-            for name, write in cleaning_writer(cleaning, described).items():
+            described = describe(outcome, provenance)
+            for name, write in cleaning_writer(provenance, described).items():
                 write(partial(directory, name))
                 names.append(name)
             finish(directory, names, described)

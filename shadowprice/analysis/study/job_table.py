@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_metrics import finish_time_fairness
+from shadowprice.instances.cluster import CORES
 
 METRICS = ("jct_s", "slowdown", "queueing_s", "ftf")
 """Job completion time [s]; over the run time that the job would have alone with its gang on the type on which it is
@@ -18,8 +20,8 @@ GROUPS = ("gang", "job_class", "tenant", "model", "gpu_type")
 def job_table(outcome: Outcome) -> pd.DataFrame:
     """Columns of ``outcome.jobs``, and ``slowdown``, ``ftf``, ``gpu_s`` (GPU time alone) and ``gang``.
 
-    In order of arrival. Of a run that ended with a window of jobs, all jobs that had come by then; times of those
-    that are not complete are infinite.
+    ``gang`` is ``cores`` of jobs that hold no GPU. In order of arrival. Of a run that ended with a window of jobs,
+    all jobs that had come by then; times of those that are not complete are infinite.
     """
     instance = outcome.instance
     found = outcome.jobs.copy()
@@ -28,4 +30,7 @@ def job_table(outcome: Outcome) -> pd.DataFrame:
     found["ftf"] = finish_time_fairness(instance, outcome.jct_s)
     found["gpu_s"] = instance.workload.held_gpus * alone_s
     found["gang"] = instance.workload.gpus
+    on_cores = instance.workload.on_cores
+    if on_cores.any():
+        found["gang"] = np.where(on_cores, CORES, found["gang"].astype(object))
     return found

@@ -1,13 +1,15 @@
 r"""Tables in LaTeX (booktabs) and pictures as PDF, in the width of a venue's column.
 
 ``tables.tex`` has a table of every setting and one of its classes of jobs; a paper takes it by ``\input``, with the
-packages ``booktabs`` and ``graphicx``.
+packages ``booktabs`` and ``graphicx``. Names are printed as they are; letters that pdfLaTeX has no glyph for (Chinese,
+say) take LuaLaTeX or XeLaTeX with a font that has them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,7 +17,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from shadowprice.analysis.pages.page import Sheet
 from shadowprice.analysis.study.comparisons import settings_of
 from shadowprice.analysis.study.page import classes_of, policies_sheet, statistics_sheet
-from shadowprice.analysis.study.pictures import STYLES, PaperStyle, pictures, write_picture
+from shadowprice.analysis.study.pictures import (
+    STYLES,
+    PaperStyle,
+    Picture,
+    pictures,
+    write_picture,
+)
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.statements import findings, rules
 from shadowprice.errors import InputError
@@ -26,9 +34,17 @@ _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\char34{}",
     "±": r"$\pm$",
+    "\u2212": "$-$",
+    "\u202f": "~",
     **{letter: "\\" + letter for letter in "&%$#_{}"},
 }
+_LIGATURE = re.compile(r"(?<=-)(?=-)|(?<=')(?=')|(?<=[`?!])(?=`)")
+_NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[0-9])")
 
 
 def style_named(name: str) -> PaperStyle:
@@ -44,16 +60,17 @@ def style_named(name: str) -> PaperStyle:
     return STYLES[name]
 
 
-def write_paper(results: StudyResults, folder: Path, style: PaperStyle) -> list[Path]:
-    """Write all tables and pictures; their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / TABLES]
-    written[0].write_text(tables_tex(results), encoding="utf-8")
-    for name, draw in pictures(results, style).items():
-        path = folder / f"{name}.pdf"
+def paper_files(results: StudyResults, style: PaperStyle) -> dict[str, Callable[[Path], None]]:
+    """All tables and pictures: the name of each file, and what writes it at a path."""
+
+    def tables(path: Path) -> None:
+        path.write_text(tables_tex(results), encoding="utf-8")
+
+    def picture(draw: Picture, path: Path) -> None:
         write_picture(draw(), path, style)
-        written.append(path)
-    return written
+
+    drawn = pictures(results, style).items()
+    return {TABLES: tables, **{f"{name}.pdf": partial(picture, draw) for name, draw in drawn}}
 
 
 def tables_tex(results: StudyResults) -> str:
@@ -92,7 +109,7 @@ def _tables(results: StudyResults) -> Iterator[dict[str, object]]:
 def _table(sheet: Sheet, caption: str, label: str) -> dict[str, object]:
     numbers = len(sheet.heads) - sheet.words
     return {
-        "caption": latex(caption.replace("\u202f", " ")),
+        "caption": latex(caption),
         "label": re.sub(r"[^a-z0-9-]", "-", label),
         "columns": "l" * sheet.words + "r" * numbers,
         "heads": " & ".join(latex(head) for head in sheet.heads),
@@ -106,7 +123,10 @@ def latex(text: str) -> str:
     >>> latex("las2d_100 & 5 %")
     'las2d\\_100 \\& 5 \\%'
     """
-    return "".join(_SPECIAL.get(letter, letter) for letter in text)
+    signed = _NEGATIVE.sub("\u2212", text)
+    found = _LIGATURE.sub("{}", "".join(_SPECIAL.get(letter, letter) for letter in signed))
+    # After the end of a row these would be an argument of it.
+    return "{}" + found if found.lstrip().startswith(("[", "*")) else found
 
 
 def _line(text: str) -> str:

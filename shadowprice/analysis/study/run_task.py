@@ -214,7 +214,7 @@ def _jobs(
     takes = signature(generators()[entry["generator"]].generate).parameters
     more: dict[str, Any] = {"seed": seed}
     if "gpus_total" in takes:
-        more["gpus_total"] = cluster.total_gpus
+        more["gpus_total"] = cluster.physical_gpus
     if "throughputs" in takes and table is not None:
         more["throughputs"] = table
     of_its_own = load is not None and "load" in takes
@@ -226,9 +226,9 @@ def _jobs(
 
 def _at_load(jobs: Workload, cluster: Cluster, load: float) -> Workload:
     """Jobs at a load of the cluster, each counted on the type on which it is fastest; those that fit nowhere not."""
-    fastest_s = jobs.processing_s(cluster).min(axis=1)
+    fastest_s = jobs.on_allowed_types(cluster).processing_s(cluster).min(axis=1)
     run_s = np.where(np.isfinite(fastest_s), fastest_s, 0.0)
-    return at_load(jobs, load, cluster.total_gpus, run_s)
+    return at_load(jobs, load, cluster.physical_gpus, run_s)
 
 
 def _endless(

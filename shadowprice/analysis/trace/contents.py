@@ -1,6 +1,7 @@
 """Numbers that describe a trace: arrivals, gangs, durations, whose GPU time it is, and what recurs.
 
-GPU time is that of the jobs as they ran (parts of a GPU count as such), whatever a policy makes of them. Hours are
+GPU time is that of the jobs as they ran (parts of a GPU count as such), whatever a policy makes of them. Jobs that hold
+cores instead of GPUs have none; the time of their cores is told apart. Hours are
 counted from the first arrival, since a workload does not know the hour of its log's clock.
 """
 
@@ -25,6 +26,8 @@ MOST_GROUPS = 12
 
 OTHERS = "(others)"
 UNKNOWN = "(unknown)"
+ON_CORES = "none, but cores"
+"""Gang of the jobs that hold no GPU."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Contents:
         From the first arrival to the last [s].
     gpu_h : float
         GPU time of all jobs [GPU-h].
+    core_h : float
+        Time of the cores of jobs that hold no GPU [core-h].
     mean_gap_s, gap_cv, same_moment : float
         Mean time between arrivals [s], their standard deviation over it (1 of a Poisson process), and the share
         of jobs that arrive at the very moment of the one before; NaN of one job.
@@ -106,6 +111,7 @@ class Contents:
     jobs: int
     span_s: float
     gpu_h: float
+    core_h: float
     mean_gap_s: float
     gap_cv: float
     same_moment: float
@@ -142,10 +148,11 @@ def contents(workload: Workload, cluster: Cluster | None = None) -> Contents:
     span_s = float(workload.arrival_s[-1] - workload.arrival_s[0]) if len(workload) else 0.0
     known = able & np.isfinite(workload.limit_s)
     load = None
-    if cluster is not None and len(workload.select(able)) > 1:
+    if cluster is not None and cluster.physical_gpus and len(workload.select(able)) > 1:
         kept = workload.select(able)
         if kept.arrival_s[-1] > kept.arrival_s[0]:
-            load = offered_load(kept, cluster.total_gpus, run_s[able])
+            load = offered_load(kept, cluster.physical_gpus, run_s[able])
+    core_h = np.where(able & workload.on_cores, workload.gpus * run_s, 0.0) / HOUR_S
 
     def parts(values: NDArray[np.object_], unknown: str = UNKNOWN) -> tuple[Part, ...]:
         names, of = np.unique(values, return_inverse=True)
@@ -158,6 +165,7 @@ def contents(workload: Workload, cluster: Cluster | None = None) -> Contents:
         jobs=len(workload),
         span_s=span_s,
         gpu_h=math.fsum(gpu_h.tolist()),
+        core_h=math.fsum(core_h.tolist()),
         mean_gap_s=float(gaps.mean()) if len(gaps) else math.nan,
         gap_cv=float(gaps.std() / gaps.mean()) if gaps.any() else math.nan,
         same_moment=float((gaps == 0).mean()) if len(gaps) else math.nan,
@@ -189,14 +197,19 @@ def _by_gang(
     workload: Workload, run_s: NDArray[np.float64], gpu_h: NDArray[np.float64]
 ) -> tuple[Part, ...]:
     """Jobs by gang, narrowest first; of more sizes than are listed those between powers of two together."""
-    gang = np.where(workload.fractional, 0, workload.gpus)
+    with_gpus = ~workload.on_cores
+    gang = np.where(workload.fractional, 0, workload.gpus)[with_gpus]
     sizes, of = np.unique(gang, return_inverse=True)
     names = ["part of one" if size == 0 else str(size) for size in sizes.tolist()]
     if len(sizes) > MOST_GROUPS:
         power = np.where(gang > 0, np.ceil(np.log2(np.maximum(gang, 1))) + 1, 0).astype(np.int64)
         powers, of = np.unique(power, return_inverse=True)
         names = [_between(k) for k in powers.tolist()]
-    return _parts(names, of, run_s, gpu_h, in_order=True)
+    place = np.full(len(workload), len(names))
+    place[with_gpus] = of
+    if not with_gpus.all():
+        names.append(ON_CORES)
+    return _parts(names, place, run_s, gpu_h, in_order=True)
 
 
 def _between(power: int) -> str:

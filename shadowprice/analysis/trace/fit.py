@@ -96,11 +96,13 @@ def fit(workload: Workload) -> Fit:
     Raises
     ------
     InputError
-        If jobs hold parts of GPUs or have rates, arrive at one moment, or all run equally long.
+        If jobs hold cores or parts of GPUs, or have rates, arrive at one moment, or all run equally long.
     """
     source, jobs = workload.source, len(workload)
     if workload.throughput is not None:
         raise InputError(f"{source}: its work is iterations, expected seconds to fit run times")
+    if workload.on_cores.any():
+        raise InputError(f"{source}: jobs hold cores and no GPU, which {GENERATOR!r} does not draw")
     if workload.fractional.any():
         raise InputError(f"{source}: jobs hold parts of GPUs, which {GENERATOR!r} does not draw")
     span_s = float(workload.arrival_s[-1] - workload.arrival_s[0])

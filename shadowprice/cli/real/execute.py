@@ -5,23 +5,29 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from shadowprice.analysis.real_runs.status import printable
 from shadowprice.cli.options import POLICY_HELP, RUNS_IT, JsonOption, ThroughputsOption
-from shadowprice.cli.show import console, stderr
+from shadowprice.cli.outputs import print_record
+from shadowprice.cli.real.commands import HealthCheckOption, words_of
+from shadowprice.cli.show import console, print_table, stderr
 from shadowprice.execution.real.limits import Limits
 
 if TYPE_CHECKING:
     from shadowprice.analysis.real_runs.plan import ExecutionPlan
+    from shadowprice.execution.hosts.protocol import FoundNode
     from shadowprice.execution.real.driver import Summary
+    from shadowprice.execution.real.job_file import Job
     from shadowprice.execution.real.settings import Settings
 
 
@@ -36,10 +42,10 @@ _FRAME = 19
 def print_plan(plan: ExecutionPlan, as_json: bool) -> None:
     """Print nodes, commands, assumptions, the first decision and what simulation predicts."""
     if as_json:
-        print(json.dumps(plan.to_dict()))
+        print_record(plan.to_dict())
         return
-    console.print(_nodes(plan))
-    console.print(_commands(plan))
+    _print_nodes(plan)
+    _print_commands(plan)
     for note in plan.notes:
         console.print(Text(printable(note), style="yellow"), soft_wrap=True)
     starts = ", ".join(
@@ -47,7 +53,7 @@ def print_plan(plan: ExecutionPlan, as_json: bool) -> None:
     )
     if starts:
         console.print(Text(f"\nfirst decision: {starts}"), soft_wrap=True)
-    console.print(_predicted(plan))
+    _print_predicted(plan)
     summary = plan.outcome.summary()
     console.print(
         f"predicted by simulation: mean JCT {summary['avg_jct_s']:,.1f} s, "
@@ -57,29 +63,33 @@ def print_plan(plan: ExecutionPlan, as_json: bool) -> None:
     )
 
 
-def _nodes(plan: ExecutionPlan) -> Table:
+def _print_nodes(plan: ExecutionPlan) -> None:
     table = Table(
         "node", "type", "devices", "CPUs", "memory [GB]", title=printable(plan.settings.hosts)
     )
-    for node in plan.nodes:
+
+    def cells(node: FoundNode) -> Iterator[Text]:
         names = " ".join(device.uuid for device in node.devices)
         memory = f"{node.memory_gb:,.0f}" if node.memory_gb else ""
-        table.add_row(*map(Text, (node.name, node.gpu_type, names, f"{node.cpus:g}", memory)))
-    return table
+        return map(Text, (node.name, node.gpu_type, names, f"{node.cpus:g}", memory))
+
+    print_table(table, plan.nodes, cells)
 
 
-def _commands(plan: ExecutionPlan) -> Table:
+def _print_commands(plan: ExecutionPlan) -> None:
     table = Table("job", "GPUs", "iterations", "command, and names of variables")
-    for job in plan.job_file.jobs:
+
+    def cells(job: Job) -> Iterator[RenderableType]:
         command = printable(shlex.join(plan.argv(job)))
         if job.env:
             command += f"\nwith {printable(', '.join(sorted(job.env)))}"
-        table.add_row(Text(job.name), str(job.gpus), f"{job.iterations:,}", Text(command))
-    return table
+        yield from (Text(job.name), str(job.gpus), f"{job.iterations:,}", Text(command))
+
+    print_table(table, plan.job_file.jobs, cells)
 
 
-def _predicted(plan: ExecutionPlan) -> Table:
-    """A row a job: when it would run, in text, and how long it would take."""
+def _print_predicted(plan: ExecutionPlan) -> None:
+    """Print a row a job: when it would run, in text, and how long it would take."""
     from shadowprice.analysis.real_runs.plan import bar
 
     jobs, runs = plan.outcome.jobs, plan.runs()
@@ -93,11 +103,14 @@ def _predicted(plan: ExecutionPlan) -> Table:
     # Names and numbers are worth more than a long bar.
     taken = max(len(str(row["id"])) for row in rows) + 4 * len("arrival [s]") + _FRAME
     cells = min(max(console.width - taken, _FEWEST_CELLS), _CELLS)
-    for row in rows:
+
+    def row_cells(row: Mapping[Hashable, Any]) -> Iterator[RenderableType]:
+        yield Text(str(row["id"]))
         numbers = (row[key] for key in ("arrival_s", "first_start_s", "end_s", "jct_s"))
-        drawn = Text(bar(runs[str(row["id"])], until_s, cells))
-        table.add_row(Text(str(row["id"])), *(f"{value:,.1f}" for value in numbers), drawn)
-    return table
+        yield from (f"{value:,.1f}" for value in numbers)
+        yield Text(bar(runs[str(row["id"])], until_s, cells))
+
+    print_table(table, rows, row_cells)
 
 
 NOT_ALL, INTERRUPTED = 1, 130
@@ -150,6 +163,7 @@ def execute_command(
     retries: Annotated[
         int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
     ] = _LIMITS.retries,
+    health_check: HealthCheckOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -177,6 +191,7 @@ def execute_command(
         limits=replace(
             _LIMITS, grace_s=grace_s, ttl_s=ttl_s, start_s=start_s, hang_s=hang_s, retries=retries
         ),
+        health_check=words_of(health_check),
     )
     if dry_run:
         print_plan(plan(settings), as_json)

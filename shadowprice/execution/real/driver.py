@@ -6,13 +6,15 @@ import os
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
 
 from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
+from shadowprice.execution.first_instance import instance_of
 from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.clock import Clock, WallClock
@@ -21,7 +23,7 @@ from shadowprice.execution.real.copies.policy import copies_policy, expect_avera
 from shadowprice.execution.real.devices import DevicePool
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.event_log import Record
-from shadowprice.execution.real.job_file import JobFile, cluster_of, load_job_file, workload
+from shadowprice.execution.real.job_file import JobFile, load_job_file
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.lease import JobRecord
 from shadowprice.execution.real.lease_monitor import LeaseMonitor
@@ -30,22 +32,30 @@ from shadowprice.execution.real.measuring import Measuring
 from shadowprice.execution.real.run import RealRun
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import locked, open_ledger, take_over
+from shadowprice.execution.service.arrivals import Arrivals, NoArrivals
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
-from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import placement as find_placement
 
 # The parts of a run, from a job file and hosts.
+
+
+@dataclass(frozen=True)
+class FoundHosts:
+    """A host that was reached, with the nodes that it has now."""
+
+    host: Host
+    nodes: tuple[FoundNode, ...]
 
 
 def assemble(
     settings: Settings,
     job_file: JobFile,
     ledger: RunLedger,
-    host: Host,
+    hosts: FoundHosts,
     clock: Clock,
     resumed: bool,
     tick: Callable[[], None],
+    arrivals: Arrivals | None = None,
 ) -> RealRun:
     """Put all parts of a run together; what is run and where is written down the first time.
 
@@ -53,14 +63,22 @@ def assemble(
     ----------
     tick : callable
         Called whenever the leases were looked at.
+    arrivals : Arrivals, optional
+        Where further jobs come from; from nowhere if not given.
     """
-    found = host.discover()
+    host, found = hosts.host, hosts.nodes
     nodes = ledger.nodes() if resumed else found
     instance, notes = instance_of(settings, job_file, nodes)
     jobs = {job.name: job for job in job_file.jobs}
     names = [str(name) for name in instance.workload.id]
     tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
-    book = LaunchSpecs(settings.state.resolve(), nodes, settings.limits, settings.checkpoint_s)
+    book = LaunchSpecs(
+        settings.state.resolve(),
+        nodes,
+        settings.limits,
+        settings.checkpoint_s,
+        settings.health_check,
+    )
     if not resumed:
         _write_down(ledger, nodes, tracked, instance, notes)
     present = {device.uuid for node in found for device in node.devices}
@@ -77,6 +95,7 @@ def assemble(
         orders=book,
         limits=settings.limits,
         clock=clock,
+        arrivals=arrivals or NoArrivals(),
     )
 
 
@@ -103,40 +122,6 @@ def _write_down(
         for text in notes:
             ledger.event(0.0, "note", text=text)
         ledger.set("ready", True)
-
-
-def instance_of(
-    settings: Settings, job_file: JobFile, nodes: tuple[FoundNode, ...]
-) -> tuple[Instance, list[str]]:
-    """Instance of the policy before anything is measured, and notes of what is assumed."""
-    table = None if settings.throughputs is None else load_throughputs(settings.throughputs)
-    cluster = cluster_of(nodes)
-    jobs, notes = workload(job_file, cluster, table)
-    together = None if table is None or not table.pairs else table
-    if settings.share is not None:
-        together = _any_pairs(jobs, cluster.gpu_types, settings.share, together)
-    return Instance(cluster, jobs, pair_throughputs=together), notes
-
-
-def _any_pairs(
-    jobs: Workload, gpu_types: tuple[str, ...], share: float, known: Throughputs | None
-) -> Throughputs:
-    """Rates of all pairs of equal gang: those of the table, else a share of what each does alone."""
-    assert jobs.throughput is not None
-    kinds = {
-        (str(model), int(gpus)): tuple(map(float, rates))
-        for model, gpus, rates in zip(jobs.model, jobs.gpus, jobs.throughput, strict=True)
-    }
-    together = {
-        (gpu_type, one, other): (share * rates[column], share * others[column])
-        for column, gpu_type in enumerate(gpu_types)
-        for one, rates in kinds.items()
-        for other, others in kinds.items()
-        if one[1] == other[1] and rates[column] > 0 and others[column] > 0
-    }
-    if known is not None:
-        together |= dict(known.pairs)
-    return Throughputs(gpu_types, kinds, together, source="shares that are assumed")
 
 
 @dataclass(frozen=True)
@@ -167,6 +152,29 @@ class Interrupted(Exception):
     """Somebody asked the driver to stop."""
 
 
+def _nobody(ledger: RunLedger) -> None:
+    """Look at nothing."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Things that a driver has beside the jobs of its file.
+
+    Parameters
+    ----------
+    on_tick : callable
+        Called with the ledger whenever the driver has looked at its leases.
+    arrivals : callable
+        Makes the source of further jobs from the ledger.
+    beside : callable
+        Makes a context from the ledger, in which the driver runs once it is written down what is run.
+    """
+
+    on_tick: Callable[[RunLedger], None] = _nobody
+    arrivals: Callable[[RunLedger], Arrivals] = lambda ledger: NoArrivals()
+    beside: Callable[[RunLedger], AbstractContextManager[object]] = nullcontext
+
+
 def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = None) -> Summary:
     """Execute a job file until all of its jobs are over; resume if the state directory has a run.
 
@@ -193,12 +201,23 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
         settings.acting_policy(), find_placement(settings.placement)
     else:
         expect_averageable(job_file.jobs)
+    return drive(settings, job_file, Surroundings(on_tick or _nobody))
+
+
+def drive(settings: Settings, job_file: JobFile, around: Surroundings) -> Summary:
+    """Be the driver of a state directory until its jobs are over, or somebody stops it.
+
+    Raises
+    ------
+    InputError, HostError, PolicyError
+        See :func:`execute`.
+    """
     with _disk_errors(settings), locked(settings.state):
         ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
         try:
             take_over(ledger, settings.state)
             ended = bool(ledger.value("ended"))
-            interrupted = not ended and _drive(settings, job_file, ledger, resumed, on_tick)
+            interrupted = not ended and _drive(settings, job_file, ledger, resumed, around)
             states = {row["name"]: row["state"] for row in ledger.jobs()}
             return Summary(states, interrupted, resumed)
         finally:
@@ -221,29 +240,41 @@ def _drive(
     job_file: JobFile,
     ledger: RunLedger,
     resumed: bool,
-    on_tick: Callable[[RunLedger], None] | None,
+    around: Surroundings,
 ) -> bool:
-    """Run the loop; whether it was interrupted."""
+    """Run the loop; whether it was interrupted.
+
+    A run begins when its hosts are found: a Ray cluster takes seconds to start, which are nobody's
+    waiting.
+    """
+    opened_s = time.monotonic()
     host = open_host(settings.hosts, settings.state, ledger.value("run_id"))
     try:
         with _signals() as asked:
+            hosts = FoundHosts(host, host.discover())
+            ready_s = time.monotonic() - opened_s
+            if not resumed:
+                ledger.set("began_unix", time.time())
 
             def tick() -> None:
-                if on_tick is not None:
-                    on_tick(ledger)
+                around.on_tick(ledger)
                 if asked.is_set():
                     raise Interrupted
 
             facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
             clock = WallClock(facts, ledger.last_s())
             ledger.set("clock", clock.record())
-            run = assemble(settings, job_file, ledger, host, clock, resumed, tick)
-            run.record.note("driver-started", pid=os.getpid(), resumed=resumed)
+            arrivals = around.arrivals(ledger)
+            run = assemble(settings, job_file, ledger, hosts, clock, resumed, tick, arrivals)
+            run.record.note(
+                "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
+            )
             for text in host.notes:
                 run.record.note("note", text=text)
             engine = _engine(settings, run)
             try:
-                engine.loop()
+                with around.beside(ledger):
+                    engine.loop()
             except Interrupted:
                 asked.clear()
                 _wind_down(run)

@@ -53,7 +53,7 @@ class RealEngine(Engine):
         for row in events.withdrawn:
             self._withdraw(row)
         self._quarantine()
-        if self.run.measuring.learn():
+        if self.run.measuring.learn() or events.submitted:
             self._learn(self.run.measuring.instance)
         before = self.admitted
         self._admit(now_s)
@@ -63,10 +63,11 @@ class RealEngine(Engine):
             state.readmit(row, self.real.left_s(self.run.tracked[row]))
 
     def _learn(self, instance: Instance) -> None:
-        """Better estimates of throughputs, for those who have arrived and those to come."""
+        """Better estimates of throughputs, and further jobs, for those who have arrived and those to come."""
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
         self.state.learn(environment, self.jobs)
+        self.arrivals, self.ids = instance.workload.arrival_s.tolist(), instance.workload.id
 
     def _decide(self) -> Decision:
         """Decide; the decision is written down, and its stops are asked for, before it is applied."""

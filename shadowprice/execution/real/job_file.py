@@ -36,6 +36,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.execution.containers import Container
+from shadowprice.execution.hosts.meeting import MEETING_VARIABLES
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
@@ -54,7 +56,7 @@ MAX_ARGUMENTS = 10_000
 OWN_PREFIX = "SHADOWPRICE_"
 """Variables that only we set begin like this."""
 
-SET_BY_US = frozenset({"CUDA_VISIBLE_DEVICES"})
+SET_BY_US = MEETING_VARIABLES | {"CUDA_VISIBLE_DEVICES"}
 
 
 def _whole(most: int) -> Meta:
@@ -140,8 +142,11 @@ class Job:
     done_exit_code : int or None
         Exit code of a command that reports no steps which says that it is done, even where it was
         asked to end; None: 0, where it was not.
-    model, tenant : str
-        Kind of model and owner, empty if unknown.
+    model, tenant, job_class : str
+        Kind of model, owner, and class of the job (of work, priority, quality of service), empty if
+        unknown.
+    container : Container or None
+        Image in which the command runs.
     throughput : float or dict of str to float or None
         Iterations per second of the whole gang, on all types or by type (0 or left out: it cannot
         run there); None if unknown.
@@ -164,6 +169,8 @@ class Job:
     done_exit_code: Annotated[int, _EXIT_CODE] | None = None
     model: Line = ""
     tenant: Line = ""
+    job_class: Line = ""
+    container: Container | None = None
     throughput: _Throughput | None = None
 
     def __post_init__(self) -> None:
@@ -283,7 +290,16 @@ class _Tree(msgspec.Struct, frozen=True):
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-__all__ = ["Job", "JobFile", "cluster_of", "load_job_file", "workload"]
+__all__ = [
+    "Job",
+    "JobFile",
+    "cluster_of",
+    "entry_of",
+    "expect_images",
+    "jobs_of",
+    "load_job_file",
+    "workload",
+]
 
 _WHAT = {"command", "shell"}
 _HOW_LONG = {"iterations", "epochs"}
@@ -316,30 +332,81 @@ def load_job_file(path: str | Path) -> JobFile:
     """
     path = Path(path)
     data = read_small(path)
-    tree = decode(_Tree, parse(data, str(path)), str(path))
+    jobs = jobs_of(parse(data, str(path)), str(path), path.parent)
+    expect_images(jobs, str(path))
+    return JobFile(path, jobs, hashlib.sha256(data).hexdigest())
+
+
+def expect_images(jobs: Sequence[Job], source: str) -> None:
+    """Refuse jobs in images that are not there.
+
+    Raises
+    ------
+    InputError
+        Naming the first.
+    """
+    for k, job in enumerate(jobs, 1):
+        if job.container is not None:
+            job.container.expect_image(job.directory, f"{source}: job {k} ({job.name})")
+
+
+def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
+    """Jobs of a job file that was parsed.
+
+    Parameters
+    ----------
+    source : str
+        Where it was read, for messages.
+    folder : Path
+        From which on directories of jobs are meant.
+
+    Raises
+    ------
+    InputError
+        See :func:`load_job_file`.
+    """
+    tree = decode(_Tree, document, source)
     choices = _Choices.__struct_fields__
     keys = tuple(dict.fromkeys([*Job.__dataclass_fields__, *choices]))
     defaults = known_keys(
-        tree.defaults, f"{path}: defaults", [key for key in keys if key != "name"]
+        tree.defaults, f"{source}: defaults", [key for key in keys if key != "name"]
     )
     if not isinstance(defaults.get("env", {}), dict):
-        raise InputError(f"{path}: defaults: env is no mapping, expected NAME: value")
+        raise InputError(f"{source}: defaults: env is no mapping, expected NAME: value")
     jobs = []
     for k, own in enumerate(tree.jobs, 1):
         name = own.get("name") if isinstance(own, dict) else None
         named = f" ({name})" if isinstance(name, str) and _NAME.fullmatch(name) else ""
-        where = f"{path}: job {k}{named}"
+        where = f"{source}: job {k}{named}"
         settled = _with_defaults(known_keys(own, where, keys), defaults)
         chosen = {key: settled.pop(key) for key in choices if key in settled}
         choice = decode(_Choices, chosen, where, numbers_as_text=True)
         try:
-            fields = choice.fields(path.parent)
+            fields = choice.fields(folder)
         except ValueError as error:
             raise InputError(f"{where}: {error}") from error
         written = {"env": {}, "gpus": 1, **settled}
         jobs.append(decode(Job, {**written, **fields}, where, numbers_as_text=True))
-    _unique([job.name for job in jobs], str(path))
-    return JobFile(path, tuple(jobs), hashlib.sha256(data).hexdigest())
+    _unique([job.name for job in jobs], source)
+    return tuple(jobs)
+
+
+def entry_of(job: Job) -> dict[str, Any]:
+    """Entry of a job file that makes this job, of plain values."""
+    given = {
+        name: getattr(job, name)
+        for name, about in Job.__dataclass_fields__.items()
+        if getattr(job, name) != about.default
+    }
+    given |= {"command": list(job.command), "directory": str(job.directory)}
+    if job.gpu_types:
+        given["gpu_types"] = list(job.gpu_types)
+    if job.container is not None:
+        given["container"] = {
+            "image": job.container.image,
+            "binds": list(job.container.binds),
+        }
+    return given
 
 
 def _with_defaults(own: Mapping[str, Tree], defaults: Mapping[str, Tree]) -> dict[str, Tree]:
@@ -397,7 +464,8 @@ def workload(
     -------
     Workload, list of str
         Rows in order of arrival, with a throughput for each GPU type of the cluster; one line for
-        each job whose rate is assumed, or that keeps off a type because it has no rate there.
+        each job whose rate is assumed, that keeps off a type because it has no rate there, or that asks
+        for CPUs or memory.
 
     Raises
     ------
@@ -415,6 +483,8 @@ def workload(
                 f"the cluster has {', '.join(cluster.gpu_types)}"
             )
         rates.append(rows)
+        if job.cpus or job.memory_gb:
+            assumed = [*assumed, "asks for CPUs or memory, which policies of real runs do not see"]
         notes += [f"job {job.name}: {note}" for note in assumed]
     jobs = job_file.jobs
     made = Workload.from_columns(
@@ -426,6 +496,7 @@ def workload(
         deadline_s=[job.deadline_s for job in jobs],
         tenant=[job.tenant for job in jobs],
         model=[job.kind for job in jobs],
+        job_class=[job.job_class for job in jobs],
         throughput=rates,
         gpu_types=cluster.gpu_types,
         source=str(job_file.path),

@@ -87,13 +87,20 @@ class Measuring:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self._sums: dict[TimingConditions, tuple[int, float]] = {}
-        workload = instance.workload
-        self._kinds: list[Kind] = [
-            (str(model), int(gpus))
-            for model, gpus in zip(workload.model, workload.gpus, strict=True)
-        ]
+        self._kinds: list[Kind] = []
         self._rows: dict[Kind, list[int]] = defaultdict(list)
-        for row, kind in enumerate(self._kinds):
+        self._take_kinds()
+
+    def grow(self, instance: Instance) -> None:
+        """Go on with an instance that has further jobs in its last rows."""
+        self.instance = instance
+        self._take_kinds()
+
+    def _take_kinds(self) -> None:
+        workload, first = self.instance.workload, len(self._kinds)
+        for row in range(first, len(workload)):
+            kind = (str(workload.model[row]), int(workload.gpus[row]))
+            self._kinds.append(kind)
             self._rows[kind].append(row)
 
     def progress(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:
@@ -133,12 +140,14 @@ class Measuring:
 
     def window(self, lease: HeldLease, steps: int, seconds: float) -> tuple[int, float] | None:
         """Steps and seconds timed since the engine was told last, None if none were."""
-        more, passed_s = steps - lease.counted[0], seconds - lease.counted[1]
+        more, passed_s = lease.timed_since(steps, seconds)
         return (more, passed_s) if more > 0 and passed_s > 0 else None
 
     def count(self, lease: HeldLease, progress: JobProgress) -> None:
         """Add the steps that were timed since the last time."""
         window = self.window(lease, progress.steps, progress.seconds)
+        if progress.steps < lease.counted[0]:
+            lease.counted = (0, 0.0)
         if window is None:
             return
         lease.counted = (progress.steps, progress.seconds)
@@ -220,9 +229,9 @@ class Measuring:
                 alone[kind, found.gpu_type] = _add(alone.get((kind, found.gpu_type)), sums)
         return _well_measured(alone), _well_measured(pairs)
 
-    def _window_rate(self, lease: HeldLease, steps: float, seconds: float) -> float:
+    def _window_rate(self, lease: HeldLease, steps: int, seconds: float) -> float:
         """Rate since the engine was told last, against the fastest type."""
-        count, passed_s = steps - lease.counted[0], seconds - lease.counted[1]
+        count, passed_s = lease.timed_since(steps, seconds)
         if count < FEWEST_STEPS or passed_s < SHORTEST_S:
             return lease.rate
         return float(count / passed_s / self._fastest(lease.row))

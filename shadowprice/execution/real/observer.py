@@ -51,7 +51,7 @@ class RunObserver:
                 held[lease] = event["data"]["devices"]
             elif event["kind"] == "released":
                 del held[lease]
-        jobs = {tracked.job.name: tracked.job for tracked in run.tracked}
+        jobs = run.known_jobs()
         return [
             order
             for (name, epoch, copy), uuids in held.items()
@@ -83,6 +83,7 @@ class RunObserver:
         if now_s - self._sampled_s >= max(run.orders.checkpoint_s, SAMPLE_S):
             self._sampled_s = now_s
             run.record.samples(run.held(), run.measuring, now_s)
+        run.drain_at_once()
         wanted = set(run.ledger.cancelled())
         for tracked in run.tracked:
             if tracked.job.name in wanted and not tracked.over and not tracked.cancel:

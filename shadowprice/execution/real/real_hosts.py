@@ -200,6 +200,17 @@ class RealHosts:
         for row in events.returned:
             run.tracked[row].view, run.tracked[row].return_s = WAITING, math.inf
         run.devices.lost, run.devices.missing = set(events.lost), frozenset(events.missing)
+        for number in events.submitted:
+            self._take(number)
+
+    def _take(self, number: int) -> None:
+        """A job that was submitted is known from now on; it arrives in its turn."""
+        run = self.run
+        job, instance, notes = run.arrivals.take(number, run.measuring.instance)
+        run.tracked.append(JobRecord(len(run.tracked), job))
+        run.measuring.grow(instance)
+        for text in notes:
+            self.journal.act(lambda text=text: run.record.note("note", text=text))  # type: ignore[misc]
 
     def _advance(self, lease: HeldLease, progress: JobProgress, now_s: float) -> None:
         """The engine knows of this progress."""

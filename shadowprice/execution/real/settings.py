@@ -44,6 +44,9 @@ class Settings:
         own rate until that is measured; beside what the table says of pairs.
     limits : Limits
         How long to wait for what.
+    health_check : tuple of str
+        Program and arguments that have to end with 0 on a node before a lease begins there; else
+        its devices are drained. None if empty.
     """
 
     jobs: Path
@@ -55,6 +58,7 @@ class Settings:
     throughputs: Path | None = None
     share: float | None = None
     limits: Limits = field(default_factory=Limits)
+    health_check: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.round_s < MAX_TIME_S:
@@ -89,8 +93,12 @@ class Settings:
 
     @property
     def checkpoint_s(self) -> float:
-        """Interval of checkpoints asked of jobs [s]: once a round, at least once a minute."""
-        return min(self.round_s or math.inf, 60.0)
+        """Interval of checkpoints asked of jobs [s]: two a round, at least one a minute.
+
+        Who has to go back to the checkpoint before the last, since that is damaged, then still loses
+        no more than a round.
+        """
+        return min(self.round_s / 2.0 or math.inf, 60.0)
 
     def identity(self, jobs_sha256: str) -> Mapping[str, object]:
         """Settings that must be the same when a run is resumed.

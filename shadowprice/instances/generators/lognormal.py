@@ -47,6 +47,12 @@ def generate(
         Share of the time of ``gpus_total`` GPUs that is asked for; 0.9 if no rate is given either.
     jobs_per_hour : float, optional
         Rate of arrivals instead of a load.
+    median_s : float
+        Median of the durations before they are clipped [s].
+    sigma : float
+        Standard deviation of the logarithm of the durations.
+    shortest_s, longest_s : float
+        Durations are at least and at most this [s].
     gang_shares : mapping of int to float, optional
         Share of each gang size; by default 55, 15, 15, 10, 5 % of 1, 2, 4, 8, 16 GPUs. Gangs
         wider than ``gpus_total`` are left out and the others scaled up.

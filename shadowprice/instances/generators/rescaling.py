@@ -20,6 +20,8 @@ def offered_load(
 
     .. math:: \frac{\frac{1}{n} \sum_j g_j p_j}{\frac{r_n - r_1}{n - 1} \, G}
 
+    Jobs that hold cores instead of GPUs have :math:`g_j = 0`.
+
     Parameters
     ----------
     run_s : ndarray, shape (n,), optional
@@ -50,7 +52,7 @@ def at_load(
         If the load is no number above 0, there is no gap, or arrivals would be beyond all times.
     """
     load = check_number("load", load, 0.0, 1e6)
-    factor = offered_load(workload, gpus_total, run_s) / load
+    factor = _known_load(workload, gpus_total, run_s) / load
     first_s = workload.arrival_s[:1]
     return _arriving(workload, first_s + (workload.arrival_s - first_s) * factor)
 
@@ -96,10 +98,19 @@ def poisson_arrivals_of(
         if gpus_total is None:
             raise InputError("a load is of a number of GPUs: expected gpus_total")
         load = check_number("load", load, 0.0, 1e6)
-        mean_gap_s *= offered_load(workload, gpus_total, run_s) / load
+        mean_gap_s *= _known_load(workload, gpus_total, run_s) / load
     gaps_s = random_generator(seed, 52).exponential(mean_gap_s, len(workload) - 1)
     first_s = workload.arrival_s[:1]
     return _arriving(workload, np.concatenate((first_s, first_s + np.cumsum(gaps_s))))
+
+
+def _known_load(workload: Workload, gpus_total: int, run_s: NDArray[np.float64] | None) -> float:
+    """Load that is offered now, which another is a multiple of."""
+    if not gpus_total:
+        raise InputError("a load is offered to GPUs: expected a cluster with some")
+    if not workload.held_gpus.any():
+        raise InputError(f"{workload.source}: no job holds GPUs, expected some that offer a load")
+    return offered_load(workload, gpus_total, run_s)
 
 
 def _mean_gap_s(workload: Workload) -> float:

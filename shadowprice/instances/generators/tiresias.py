@@ -39,7 +39,18 @@ SHORT_SHARE = {"small": 63.5 / 76.0, "large": 16.5 / 24.0}
 
 
 def generate(*, jobs: int = 480, seed: int = 0, mean_gap_s: float = 30.0) -> Workload:
-    """The mix in a random order, with whole seconds; the number of jobs is fixed at 480."""
+    """The mix in a random order, with whole seconds; the number of jobs is fixed at 480.
+
+    Parameters
+    ----------
+    mean_gap_s : float
+        Mean time between two arrivals [s].
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+    """
     check_480(NAME, jobs)
     mean_gap_s = check_number("mean_gap_s", mean_gap_s, -1e-300, 1e6)
     rng = random_generator(seed, 3)

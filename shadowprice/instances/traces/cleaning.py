@@ -8,7 +8,7 @@ a log can be read in two ways, :class:`~shadowprice.instances.traces.log_reading
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.cluster import CORES
 from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.entries import shown
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S
 from shadowprice.instances.traces import Finding, Imported
-from shadowprice.instances.traces.log_reading import Fractions, Keep, LogReading
+from shadowprice.instances.traces.log_reading import CpuJobs, Fractions, Keep, LogReading
 from shadowprice.instances.traces.table import report_order
 from shadowprice.instances.workload import MAX_GANG, WHOLE_GPU, Workload
 
 _OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):([0-5][0-9])")
-_TO_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}")
 
 Mask = NDArray[np.bool_]
 Seconds = NDArray[np.float64]
@@ -43,6 +43,13 @@ class JobLog:
         Text columns by the file's names.
     first_row : int
         Number of the first row, for messages.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Positions of the rows that are left.
+    on_cores : ndarray of bool
+        Rows of the whole log that are kept as jobs on cores.
     """
 
     path: Path
@@ -51,10 +58,12 @@ class JobLog:
     report: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     rows: NDArray[np.int64] = field(init=False)
+    on_cores: Mask = field(init=False)
 
     def __post_init__(self) -> None:
         self.rows_read = len(next(iter(self.columns.values())))
         self.rows = np.arange(self.rows_read)
+        self.on_cores = np.zeros(self.rows_read, dtype=np.bool_)
 
     @classmethod
     def of(
@@ -114,20 +123,40 @@ class JobLog:
         example = f"row {row + self.first_row}: {values[:160]}"
         self.report.append(Finding(action, int(which.sum()), what, example))
 
-    def gangs(self, gpus: Seconds, choices: LogReading, name: str) -> Seconds:
+    def gangs(
+        self,
+        gpus: Seconds,
+        choices: LogReading,
+        name: str,
+        cores: Callable[[], Seconds] | None = None,
+    ) -> Seconds:
         """Gangs of the rows that stay; others are dropped, rounded up or kept as parts of a GPU as chosen.
+
+        Parameters
+        ----------
+        cores : callable, optional
+            Gives the cores that each row that is left asks for, if the log tells: the gang of those that ask
+            for no GPU, where these are to be kept.
 
         Raises
         ------
         InputError
-            If some ask for parts of a GPU, and no choice says what to do with them.
+            If some ask for parts of a GPU, and no choice says what to do with them; or jobs that ask for no
+            GPU are to be kept, and the log does not tell of cores.
         """
         wrong = ~((gpus >= 0) & (gpus <= MAX_GANG))
         self.drop(wrong, f"{name} is not a number of GPUs")
-        gpus = gpus[~wrong]
-        none = gpus == 0
-        self.drop(none, "asks for no GPU")
-        gpus = gpus[~none]
+        gpus, none = gpus[~wrong], gpus[~wrong] == 0
+        if choices.cpu_jobs is CpuJobs.KEEP:
+            if cores is None:
+                raise InputError(
+                    f"{self.path}: its format does not tell how many cores jobs without GPUs ask for; "
+                    "cpu-jobs=keep cannot be chosen"
+                )
+            gpus = self._with_cores(gpus, none, cores())
+        else:
+            self.drop(none, "asks for no GPU")
+            gpus = gpus[~none]
         part = gpus != np.floor(gpus)
         if part.any() and choices.fractions is None:
             raise InputError(
@@ -148,6 +177,16 @@ class JobLog:
             return np.asarray(np.where(part, np.ceil(gpus), gpus), dtype=np.float64)
         self.say("repaired", part, "asks for part of a GPU, rounded up to whole ones")
         return np.asarray(np.ceil(gpus), dtype=np.float64)
+
+    def _with_cores(self, gpus: Seconds, none: Mask, cores: Seconds) -> Seconds:
+        """Gangs of the rows that stay, those without GPUs by their cores."""
+        self.on_cores[self.rows[none]] = True
+        unknown = none & ~((cores > 0) & (cores <= MAX_GANG))
+        self.drop(unknown, "asks for no GPU, and for no number of cores")
+        gpus, cores, none = gpus[~unknown], cores[~unknown], none[~unknown]
+        part = none & (cores != np.floor(cores))
+        self.say("repaired", part, "asks for part of a core, rounded up to whole ones")
+        return np.where(none, np.ceil(cores), gpus)
 
     def keep_ended(self, state: NDArray[np.object_], completed: str, choices: LogReading) -> Mask:
         """Mask of the rows that stay, which the choice says; the others are dropped."""
@@ -261,13 +300,29 @@ def _without_offset(values: NDArray[np.object_]) -> tuple[NDArray[np.object_], f
     texts = values.tolist()
     if set(map(type, texts)) != {str}:
         return values, 0.0
-    offsets = {text[-6:] for text in texts if text}
-    found = _OFFSET.fullmatch(next(iter(offsets))) if len(offsets) == 1 else None
-    if found is None or not all(_TO_SECONDS.fullmatch(text[:-6]) for text in texts if text):
+    given = list(filter(None, texts))
+    found = _OFFSET.fullmatch(given[0][19:]) if given else None
+    if found is None or not _are_alike(given):
         return values, 0.0
     sign, hours, minutes = found.groups()
     ahead_s = int(f"{sign}1") * (int(hours) * 3600.0 + int(minutes) * 60.0)
     return np.array([text[:-6] for text in texts], dtype=object), ahead_s
+
+
+def _are_alike(texts: list[str]) -> bool:
+    """True if all are dates to the second with the offset of the first: columns of characters are compared."""
+    joined = "".join(texts)
+    if set(map(len, texts)) != {len("2026-01-31 12:00:00+00:00")} or not joined.isascii():
+        return False
+    rows = np.frombuffer(joined.encode("ascii"), dtype=np.uint8).reshape(len(texts), -1)
+    digits = rows[:, [0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18]]
+    between = {place: ord(mark) for place, mark in ((4, "-"), (7, "-"), (13, ":"), (16, ":"))}
+    return (
+        bool(((digits >= ord("0")) & (digits <= ord("9"))).all())
+        and all(bool((rows[:, place] == mark).all()) for place, mark in between.items())
+        and set(np.unique(rows[:, 10]).tolist()) <= set(b" T")
+        and bool((rows[:, 19:] == rows[0, 19:]).all())
+    )
 
 
 def replayed(
@@ -308,7 +363,13 @@ def replayed(
     first = submit_s.min()
     report_order(submit_s, rows, log.report)
     given: dict[str, Any] = {name: column[known][ran] for name, column in columns.items()}
-    held = gpus[known][ran]
+    held, on_cores = gpus[known][ran], log.on_cores[log.rows]
+    if on_cores.any():
+        types = given.get("allowed_types", np.full(len(held), "", dtype=object))
+        given["allowed_types"] = np.where(on_cores, CORES, types)
+        log.notes.append(
+            f"{int(on_cores.sum())} jobs hold cores and no GPU: they run on nodes of type {CORES}"
+        )
     workload = Workload.from_columns(
         **given,
         arrival_s=submit_s - first,

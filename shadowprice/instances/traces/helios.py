@@ -45,7 +45,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         If a column is missing or no job is left.
     """
     log = JobLog.of(path, read_table(path), COLUMNS)
-    gpus = log.gangs(log.numbers("gpu_num"), choices, "gpu_num")
+    gpus = log.gangs(log.numbers("gpu_num"), choices, "gpu_num", lambda: log.numbers("cpu_num"))
     gpus = gpus[log.keep_ended(log.text("state"), "COMPLETED", choices)]
     log.notes.append("times are local, without a zone; of Helios' clusters clocks are not changed")
     return replayed(

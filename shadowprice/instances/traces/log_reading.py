@@ -44,6 +44,14 @@ class Fractions(StrEnum):
     ROUND_UP = "round-up"
 
 
+class CpuJobs(StrEnum):
+    """Jobs that ask for CPUs and no GPU."""
+
+    DROP = "drop"
+    KEEP = "keep"
+    """As jobs that hold cores, on nodes that have cores and no GPUs; those of GPU nodes are nobody's."""
+
+
 @dataclass(frozen=True)
 class LogReading:
     """Reading of a log that can be read in several ways.
@@ -54,6 +62,7 @@ class LogReading:
     attempts : Attempts
     fractions : Fractions, optional
         Must be given for a log with jobs that ask for parts of a GPU.
+    cpu_jobs : CpuJobs
     window_s : tuple of two float, optional
         Jobs that arrive from the one time, before the other; counted from the first arrival [s].
     longest_s : float, optional
@@ -65,6 +74,7 @@ class LogReading:
     keep: Keep = Keep.ALL
     attempts: Attempts = Attempts.SUM
     fractions: Fractions | None = None
+    cpu_jobs: CpuJobs = CpuJobs.DROP
     window_s: tuple[float, float] | None = None
     longest_s: float | None = None
     zone: str | None = None
@@ -77,7 +87,7 @@ class LogReading:
 
     @classmethod
     def read(cls, text: str) -> LogReading:
-        """Read ``keep=completed,attempts=span,fractions=drop,window=0-86400,longest_s=1209600``; ``zone=Europe/Paris``.
+        """Read ``keep=completed,attempts=span,fractions=drop,cpu-jobs=keep,window=0-86400``; ``zone=Europe/Paris``.
 
         Raises
         ------
@@ -125,6 +135,7 @@ _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "keep": ("keep", Keep),
     "attempts": ("attempts", Attempts),
     "fractions": ("fractions", Fractions),
+    "cpu-jobs": ("cpu_jobs", CpuJobs),
     "window": ("window_s", _window),
     "longest_s": ("longest_s", float),
     "zone": ("zone", _zone),
@@ -134,6 +145,7 @@ _EXPECTED = {
     "keep": ", ".join(Keep),
     "attempts": ", ".join(Attempts),
     "fractions": ", ".join(Fractions),
+    "cpu-jobs": ", ".join(CpuJobs),
     "window": "START-END in seconds from the first arrival",
     "longest_s": "a number of seconds",
     "zone": "a zone such as Europe/Paris",

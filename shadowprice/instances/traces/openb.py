@@ -47,7 +47,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     log = JobLog.of(path, read_table(path), COLUMNS)
     log.without_states(choices)
     gpus = log.numbers("num_gpu") * log.numbers("gpu_milli") / 1000.0
-    gpus = log.gangs(gpus, choices, "num_gpu")
+    gpus = log.gangs(gpus, choices, "num_gpu", lambda: log.numbers("cpu_milli") / 1000.0)
     return replayed(
         log,
         gpus=gpus,

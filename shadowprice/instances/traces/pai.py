@@ -63,15 +63,18 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     tags = _read(_beside(path, "pai_group_tag_table"), TAGS)
     each = _number(tasks["plan_gpu"]).fillna(0.0) / 100.0
     asked = _number(tasks["inst_num"]) * each
+    cores_each = _number(tasks["plan_cpu"]).fillna(0.0) / 100.0
     by_job = pd.DataFrame(
         {
             "job": tasks["job_name"],
             "gpus": asked,
+            "cores": _number(tasks["inst_num"]) * cores_each,
             "instances": _number(tasks["inst_num"]).where(each > 0, 0.0),
             "start": _number(tasks["start_time"]),
         }
     ).groupby("job")
     gpus = jobs["job_name"].map(by_job["gpus"].sum()).fillna(0.0)
+    cores = jobs["job_name"].map(by_job["cores"].sum()).fillna(0.0)
     start = jobs["job_name"].map(by_job["start"].min())
     tags = tags.drop_duplicates("inst_id").set_index("inst_id")
     texts = {
@@ -85,7 +88,12 @@ def load_log(path: Path, choices: LogReading) -> Imported:
         log.say(
             "derived", parts.to_numpy(), "parts of several instances are taken as one of one GPU"
         )
-    whole = log.gangs(gpus.to_numpy(dtype=np.float64), choices, "plan_gpu")
+    whole = log.gangs(
+        gpus.to_numpy(dtype=np.float64),
+        choices,
+        "plan_gpu",
+        lambda: cores.to_numpy(dtype=np.float64)[log.rows],
+    )
     whole = whole[log.keep_ended(log.text("status"), "Terminated", choices)]
     return replayed(
         log,

@@ -2,9 +2,9 @@
 
 Written by ``sacct --allusers --allocations --parsable2 --format=JobID,User,Account,Partition,State,Submit,Start,End,
 AllocTRES`` (more fields do no harm) for ``--starttime`` and ``--endtime``. GPUs are ``gres/gpu=N`` in AllocTRES, or the
-sum of ``gres/gpu:TYPE=N`` where a site keeps no total. Steps (``123.batch``) repeat their jobs and are left out.
-Times are the site's, without a zone; ``SLURM_TIME_FORMAT=%s`` gives seconds, which are read as well. The account
-becomes the tenant, the user the name, the partition the class; ``TimelimitRaw`` (minutes) or ``Timelimit``
+sum of ``gres/gpu:TYPE=N`` where a site keeps no total, cores ``cpu=N``. Steps (``123.batch``) repeat their jobs and
+are left out. Times are the site's, without a zone; ``SLURM_TIME_FORMAT=%s`` gives seconds, which are read as well. The
+account becomes the tenant, the user the name, the partition the class; ``TimelimitRaw`` (minutes) or ``Timelimit``
 (days-hours:minutes:seconds) the limit that was submitted, ``AllocNodes`` the nodes.
 """
 
@@ -37,6 +37,7 @@ BESIDE = ("TimelimitRaw", "Timelimit", "AllocNodes")
 
 _LIMIT = re.compile(r"(?:(\d+)-)?(\d+):(\d+):(\d+)")
 _TOTAL = re.compile(r"(?:^|,)gres/gpu=(\d+)(?:,|$)")
+_CORES = re.compile(r"(?:^|,)cpu=(\d+)(?:,|$)")
 _OF_TYPE = re.compile(r"(?:^|,)gres/gpu:[^=,]+=(\d+)(?=,|$)")
 
 
@@ -57,7 +58,7 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     steps = np.array(["." in each for each in log.text("JobID").tolist()], dtype=np.bool_)
     log.drop(steps, "is a step of a job")
     gpus = np.array([_gpus(each) for each in log.text("AllocTRES").tolist()], dtype=np.float64)
-    gpus = log.gangs(gpus, choices, "AllocTRES")
+    gpus = log.gangs(gpus, choices, "AllocTRES", lambda: _all_cores(log.text("AllocTRES")))
     # 'CANCELLED by 1001' is one state.
     state = np.array([each.split(" ")[0] for each in log.text("State").tolist()], dtype=object)
     kept = log.keep_ended(state, "COMPLETED", choices)
@@ -88,6 +89,16 @@ def _gpus(resources: str) -> int:
     if total:
         return int(total.group(1))
     return sum(int(each) for each in _OF_TYPE.findall(resources))
+
+
+def _all_cores(resources: NDArray[np.object_]) -> Seconds:
+    return np.array([_cores(each) for each in resources.tolist()], dtype=np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _cores(resources: str) -> int:
+    found = _CORES.search(resources)
+    return int(found.group(1)) if found else 0
 
 
 def _limits_s(log: JobLog) -> Seconds:

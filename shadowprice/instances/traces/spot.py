@@ -46,7 +46,12 @@ def load_log(path: Path, choices: LogReading) -> Imported:
     """
     log = JobLog.of(path, read_table(path), COLUMNS)
     log.without_states(choices)
-    gpus = log.gangs(log.numbers("gpu_request") * log.numbers("worker_num"), choices, "gpu_request")
+    gpus = log.gangs(
+        log.numbers("gpu_request") * log.numbers("worker_num"),
+        choices,
+        "gpu_request",
+        lambda: log.numbers("cpu_request") * log.numbers("worker_num"),
+    )
     return replayed(
         log,
         gpus=gpus,

@@ -30,6 +30,7 @@ LEAST_ROWS = 20_000
 
 _TICKS_PER_S = 2.0**20
 _WHOLE_GPU = 1000
+_CORES = "cores"
 _LATEST_S = 2.0**33
 
 
@@ -162,7 +163,8 @@ def _is_plain(instance: Instance) -> bool:
     charged = (rules.start_s, rules.restart_s, rules.migration_s, *rules.restart_by_gpus)
     plain = all(column is None for column in told) and not any(charged)
     whole = not (jobs.gpu_milli < _WHOLE_GPU).any() and not (jobs.allowed_types != "").any()
-    return plain and whole
+    cores = any(node.gpu_type == _CORES for node in instance.cluster.nodes)
+    return plain and whole and not cores
 
 
 @cache

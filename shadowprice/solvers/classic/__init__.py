@@ -1,1 +1,1 @@
-"""Classic policies: first in first out, backfilling, shortest job, shortest remaining time, least service."""
+"""Classic policies: first in first out, backfilling, least job, remaining time or service, filled servers, widths."""

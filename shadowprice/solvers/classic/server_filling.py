@@ -40,7 +40,7 @@ class ServerFillingSrpt:
 
         def priority(live: JobColumns) -> NDArray[np.int64]:
             by_size = np.argsort(live.remaining_s * live.gpus, kind="stable")
-            return widest_of_prefix_first(live.gpus, by_size, total_gpus)
+            return widest_of_prefix_first(by_size, live.gpus, total_gpus)
 
         return serve_in_order(state, priority)
 

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from shadowprice.cli.profile import profile_command
+from shadowprice.cli.panels import shown
+from shadowprice.cli.real.profile import profile_command
 from shadowprice.errors import InputError
 from shadowprice.execution.profiling.limited_command import available_cpus
 from shadowprice.execution.profiling.profiler import (
@@ -179,7 +180,7 @@ def test_storage_that_is_none(numbers: tuple[float, ...], message: str) -> None:
 
 def app() -> typer.Typer:
     found = typer.Typer()
-    found.command()(profile_command)
+    found.command(**shown("profile"))(profile_command)
     return found
 
 

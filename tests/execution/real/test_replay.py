@@ -47,6 +47,7 @@ EVENTS = st.builds(
     LISTS,
     NAMES,
     NAMES,
+    LISTS,
 )
 ENDINGS = st.builds(
     Ending, st.sampled_from(Kind), st.integers(-64, 255), st.text(), st.booleans(), st.text()

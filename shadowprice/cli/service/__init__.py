@@ -1,0 +1,1 @@
+"""Commands of a service and of its users."""
