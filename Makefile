@@ -97,7 +97,7 @@ pages: $(VENV)/.installed-test  ## run every code block of README.md and docs/, 
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m '' tests/site
 
 notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
-	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q --nbmake docs/notebooks
+	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --nbmake docs/notebooks
 
 dist: $(VENV)/.installed-dev  ## source distribution and wheel, in dist/
 	rm -rf build dist

@@ -17,7 +17,11 @@ from shadowprice.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison, compare
-    from shadowprice.analysis.optimum import optimum, slotted_preemptive_optimum
+    from shadowprice.analysis.optimum import (
+        optimum,
+        preemptive_optimum,
+        slotted_preemptive_optimum,
+    )
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.plots.prices import plot_prices, prices_frame
     from shadowprice.analysis.semantics import Semantics
@@ -72,6 +76,7 @@ __all__ = [
     "load_throughputs",
     "optimum",
     "plot_prices",
+    "preemptive_optimum",
     "prices_frame",
     "simulate",
     "slotted_preemptive_optimum",
@@ -108,6 +113,7 @@ _HOME = {
     "load_throughputs": "instances.speeds.throughputs",
     "optimum": "analysis.optimum",
     "plot_prices": "analysis.plots.prices",
+    "preemptive_optimum": "analysis.optimum",
     "prices_frame": "analysis.plots.prices",
     "simulate": "analysis.simulate",
     "slotted_preemptive_optimum": "analysis.optimum",

@@ -47,7 +47,13 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "bounds": (
         "Verifying, bounds and optima",
-        ("verify", "strongest_bound", "optimum", "slotted_preemptive_optimum"),
+        (
+            "verify",
+            "strongest_bound",
+            "optimum",
+            "preemptive_optimum",
+            "slotted_preemptive_optimum",
+        ),
     ),
     "shares": ("Shares of GPU types", ("AllocationProblem", "allocate")),
     "errors": ("Errors", ("ShadowpriceError",)),

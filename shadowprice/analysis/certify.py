@@ -9,31 +9,35 @@ is not returned.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 
+from shadowprice.analysis.certificates import records
+from shadowprice.analysis.certificates.by_start import blocks_by_start
+from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.optimum import exact_cost
-from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.outcome import Outcome, VerifiedRun
+from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError, SolverError, VerificationError
-from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.schedule import Schedule
-from shadowprice.proofs import checker, run_speed
+from shadowprice.proofs import checker
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import (
-    RelaxedJobs,
-    area_ticks,
     fluid_ticks,
-    mean_busy_ticks,
+    mean_busy_of_areas,
     offset_ticks,
     wide_gang_ticks,
 )
@@ -42,10 +46,6 @@ from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.strongest import PLANS_SHARE, interval_prices
 
 Record = dict[str, Any]
-
-FORMAT = 2
-CLASS = "preemptive schedules in which no two jobs share a GPU"
-"""Of which schedules the optimum is meant."""
 
 _MOST_TICKS = 2**62
 """Largest time for which the interval LP is tried, whose grid has 64 bits."""
@@ -57,38 +57,51 @@ _BITS = 100
 
 @dataclass(frozen=True)
 class Certified:
+    """Claim of a certificate.
+
+    Parameters
+    ----------
+    policy, objective, bound : str
+        Whose cost, of what, and the kind of bound.
+    ratio : Fraction
+        The schedule costs at most so many times the offline optimum of the class.
+    of_class : str
+        Of which schedules the optimum is meant.
+    instance : str
+        SHA-256 of the lines that say what was given.
+    """
+
+    policy: str
+    objective: str
+    bound: str
+    ratio: Fraction
+    of_class: str
+    instance: str
+
+    def sentence(self) -> str:
+        """The claim in words."""
+        return (
+            f"{self.policy} costs at most {at_most(self.ratio)} the offline optimum of {self.of_class} "
+            f"({self.objective}, certified by {self.bound})"
+        )
+
+
+@dataclass(frozen=True)
+class WrittenCertificate(Certified):
     """A certificate and what it proves.
 
     Parameters
     ----------
     text : str
         The file's content.
-    policy, objective, bound : str
-        Whose cost, of what, and the kind of bound.
-    ratio : Fraction
-        The schedule costs at most so many times the offline optimum of :data:`CLASS`.
-    instance : str
-        SHA-256 of the nodes and jobs that the certificate is about.
     """
 
     text: str
-    policy: str
-    objective: str
-    bound: str
-    ratio: Fraction
-    instance: str
-
-    def sentence(self) -> str:
-        """The claim in words."""
-        return (
-            f"{self.policy} costs at most {at_most(self.ratio)} the offline optimum of {CLASS} "
-            f"({self.objective}, certified by {self.bound})"
-        )
 
 
 def certify(
     outcome: Outcome, objective: Objective | str = Objective.COMPLETION, *, budget_s: float = 20.0
-) -> Certified:
+) -> WrittenCertificate:
     """The certificate with the strongest bound that a time budget allows; checked before it is returned.
 
     Parameters
@@ -99,70 +112,144 @@ def certify(
     Raises
     ------
     InputError
-        If the instance has no jobs, jobs that run as copies or share GPUs, job graphs, conditions or nodes
-        that fail, a name that does not print on one line or a number that cannot be written, or the
-        objective is unknown.
+        If the instance has no jobs, jobs that need not be complete, quotas, a name that does not print on
+        one line or a number that cannot be written, or the objective is unknown.
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
-    instance = outcome.instance
-    goal = _refuse(outcome, objective)
-    given = [_line(record) for record in _given(instance)]
-    best, value = _strongest(instance, goal, budget_s)
-    cost = exact_cost(instance, goal, outcome.end_s)
-    ratio = cost / value if value else Fraction(1)
-    lines = [
-        _line(_header(instance, outcome.policy, goal)),
-        *given,
-        *(_line(record) for record in _runs(outcome.schedule)),
-        _line(best),
-    ]
-    claim: Record = {
-        "kind": "claim",
-        "class": CLASS,
-        "cost": _text(cost),
-        "bound": _text(value),
-        "ratio": _text(ratio),
-        "instance": _digest(given),
-    }
-    claim["file"] = _digest([*lines, _line(claim)])
-    text = "\n".join([*lines, _line(claim), ""])
+    file = io.StringIO(newline="\n")
+    found = _write(outcome, objective, budget_s, file)
+    file.seek(0)
+    _check(file)
+    return WrittenCertificate(**vars(found), text=file.getvalue())
+
+
+def certify_into(
+    outcome: VerifiedRun,
+    path: Path,
+    objective: Objective | str = Objective.COMPLETION,
+    *,
+    budget_s: float = 20.0,
+) -> Certified:
+    """As :func:`certify`, into a file, which is written and checked line by line.
+
+    Memory is O(n) for n jobs; of a run whose schedule is on disk no more than some segments are read at a time.
+
+    Raises
+    ------
+    InputError, VerificationError
+        As :func:`certify`.
+    OSError
+        If the file cannot be written.
+    """
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        found = _write(outcome, objective, budget_s, file)
+    with path.open(encoding="ascii", newline="\n") as file:
+        _check(file)
+    return found
+
+
+def _check(lines: TextIO) -> None:
     try:
-        checker.check(text)
+        checker.check_lines(lines)
     except checker.Rejected as error:
         raise VerificationError(f"the certificate that was made is rejected: {error}") from None
-    return Certified(text, outcome.policy, str(goal), best["bound"], ratio, claim["instance"])
+
+
+class _Lines:
+    """Records written line by line, and their digests."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._begun = file, False
+        self.digest = hashlib.sha256()
+
+    def add(self, record: Record) -> str:
+        """Write a record; returns its line."""
+        line = _line(record)
+        self.digest.update(f"\n{line}".encode("ascii") if self._begun else line.encode("ascii"))
+        self._begun = True
+        self._file.write(f"{line}\n")
+        return line
+
+
+def _write(
+    outcome: VerifiedRun, objective: Objective | str, budget_s: float, file: TextIO
+) -> Certified:
+    """Write a certificate."""
+    instance = outcome.instance
+    goal = _refuse(outcome, objective)
+    pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
+    demands = ClassDemands.of(instance, pairs=pairs)
+    best, value = _strongest(instance, demands, goal, budget_s)
+    cost = exact_cost(instance, goal, outcome.end_s)
+    ratio = cost / value if value else Fraction(1)
+    lines, about = _Lines(file), _InstanceDigest()
+    lines.add(records.header(instance, outcome.policy, str(goal)))
+    for record in records.given(instance, pairs=pairs):
+        about.add(lines.add(record))
+    for record in _runs(outcome):
+        lines.add(record)
+    lines.add(best)
+    claim: Record = {
+        "kind": "claim",
+        "class": demands.of_class,
+        "cost": text_of(cost),
+        "bound": text_of(value),
+        "ratio": text_of(ratio),
+        "instance": about.digest.hexdigest(),
+    }
+    signed = lines.digest.copy()
+    signed.update(f"\n{_line(claim)}".encode("ascii"))
+    lines.add({**claim, "file": signed.hexdigest()})
+    return Certified(
+        outcome.policy, str(goal), best["bound"], ratio, demands.of_class, claim["instance"]
+    )
+
+
+class _InstanceDigest:
+    """SHA-256 of lines that come one by one."""
+
+    def __init__(self) -> None:
+        self.digest, self._begun = hashlib.sha256(), False
+
+    def add(self, line: str) -> None:
+        """Take the next line."""
+        self.digest.update(f"\n{line}".encode("ascii") if self._begun else line.encode("ascii"))
+        self._begun = True
 
 
 def instance_digest(instance: Instance) -> str:
-    """SHA-256 of the nodes and jobs of an instance, as certificates have it."""
-    return _digest(_line(record) for record in _given(instance))
+    """SHA-256 of what is given, as certificates of runs in which nobody shares GPUs have it."""
+    about = _InstanceDigest()
+    for record in records.given(instance, pairs=False):
+        about.add(_line(record))
+    return about.digest.hexdigest()
 
 
-def _line(record: Record) -> str:
-    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+_line = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
-def _digest(lines: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
+def _runs(outcome: VerifiedRun) -> Iterator[Record]:
+    """Runs in order of their starts."""
+    if isinstance(outcome, Outcome):
+        yield from records.runs(outcome.instance, outcome.schedule)
+    elif isinstance(outcome, StreamedOutcome):
+        for rows in blocks_by_start(outcome.segments):
+            yield from records.runs(outcome.instance, rows)
 
 
-def _refuse(outcome: Outcome, objective: Objective | str) -> Objective:
+def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
     instance, jobs = outcome.instance, outcome.instance.workload
     source = jobs.source
     if not len(jobs):
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
-    for what, there in (
-        ("jobs that run as several copies", instance.copies is not None),
-        ("jobs that need not be complete", not instance.all_complete),
-        ("job graphs", instance.graphs is not None),
-        ("conditions of runs", instance.conditions is not None),
-        ("nodes that fail", instance.failures is not None),
-        ("jobs that hold a part of a GPU", bool(jobs.fractional.any())),
-        ("jobs that share GPUs", bool((outcome.schedule.partner >= 0).any())),
-    ):
+    for what, there in (("jobs that need not be complete", not instance.all_complete),):
         if there:
-            raise InputError(f"{source}: has {what}; certificates are for jobs without")
+            raise InputError(f"{source}: has {what}; certificates are for runs without")
+    if instance.cluster.quotas is not None:
+        raise InputError(
+            f"{source}: tenants have quotas of GPUs: certificates are for clusters that are anybody's"
+        )
     names = [("policy", outcome.policy), *(("job", each) for each in jobs.id.tolist())]
     names += [("GPU type", node.gpu_type) for node in instance.cluster.nodes]
     for what, text in names:
@@ -189,75 +276,13 @@ def _refuse(outcome: Outcome, objective: Objective | str) -> Objective:
         ) from None
 
 
-def _header(instance: Instance, policy: str, goal: Objective) -> Record:
-    charges = instance.overheads
-    steps = charges.restart_by_gpus or ((1, charges.restart_s),)
-    return {
-        "kind": "header",
-        "format": FORMAT,
-        "policy": policy,
-        "objective": str(goal),
-        "start": int(to_ticks(charges.start_s)),
-        "migration": int(to_ticks(charges.migration_s)),
-        "restart": [[gpus, int(to_ticks(cost_s))] for gpus, cost_s in steps],
-    }
-
-
-def _given(instance: Instance) -> Iterator[Record]:
-    """Nodes and jobs."""
-    for k, node in enumerate(instance.cluster.nodes):
-        yield {"kind": "node", "node": k, "gpus": node.gpus, "type": node.gpu_type}
-    jobs, (types, _) = instance.workload, run_speed.gpu_types(instance.cluster)
-    run = run_speed.alone_ticks(instance).tolist()
-    arrival, gpus = to_ticks(jobs.arrival_s).tolist(), jobs.gpus.tolist()
-    weight = jobs.weight.tolist()
-    for k, name in enumerate(jobs.id.tolist()):
-        yield {
-            "kind": "job",
-            "job": k,
-            "id": name,
-            "arrival": arrival[k],
-            "gpus": gpus[k],
-            "weight": _text(Fraction(weight[k])),
-            "run": {kind: ticks for kind, ticks in zip(types, run[k], strict=True) if ticks},
-        }
-
-
-def _runs(schedule: Schedule) -> Iterator[Record]:
-    """Rows of one job that start together are one run."""
-    order = np.lexsort((schedule.node, schedule.start_s, schedule.job))
-    columns = (schedule.job, schedule.node, schedule.gpus)
-    times = (schedule.start_s, schedule.end_s, schedule.overhead_s)
-    rows = zip(
-        *(column[order].tolist() for column in columns),
-        *(to_ticks(column[order]).tolist() for column in times),
-        strict=True,
-    )
-    last: Record | None = None
-    for job, node, gpus, start, end, overhead in rows:
-        if last is not None and (last["job"], last["start"]) == (job, start):
-            last["pieces"].append([node, gpus])
-            continue
-        if last is not None:
-            yield last
-        last = {
-            "kind": "run",
-            "job": job,
-            "start": start,
-            "end": end,
-            "overhead": overhead,
-            "pieces": [[node, gpus]],
-        }
-    if last is not None:
-        yield last
-
-
-def _strongest(instance: Instance, goal: Objective, budget_s: float) -> tuple[Record, Fraction]:
+def _strongest(
+    instance: Instance, demands: ClassDemands, goal: Objective, budget_s: float
+) -> tuple[Record, Fraction]:
     """The largest bound with its multipliers, and its value, rounded down [ticks]."""
-    jobs = instance.workload
-    weight = [Fraction(each) for each in jobs.weight.tolist()]
-    offset = offset_ticks(weight, to_ticks(jobs.arrival_s).tolist(), goal)
-    best, value = max(_bounds(instance, goal, weight, budget_s), key=lambda found: found[1])
+    offset = offset_ticks(demands.weight, demands.release, goal)
+    found = _bounds(instance, demands, goal, budget_s)
+    best, value = max(found, key=lambda each: each[1])
     value = max(value - offset, Fraction(0))
     scale = max(_BITS - int(value).bit_length(), 0)
     while value and int(value * 2**scale).bit_length() < _BITS:
@@ -265,59 +290,92 @@ def _strongest(instance: Instance, goal: Objective, budget_s: float) -> tuple[Re
     return best, Fraction(math.floor(value * 2**scale), 2**scale)
 
 
+_PLAIN: Record = {"kind": "bound", "grid": [], "prices": []}
+_LP: Record = {"kind": "bound", "bound": "interval-lp"}
+
+
 def _bounds(
-    instance: Instance, goal: Objective, weight: list[Fraction], budget_s: float
+    instance: Instance, demands: ClassDemands, goal: Objective, budget_s: float
 ) -> Iterator[tuple[Record, Fraction]]:
     """Bounds on completions, in ticks."""
-    plain: Record = {"kind": "bound", "grid": [], "prices": []}
-    jobs, capacity = instance.workload, instance.cluster.total_gpus
-    release, gpus = to_ticks(jobs.arrival_s).tolist(), jobs.gpus.tolist()
-    work = to_ticks(instance.shortest_s).tolist()
+    release, work, weight = demands.release, demands.shortest, demands.weight
     if goal is Objective.MAKESPAN:
-        yield {**plain, "bound": "area"}, Fraction(area_ticks(release, work, gpus, capacity))
+        yield {**_PLAIN, "bound": "area"}, _span(demands)
         return
-    busy = mean_busy_ticks(release, work, gpus, weight, capacity)
-    yield {**plain, "bound": "mean-busy-time"}, Fraction(busy)
+    busy = mean_busy_of_areas(release, work, demands.area, weight, demands.capacity)
+    yield {**_PLAIN, "bound": "mean-busy-time"}, Fraction(busy)
     if len(set(weight)) == 1:
-        fluid = weight[0] * fluid_ticks(release, work, gpus, capacity)
-        yield {**plain, "bound": "fluid"}, fluid
-    whole_gangs = RelaxedJobs(release, work, gpus, weight, capacity, Fraction(1))
-    yield {**plain, "bound": "wide-gangs"}, wide_gang_ticks(whole_gangs)
-    lp: Record = {"kind": "bound", "bound": "interval-lp"}
+        each = [1] * len(release)
+        fluid = fluid_ticks(release, demands.area, each, demands.capacity)
+        yield {**_PLAIN, "bound": "fluid"}, weight[0] * fluid
+    if demands.gangs:
+        yield {**_PLAIN, "bound": "wide-gangs"}, wide_gang_ticks(demands.whole_gangs())
     # Prices of 0 say that no job ends before it could alone; of odd run times half a tick is lost.
     last = max(release) + sum(work)
     halves = ((2 * (r + p) - p % 2, w) for r, p, w in zip(release, work, weight, strict=True))
     alone = sum((w * twice for twice, w in halves), Fraction(0)) / 2
-    yield {**lp, "grid": [min(release), last], "prices": [0]}, alone
+    yield {**_LP, "grid": [min(release), last], "prices": [0]}, alone
     if budget_s <= 0 or last >= _MOST_TICKS:
         return
     priced_plans.prepare()
     until = time.monotonic() + budget_s
-    effort_s = PLANS_SHARE * budget_s
-    enough = until - effort_s
-    for better in priced_plans.search(whole_gangs, effort_s, rigid=True, until=enough):
-        rows = better.prices.rows
-        if isinstance(better.prices, PlanPrices):
-            one: Record = {"grid": better.prices.grid_ticks, "prices": rows[0]}
-            yield {**plain, "bound": better.kind, **one}, better.ticks
-        elif len(rows) * len(rows[0]) * capacity <= _MOST_STEPS:
-            each: Record = {"grid": better.prices.grid_ticks, "prices": rows}
-            yield {**plain, "bound": better.kind, **each}, better.ticks
+    yield from _plans(demands, PLANS_SHARE * budget_s, until - PLANS_SHARE * budget_s)
+    yield from _interval_prices(instance, demands, until)
+
+
+def _plans(
+    demands: ClassDemands, effort_s: float, until: float
+) -> Iterator[tuple[Record, Fraction]]:
+    """Bounds of prices at which jobs plan."""
+    jobs, parts = demands.searched()
+    ways = [(jobs, parts, demands.gangs and parts == 1)]
+    if demands.gangs and parts > 1:
+        ways.append((demands.whole_gangs(), 1, True))
+    for relaxed, each, rigid in ways:
+        left = (until - time.monotonic()) / len(ways)
+        effort = effort_s / len(ways)
+        for better in priced_plans.search(
+            relaxed, effort, rigid=rigid, until=time.monotonic() + left
+        ):
+            grid, rows = better.prices.grid_ticks, better.prices.rows
+            found: Record = {**_PLAIN, "bound": better.kind, "grid": grid}
+            if isinstance(better.prices, PlanPrices):
+                # Of a part of a GPU.
+                yield {**found, "prices": [each * price for price in rows[0]]}, better.ticks
+            elif len(rows) * len(rows[0]) * demands.gpus <= _MOST_STEPS:
+                yield {**found, "prices": rows}, better.ticks
+
+
+def _interval_prices(
+    instance: Instance, demands: ClassDemands, until: float
+) -> Iterator[tuple[Record, Fraction]]:
+    """The bound of the interval LP, whose solver knows neither copies nor parts of GPUs."""
+    if instance.copies is not None or demands.scale > 1:
+        return
+    (jobs, parts), release, work = demands.searched(), demands.release, demands.shortest
+    last = max(release) + sum(work)
     try:
         found = interval_prices(instance, max(until - time.monotonic(), 0.0))
-        if found is not None and bool((found.prices >= 0).all()):
-            grid, prices = list(found.grid_ticks), found.prices
-            if grid[-1] < last:
-                # Where jobs may share, the programme knew of less work than a run alone has.
-                grid, prices = [*grid, last], np.append(prices, np.zeros(1, prices.dtype))
-            value = interval_bound(release, work, gpus, weight, capacity, grid, prices)
-            yield {**lp, "grid": grid, "prices": prices.tolist()}, value
+        if found is None or not bool((found.prices >= 0).all()):
+            return
+        grid, prices = list(found.grid_ticks), found.prices // parts
+        if grid[-1] < last:
+            # Where jobs may share, the programme knew of less work than a run alone has.
+            grid, prices = [*grid, last], np.append(prices, np.zeros(1, prices.dtype))
+        value = interval_bound(
+            release, work, jobs.gpus, demands.weight, jobs.capacity, grid, prices
+        )
+        yield {**_LP, "grid": grid, "prices": [parts * each for each in prices.tolist()]}, value
     except (SolverError, OverflowError):
         return  # The bounds that need no solver are there.
 
 
-def _text(number: Fraction) -> int | str:
-    """A rational as the format has it."""
-    if number.denominator == 1:
-        return math.floor(number)
-    return str(number)
+def _span(demands: ClassDemands) -> Fraction:
+    """Lower bound on the end of the last job: work released from some time on, or gangs that exclude each other."""
+    best, area, lone = Fraction(0), 0, 0
+    rows = zip(demands.release, demands.shortest, demands.area, demands.gang, strict=True)
+    for release, shortest, mine, gang in sorted(rows, reverse=True):
+        area += mine
+        lone += shortest if demands.gangs and 2 * gang > demands.gpus else 0
+        best = max(best, release + max(area / demands.capacity, Fraction(max(lone, shortest))))
+    return best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.metrics import end_s
-from shadowprice.errors import VerificationError
+from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -18,9 +19,13 @@ from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import preemptive as preemptive_model
 from shadowprice.models import time_indexed
 from shadowprice.proofs.certificate import verify
+from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
+from shadowprice.solvers.offline import completion_search, preemptive
 from shadowprice.solvers.offline import non_preemptive as offline
-from shadowprice.solvers.offline import preemptive
-from shadowprice.solvers.offline.bounds import Bound, offset_ticks, seconds_down
+from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs, offset_ticks, seconds_down
+from shadowprice.solvers.offline.completion_search import CompletionTree
+from shadowprice.solvers.offline.non_preemptive import require_exact
+from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 from shadowprice.solvers.programs.compile import Standing
 
 
@@ -168,6 +173,112 @@ def slotted_preemptive_optimum(
     if cost is None:
         return replace(found, upper_s=float("inf"), schedule=None, standing=Standing.FOUND)
     return replace(found, upper_s=float(cost / TICKS_PER_S))
+
+
+@dataclass(frozen=True, eq=False)
+class PreemptiveOptimum:
+    """Offline optimum of preemptive schedules of rigid gangs, stopped and resumed at any moment.
+
+    Parameters
+    ----------
+    lower_ticks, upper_ticks : Fraction
+        The optimum is between them, in the objective [ticks]; the first by the tree, in exact arithmetic.
+    schedule : Schedule
+        It costs ``upper_ticks``, and has passed the verifier.
+    holds_for : ScheduleClass
+    finished : bool
+        Whether the search had time to come to its end: then the two are equal but for
+        ``completion_search.TOLERANCE`` of the weighted flow time.
+    parts : int
+        Parts of the search.
+    tree : CompletionTree
+        The proof of ``lower_ticks``, which ``proofs.lower_bounds.completion_windows`` checks.
+    """
+
+    lower_ticks: Fraction
+    upper_ticks: Fraction
+    schedule: Schedule
+    holds_for: ScheduleClass
+    finished: bool
+    parts: int
+    tree: CompletionTree
+
+    @property
+    def lower_s(self) -> float:
+        """Certified lower bound [s], rounded down."""
+        return seconds_down(self.lower_ticks)
+
+    @property
+    def upper_s(self) -> float:
+        """Cost of the schedule [s]."""
+        return float(self.upper_ticks / TICKS_PER_S)
+
+    @property
+    def proven(self) -> bool:
+        """True if the schedule costs exactly what the tree proves to be least."""
+        return self.lower_ticks == self.upper_ticks
+
+
+def preemptive_optimum(
+    instance: Instance,
+    objective: Objective | str = Objective.FLOW,
+    *,
+    budget_s: float = 60.0,
+) -> PreemptiveOptimum:
+    """Best schedule of up to 12 rigid gangs, stopped and resumed at any moment, or bounds when time runs out.
+
+    The lower bound is a tree of windows of completions with prices, evaluated in rationals by
+    ``shadowprice.proofs.lower_bounds.completion_windows``. Times of the schedule are on the grid of 2**-20 s;
+    where the best one needs thirds of a second, say, it costs some ticks more than the bound.
+
+    Parameters
+    ----------
+    objective : Objective
+        Flow or completion time, weighted.
+    budget_s : float
+        Time for the search [s]; small instances take a second.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs or more than 12, the objective is the makespan, runs are charged for, the instance
+        is not of rigid gangs that run alone on GPUs of equal speed, or its times span too many ticks.
+    VerificationError
+        If the verifier rejects the schedule, or it costs less than the bound: faults of this package.
+    """
+    goal, jobs, source = Objective(objective), instance.workload, instance.workload.source
+    require_exact(instance)
+    most = completion_search.MOST_SEARCHED
+    if not 0 < len(jobs) <= most:
+        raise InputError(
+            f"{source}: has {len(jobs)} jobs; the preemptive optimum is for 1 to {most}"
+        )
+    if goal is Objective.MAKESPAN:
+        raise InputError("objective 'makespan': the preemptive optimum is for flow and completion")
+    if not instance.overheads.free:
+        raise InputError(
+            f"{source}: runs are charged for; the preemptive optimum is for instances without overheads"
+        )
+    completion_search.prepare()
+    relaxed, until = RelaxedJobs.of(instance), time.monotonic() + budget_s
+    every = list(completion_search.search_optimum(relaxed, until=until))
+    if not every:
+        raise InputError(f"{source}: times span too many ticks of 2**-20 s, or no job has a weight")
+    found = every[-1]
+    schedule = runs_on_nodes(instance, *completion_search.columns_of(found.runs))
+    verify(instance, schedule)
+    upper = exact_cost(instance, goal, end_s(instance, schedule))
+    shift = offset_ticks(relaxed.weight, relaxed.release, goal)
+    lower = tree_bound(relaxed, found.tree) - shift
+    if lower > upper:
+        raise VerificationError(
+            f"{source}: windows of completions say that no schedule costs less than {seconds_down(lower)} s, a "
+            f"verified one costs {seconds_down(upper)} s"
+        )
+    holds_for = ScheduleClass.allowed(instance, preemptive=True)
+    return PreemptiveOptimum(
+        lower, upper, schedule, holds_for, found.finished, found.parts, found.tree
+    )
 
 
 def _cost_found(instance: Instance, goal: Objective, found: offline.Optimum) -> Fraction | None:

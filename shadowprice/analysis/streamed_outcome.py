@@ -52,6 +52,7 @@ class StreamedOutcome(VerifiedRun):
         watch: Watch | None = None,
     ) -> None:
         self.instance, self.policy, self.settings = instance, policy, dict(settings)
+        self.segments = segments
         self.decisions, self.cpu_s = decisions, cpu_s
         began = time.process_time()
         if watch is not None:

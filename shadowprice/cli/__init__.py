@@ -30,7 +30,12 @@ from shadowprice.cli.outputs import ForceOption, expect_outputs, write_picture, 
 from shadowprice.cli.panels import PanelGroup, shown
 from shadowprice.cli.place import place_command
 from shadowprice.cli.progress import INTERRUPTED, progress_line
-from shadowprice.cli.real.commands import cancel_command, report_command, status_command
+from shadowprice.cli.real.commands import (
+    cancel_command,
+    drain_command,
+    report_command,
+    status_command,
+)
 from shadowprice.cli.real.execute import execute_command
 from shadowprice.cli.real.profile import profile_command
 from shadowprice.cli.runs import compare_command, simulate_command
@@ -94,6 +99,7 @@ app.command("execute", **shown("execute"))(execute_command)
 app.command("serve", **shown("serve"))(serve_command)
 app.command("status", **shown("status"))(status_command)
 app.command("cancel", **shown("cancel"))(cancel_command)
+app.command("drain", **shown("drain"))(drain_command)
 app.command("report", **shown("report"))(report_command)
 app.command("laws", **shown("laws"))(laws_command)
 app.command("policies", **shown("policies"))(policies_command)

@@ -28,14 +28,18 @@ def certify_command(
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
     expect_outputs(force, output)
-    from shadowprice.analysis.run_directory.directory import load
+    from shadowprice.analysis.run_directory.directory import check as check_run
 
-    run = load(run_directory)
+    run = check_run(run_directory)
     # After the run directory, so that a wrong one is an error at once.
-    from shadowprice.analysis.certify import certify
+    from shadowprice.analysis.certify import Certified, certify_into
 
-    found = certify(run, objective, budget_s=budget_s)
-    write(output, lambda partial: partial.write_text(found.text, encoding="ascii"))
+    made: list[Certified] = []
+    write(
+        output,
+        lambda partial: made.append(certify_into(run, partial, objective, budget_s=budget_s)),
+    )
+    (found,) = made
     for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -54,15 +58,18 @@ def check_command(
     as_json: JsonOption = False,
 ) -> None:
     """Check a certificate with nothing but exact arithmetic, and that it is about a trace and a cluster."""
-    from shadowprice.instances.files import read_text
-    from shadowprice.proofs.checker import Rejected, check, sentences
+    from shadowprice.proofs.checker import Rejected, check_lines, sentences
 
     if (trace is None) != (cluster is None):
         raise InputError("check: --instance and --cluster go together, expected both or none")
     try:
-        claim = check(read_text(certificate, keep_line_ends=True))
-    except Rejected as error:
+        with certificate.open(encoding="ascii", newline="\n") as lines:
+            claim = check_lines(lines)
+    except (Rejected, UnicodeDecodeError) as error:
         raise VerificationError(f"{certificate}: {error}") from None
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{certificate}: cannot be read: {reason}") from error
     if trace is not None and cluster is not None:
         expected = _digest(trace, cluster, trace_format, throughputs, drop_infeasible)
         if claim["instance"] != expected:

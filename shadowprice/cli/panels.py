@@ -26,7 +26,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "servers",
     ),
     "Models and policies": ("models", "policies", "laws"),
-    "Real hosts": ("execute", "status", "cancel", "report", "serve", "queue", "profile"),
+    "Real hosts": ("execute", "status", "cancel", "drain", "report", "serve", "queue", "profile"),
     "Proofs": ("verify", "certify", "check", "adversary"),
     "Data": ("generate", "generators", "traces", "trace", "data"),
     "This installation": ("doctor",),
@@ -239,6 +239,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "status": (Example("status run1 --follow", "Until the run is over."),),
     "cancel": (Example("cancel run1 resnet-a resnet-b", "Two jobs, or neither."),),
+    "drain": (
+        Example("drain run1 localhost:0 --reason 'ECC errors'", "No new lease on a device."),
+        Example("drain run1 localhost:0 --back", "It is given out again."),
+    ),
     "report": (Example("report run1 -o report.html", "One page that needs no network."),),
     "profile": (
         Example(

@@ -325,10 +325,18 @@ def _by_utility(
 
 
 def _print_guarantees(result: Comparison) -> None:
-    from shadowprice.analysis.guarantees.lookup import described, guarantee
+    from shadowprice.analysis.guarantees.any_order import any_order_ticks
+    from shadowprice.analysis.guarantees.lookup import beside, described, guarantee
 
-    for name, outcome in result.outcomes.items():
-        run = described(result.runs[name], result.objective)
+    for row in result.rows:
+        outcome = result.outcomes[row.policy]
+        run = described(result.runs[row.policy], result.objective)
         known = None if run is None else guarantee(outcome, run)
-        if known is not None:
-            console.print(known.sentence(name), markup=False, highlight=False, soft_wrap=True)
+        if known is None:
+            continue
+        any_order = any_order_ticks(outcome.instance, result.objective)
+        bound = row.bound.ticks if row.certified else 0
+        most = None if any_order is None or not bound else any_order / bound
+        words = beside(known, row.policy, row.factor if row.certified else None, most)
+        if words is not None:
+            console.print(words, markup=False, highlight=False, soft_wrap=True)

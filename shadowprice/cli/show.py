@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 
-console = Console()
-stderr = Console(stderr=True)
+# What looks like the code of an emoji, such as ray:x:1, is a name or an address here.
+console = Console(emoji=False)
+stderr = Console(stderr=True, emoji=False)
 
 
 def note(text: str) -> None:

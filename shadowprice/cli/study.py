@@ -59,6 +59,7 @@ def run_command(
 ) -> None:
     """Run what has no rows yet; kill it anywhere, and the same command goes on."""
     _expect_there(file)
+    from shadowprice.analysis.points.on_cores import cores
     from shadowprice.analysis.study.run_study import results_folder
     from shadowprice.analysis.study.run_study import study as run_study
 
@@ -71,7 +72,7 @@ def run_command(
             results = run_study(
                 file,
                 output,
-                processes=jobs or _cores(),
+                processes=jobs or cores(),
                 on=on,
                 older=older,
                 progress=partial(_tell, say),
@@ -94,12 +95,6 @@ def _expect_there(path: Path) -> None:
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
-
-
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 def _tell(say: StepProgress, now: StudyProgress) -> None:

@@ -1,11 +1,13 @@
 """Check a certificate: ``python checker.py FILE [DIGEST]``. Standard library only; imports nothing else.
 
-A certificate claims that a schedule costs at most r times what any schedule of its instance costs that
-may preempt and in which no two jobs share a GPU; docs/certificates.md has its format. Checked are form and
-digests; the schedule (every job runs, after its arrival, on its gang, one run at a time, on types it can
-use, all of its work, overheads charged and paid first, no node over its GPUs); the cost; the bound, from its
+A certificate claims that a schedule costs at most r times what any schedule of its class costs;
+docs/certificates.md has its format, what is checked, and which bound holds for which class. The file is read once,
+line by line: of jobs a few numbers are kept, of runs only what is still held or not yet done. Checked are
+form and digests; the schedule (every job runs, after its arrival, on its gang, one run at a time, on types it
+can use, all of its work, overheads charged and paid first, no node over its GPUs); the cost; the bound, from its
 multipliers by weak duality, which must be as large as claimed; and cost <= r x bound, r >= 1. Numbers are
-whole or fractions; nothing is rounded in favour of the claim.
+whole or fractions, and nothing is rounded in favour of the claim. Speeds under conditions are doubles, and
+a run time divided by them is rounded up as IEEE 754 says: that is their definition.
 
 With DIGEST, which `shadowprice certify` prints, the instance must be the one of this digest.
 """
@@ -14,27 +16,31 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import io
 import json
 import re
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from math import ceil, lcm
-from typing import Any
+from typing import Any, NamedTuple
 
 Record = dict[str, Any]
-Records = list[Record]
+Held = tuple[tuple[int, int], ...]
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
-FORMAT = 2
-CLASS = "preemptive schedules in which no two jobs share a GPU"
+FORMAT = 3
 LARGEST = 2**100
 MOST = 10**1000
 PRICE_UNIT = 2**20
+TICKS_PER_S = 2**20
+WHOLE_GPU = 1000
 RATIONAL = re.compile(r"[0-9]{1,1000}/[0-9]{1,1000}", re.ASCII)
+canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+"""The one way to write a record."""
 
 
 class Rejected(Exception):
@@ -49,9 +55,9 @@ def need(fine: object, message: str) -> None:
 
 def whole(value: Any, what: str, least: int = 0) -> int:
     """A whole number from ``least`` on."""
-    fine = type(value) is int and least <= value <= LARGEST
-    need(fine, f"{what} is {value!r:.80}, not an integer from {least} to 2^100")
-    return int(value)
+    if type(value) is not int or not least <= value <= LARGEST:
+        raise Rejected(f"{what} is {value!r:.80}, not an integer from {least} to 2^100")
+    return value
 
 
 def rational(value: Any, what: str) -> Fraction:
@@ -66,6 +72,13 @@ def rational(value: Any, what: str) -> Fraction:
     return number
 
 
+def double(value: Any, what: str) -> float:
+    """A number >= 0 that a double is, exactly."""
+    number = rational(value, what)
+    need(Fraction(float(number)) == number, f"{what} is {value!r:.80}, which is no double")
+    return float(number)
+
+
 def name(value: Any, what: str) -> str:
     """A name that prints on one line as what it is."""
     fine = type(value) is str and 0 < len(value) <= 1000 and value.isprintable()
@@ -74,8 +87,11 @@ def name(value: Any, what: str) -> str:
 
 
 def total(terms: Iterable[Fraction]) -> Fraction:
-    """Their sum, rounded down to a multiple of 2^-1200; pairwise, for denominators are all different."""
-    sums = [(term.numerator, term.denominator) for term in terms]
+    """Their sum, rounded down to a multiple of 2^-1200; pairwise, for denominators may all be different."""
+    by_unit: dict[int, int] = {}
+    for term in terms:
+        by_unit[term.denominator] = by_unit.get(term.denominator, 0) + term.numerator
+    sums = [(above, below) for below, above in by_unit.items()]
     while len(sums) > 1:
         pairs = zip(sums[::2], sums[1::2], strict=False)
         sums = [*((a * d + c * b, b * d) for (a, b), (c, d) in pairs), *sums[len(sums) & ~1 :]]
@@ -87,222 +103,920 @@ def digest(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def canonical(record: Record) -> str:
-    """The one way to write a record."""
-    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+# The file: kinds of records in their order, with their fields and those that some instances add.
 
-
-FIELDS = {
-    "header": {"format", "policy", "objective", "start", "restart", "migration"},
-    "node": {"node", "gpus", "type"},
-    "job": {"job", "id", "arrival", "gpus", "weight", "run"},
-    "run": {"job", "start", "end", "overhead", "pieces"},
-    "bound": {"bound", "grid", "prices"},
-    "claim": {"class", "cost", "bound", "ratio", "instance", "file"},
+FIELDS: dict[str, tuple[set[str], set[str]]] = {
+    "header": ({"format", "policy", "objective", "start", "restart", "migration"}, set()),
+    "copies": ({"round", "restart", "aggregation", "most"}, set()),
+    "checkpoints": ({"interval", "cost", "until"}, set()),
+    "network": ({"intra", "nic", "gpus", "sharing"}, set()),
+    "node": ({"node", "gpus", "type"}, {"cpus", "memory"}),
+    "fault": ({"node", "down", "up"}, set()),
+    "widths": ({"widths", "speeds"}, set()),
+    "profile": ({"profile", "cells"}, set()),
+    "graph": ({"graph", "microbatches", "stages", "links"}, set()),
+    "job": (
+        {"job", "id", "arrival", "gpus", "weight", "run"},
+        {"part", "spread", "widths", "profile", "sort", "beside", "graph", "work", "steps", "rate"},
+    ),
+    "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "copy", "steps"}),
+    "bound": ({"bound", "grid", "prices"}, set()),
+    "claim": ({"class", "cost", "bound", "ratio", "instance", "file"}, set()),
 }
+ORDER = {kind: place for place, kind in enumerate(FIELDS)}
+ONCE = {"header", "copies", "checkpoints", "network", "bound", "claim"}
 
 
-def read(text: str) -> dict[str, Records]:
-    """Records by kind, after form, order and digests were checked."""
-    lines = text.split("\n")
-    need(len(lines) > 1 and lines.pop() == "", "the file does not end with a line break")
-    need(text.isascii(), "the file is not ASCII")
-    found: dict[str, Records] = {kind: [] for kind in FIELDS}
-    order = list(FIELDS)
+class LinesDigest:
+    """SHA-256 of lines of text that come one by one, as they would be joined."""
+
+    def __init__(self) -> None:
+        self.sum, self.begun = hashlib.sha256(), False
+
+    def add(self, line: str) -> None:
+        """Take the next line."""
+        self.sum.update(b"\n" + line.encode() if self.begun else line.encode())
+        self.begun = True
+
+
+def read(lines: Iterable[str]) -> Iterator[tuple[str, Record]]:
+    """Kind and fields of every record, after form and order; the claim comes last, after the digests."""
+    count = dict.fromkeys(FIELDS, 0)
+    given, every, latest, claim = LinesDigest(), LinesDigest(), 0, None
     for number, line in enumerate(lines, 1):
-        record = json.loads(line)
+        need(line[-1:] == "\n", "the file does not end with a line break")
+        need(line.isascii(), "the file is not ASCII")
+        record, text = json.loads(line), line[:-1]
         need(type(record) is dict, f"line {number} is not an object")
+        need(canonical(record) == text, f"line {number} is not in canonical form")
         kind = record.pop("kind", None)
-        need(kind in order, f"line {number}: kind is {kind!r:.80}, not one of {', '.join(order)}")
-        if kind == "header":
-            made = record.get("format")
-            fine = type(made) is int and made == FORMAT
-            need(fine, f"format is {made!r:.80}, this program checks format {FORMAT}")
-        fields = ", ".join(sorted(record))
-        need(set(record) == FIELDS[kind], f"line {number}: {kind} has fields {fields:.200}")
-        need(canonical({"kind": kind, **record}) == line, f"line {number} is not in canonical form")
-        later = order[order.index(kind) + 1 :]
-        need(not any(found[other] for other in later), f"line {number}: {kind} comes too late")
-        found[kind].append(record)
-    for kind in ("header", "bound", "claim"):
-        need(len(found[kind]) == 1, f"{len(found[kind])} lines are of kind {kind}, not one")
-    given = lines[1 : 1 + len(found["node"]) + len(found["job"])]
-    claim = {"kind": "claim", **found["claim"][0]}
-    need(claim["instance"] == digest(given), "the digest of the instance is another")
-    signature = claim.pop("file")
-    need(signature == digest([*lines[:-1], canonical(claim)]), "the digest of the file is another")
-    return found
+        fine = type(kind) is str and kind in ORDER
+        need(fine, f"line {number}: kind is {kind!r:.80}, not one of {', '.join(ORDER)}")
+        check_form(number, kind, record)
+        need(ORDER[kind] >= latest, f"line {number}: {kind} comes too late")
+        count[kind], latest = count[kind] + 1, ORDER[kind]
+        if count[kind] != 1 or not count["header"]:
+            check_count(count, {kind} & ONCE | {"header"})
+        if kind == "claim":
+            claim = record
+            continue
+        every.add(text)
+        if ORDER["header"] < latest < ORDER["run"]:
+            given.add(text)
+        yield kind, record
+    check_count(count, {"header", "bound", "claim"})
+    if claim is not None:
+        need(claim["instance"] == given.sum.hexdigest(), "the digest of the instance is another")
+        signed = {"kind": "claim", **claim}
+        signature = signed.pop("file")
+        every.add(canonical(signed))
+        need(signature == every.sum.hexdigest(), "the digest of the file is another")
+        yield "claim", claim
 
 
-def check_instance(header: Record, nodes: Records, jobs: Records) -> None:
-    """The nodes, jobs and charges make sense."""
-    need(jobs and nodes, "there are no jobs or no nodes")
-    name(header["policy"], "policy")
-    for field in ("start", "migration"):
-        whole(header[field], field)
-    gangs = [whole(gang, "gang of a restart", 1) for gang, _ in header["restart"]]
-    need(gangs and gangs == sorted(set(gangs)), f"gangs of restarts are {gangs}, not increasing")
-    for _, ticks in header["restart"]:
-        whole(ticks, "restart")
-    for k, node in enumerate(nodes):
-        need(whole(node["node"], f"node {k}") == k, f"node {k} is out of order")
-        whole(node["gpus"], f"GPUs of node {k}", 1)
-        name(node["type"], f"type of node {k}")
-    types, ids = {node["type"] for node in nodes}, set()
-    for k, job in enumerate(jobs):
-        need(whole(job["job"], f"job {k}") == k, f"job {k} is out of order")
-        whole(job["gpus"], f"gang of job {k}", 1)
-        ids.add(name(job["id"], f"id of job {k}"))
-        need(len(ids) == k + 1, f"job {k} has the id of another")
-        whole(job["arrival"], f"arrival of job {k}")
-        job["weight"] = rational(job["weight"], f"weight of job {k}")
-        need(type(job["run"]) is dict and job["run"], f"job {k} can run nowhere")
-        need(set(job["run"]) <= types, f"job {k} has a run time on a type that no node is of")
-        job["shortest"] = min(whole(t, f"run time of job {k}", 1) for t in job["run"].values())
+def check_count(count: dict[str, int], kinds: Iterable[str]) -> None:
+    """There is one record of each of these kinds."""
+    for kind in sorted(kinds):
+        need(count[kind] == 1, f"{count[kind]} lines are of kind {kind}, not one")
 
 
-def check_schedule(header: Record, nodes: Records, jobs: Records, runs: Records) -> list[int]:
-    """Completion of every job; rejects a schedule that breaks a rule of the instance."""
-    of: list[Records] = [[] for _ in jobs]
-    changes: list[list[tuple[int, int]]] = [[] for _ in nodes]
-    for k, run in enumerate(sorted(runs, key=lambda run: int(run["start"]))):
-        need(type(run["job"]) is int and 0 <= run["job"] < len(jobs), f"run {k} is of no job")
-        where = f"run {k} by start (job {run['job']})"
-        job, start = jobs[run["job"]], whole(run["start"], f"start of {where}")
-        end = whole(run["end"], f"end of {where}", start + 1)
+def check_form(number: int, kind: str, record: Record) -> None:
+    """The format is known, and a record has its fields and no others."""
+    if kind == "header":
+        made = record.get("format")
+        fine = type(made) is int and made == FORMAT
+        need(fine, f"format is {made!r:.80}, this program checks format {FORMAT}")
+    fields, more = FIELDS[kind]
+    if record.keys() != fields and not fields <= record.keys() <= fields | more:
+        raise Rejected(f"line {number}: {kind} has fields {', '.join(sorted(record)):.200}")
+
+
+# The instance: nodes, jobs, and what their speeds depend on.
+
+
+class LeastWork(NamedTuple):
+    """Work that every schedule of the class has to do, in columns of the jobs.
+
+    A job needs ``shortest`` ticks at its best speed and ``area`` of the cluster, which gives ``capacity`` of it a
+    tick, ``scale`` for a GPU. With ``gangs``, whoever runs holds all of ``gang`` GPUs, and nobody else does.
+    """
+
+    arrival: list[int]
+    weight: list[Fraction]
+    shortest: list[int]
+    area: list[int]
+    gang: list[int]
+    gpus: int
+    capacity: int
+    scale: int
+    gangs: bool
+
+
+class GivenInstance:
+    """The instance, record by record: each method takes one of its kind."""
+
+    def __init__(self) -> None:
+        self.header: Record = {}
+        self.copies: Record = {}
+        self.checkpoints: Record = {}
+        self.network: Record = {}
+        self.size: list[int] = []
+        self.type_of: list[int] = []
+        self.types: dict[str, int] = {}
+        self.amounts: dict[tuple[int, str], int] = {}
+        self.faults: dict[int, tuple[list[int], list[int]]] = {}
+        self.speeds: list[list[float]] = []
+        self.cells: list[list[tuple[int, int, float]]] = []
+        self.graphs: list[Graph] = []
+        self.ids: set[str] = set()
+        self.arrival: list[int] = []
+        self.gang: list[int] = []
+        self.weight: list[Fraction] = []
+        self.weights: dict[int | str, Fraction] = {}
+        self.times: list[tuple[int, ...]] = []
+        self.known_times: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.shortest: list[int] = []
+        self.area: list[int] = []
+        self.more: dict[int, Record] = {}
+        self.shares: dict[tuple[str, int, int], Fraction] = {}
+        self.largest: list[int] = []
+
+    def take_header(self, header: Record) -> None:
+        """Policy and charges."""
+        name(header["policy"], "policy")
+        for field in ("start", "migration"):
+            whole(header[field], field)
+        gangs = [whole(gang, "gang of a restart", 1) for gang, _ in header["restart"]]
         need(
-            whole(run["overhead"], "overhead") <= end - start,
-            f"{where} is shorter than its overhead",
+            gangs and gangs == sorted(set(gangs)), f"gangs of restarts are {gangs}, not increasing"
         )
-        need(start >= job["arrival"], f"{where} starts before the job arrives")
-        places = [whole(node, f"node of {where}") for node, _ in run["pieces"]]
-        held = sum(whole(gpus, f"GPUs of {where}", 1) for _, gpus in run["pieces"])
-        need(held == job["gpus"], f"{where} holds {held} GPUs, not its gang")
-        need(places == sorted(set(places)) and places[-1] < len(nodes), f"{where}: nodes {places}")
-        for node, gpus in run["pieces"]:
-            need(nodes[node]["type"] in job["run"], f"{where}: the job cannot run on node {node}")
-            changes[node] += [(end, -gpus), (start, gpus)]
-        of[run["job"]].append(run)
-    for node, events in zip(nodes, changes, strict=True):
-        held = max(accumulate(change for _, change in sorted(events)), default=0)
-        need(held <= node["gpus"], f"node {node['node']}: {held} GPUs held, it has {node['gpus']}")
-    return [check_job(header, nodes, job, mine) for job, mine in zip(jobs, of, strict=True)]
+        for _, ticks in header["restart"]:
+            whole(ticks, "restart")
+        self.header = header
+
+    def take_copies(self, rules: Record) -> None:
+        """Rounds of copies."""
+        charges = sum(whole(rules[field], field) for field in ("restart", "aggregation"))
+        whole(rules["round"], "round", charges + 1)
+        whole(rules["most"], "most copies", 1)
+        free = not self.header["start"] + self.header["migration"]
+        need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
+        self.copies = rules
+
+    def take_checkpoints(self, rule: Record) -> None:
+        """Checkpoints, by which a run that is cut short has saved something."""
+        need(not self.copies, "copies run on nodes that do not fail")
+        whole(rule["interval"], "interval of checkpoints", 1)
+        whole(rule["cost"], "cost of a checkpoint")
+        whole(rule["until"], "time until which faults are known")
+        self.checkpoints = rule
+
+    def take_network(self, network: Record) -> None:
+        """Bandwidths."""
+        need(not self.copies, "copies have no network")
+        fine = network["sharing"] in ("per-job", "per-gpu")
+        need(fine, f"sharing of the network is {network['sharing']!r:.80}")
+        rates = {field: rational(network[field], field) for field in ("intra", "nic")}
+        need(all(rates.values()), "a bandwidth is 0")
+        self.network = {**network, **rates, "gpus": whole(network["gpus"], "GPUs of a node", 1)}
+
+    def take_node(self, node: Record) -> None:
+        """A node."""
+        k = len(self.size)
+        need(whole(node["node"], f"node {k}") == k, f"node {k} is out of order")
+        self.size.append(whole(node["gpus"], f"GPUs of node {k}", 1))
+        kind = name(node["type"], f"type of node {k}")
+        self.type_of.append(self.types.setdefault(kind, len(self.types)))
+        for field in ("cpus", "memory"):
+            if field in node:
+                self.amounts[k, field] = whole(node[field], f"{field} of node {k}")
+
+    def take_fault(self, fault: Record) -> None:
+        """A node that is down for a while."""
+        need(self.checkpoints, "nodes fail, and nothing says what is saved")
+        node, down = whole(fault["node"], "node of a fault"), whole(fault["down"], "fault")
+        up = whole(fault["up"], "end of a fault", down + 1)
+        need(node < len(self.size), f"node {node} fails, which there is not")
+        downs, ups = self.faults.setdefault(node, ([], []))
+        need(not downs or downs[-1] <= down, f"faults of node {node} are out of order")
+        downs.append(down)
+        ups.append(max([up, *ups[-1:]]))
+
+    def take_widths(self, row: Record) -> None:
+        """Speeds of gangs that hold more than theirs."""
+        need(whole(row["widths"], "widths") == len(self.speeds), "widths are out of order")
+        found = [double(speed, "speed of a width") for speed in row["speeds"]]
+        need(found[0] == 1 and all(found), "a gang's own speed is not 1, or one is 0")
+        self.speeds.append(found)
+
+    def take_profile(self, profile: Record) -> None:
+        """Speeds by thousandths of CPUs and memory a GPU."""
+        need(whole(profile["profile"], "profile") == len(self.cells), "a profile is out of order")
+        cells = [
+            (whole(cpus, "CPUs"), whole(memory, "memory"), double(speed, "speed of a profile"))
+            for cpus, memory, speed in profile["cells"]
+        ]
+        need(cells and all(speed for _, _, speed in cells), "a profile has no speeds, or one of 0")
+        self.cells.append(cells)
+
+    def take_graph(self, graph: Record) -> None:
+        """A graph of stages."""
+        need(whole(graph["graph"], "graph") == len(self.graphs), "a graph is out of order")
+        need(self.network, "there are graphs and no network")
+        self.graphs.append(Graph(graph, self.network))
+
+    def take_job(self, job: Record) -> None:
+        """A job: its columns, and of some instances more."""
+        j = len(self.arrival)
+        need(whole(job["job"], f"job {j}") == j, f"job {j} is out of order")
+        self.ids.add(name(job["id"], f"id of job {j}"))
+        need(len(self.ids) == j + 1, f"job {j} has the id of another")
+        self.gang.append(whole(job["gpus"], f"gang of job {j}", 1))
+        self.arrival.append(whole(job["arrival"], f"arrival of job {j}"))
+        raw = job["weight"]
+        if type(raw) not in (int, str) or raw not in self.weights:
+            self.weights[raw] = rational(raw, f"weight of job {j}")
+        self.weight.append(self.weights[raw])
+        run = job["run"]
+        need(type(run) is dict, f"job {j} can run nowhere")
+        need(
+            run.keys() <= self.types.keys(), f"job {j} has a run time on a type that no node is of"
+        )
+        for ticks in run.values():
+            whole(ticks, f"run time of job {j}", 1)
+        times = tuple(run.get(kind, 0) for kind in self.types)
+        self.times.append(self.known_times.setdefault(times, times))
+        more = {field: job[field] for field in FIELDS["job"][1] & job.keys()}
+        if more:
+            self.more[j] = self.checked(j, more)
+        shortest, area = self.least(j)
+        self.shortest.append(shortest)
+        self.area.append(area)
+
+    def checked(self, j: int, more: Record) -> Record:
+        """Fields of a job that some instances add, after their form."""
+        which = f"job {j}"
+        if "part" in more:
+            part = whole(more["part"], f"part of {which}", 1)
+            fine = self.gang[j] == 1 and part < WHOLE_GPU and len(more) == 1
+            need(fine, f"{which} holds a part of something else than a GPU")
+        if "spread" in more:
+            more["spread"] = double(more["spread"], f"speed of {which}")
+            need(0 < more["spread"] <= 1, f"{which} is faster when spread")
+        for field, table in (
+            ("widths", self.speeds),
+            ("profile", self.cells),
+            ("graph", self.graphs),
+        ):
+            if field in more:
+                known = whole(more[field], field) < len(table)
+                need(known, f"{which} has a {field} that is not there")
+        if "sort" in more or "beside" in more:
+            whole(more["sort"], f"sort of {which}")
+            for kind, times in more["beside"].items():
+                need(kind in self.types, f"{which} shares GPUs of no node")
+                for other, ticks in times.items():
+                    need(str(int(other)) == other, f"{which} runs beside {other!r:.80}")
+                    whole(ticks, f"run time of {which}", 1)
+        need(
+            ("graph" in more) == ("work" in more), f"{which} has a graph or work without the other"
+        )
+        if "graph" in more:
+            more["work"] = double(more["work"], f"work of {which}")
+            fine = more.keys() == {"graph", "work"} and not any(self.times[j])
+            need(fine, f"{which} has a graph and other speeds")
+        if self.copies or "steps" in more or "rate" in more:
+            whole(more["steps"], f"steps of {which}", 1)
+            rate = {kind: rational(r, f"rate of {which}") for kind, r in more["rate"].items()}
+            able = rate and all(rate.values()) and rate.keys() <= self.types.keys()
+            need(able and self.copies, f"{which} has rates of copies that cannot be")
+            need(more.keys() == {"steps", "rate"}, f"{which} runs as copies and has other speeds")
+            more["rate"] = {self.types[kind]: r for kind, r in rate.items()}
+        return more
+
+    def widest(self, j: int) -> int:
+        """Most GPUs of a job that may grow."""
+        return self.gang[j] + len(self.speeds[self.more[j]["widths"]]) - 1
+
+    def fewest(self, width: int) -> int:
+        """Fewest nodes that hold so many GPUs."""
+        if not self.largest:
+            self.largest = list(accumulate(sorted(self.size, reverse=True)))
+        return bisect_left(self.largest, width) + 1
+
+    def cut_short(self, j: int, run: Record) -> bool:
+        """True if a run ends when one of its nodes goes down; none may be down before."""
+        short = False
+        for node, *_ in run["pieces"]:
+            downs, ups = self.faults.get(node, ([], []))
+            k = bisect_left(downs, run["end"])
+            fine = not k or ups[k - 1] <= run["start"]
+            need(fine, f"job {j} at tick {run['start']} runs on node {node}, which is down")
+            short |= downs[k : k + 1] == [run["end"]]
+        return short
+
+    # Shortest times and smallest areas.
+
+    def least(self, j: int) -> tuple[int, int]:
+        """Ticks of a job at its best speed, and GPU ticks that it takes at least."""
+        more, gang, times = self.more.get(j), self.gang[j], self.times[j]
+        if more is None or "part" in more:
+            need(any(times), f"job {j} can run nowhere")
+            shortest = min(ticks for ticks in times if ticks)
+            return shortest, gang * shortest
+        if "graph" in more:
+            shortest = self.graphs[more["graph"]].ticks(more["work"], ())
+            return shortest, gang * shortest
+        if "steps" in more:
+            return self.least_of_copies(more)
+        need(any(times), f"job {j} can run nowhere")
+        plain = min(ticks for ticks in times if ticks)
+        area = min(width * ticks for width, ticks in self.by_width(j, plain))
+        beside = [ticks for row in more.get("beside", {}).values() for ticks in row.values()]
+        for kind, row in more.get("beside", {}).items():
+            for other, ticks in row.items():
+                share = max(Fraction(area, w * t) for w, t in self.by_width(j, ticks))
+                key = (kind, more["sort"], int(other))
+                self.shares[key] = max(self.shares.get(key, share), share)
+        return min(t for _, t in self.by_width(j, min([plain, *beside]))), area
+
+    def by_width(self, j: int, ticks: int) -> Iterator[tuple[int, int]]:
+        """Widths that a job may have, and ticks of all of it on so many GPUs under the best of conditions."""
+        more = self.more[j]
+        speeds = self.speeds[more["widths"]] if "widths" in more else [1.0]
+        best = max(s for _, _, s in self.cells[more["profile"]]) if "profile" in more else 1.0
+        for width, speed in enumerate(speeds, self.gang[j]):
+            yield width, slower(ticks, best, speed)
+
+    def least_of_copies(self, more: Record) -> tuple[int, int]:
+        """Of a job that runs as copies: on the fastest nodes of all, and on the fastest GPU."""
+        rates = [
+            size * more["rate"].get(t, 0) for size, t in zip(self.size, self.type_of, strict=True)
+        ]
+        fastest = sum(sorted(rates, reverse=True)[: self.copies["most"]])
+        return (
+            max(int(more["steps"] / fastest), 1),
+            max(int(more["steps"] / max(more["rate"].values())), 1),
+        )
+
+    def relaxed(self) -> LeastWork:
+        """Work that the bounds are about; after all jobs."""
+        gain = Fraction(1)
+        for (kind, one, other), share in self.shares.items():
+            gain = max(gain, share + self.shares.get((kind, other, one), -share))
+        above = Fraction(ceil(gain * PRICE_UNIT), PRICE_UNIT)
+        parts = {j: more["part"] for j, more in self.more.items() if "part" in more}
+        scale = above.denominator * (WHOLE_GPU if parts else 1)
+        area = self.area
+        if scale > 1:
+            area = [each * scale for each in area]
+        for j, part in parts.items():
+            area[j] = self.area[j] * part * scale // WHOLE_GPU
+        gpus = sum(self.size)
+        gangs = not (parts or self.shares or self.copies)
+        capacity = int(gpus * scale * above)
+        weight, columns = self.weight, (self.shortest, area, self.gang)
+        return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs)
+
+    def of_class(self) -> str:
+        """Schedules that the claim is about."""
+        if self.copies:
+            most = self.copies["most"]
+            return f"schedules in which a job is at most {most} copies on whole nodes"
+        more = {field for each in self.more.values() for field in each}
+        if "beside" in more:
+            share = "at most two jobs share a GPU"
+        elif "part" in more:
+            share = "no GPU is held by more than all of it"
+        else:
+            share = "no two jobs share a GPU"
+        grow = " and gangs may grow" if "widths" in more else ""
+        fail = " on nodes that fail" if self.checkpoints else ""
+        return f"preemptive schedules{fail} in which {share}{grow}"
 
 
-def check_job(header: Record, nodes: Records, job: Record, runs: Records) -> int:
-    """Completion of a job from its runs in order."""
-    which = f"job {job['job']}"
-    need(runs, f"{which} is lost: it never runs")
-    restart = [t for g, t in header["restart"] if job["gpus"] <= g] or [header["restart"][-1][1]]
-    owed, done = 0, Fraction(0)
-    for number, run in enumerate(runs):
-        owed += header["start"]
-        if number:
-            before = runs[number - 1]
-            need(run["start"] >= before["end"], f"{which} runs twice at tick {run['start']}")
-            owed += restart[0] + header["migration"] * (run["pieces"] != before["pieces"])
-        owed -= run["overhead"]
-        progress = run["end"] - run["start"] - run["overhead"]
-        need(owed == 0 or (owed > 0 and not progress), f"{which} owes {owed} ticks of overhead")
-        pace = max(job["run"][nodes[n]["type"]] for n, _ in run["pieces"])
-        done += Fraction(progress, pace)
-    # All of the work, and no tick more than it takes: the last one completes it.
-    short, over = ceil((1 - done) * pace), (done - 1) * pace
-    need(short <= 0, f"{which} is {short} ticks short of its work")
-    need(progress and over < 1, f"{which} holds GPUs after the end of its work")
-    return int(runs[-1]["end"])
+def slower(ticks: int, *speeds: float) -> int:
+    """Ticks of a whole job at the product of some speeds, in doubles, rounded up."""
+    speed = 1.0
+    for each in speeds:
+        speed *= each
+    return max(ceil(ticks / speed), 1)
 
 
-def cost_of(objective: str, jobs: Records, ends: list[int]) -> tuple[Fraction, Fraction]:
+class Graph:
+    """Stages of a job, of which each GPU has a replica of one."""
+
+    def __init__(self, record: Record, network: Record) -> None:
+        self.network, q = network, whole(record["microbatches"], "microbatches")
+        self.replicas: list[int] = []
+        self.times: list[tuple[Fraction, Fraction]] = []  # of computing, and bytes of a ring
+        for replicas, *rest in record["stages"]:
+            forward, backward, size = (rational(each, "a stage") for each in rest)
+            self.replicas.append(whole(replicas, "replicas", 1))
+            self.times.append((forward + backward, Fraction(2 * (replicas - 1), replicas) * size))
+        self.traffic: list[list[tuple[int, Fraction]]] = [[] for _ in self.times]
+        depth = self.link(record["links"])
+        self.factor = Fraction(q + depth - 1, q) if q else Fraction(1)
+        self.known: dict[Any, float] = {}
+
+    def link(self, links: list[list[Any]]) -> int:
+        """Take the links; returns the stages on the longest path of those that are no exchanges."""
+        after: list[set[int]] = [set() for _ in self.times]
+        for source, target, sent, exchange in links:
+            ends = [whole(end, "stage of a link") for end in (source, target)]
+            need(source != target and max(ends) < len(after), "a link is of no stages")
+            need(type(exchange) is bool, "a link is neither an exchange nor none")
+            each = rational(sent, "bytes")
+            self.traffic[source].append((target, each))
+            each *= Fraction(self.replicas[source], self.replicas[target])
+            self.traffic[target].append((source, each))
+            if not exchange:
+                after[source].add(target)
+        depth, layer = 0, set(range(len(after)))
+        while layer:
+            depth, layer = depth + 1, {t for s in layer for t in after[s]}
+            need(depth <= len(after), "links go round")
+        return depth
+
+    def ticks(self, work: float, nodes: tuple[tuple[int, ...], ...]) -> int:
+        """Ticks of so many iterations on nodes with these replicas of every stage; at least, on no nodes."""
+        if nodes not in self.known:
+            slowest = self.slowest(nodes) if nodes else self.unhindered()
+            self.known[nodes] = float(slowest * self.factor)
+        return max(ceil(work * self.known[nodes] * TICKS_PER_S), 1)
+
+    def unhindered(self) -> Fraction:
+        """Least time of an iteration: all traffic goes at the greatest bandwidth, and disturbs none."""
+        intra, nic = self.network["intra"], self.network["nic"]
+        fast, slowest = max(intra, nic), Fraction(0)
+        for s, (compute, ring) in enumerate(self.times):
+            near = self.replicas[s] <= self.network["gpus"]
+            sent = sum((each for _, each in self.traffic[s]), Fraction(0))
+            slowest = max(slowest, compute + ring / (fast if near else nic) + 2 * sent / fast)
+        return slowest
+
+    def slowest(self, nodes: tuple[tuple[int, ...], ...]) -> Fraction:
+        """Time of the slowest replica of an iteration."""
+        most = max(sum(here) for here in nodes)
+        need(most <= self.network["gpus"], f"{most} replicas are on one node")
+        for s, found in enumerate(map(sum, zip(*nodes, strict=True))):
+            say = f"there are {found} replicas of stage {s}, not {self.replicas[s]}"
+            need(found == self.replicas[s], say)
+        return max(self.of_node(here) for here in nodes)
+
+    def of_node(self, here: tuple[int, ...]) -> Fraction:
+        """Time of the slowest replica of a node."""
+        intra, nic, users = self.network["intra"], self.network["nic"], self.network["gpus"]
+        if self.network["sharing"] == "per-job":
+            users = 0
+            for s, links in enumerate(self.traffic):
+                away = any(here[t] < self.replicas[t] and sent for t, sent in links)
+                users += here[s] if away else 0
+        slowest = Fraction(0)
+        for s, (time, ring) in enumerate(self.times):
+            if here[s]:
+                time += ring / (intra if here[s] == self.replicas[s] else nic)
+                for t, sent in self.traffic[s]:
+                    near = Fraction(here[t], self.replicas[t])
+                    time += 2 * sent * (near / intra + (1 - near) * (users or 1) / nic)
+                slowest = max(slowest, time)
+        return slowest
+
+
+# The schedule: runs in order of their starts. Kept are runs that hold GPUs, and jobs that are begun and not complete.
+
+
+class Begun:
+    """A job that is begun: its last run, what it owes, and its progress at every pace."""
+
+    def __init__(self) -> None:
+        self.end, self.owed = 0, 0
+        self.held: Held = ()
+        self.changes = False
+        self.done: dict[int, int] = {}
+        self.pace = 1
+
+    def left(self) -> Fraction | int:
+        """Ticks that the job lacks at the pace of its last run; negative if they are too many."""
+        if len(self.done) == 1:
+            return self.pace - self.done[self.pace]
+        return (1 - sum(Fraction(ran, pace) for pace, ran in self.done.items())) * self.pace
+
+
+class Amounts:
+    """Amounts held of all that there is so much of, at the start of the last run."""
+
+    def __init__(self, given: GivenInstance) -> None:
+        self.given = given
+        self.held: dict[Any, int] = {}
+        self.ends: list[tuple[int, int, list[tuple[Any, int]]]] = []
+        self.count = 0
+
+    def until(self, start: int) -> None:
+        """Give back what was held by runs that end by then."""
+        while self.ends and self.ends[0][0] <= start:
+            for what, amount in heapq.heappop(self.ends)[2]:
+                self.move(what, -amount)
+
+    def take(self, end: int, amounts: list[tuple[Any, int]]) -> None:
+        """Hold something until an end."""
+        for what, amount in amounts:
+            self.move(what, amount)
+        self.count += 1
+        heapq.heappush(self.ends, (end, self.count, amounts))
+
+    def move(self, what: Any, amount: int) -> None:
+        """Hold more or less of a node's GPUs (its number), of a GPU (node, number), or of (node, name)."""
+        before = self.held.get(what, 0)
+        now = self.held[what] = before + amount
+        if type(what) is int:
+            most = self.given.size[what]
+            if now > most:
+                raise Rejected(f"node {what}: {now} GPUs held, it has {most}")
+        elif type(what[1]) is int:
+            need(now <= WHOLE_GPU, f"GPU {what[1]} of node {what[0]}: {now} thousandths held")
+            if not (before and now):  # Whoever holds a part, the GPU counts once.
+                self.move(what[0], 1 if now else -1)
+        else:
+            most = self.given.amounts.get(what, 0)
+            need(now <= most, f"node {what[0]}: {now} thousandths of {what[1]} held, it has {most}")
+
+
+class GangSchedule:
+    """Schedule of jobs that run as one gang each."""
+
+    def __init__(self, given: GivenInstance) -> None:
+        self.given, self.amounts = given, Amounts(given)
+        self.begun: dict[int, Begun] = {}
+        self.ends = [0] * len(given.arrival)
+        self.start = 0
+        self.waiting: dict[tuple[int, int], tuple[int, int, Held]] = {}
+
+    def run(self, run: Record) -> None:
+        """Take the next run."""
+        given, j = self.given, run["job"]
+        if type(j) is not int or not 0 <= j < len(self.ends):
+            raise Rejected(f"a run is of job {j!r:.80}, which there is not")
+        start, which = whole(run["start"], f"start of job {j}"), f"job {j} at tick {run['start']}"
+        end = whole(run["end"], f"end of {which}", start + 1)
+        overhead = whole(run["overhead"], "overhead")
+        if start != self.start:
+            self.advance(start)
+        need(overhead <= end - start, f"{which} is shorter than its overhead")
+        need(start >= given.arrival[j], f"{which} starts before the job arrives")
+        need("copy" not in run and "steps" not in run, f"{which} is a copy")
+        more = given.more.get(j)
+        held = self.pieces(j, which, run["pieces"], more)
+        if more is None:
+            self.amounts.take(end, run["pieces"])
+            need("partner" not in run, f"{which} has a partner")
+        else:
+            self.hold(run, held, more)
+        need(not self.ends[j], f"job {j} holds GPUs after the end of its work")
+        job = self.begun.setdefault(j, Begun())
+        self.charge(j, job, run, held)
+        job.pace = self.pace(j, run, more)
+        self.progress(j, job, run)
+
+    def advance(self, start: int) -> None:
+        """Go on to a later start."""
+        need(start > self.start, f"a run from tick {start} is out of order")
+        self.alone()
+        self.amounts.until(start)
+        self.start = start
+
+    def alone(self) -> None:
+        """Nobody waits for a partner."""
+        for job, partner in self.waiting:
+            raise Rejected(f"job {partner} does not share what its partner, job {job}, holds")
+
+    def pieces(self, j: int, which: str, pieces: list[list[Any]], more: Record | None) -> Held:
+        """Nodes and GPUs of a run, which are the job's."""
+        size = 2 if more is None or not more.keys() & {"part", "profile", "graph"} else 3
+        last, width = -1, 0
+        for piece in pieces:
+            need(len(piece) == size, f"{which}: a piece has {len(piece)} entries, not {size}")
+            node = whole(piece[0], f"node of {which}", last + 1)
+            need(node < len(self.given.size), f"{which}: node {node} is not there")
+            last, width = node, width + whole(piece[1], f"GPUs of {which}", 1)
+        gang = self.given.gang[j]
+        widest = gang if more is None or "widths" not in more else self.given.widest(j)
+        need(gang <= width <= widest, f"{which} holds {width} GPUs, not its gang")
+        return tuple((piece[0], piece[1]) for piece in pieces)
+
+    def hold(self, run: Record, held: Held, more: Record) -> None:
+        """Count what a run holds, beyond plain gangs."""
+        j, end, pieces = run["job"], run["end"], run["pieces"]
+        if "partner" in run:
+            need("profile" not in more, f"job {j} has a partner and CPUs of its own")
+            here, other = (run["start"], end, held), whole(run["partner"], "partner")
+            if (other, j) in self.waiting:
+                same = self.waiting.pop((other, j)) == here
+                need(same, f"jobs {j} and {other} do not hold the same")
+                return
+            need(other != j, f"job {j} is its own partner")
+            self.waiting[j, other] = here
+        taken: list[tuple[Any, int]] = list(held)
+        if "part" in more:
+            number = whole(pieces[0][2], "GPU")
+            need(number < self.given.size[pieces[0][0]], f"job {j} holds GPU {number} of a node")
+            taken = [((pieces[0][0], number), more["part"])]
+        if "profile" in more:
+            cells = self.given.cells[more["profile"]]
+            for node, gpus, cell in pieces:
+                cpus, memory, _ = cells[whole(cell, "row of a profile")]
+                taken += [((node, "cpus"), gpus * cpus), ((node, "memory"), gpus * memory)]
+        self.amounts.take(end, taken)
+
+    def charge(self, j: int, job: Begun, run: Record, held: Held) -> None:
+        """One run at a time, whose overhead is paid first."""
+        header, start = self.given.header, run["start"]
+        changes = "partner" in run or "profile" in self.given.more.get(j, ())
+        if job.end and start < job.end:
+            raise Rejected(f"job {j} runs twice at tick {start}")
+        stays = start == job.end and held == job.held and (changes or job.changes)
+        if not stays:
+            job.owed += header["start"]
+            if job.end:
+                gang = self.given.gang[j]
+                restart = [ticks for most, ticks in header["restart"] if gang <= most]
+                job.owed += (restart or header["restart"][-1][1:])[0]
+                job.owed += header["migration"] * (held != job.held)
+        job.owed -= run["overhead"]
+        fine = not job.owed or (job.owed > 0 and run["end"] - start == run["overhead"])
+        need(fine, f"job {j} owes {job.owed} ticks of overhead")
+        job.end, job.held, job.changes = run["end"], held, changes
+
+    def pace(self, j: int, run: Record, more: Record | None) -> int:
+        """Ticks that all of the job would take as a run goes."""
+        given, pieces = self.given, run["pieces"]
+        if more is not None and "graph" in more:
+            rows = tuple(sorted(tuple(whole(n, "replicas") for n in piece[2]) for piece in pieces))
+            fine = all(sum(piece[2]) == piece[1] for piece in pieces)
+            need(fine, f"job {j} has not a replica on each of its GPUs")
+            return given.graphs[more["graph"]].ticks(more["work"], rows)
+        kinds = {given.type_of[piece[0]] for piece in pieces}
+        times: list[int] = [given.times[j][kind] for kind in kinds]
+        need(all(times), f"job {j} cannot run on node {pieces[0][0]} or another of its nodes")
+        if more is None:
+            return max(times)
+        if "partner" in run:
+            times = self.beside(j, run["partner"], kinds)
+        if not more.keys() & {"profile", "spread", "widths"}:
+            return max(times)
+        width = sum(piece[1] for piece in pieces)
+        speeds = [1.0, 1.0, 1.0]
+        if "profile" in more:
+            cells = given.cells[more["profile"]]
+            speeds[0] = min(cells[piece[2]][2] for piece in pieces)
+        if "spread" in more and len(pieces) > given.fewest(width):
+            speeds[1] = more["spread"]
+        if "widths" in more:
+            speeds[2] = given.speeds[more["widths"]][width - given.gang[j]]
+        return slower(max(times), *speeds)
+
+    def beside(self, j: int, partner: int, kinds: set[int]) -> list[int]:
+        """Ticks of a job beside another, on types of GPUs."""
+        given, found = self.given, []
+        need(partner < len(self.ends), f"job {j} is beside job {partner}, which there is not")
+        need(given.gang[j] == given.gang[partner], f"job {j} is beside another gang")
+        names = list(given.types)
+        for one, other in ((partner, j), (j, partner)):
+            mine, theirs = given.more.get(one, {}), given.more.get(other, {})
+            rows = [mine.get("beside", {}).get(names[kind], {}) for kind in kinds]
+            found = [row.get(str(theirs.get("sort")), 0) for row in rows]
+            fine = all(found) and all(given.times[one][kind] for kind in kinds)
+            need(fine, f"jobs {j} and {partner} cannot share these GPUs")
+        return found
+
+    def progress(self, j: int, job: Begun, run: Record) -> None:
+        """Count a run, which completes its job with the tick that completes its work."""
+        start, end, rule = run["start"] + run["overhead"], run["end"], self.given.checkpoints
+        ran, idle = end - start, end == start
+        saved = ran
+        if rule:
+            need(end < rule["until"], f"job {j} runs when nobody knows which nodes are down")
+            need("partner" not in run, f"job {j} has a partner on nodes that fail")
+            cycles, rest = divmod(ran, rule["interval"] + rule["cost"])
+            saved = cycles * rule["interval"]
+            ran = saved + min(rest, rule["interval"])
+            idle |= bool(rule["cost"]) and (rest == 0 or rest > rule["interval"])
+            if not self.given.cut_short(j, run):
+                saved = ran
+        job.done[job.pace] = job.done.get(job.pace, 0) + ran
+        left = job.left()
+        if left > 0:
+            job.done[job.pace] += saved - ran
+            return
+        need(left > -1 and not idle, f"job {j} holds GPUs after the end of its work")
+        self.ends[j] = end
+        del self.begun[j]
+
+    def finish(self) -> list[int]:
+        """Completion of every job, after the last run."""
+        self.alone()
+        for j, end in enumerate(self.ends):
+            if not end:
+                need(j in self.begun, f"job {j} is lost: it never runs")
+                short = ceil(self.begun[j].left())
+                raise Rejected(f"job {j} is {short} ticks short of its work")
+        return self.ends
+
+
+class CopySchedule:
+    """Schedule of jobs that run as several copies, each on a whole node, round by round."""
+
+    def __init__(self, given: GivenInstance) -> None:
+        self.given, self.rules = given, given.copies
+        self.ends, self.steps = [0] * len(given.arrival), [0] * len(given.arrival)
+        self.last: dict[int, int] = {}
+        self.start = -1
+        self.round: list[Record] = []
+
+    def run(self, run: Record) -> None:
+        """Take the next run, which is a copy for a round."""
+        j, start = run["job"], whole(run["start"], "start of a run")
+        fine = type(j) is int and 0 <= j < len(self.ends)
+        need(fine, f"a run is of job {j!r:.80}, which there is not")
+        if start != self.start:
+            self.over()
+            early = self.start >= 0 and start < self.start + self.rules["round"]
+            need(not early, f"a run from tick {start} is out of order, or rounds are too near")
+            self.start = start
+        need(start >= self.given.arrival[j], f"job {j} starts before the job arrives")
+        need("partner" not in run, f"job {j} has a partner and runs as copies")
+        self.round.append(run)
+
+    def over(self) -> None:
+        """A round is over: one copy a node, numbers below the most, charges, steps."""
+        rules, given = self.rules, self.given
+        count: dict[int, set[int]] = {}
+        nodes: set[int] = set()
+        for run in self.round:
+            j, copy, ((node, gpus),) = run["job"], whole(run["copy"], "copy"), run["pieces"]
+            mine = count.setdefault(j, set())
+            need(
+                copy < rules["most"] and copy not in mine, f"job {j} has copy {copy} twice or more"
+            )
+            mine.add(copy)
+            need(
+                whole(node, "node") < len(given.size) and node not in nodes, f"node {node} has two"
+            )
+            nodes.add(node)
+            need(
+                whole(gpus, "GPUs of a copy", 1) <= given.size[node],
+                f"node {node}: {gpus} GPUs held",
+            )
+        for run in self.round:
+            j, ((node, gpus),) = run["job"], run["pieces"]
+            rate = gpus * given.more[j]["rate"].get(given.type_of[node], Fraction(0))
+            need(rate, f"job {j} cannot run on node {node}")
+            owed = rules["aggregation"] if len(count[j]) > 1 else 0
+            owed += rules["restart"] if self.last.get(node, j) != j else 0
+            need(run["overhead"] == owed, f"job {j} owes another overhead than {run['overhead']}")
+            takes = ceil(whole(run["steps"], "steps", 1) / rate)
+            end = whole(run["end"], "end of a run")
+            fine = end - self.start - owed == takes and end <= self.start + rules["round"]
+            need(fine, f"job {j} ends neither with its steps nor with the round")
+            self.last[node] = j
+            self.steps[j] += run["steps"]
+            self.ends[j] = max(self.ends[j], end)
+        self.round = []
+
+    def finish(self) -> list[int]:
+        """Completion of every job, after the last run."""
+        self.over()
+        for j, steps in enumerate(self.steps):
+            need(steps, f"job {j} is lost: it never runs")
+            whole_job = self.given.more[j]["steps"]
+            need(steps == whole_job, f"job {j} does {steps} steps of its work, {whole_job}")
+        return self.ends
+
+
+# The cost and its bounds.
+
+
+def weighted(weight: list[Fraction], values: Iterable[int]) -> Fraction:
+    """Sum of weights times whole numbers; weights that are one object are added up first."""
+    sums: dict[int, tuple[Fraction, int]] = {}
+    for each, value in zip(weight, values, strict=True):
+        _, before = sums.get(id(each), (each, 0))
+        sums[id(each)] = (each, before + value)
+    return sum((each * value for each, value in sums.values()), Fraction(0))
+
+
+def cost_of(objective: Any, jobs: LeastWork, ends: list[int]) -> tuple[Fraction, Fraction]:
     """Cost of completions in ticks, and what it subtracts from them."""
     known = ("completion", "flow", "makespan")
-    need(objective in known, f"objective is {objective!r:.80}, not one of {', '.join(known)}")
+    fine = type(objective) is str and objective in known
+    need(fine, f"objective is {objective!r:.80}, not one of {', '.join(known)}")
     if objective == "makespan":
-        offset = Fraction(min(job["arrival"] for job in jobs))
+        offset = Fraction(min(jobs.arrival))
         return max(ends) - offset, offset
-    flow = objective == "flow"
-    offset = sum((job["weight"] * job["arrival"] for job in jobs if flow), Fraction(0))
-    total = sum((job["weight"] * end for job, end in zip(jobs, ends, strict=True)), Fraction(0))
-    return total - offset, offset
+    offset = weighted(jobs.weight, jobs.arrival) if objective == "flow" else Fraction(0)
+    return weighted(jobs.weight, ends) - offset, offset
 
 
-def one_machine(jobs: Records, capacity: int, rank: Any) -> Iterator[tuple[int, int, int, bool]]:
-    """Pieces (job, begin, end) of preemptive service by rank; time in 1 / capacity ticks."""
-    order = sorted(range(len(jobs)), key=lambda j: jobs[j]["arrival"])
-    left = [job["gpus"] * job["shortest"] for job in jobs]
-    comes = [jobs[j]["arrival"] * capacity for j in order]
-    comes.append(comes[-1] + sum(left) + 1)  # nobody: after all is done
-    queue: list[tuple[Fraction | int, int]] = []
+def alike(weight: list[Fraction]) -> bool:
+    """True if all weights are equal."""
+    return all(each is weight[0] or each == weight[0] for each in weight)
+
+
+def one_machine(
+    arrival: list[int], area: list[int], capacity: int, rank: list[int]
+) -> Iterator[tuple[int, int, int, bool]]:
+    """Pieces (job, begin, end, last) of preemptive service by rank, then work left; time in 1 / capacity ticks."""
+    order = sorted(range(len(area)), key=arrival.__getitem__)
+    left = list(area)
+    never = max(arrival) * capacity + sum(left) + 1  # after all is done
+    queue: list[tuple[int, int, int]] = []
     now = k = 0
+    comes = arrival[order[0]] * capacity
     while queue or k < len(order):
-        now = now if queue else max(now, comes[k])
-        while comes[k] <= now:
-            heapq.heappush(queue, (rank(order[k], left[order[k]]), order[k]))
+        now = now if queue else max(now, comes)
+        while comes <= now:
+            j = order[k]
+            heapq.heappush(queue, (rank[j], left[j], j))
             k += 1
-        _, j = heapq.heappop(queue)
-        until = min(now + left[j], comes[k])
-        yield j, now, until, until - now == left[j]
+            comes = arrival[order[k]] * capacity if k < len(order) else never
+        _, _, j = heapq.heappop(queue)
+        until = min(now + left[j], comes)
         left[j] -= until - now
+        yield j, now, until, not left[j]
         if left[j]:
-            heapq.heappush(queue, (rank(j, left[j]), j))
+            heapq.heappush(queue, (rank[j], left[j], j))
         now = until
 
 
-def bound_fluid(jobs: Records, capacity: int, bound: Record) -> Fraction:
+def bound_fluid(jobs: LeastWork, bound: Record) -> Fraction:
     """SRPT on one machine."""
-    need(len({job["weight"] for job in jobs}) == 1, "fluid: weights differ")
-    ends = sum(end for _, _, end, last in one_machine(jobs, capacity, lambda j, left: left) if last)
-    return Fraction(jobs[0]["weight"]) * Fraction(ends, capacity)
+    need(alike(jobs.weight), "fluid: weights differ")
+    service = one_machine(jobs.arrival, jobs.area, jobs.capacity, [0] * len(jobs.area))
+    ends = sum(end for _, _, end, last in service if last)
+    return jobs.weight[0] * Fraction(ends, jobs.capacity)
 
 
-def bound_mean_busy_time(jobs: Records, capacity: int, bound: Record) -> Fraction:
-    """Mean busy times of preemptive WSPT on one machine."""
-    area = [job["gpus"] * job["shortest"] for job in jobs]
-    twice = [area[k] * capacity * job["shortest"] for k, job in enumerate(jobs)]
-    for j, begin, end, _ in one_machine(
-        jobs, capacity, lambda j, left: -jobs[j]["weight"] / area[j]
-    ):
+def bound_mean_busy_time(jobs: LeastWork, bound: Record) -> Fraction:
+    """Mean busy times of preemptive WSPT on one machine; of each job rounded down to 2^-64 ticks."""
+    area, capacity, n = jobs.area, jobs.capacity, len(jobs.area)
+    rank = area
+    if not alike(jobs.weight):
+        ratio = [-weight / each for weight, each in zip(jobs.weight, area, strict=True)]
+        rank = [0] * n
+        for place, j in enumerate(sorted(range(n), key=ratio.__getitem__)):
+            rank[j] = place
+    twice = [each * capacity * ticks for each, ticks in zip(area, jobs.shortest, strict=True)]
+    for j, begin, end, _ in one_machine(jobs.arrival, area, capacity, rank):
         twice[j] += end * end - begin * begin
-    return total(
-        job["weight"] * Fraction(twice[k], 2 * area[k] * capacity) for k, job in enumerate(jobs)
+    means = ((t << 64) // (2 * each * capacity) for t, each in zip(twice, area, strict=True))
+    return weighted(jobs.weight, means) / 2**64
+
+
+def some(jobs: LeastWork, which: list[int], machines: int) -> LeastWork:
+    """Some jobs, as if each needed a whole one of so many machines."""
+    arrival, shortest, gang = (
+        [column[j] for j in which] for column in (jobs.arrival, jobs.shortest, jobs.gang)
     )
+    weight = [jobs.weight[j] for j in which]
+    return LeastWork(arrival, weight, shortest, shortest, gang, machines, machines, 1, False)
 
 
-def bound_wide_gangs(jobs: Records, capacity: int, bound: Record) -> Fraction:
-    """Gangs of which at most q fit on a machine of speed q, all others as if alone; the largest for q to 8."""
-    best = Fraction(0)
+def bound_wide_gangs(jobs: LeastWork, bound: Record) -> Fraction:
+    """GangSchedule of which at most q fit on a machine of speed q, all others as if alone; the largest for q to 8."""
+    need(jobs.gangs, "wide-gangs: jobs share GPUs, hold parts of them or run as copies")
+    alone = [r + p for r, p in zip(jobs.arrival, jobs.shortest, strict=True)]
+    every, best = weighted(jobs.weight, alone), Fraction(0)
     for most in range(1, 9):
-        wide = [{**job, "gpus": 1} for job in jobs if job["gpus"] * (most + 1) > capacity]
-        if wide:
-            rest = [job for job in jobs if job["gpus"] * (most + 1) <= capacity]
-            found = bound_mean_busy_time(wide, most, bound)
-            if len({job["weight"] for job in wide}) == 1:
-                found = max(found, bound_fluid(wide, most, bound))
-            alone = (job["weight"] * (job["arrival"] + job["shortest"]) for job in rest)
-            best = max(best, sum(alone, found))
+        which = [j for j, gang in enumerate(jobs.gang) if gang * (most + 1) > jobs.gpus]
+        if which:
+            wide = some(jobs, which, most)
+            found = bound_mean_busy_time(wide, bound)
+            if alike(wide.weight):
+                found = max(found, bound_fluid(wide, bound))
+            best = max(best, every - weighted(wide.weight, [alone[j] for j in which]) + found)
     return best
 
 
-def bound_interval_lp(jobs: Records, capacity: int, bound: Record) -> Fraction:
+def bound_interval_lp(jobs: LeastWork, bound: Record) -> Fraction:
     """Every job takes its time where time and GPUs cost least."""
-    grid = [whole(b, "grid") for b in bound["grid"]]
-    prices = [whole(p, "price") for p in bound["prices"]]
-    need(len(grid) == len(prices) + 1 and grid == sorted(set(grid)), "the grid does not increase")
-    need(grid[0] <= min(job["arrival"] for job in jobs), "the grid begins too late")
-    last = max(job["arrival"] for job in jobs) + sum(job["shortest"] for job in jobs)
+    grid, prices = cells_of(bound["grid"], bound["prices"])
+    need(grid[0] <= min(jobs.arrival), "the grid begins too late")
+    last = max(jobs.arrival) + sum(jobs.shortest)
     need(grid[-1] >= last, "the grid ends too early")
-    paid = capacity * sum(p * (b - a) for p, (a, b) in zip(prices, pairwise(grid), strict=True))
-    return total([Fraction(-paid, PRICE_UNIT), *(least_price(job, grid, prices) for job in jobs)])
+    spent = sum(p * (b - a) for p, (a, b) in zip(prices, pairwise(grid), strict=True))
+    paid = Fraction(-jobs.capacity * spent, jobs.scale * PRICE_UNIT)
+    return total([paid, *(least_price(jobs, j, grid, prices) for j in range(len(jobs.area)))])
 
 
-def least_price(job: Record, grid: list[int], prices: list[int]) -> Fraction:
+def least_price(jobs: LeastWork, j: int, grid: list[int], prices: list[int]) -> Fraction:
     """Least price of a job: w (begin / p) + g beta a unit of time, in halves of intervals."""
-    work, weight = int(job["shortest"]), Fraction(job["weight"])
-    q = lcm(weight.denominator, PRICE_UNIT)  # costs are whole in units of 1 / (p q)
-    time_cost, rent = int(weight * q), work * job["gpus"] * (q // PRICE_UNIT)
+    work, weight, arrival = jobs.shortest[j], jobs.weight[j], jobs.arrival[j]
+    unit = PRICE_UNIT * jobs.scale
+    q = lcm(weight.denominator, unit)  # costs are whole in units of 1 / (p q)
+    time_cost, rent = int(weight * q), jobs.area[j] * (q // unit)
     offers = []
     for (a, b), price in zip(pairwise(grid), prices, strict=True):
-        begin = max(a, job["arrival"])
+        begin = max(a, arrival)
         most = min(b - begin, work)
         if most > 0:
             offers.append((time_cost * begin + rent * price, most - most // 2))
@@ -315,62 +1029,73 @@ def least_price(job: Record, grid: list[int], prices: list[int]) -> Fraction:
     return Fraction(cost, work * q) + weight * Fraction(work, 2)
 
 
-def bound_priced_plans(jobs: Records, capacity: int, bound: Record) -> Fraction:
+def bound_priced_plans(jobs: LeastWork, bound: Record) -> Fraction:
     """Every job's cheapest plan at prices of a GPU, in units of the largest weight."""
     grid, prices = cells_of(bound["grid"], bound["prices"])
-    rows = {job["gpus"]: (prices, job["gpus"]) for job in jobs}
-    return plans(jobs, grid, rows, [capacity * price for price in prices])
+    columns = zip(jobs.area, jobs.shortest, strict=True)
+    rows = [(prices, Fraction(area, jobs.scale * ticks)) for area, ticks in columns]
+    gpus = Fraction(jobs.capacity, jobs.scale)
+    return plans(jobs, grid, rows, [gpus * price for price in prices])
 
 
-def bound_configurations(jobs: Records, capacity: int, bound: Record) -> Fraction:
+def bound_configurations(jobs: LeastWork, bound: Record) -> Fraction:
     """Every job's cheapest plan at prices of gangs, a list a width; each cell has the dearest gangs that fit."""
-    widths = sorted({job["gpus"] for job in jobs})
+    need(jobs.gangs, "configurations: jobs share GPUs, hold parts of them or run as copies")
+    widths, capacity = sorted(set(jobs.gang)), jobs.gpus
     need(len(bound["prices"]) == len(widths), f"there are no prices for gangs of {widths}")
     found = [cells_of(bound["grid"], row) for row in bound["prices"]]
-    grid, rows = found[0][0], dict(zip(widths, ((row, 1) for _, row in found), strict=True))
-    release = {g: sorted(job["arrival"] for job in jobs if job["gpus"] == g) for g in widths}
-    most = []
+    grid, rows = found[0][0], dict(zip(widths, (row for _, row in found), strict=True))
+    release: dict[int, list[int]] = {g: [] for g in widths}
+    for arrival, gang in sorted(zip(jobs.arrival, jobs.gang, strict=True)):
+        release[gang].append(arrival)
+    most: list[int] = []
     for k, end in enumerate(grid[1:]):
         best = [0] * (capacity + 1)
         for g in widths:
             left, lot = min(bisect_left(release[g], end), capacity // g), 1
-            while left and rows[g][0][k]:
-                size, value = min(lot, left) * g, min(lot, left) * rows[g][0][k]
+            while left and rows[g][k]:
+                size, value = min(lot, left) * g, min(lot, left) * rows[g][k]
                 more = [worth + value for worth in best[: capacity + 1 - size]]
                 best[size:] = map(max, best[size:], more)
                 left, lot = left - min(lot, left), 2 * lot
         most.append(best[capacity])
-    return plans(jobs, grid, rows, most)
+    return plans(jobs, grid, [(rows[gang], Fraction(1)) for gang in jobs.gang], most)
 
 
 def cells_of(grid: Any, prices: Any) -> tuple[list[int], list[int]]:
     """A grid and prices of its cells."""
     need(type(prices) is list, "prices are no lists")
     bounds, found = [whole(b, "grid") for b in grid], [whole(p, "price") for p in prices]
-    fine = len(bounds) == len(found) + 1 and bounds == sorted(set(bounds))
+    fine = len(bounds) == len(found) + 1 and all(a < b for a, b in pairwise(bounds))
     need(fine, "the grid does not increase")
     return bounds, found
 
 
 def plans(
-    jobs: Records, grid: list[int], rows: dict[int, tuple[list[int], int]], most: list[int]
+    jobs: LeastWork,
+    grid: list[int],
+    rows: list[tuple[list[int], Fraction]],
+    most: Sequence[int | Fraction],
 ) -> Fraction:
-    """Cheapest plans, from prices and their multiples by width, less what each cell is worth at most."""
-    unit = max(Fraction(job["weight"]) for job in jobs) / PRICE_UNIT
-    paid = sum(worth * (b - a) for worth, (a, b) in zip(most, pairwise(grid), strict=True))
-    costs = (cheapest_plan(job, grid, *rows[job["gpus"]], unit) for job in jobs)
-    return total([-paid * unit, *costs])
+    """Cheapest plans, from prices and their multiples by job, less what each cell is worth at most."""
+    unit = max(jobs.weight) / PRICE_UNIT
+    spent = (worth * (b - a) for worth, (a, b) in zip(most, pairwise(grid), strict=True))
+    paid = sum(spent, Fraction(0))
+    costs = (cheapest_plan(jobs, j, grid, *row, unit) for j, row in enumerate(rows))
+    return total(chain([-paid * unit], costs))
 
 
 def cheapest_plan(
-    job: Record, grid: list[int], prices: list[int], multiple: int, unit: Fraction
+    jobs: LeastWork, j: int, grid: list[int], prices: list[int], multiple: Fraction, unit: Fraction
 ) -> Fraction:
     """Least of w x (end - arrival) + price of the cheapest time that suffices before the end, and w x arrival."""
-    arrival, left, weight = int(job["arrival"]), int(job["shortest"]), Fraction(job["weight"])
+    arrival, left, weight = jobs.arrival[j], jobs.shortest[j], jobs.weight[j]
     if not weight:
         return weight
-    delay, scale = (weight / unit).as_integer_ratio()  # costs are whole in units of unit / scale
-    gang, paid, best = scale * multiple, 0, None
+    # Costs are whole in units of unit / scale.
+    delay, scale = (weight * multiple.denominator / unit).as_integer_ratio()
+    scale *= multiple.denominator
+    gang, paid, best = int(scale * multiple), 0, None
     taken: list[tuple[int, int]] = []  # (-price, length)
     first = bisect_right(grid, arrival)
     cells = zip(
@@ -399,13 +1124,14 @@ def cheapest_plan(
     return unit * Fraction(best or 0, scale) + weight * arrival
 
 
-def bound_area(jobs: Records, capacity: int, bound: Record) -> Fraction:
+def bound_area(jobs: LeastWork, bound: Record) -> Fraction:
     """Lower bound on the end of the last of the jobs."""
     area = lone = best = 0
-    for job in sorted(jobs, key=lambda job: -job["arrival"]):
-        area += job["gpus"] * job["shortest"]
-        lone += job["shortest"] if 2 * job["gpus"] > capacity else 0
-        best = max(best, job["arrival"] + max(-(-area // capacity), lone, job["shortest"]))
+    for j in sorted(range(len(jobs.area)), key=lambda j: -jobs.arrival[j]):
+        area += jobs.area[j]
+        lone += jobs.shortest[j] if jobs.gangs and 2 * jobs.gang[j] > jobs.gpus else 0
+        rest = max(-(-area // jobs.capacity), lone, jobs.shortest[j])
+        best = max(best, jobs.arrival[j] + rest)
     return Fraction(best)
 
 
@@ -414,22 +1140,64 @@ BOUNDS["wide-gangs"] = bound_wide_gangs
 PRICED = {"interval-lp": bound_interval_lp, "priced-plans": bound_priced_plans}
 PRICED["configurations"] = bound_configurations
 BOUNDS.update(PRICED)
+TAKE = {
+    "header": GivenInstance.take_header,
+    "copies": GivenInstance.take_copies,
+    "checkpoints": GivenInstance.take_checkpoints,
+    "network": GivenInstance.take_network,
+    "node": GivenInstance.take_node,
+    "fault": GivenInstance.take_fault,
+    "widths": GivenInstance.take_widths,
+    "profile": GivenInstance.take_profile,
+    "graph": GivenInstance.take_graph,
+    "job": GivenInstance.take_job,
+}
 
 
 def check(text: str) -> Record:
     """The claim of a certificate, if the certificate proves it; else :class:`Rejected` is raised."""
+    return check_lines(io.StringIO(text, newline="\n"))
+
+
+def check_lines(lines: Iterable[str]) -> Record:
+    """As :func:`check`, of lines that come one by one, with their line breaks."""
     try:
-        return prove(read(text))
+        return prove(read(lines))
     except MALFORMED as error:
-        raise Rejected(f"a record is malformed: {error!r}") from None
+        raise Rejected(f"a record is malformed: {error!r:.200}") from None
 
 
-def prove(found: dict[str, Records]) -> Record:
+def prove(records: Iterator[tuple[str, Record]]) -> Record:
     """The claim of these records; what is malformed raises some error."""
-    header, bound, claim = found["header"][0], found["bound"][0], found["claim"][0]
-    nodes, jobs = found["node"], found["job"]
-    check_instance(header, nodes, jobs)
-    ends = check_schedule(header, nodes, jobs, found["run"])
+    given = GivenInstance()
+    schedule: GangSchedule | CopySchedule | None = None
+    bound: Record = {}
+    claim: Record = {}
+    for kind, record in records:
+        if kind in TAKE:
+            TAKE[kind](given, record)
+        elif kind == "run":
+            if schedule is None:
+                schedule = scheduled(given)
+            schedule.run(record)
+        elif kind == "bound":
+            bound = record
+        else:
+            claim = record
+    ends = (schedule or scheduled(given)).finish()
+    return proven(given, ends, bound, claim)
+
+
+def scheduled(given: GivenInstance) -> GangSchedule | CopySchedule:
+    """The schedule of an instance that is complete, without runs."""
+    need(given.arrival and given.size, "there are no jobs or no nodes")
+    given.ids.clear()
+    return CopySchedule(given) if given.copies else GangSchedule(given)
+
+
+def proven(given: GivenInstance, ends: list[int], bound: Record, claim: Record) -> Record:
+    """The claim, after cost, bound and ratio."""
+    header, jobs = given.header, given.relaxed()
     cost, offset = cost_of(header["objective"], jobs, ends)
     need(cost == rational(claim["cost"], "cost"), f"the schedule costs {cost}, not {claim['cost']}")
     kind = bound["bound"]
@@ -437,23 +1205,23 @@ def prove(found: dict[str, Records]) -> Record:
     need((kind == "area") == (header["objective"] == "makespan"), f"{kind!r} is no bound of that")
     need(type(bound["grid"]) is list and type(bound["prices"]) is list, "prices are no lists")
     need(kind in PRICED or not bound["grid"] + bound["prices"], f"{kind} takes no prices")
-    capacity = sum(node["gpus"] for node in nodes)
-    value = max(BOUNDS[kind](jobs, capacity, bound) - offset, Fraction(0))
+    value = max(BOUNDS[kind](jobs, bound) - offset, Fraction(0))
     least = rational(claim["bound"], "bound")
     need(least <= value, f"the bound is {shown(value)}, not {shown(least)}")
     need(value <= cost, f"the schedule costs {shown(cost)}, less than any can ({shown(value)})")
     ratio = rational(claim["ratio"], "ratio")
     need(ratio >= 1, f"the ratio is {claim['ratio']}, no schedule costs less than the optimum")
     need(cost <= ratio * least, f"the cost {shown(cost)} is not {shown(ratio)} x {shown(least)}")
-    need(claim["class"] == CLASS, f"the class is {claim['class']!r:.80}, not {CLASS!r}")
+    about = given.of_class()
+    need(claim["class"] == about, f"the class is {claim['class']!r:.80}, not {about!r}")
     return {
         **claim,
         "policy": header["policy"],
         "objective": header["objective"],
         "kind": kind,
-        "jobs": len(jobs),
-        "gpus": capacity,
-        "nodes": len(nodes),
+        "jobs": len(ends),
+        "gpus": jobs.gpus,
+        "nodes": len(given.size),
     }
 
 
@@ -491,8 +1259,8 @@ def sentences(claim: Record) -> tuple[str, str]:
 def main() -> int:
     """Check the file named on the command line; exit code 0 if it proves its claim, else 1."""
     try:
-        with open(sys.argv[1], encoding="ascii", newline="") as file:
-            claim = check(file.read())
+        with open(sys.argv[1], encoding="ascii", newline="\n") as file:
+            claim = check_lines(file)
         asked = sys.argv[2:3] or [claim["instance"]]
         need([claim["instance"]] == asked, f"the instance is {claim['instance']}, not {asked[0]}")
     except (IndexError, OSError, UnicodeDecodeError, Rejected) as error:

@@ -44,7 +44,7 @@ from shadowprice.proofs.asrpt import early as asrpt_early
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.asrpt.asrpt import Asrpt
-from shadowprice.solvers.offline import lagrangian, strongest
+from shadowprice.solvers.offline import completion_search, lagrangian, strongest
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simple_bounds
 from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds, strongest_bound
@@ -916,8 +916,15 @@ def test_the_area_bound_is_rounded_down() -> None:
     assert area_ticks([0, 0], [3, 3], [2, 2], 3, Fraction(4, 3)) == 4
 
 
-@pytest.mark.parametrize("weight", [1e13, 1e15, 1e18])
-def test_bounds_of_large_weights_are_as_sharp_as_of_small_ones(weight: float) -> None:
+@pytest.mark.parametrize(
+    ("weight", "most", "kind"),
+    [(w, 0, "interval-lp") for w in (1e13, 1e15, 1e18)] + [(1e18, 4, "completion-windows")],
+)
+def test_bounds_of_large_weights_are_as_sharp_as_of_small_ones(
+    weight: float, most: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a search would find the optimum of so few jobs."""
+    monkeypatch.setattr(completion_search, "MOST_SEARCHED", most)
     jobs = sp.Workload.from_columns(
         arrival_s=[0, 1, 2, 3], gpus=[1, 2, 1, 2], work=[10, 5, 3, 20], weight=[1, 2, 1, 1]
     )
@@ -936,10 +943,10 @@ def test_bounds_of_large_weights_are_as_sharp_as_of_small_ones(weight: float) ->
         )
     best = least_cost(rigid(heavy, 3), COMPLETION) * TICKS_PER_S
     assert small.keys() == large.keys()
-    assert "interval-lp" in large
-    for kind, bound in large.items():
+    assert kind in large
+    for each, bound in large.items():
         assert bound.ticks <= best
-        assert float(bound.ticks / small[kind].ticks) == pytest.approx(weight, rel=1e-6)
+        assert float(bound.ticks / small[each].ticks) == pytest.approx(weight, rel=1e-6)
 
 
 @settings(max_examples=30, deadline=None)

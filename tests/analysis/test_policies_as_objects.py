@@ -18,7 +18,7 @@ from shadowprice.analysis.adversary.judge import JudgeEffort
 from shadowprice.analysis.adversary.search import adversary, recheck
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import compare
-from shadowprice.analysis.ratio_study.ratios import RatioStudy, run_study
+from shadowprice.analysis.ratio_study.ratios import RatioStudy, ratio_table
 from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.cli.given import split_names
@@ -164,15 +164,15 @@ def test_studies_take_objects_and_files_in_other_processes(processes: int, tmp_p
         policies=("fifo", Las("las", 9.0), f"{tmp_path}/mine.py:SEVERAL"),
         columns=200,
     )
-    table = run_study(study, tmp_path / "table.csv", processes=processes)
+    table = ratio_table(study, processes=processes)
     assert list(dict.fromkeys(table["policy"])) == ["fifo", "las", "at once", "later"]
     found = policy(f"{tmp_path}/mine.py:WIDEST")
     unknown = replace(study, policies=(found,))
     if processes > 1:
         with pytest.raises(InputError, match="is an object of a file that was run by its path"):
-            run_study(unknown, tmp_path / "other.csv", processes=processes)
+            ratio_table(unknown, processes=processes)
     else:
-        assert len(run_study(unknown, tmp_path / "other.csv")) == 4
+        assert len(ratio_table(unknown)) == 4
 
 
 def test_settings_of_a_real_run_take_objects(tmp_path: Path) -> None:

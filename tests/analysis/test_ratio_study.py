@@ -1,4 +1,4 @@
-"""The ratio study: the same bytes from any number of processes, and after any interruption."""
+"""The ratio study: the same rows from any number of processes, whatever else is in it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shadowprice.analysis.ratio_study import ratios as ratio_study
-from shadowprice.analysis.ratio_study.ratios import FAMILIES, Cell, RatioStudy, run_study
+from shadowprice.analysis.ratio_study.ratios import FAMILIES, RatioStudy, ratio_table
 from shadowprice.analysis.ratio_study.report import interval, plot_study, summary
 from shadowprice.errors import InputError
 from shadowprice.instances.objective import Objective
@@ -31,87 +30,35 @@ SMALL = RatioStudy(
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The table of one process that was never stopped."""
-    path = tmp_path_factory.mktemp("study") / "rows.csv"
-    run_study(SMALL, path)
-    return path
+def whole() -> pd.DataFrame:
+    """The table of one process."""
+    return ratio_table(SMALL)
 
 
-def test_the_table_has_every_row_once(whole: Path) -> None:
-    table = pd.read_csv(whole)
+def test_the_table_has_every_row_once(whole: pd.DataFrame) -> None:
     keys = ["family", "jobs", "draw", "policy", "objective"]
-    assert len(table) == 2 * 2 * 2 * 2 * 2
-    assert not table.duplicated(keys).any()
-    assert list(table["family"].unique()) == list(SMALL.families)
-    assert (table["ratio"] >= 1.0).all()
-    assert np.allclose(table["ratio"], table["cost_s"] / table["bound_s"], rtol=1e-15)
+    assert len(whole) == 2 * 2 * 2 * 2 * 2
+    assert not whole.duplicated(keys).any()
+    assert list(whole["family"].unique()) == list(SMALL.families)
+    assert (whole["ratio"] >= 1.0).all()
+    assert np.allclose(whole["ratio"], whole["cost_s"] / whole["bound_s"], rtol=1e-15)
 
 
-def test_many_processes_leave_the_same_bytes(whole: Path, tmp_path: Path) -> None:
-    run_study(SMALL, tmp_path / "rows.csv", processes=2)
-    assert (tmp_path / "rows.csv").read_bytes() == whole.read_bytes()
+def test_many_processes_give_the_same_table(whole: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(ratio_table(SMALL, processes=2), whole, check_exact=True)
 
 
-@pytest.mark.parametrize("kept", [0, 3, 40, 500, 700, 1000, -1])
-def test_a_stopped_study_goes_on(
-    whole: Path, tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cut at any byte; complete rows are not computed again, and the bytes are those of one run."""
-    path, complete = tmp_path / "rows.csv", whole.read_bytes()
-    path.write_bytes(complete[:kept])
-    left = complete[:kept].count(b"\n")
-    computed, original = [], ratio_study.run_cell
-
-    def counted(
-        cell: Cell, study: RatioStudy, chosen: tuple[str, ...]
-    ) -> list[ratio_study.RatioRow]:
-        computed.extend((cell, name) for name in chosen)
-        return original(cell, study, chosen)
-
-    monkeypatch.setattr(ratio_study, "run_cell", counted)
-    run_study(SMALL, path)
-    assert path.read_bytes() == complete
-    assert len(computed) == 16 - max(left - 1, 0) // 2
-
-
-def test_a_finished_study_is_left_as_it_is(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(ratio_study, "run_cell", never)
-    before = whole.read_bytes()
-    assert len(run_study(SMALL, whole)) == 32
-    assert whole.read_bytes() == before
-
-
-def test_a_row_depends_on_its_cell_alone(whole: Path, tmp_path: Path) -> None:
+def test_a_row_depends_on_its_cell_alone(whole: pd.DataFrame) -> None:
     """Other families, sizes, draws and policies in a study change no row."""
     one = RatioStudy(("burst-mixed",), (9,), 2, ("srtf",), seed=7, columns=2_000)
-    run_study(one, tmp_path / "rows.csv")
-    assert set((tmp_path / "rows.csv").read_text().splitlines()) <= set(
-        whole.read_text().splitlines()
-    )
+    mine = (whole["family"] == "burst-mixed") & (whole["jobs"] == 9) & (whole["policy"] == "srtf")
+    expected = whole[mine].reset_index(drop=True)
+    pd.testing.assert_frame_equal(ratio_table(one), expected, check_exact=True)
 
 
 def test_seeds_of_cells_differ() -> None:
     cells = list(RatioStudy(sizes=(5, 6), draws=20).cells())
     assert len({cell.seed(seed) for cell in cells for seed in (0, 1)}) == 2 * len(cells)
-
-
-def test_files_of_other_studies_are_refused(whole: Path, tmp_path: Path) -> None:
-    for other in (replace(SMALL, seed=8), replace(SMALL, columns=99)):
-        with pytest.raises(InputError, match="row 2 has seed and columns"):
-            run_study(other, whole)
-    path = tmp_path / "rows.csv"
-    for text in ("a,b\n1,2\n", "my thesis"):
-        path.write_text(text)
-        with pytest.raises(InputError, match="has columns"):
-            run_study(SMALL, path)
-        assert path.read_text() == text
-    path.write_text(whole.read_text() + "burst,x\n")
-    with pytest.raises(InputError, match="row 34 is no row"):
-        run_study(SMALL, path)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +93,8 @@ def test_families_are_drawn_by_seed(name: str) -> None:
     assert both[0][Objective.FLOW].certified
 
 
-def test_summary_and_intervals(whole: Path) -> None:
-    rows = pd.read_csv(whole)
+def test_summary_and_intervals(whole: pd.DataFrame) -> None:
+    rows = whole
     table = summary(rows)
     assert len(table) == 2 * 2 * 2 * 2
     assert (table["mean_low"] <= table["mean"]).all()
@@ -166,8 +113,8 @@ def test_the_interval_covers_the_mean_about_as_often_as_it_says() -> None:
     assert 170 <= hits <= 199
 
 
-def test_picture(whole: Path) -> None:
-    figure = plot_study(summary(pd.read_csv(whole)))
+def test_picture(whole: pd.DataFrame) -> None:
+    figure = plot_study(summary(whole))
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == list(SMALL.families)
     assert figure.axes[0].get_xlabel() == "cost / bound"

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shadowprice.cli import app
+from shadowprice.cli.show import note
 from shadowprice.errors import InputError
 
 STUDY = """
@@ -81,6 +82,11 @@ def test_reports_and_bundles_that_exist_are_not_replaced_unasked(
         said(*report, "--paper", tmp_path / "file" / "paper", "--style", "acm", "--force")
     with pytest.raises(InputError, match=r"cannot be written: there is no directory"):
         said("bundle", file, "-o", tmp_path / "none" / "bundle.zip")
+
+
+def test_an_address_is_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    note("hosts ray:x:1")
+    assert "hosts ray:x:1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.registry import policy
 
 CHECKER = Path(checker.__file__)
+CLASS = "preemptive schedules in which no two jobs share a GPU"
 
 
 def outcome(instance, name="srtf"):
@@ -60,7 +61,8 @@ def records(text):
 def signed(found):
     """The file of these records with its digests made anew."""
     lines = [canonical(record) for record in found[:-1]]
-    parts = [canonical(record) for record in found if record["kind"] in ("node", "job")]
+    other = ("header", "run", "bound", "claim")
+    parts = [canonical(record) for record in found if record["kind"] not in other]
     claim = {**found[-1], "instance": digest(parts)}
     claim.pop("file", None)
     claim["file"] = digest([*lines, canonical(claim)])
@@ -184,10 +186,15 @@ def dearer(found):
 
 def overlap(found):
     """A job's second run begins a second before its first ends."""
-    runs = of_kind(found, "run")
-    first, second = next((a, b) for a, b in zip(runs, runs[1:]) if a["job"] == b["job"])  # noqa: B905, RUF007
-    second["start"] = first["end"] - SECOND
-    second["end"] -= second["start"] - (first["end"] - SECOND)
+    first, second, *_ = (run for run in of_kind(found, "run") if run["job"] == 0)
+    second["start"], second["end"] = first["end"] - SECOND, second["end"] - SECOND
+    return in_order(found)
+
+
+def in_order(found):
+    """Runs in order of their starts."""
+    runs = [k for k, record in enumerate(found) if record["kind"] == "run"]
+    found[runs[0] : runs[-1] + 1] = sorted(of_kind(found, "run"), key=lambda run: run["start"])
     return found
 
 
@@ -196,6 +203,7 @@ def overlap(found):
     [
         (lose, "is lost"),
         (overlap, "runs twice|of its work|GPUs held"),
+        (lambda found: [*found[:-4], found[-3], found[-4], *found[-2:]], "out of order"),
         (shift(0, "end", 1), "of its work|GPUs held|runs twice"),
         (change("job", 2, arrival=90 * SECOND), "before the job arrives"),
         (shift(1, "overhead", SECOND), "overhead"),
@@ -329,9 +337,9 @@ def added(kind):
 @pytest.mark.parametrize(
     ("mutate", "says"),
     [
-        (first("header", format=True), "format is True, this program checks format 2"),
-        (first("header", format=2.0), r"format is 2\.0, this"),
-        (first("header", format=1), "format is 1, this program checks format 2"),
+        (first("header", format=True), "format is True, this program checks format 3"),
+        (first("header", format=3.0), r"format is 3\.0, this"),
+        (first("header", format=2), "format is 2, this program checks format 3"),
         (
             first("header", policy="fifo\nproven: srtf"),
             r"policy is 'fifo\\nproven: srtf', not a print",
@@ -383,7 +391,7 @@ def test_other_types_and_names_are_rejected(mutate, says):
     [
         ([1], "line 1 is not an object"),
         ([{"kind": ["job"]}], r"kind is \['job'\]"),
-        ([{"kind": "joke"}], "kind is 'joke', not one of header, node"),
+        ([{"kind": "joke"}], "kind is 'joke', not one of header, copies"),
         ([{"job": 1}], "kind is None"),
     ],
 )
@@ -407,10 +415,10 @@ def test_a_record_given_twice_or_not_at_all_is_rejected():
 
 def two_types(ticks, whole=3000, other=3001):
     """The audit's file: a job of 3,000 ticks in so many runs of a tick each."""
-    claim = {"class": checker.CLASS, "cost": ticks, "bound": whole, "instance": "", "file": ""}
+    claim = {"class": CLASS, "cost": ticks, "bound": whole, "instance": "", "file": ""}
     ratio = Fraction(ticks, whole)
     claim["ratio"] = ratio.numerator if ratio.denominator == 1 else str(ratio)
-    header = {"format": 2, "policy": "magic", "objective": "completion", "start": 0}
+    header = {"format": 3, "policy": "magic", "objective": "completion", "start": 0}
     job = {"job": 0, "id": "x", "arrival": 0, "gpus": 1, "weight": 1}
     run = {"job": 0, "overhead": 0, "pieces": [[0, 1]]}
     return [
@@ -496,25 +504,24 @@ def test_two_programs_price_plans_alike(data):
     prices = draw(st.lists(st.integers(0, 2**22), min_size=len(grid) - 1, max_size=len(grid) - 1))
     release, work, gpus, weight = (list(column) for column in zip(*rows, strict=True))
     weight = [Fraction(w) for w in weight]
-    jobs = [
-        {"arrival": r, "shortest": p, "gpus": g, "weight": w}
-        for r, p, g, w in zip(release, work, gpus, weight, strict=True)
-    ]
-    found = checker.bound_priced_plans(jobs, 3, {"grid": grid, "prices": prices})
+    area = [p * g for p, g in zip(work, gpus, strict=True)]
+    jobs = checker.LeastWork(release, weight, work, area, gpus, 3, 3, 1, True)
+    found = checker.bound_priced_plans(jobs, {"grid": grid, "prices": prices})
     relaxed = RelaxedJobs(release, work, gpus, weight, 3, Fraction(1))
     exact = exact_plan_bound(relaxed, PlanPrices(tuple(grid), tuple(prices)))
     assert found <= exact < found + Fraction(1, 2**1000)
     widths = sorted(set(gpus))
     row = st.lists(st.integers(0, 2**22), min_size=len(prices), max_size=len(prices))
     rows = [draw(row) for _ in widths]
-    found = checker.bound_configurations(jobs, 3, {"grid": grid, "prices": rows})
+    found = checker.bound_configurations(jobs, {"grid": grid, "prices": rows})
     gangs = GangPrices(tuple(grid), tuple(widths), tuple(map(tuple, rows)))
     exact = exact_plan_bound(relaxed, gangs)
     assert found <= exact < found + Fraction(1, 2**1000)
-    heavy = [{**job, "weight": job["weight"] + 1} for job in jobs]
-    found = checker.bound_wide_gangs(heavy, 3, {})
-    ticks = wide_gang_ticks(replace(relaxed, weight=[job["weight"] for job in heavy]))
-    assert ticks <= found < ticks + sum(job["weight"] for job in heavy) + len(jobs)
+    heavy = [each + 1 for each in weight]
+    found = checker.bound_wide_gangs(jobs._replace(weight=heavy), {})
+    ticks = wide_gang_ticks(replace(relaxed, weight=heavy))
+    assert ticks <= found + Fraction(sum(heavy), 2**63)
+    assert found < ticks + sum(heavy) + len(heavy)
 
 
 @pytest.mark.parametrize(
@@ -630,7 +637,7 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
 
 
 def test_certify_computes_by_itself(monkeypatch):
-    """It takes no number from the checker that is to check it: none of its functions but `check` runs."""
+    """It takes no number from the checker that is to check it: none of its functions but `check_lines` runs."""
     tree = ast.parse(Path(certify_module.__file__).read_text())
     used = {
         node.attr
@@ -639,7 +646,7 @@ def test_certify_computes_by_itself(monkeypatch):
         and isinstance(node.value, ast.Name)
         and node.value.id == "checker"
     }
-    assert used == {"check", "Rejected"}
+    assert used == {"check_lines", "Rejected"}
 
 
 @pytest.mark.parametrize(

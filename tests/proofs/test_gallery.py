@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import build_theorems as gallery
+import theorem_values
 from shadowprice.errors import InputError
 from shadowprice.instances.hard_instances import hard_instances
 from shadowprice.solvers.registry import policies
@@ -51,6 +52,26 @@ def test_restructured_text_becomes_markdown() -> None:
     )
     without_fences = PAGE.read_text(encoding="utf-8").replace("```", "")
     assert re.findall(r":\w+:`|\.\. math::|``", without_fences) == []
+
+
+def test_values_are_of_theorems_that_exist_and_of_what_is_stored() -> None:
+    modules = {theorem.module for theorem in gallery.theorems()}
+    assert {*theorem_values.FACTORS, *theorem_values.BOUNDS, *theorem_values.CONSTANTS} <= modules
+    stored = theorem_values.stored(ROOT)
+    for theorem in theorem_values.FACTORS.values():
+        rows = [row for row in stored if row.policy == theorem.policy]
+        assert len({row.cell for row in rows if row.objective == theorem.objective}) == 70
+
+
+def test_no_certified_ratio_exceeds_a_factor() -> None:
+    """Of the same instances; a ratio to a bound may, of which the factor does not speak, but none does."""
+    stored = theorem_values.stored(ROOT)
+    one = next(row for row in stored if row.policy == "asrpt" and row.objective == "completion")
+    instance = theorem_values.family(one.cell.family).instance(
+        one.cell.jobs, one.cell.seed(one.seed)
+    )
+    assert one.ratio <= theorem_values.FACTORS["asrpt.sharper"].factor(instance)
+    assert theorem_values.typical_value("asrpt.sharper", ROOT).endswith("says nothing of 25")
 
 
 @pytest.mark.parametrize(

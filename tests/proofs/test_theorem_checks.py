@@ -47,7 +47,7 @@ from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.classic import relevant_work, server_filling
+from shadowprice.proofs.classic import hesrpt, relevant_work, server_filling
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
 from shadowprice.proofs.gavel import proportional_fairness as gavel_pf
@@ -58,6 +58,7 @@ from shadowprice.proofs.hadar import competitive as hadar_competitive
 from shadowprice.proofs.hadar import copies_work as hadare_work
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
 from shadowprice.proofs.lower_bounds import amounts as lb_amount
+from shadowprice.proofs.lower_bounds import completion_windows as lb_windows
 from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid
 from shadowprice.proofs.lower_bounds import job as lb_job
@@ -78,6 +79,7 @@ from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
+from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Priced
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
 from shadowprice.solvers.offline.modes.nodes import node_modes
@@ -180,6 +182,31 @@ def of_proportional_fairness() -> Iterator[Case]:
     dear = replace(first.allocation, prices=replace(prices, worker=prices.worker + 1e-3))
     wrong = (replace(first, allocation=dear), *others)
     yield no(check, "prices too high", replace(run, steps=wrong))
+
+
+def of_hesrpt() -> Iterator[Case]:
+    """Jobs that grow on four GPUs; with linear speed-up the total is that of SRPT on one machine, (8 + 2 x 4) / 4."""
+    check = hesrpt.check
+
+    def growing(efficiency: float, gpus: Sequence[int], work: Sequence[float]) -> Instance:
+        plain = on("1x4", [0] * len(gpus), gpus, work)
+        elastic = Elasticity(np.full(len(gpus), 4), np.full(len(gpus), efficiency))
+        return replace(plain, conditions=Conditions(elasticity=elastic))
+
+    linear = growing(1.0, [1, 1], [8, 4])
+    yield from at_least(check, "linear speed-up", linear, 4)
+    yield from at_least(
+        check, "a gang of two is of twice the size", growing(1.0, [2, 1], [4, 4]), 4
+    )
+    yield from at_least(check, "nobody grows", growing(1.0, [4, 4], [8, 4]), 12)
+    # p = 1/2 but for the rounding of the efficiency: c = 1 and sqrt(3), and four GPUs are twice as fast.
+    root = growing(math.sqrt(0.5), [1, 1], [8, 4])
+    least = Fraction((8 + 4 * math.sqrt(3)) / 2)
+    yield yes(check, "square roots, above", root, least + Fraction(1, 10**9))
+    yield no(check, "square roots, below", root, least - Fraction(1, 10**9))
+    typed = {"throughput": [[1.0]], "gpu_types": ("a",)}
+    jobs = Workload.from_columns(arrival_s=[0], gpus=[1], work=[1], **typed)
+    yield refused(InputError, check, "types", Instance(Cluster.parse("1x1:a"), jobs), 1)
 
 
 def of_relevant_work() -> Iterator[Case]:
@@ -340,6 +367,28 @@ def of_lb_conf() -> Iterator[Case]:
         yield no(lb_conf.check, f"{what}, below", instance, least - LEAST, given)
     given = GangPrices((0, TICKS_PER_S), (1,), ((1,),))
     yield refused(ValueError, lb_conf.check, "sharing", sharing_pair(), 100, given)
+
+
+def of_lb_windows() -> Iterator[Case]:
+    """Two gangs of 2 on 3 GPUs, one after the other: 1 + 2 at prices of 1 in the first second."""
+    instance, one, halves = on("1x3", [0, 0], [2, 2], [1, 1]), Fraction(1), Fraction(1, 2)
+    second = (Fraction(0), Fraction(TICKS_PER_S))
+    paid, free = Priced(second, ((1,), (1,))), Priced(second, ((0,), (0,)))
+    for what, root, least in (
+        ("2 + 2 - 1", paid, 3),
+        ("prices of 0", free, 2),
+        ("free before a cut", Cut(0, TICKS_PER_S * one, free, paid), 2),
+        ("an empty part", Cut(0, TICKS_PER_S * halves, free, paid), 3),
+        ("a window that ends", Cut(1, TICKS_PER_S * 2 * one, paid, free), 3),
+    ):
+        given = CompletionTree(root, (0, 1), one)
+        yield yes(lb_windows.check, f"{what}, at the bound", instance, least, given)
+        yield no(lb_windows.check, f"{what}, below", instance, least - LEAST, given)
+    other = on("1x4", [0, 0, 1], [2, 2, 1], [1, 1, 5])
+    fits = CompletionTree(paid, (0, 1), one)
+    yield yes(lb_windows.check, "both fit, a third alone", other, 2 + 2 - 2 + 6, fits)
+    yield no(lb_windows.check, "both fit, below", other, 8 - LEAST, fits)
+    yield refused(ValueError, lb_windows.check, "sharing", sharing_pair(), 100, fits)
 
 
 def of_lb_wide() -> Iterator[Case]:
@@ -1114,9 +1163,11 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_pair: of_lb_pair,
     lb_node: of_lb_node,
     lb_amount: of_lb_amount,
+    lb_windows: of_lb_windows,
     lb_span: of_lb_span,
     pop: of_pop,
     gavel_pf: of_proportional_fairness,
+    hesrpt: of_hesrpt,
     relevant_work: of_relevant_work,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,

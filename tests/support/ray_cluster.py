@@ -32,8 +32,10 @@ TYPES = {"n0": "A100", "n1": "V100"}
 class RayCluster:
     """Nodes by name; ``address`` is the head's."""
 
-    def __init__(self) -> None:
+    def __init__(self, client_port: int | None = None) -> None:
         from ray.cluster_utils import Cluster
+
+        client = {} if client_port is None else {"ray_client_server_port": client_port}
 
         self._cluster = Cluster(
             initialize_head=True,
@@ -43,6 +45,7 @@ class RayCluster:
                 "include_dashboard": False,
                 "node_name": "head",
                 "_system_config": CHECKS,
+                **client,
             },
         )
         self.address = str(self._cluster.address)
@@ -116,11 +119,11 @@ class RayCluster:
 
 
 @contextmanager
-def running_cluster() -> Iterator[RayCluster]:
-    """A cluster, and none of its processes afterwards."""
+def running_cluster(client_port: int | None = None) -> Iterator[RayCluster]:
+    """A cluster, and none of its processes afterwards; Ray's client is served at a port if one is given."""
     before = {name: os.environ.get(name) for name in SETTINGS}
     os.environ.update(SETTINGS)
-    cluster = RayCluster()
+    cluster = RayCluster(client_port)
     try:
         yield cluster
     finally:

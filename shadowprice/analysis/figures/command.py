@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import sys
 import time
 import traceback
@@ -29,7 +28,7 @@ from shadowprice.analysis.figures.results import (
 )
 from shadowprice.analysis.figures.settings import add_options, changed, from_plain, plain
 from shadowprice.analysis.points.kept import Kept, PointResults
-from shadowprice.analysis.points.on_cores import ends_on_cores
+from shadowprice.analysis.points.on_cores import cores, ends_on_cores
 from shadowprice.errors import InputError
 
 OK, FAILED, USAGE, STOPPED = 0, 1, 2, 130
@@ -139,7 +138,7 @@ def _parser(description: str, sizes: Any) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--size", choices=[str(size) for size in sizes], default=str(Size.DEFAULT))
     parser.add_argument("--width", choices=list(_WIDTHS), default="7", help="of the picture [in]")
-    parser.add_argument("--processes", type=_positive, default=os.cpu_count() or 1, metavar="COUNT")
+    parser.add_argument("--processes", type=_positive, default=cores(), metavar="COUNT")
     parser.add_argument(
         "--older", action="store_true", help="take stored results although code has changed since"
     )

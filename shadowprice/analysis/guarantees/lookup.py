@@ -24,6 +24,10 @@ from shadowprice.proofs.described_run import DescribedRun
 class Statement(Protocol):
     """A guarantee for a run, or why there is none."""
 
+    @property
+    def factor(self) -> Fraction | None:
+        """The run costs at most so many times the optimum; None where nothing is said."""
+
     def sentence(self, policy: str) -> str:
         """The statement in words."""
 
@@ -41,6 +45,10 @@ class Silence:
 
     theorem: str
     failing: tuple[str, ...]
+
+    @property
+    def factor(self) -> None:
+        """None: nothing is said."""
 
     def sentence(self, policy: str) -> str:
         """The hypotheses that fail, in words."""
@@ -103,6 +111,29 @@ def guarantee(outcome: Outcome, run: DescribedRun) -> Statement | None:
     """
     found = (each.guarantee(outcome, run) for each in theorems().values())
     return next((each for each in found if each is not None), None)
+
+
+def beside(
+    stated: Statement, policy: str, certified: Fraction | None, any_order: Fraction | None
+) -> str | None:
+    """A statement in words, its factor beside the one that is certified for the run.
+
+    Parameters
+    ----------
+    certified : Fraction or None
+        Cost of the run over a certified bound; without it a factor is not told.
+    any_order : Fraction or None
+        The same of one job after another in any order, at most: a factor of no less says nothing.
+    """
+    words = stated.sentence(policy)
+    if stated.factor is None:
+        return words
+    if certified is None:
+        return None
+    words += f", beside {at_most(certified)} certified for this run"
+    if any_order is not None and stated.factor >= any_order:
+        words += f"; it says nothing here: one job after another, in any order, costs at most {at_most(any_order)}"
+    return words
 
 
 def known_bound(outcome: Outcome, run: DescribedRun) -> KnownBound | None:

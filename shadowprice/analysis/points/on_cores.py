@@ -6,13 +6,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from shadowprice.errors import InputError
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def cores() -> int:
+    """Cores that this process may use, as its affinity and its container have them."""
+    return int(cpu_count())
 
 
 def ends_on_cores(

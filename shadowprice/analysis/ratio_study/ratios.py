@@ -2,27 +2,22 @@
 
 A cell is one drawn instance: a family, a number of jobs and the number of the draw. Its seed depends
 on these and the study's seed alone, and its bound on nothing that looks at a clock, so that a row is
-the same whoever computes it and when. Rows are written in the order of the cells, whole lines only: a
-study that was stopped goes on where it was, and leaves the same bytes as one that was not, from one
-process or many.
+the same whoever computes it and when, in one process or many.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 from shadowprice.analysis.compare import by_name, rounded_up
 from shadowprice.analysis.optimum import exact_cost
+from shadowprice.analysis.points.on_cores import ends_on_cores
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
@@ -261,9 +256,6 @@ class RatioRow:
     columns: int
 
 
-COLUMNS = tuple(field.name for field in fields(RatioRow))
-
-
 def run_cell(cell: Cell, study: RatioStudy, chosen: tuple[str, ...]) -> list[RatioRow]:
     """Rows of some policies on one instance; every schedule is verified, every bound exact."""
     instance = family(cell.family).instance(cell.jobs, cell.seed(study.seed))
@@ -290,40 +282,22 @@ def run_cell(cell: Cell, study: RatioStudy, chosen: tuple[str, ...]) -> list[Rat
     return rows
 
 
-def run_study(
-    study: RatioStudy,
-    path: Path,
-    *,
-    processes: int = 1,
-    progress: Callable[[str], None] = lambda step: None,
-) -> pd.DataFrame:
-    """Compute the rows that a file does not have yet, and append them; the whole table.
+def ratio_table(study: RatioStudy, *, processes: int = 1) -> pd.DataFrame:
+    """All rows of a study, in the order of its cells.
+
+    Nothing is kept on disk: figures (``paper_figs/ratio_study.py``) keep the rows of every cell as it ends.
 
     Raises
     ------
     InputError
-        If the file is not of such a study, or of one with another seed or effort; or if a policy cannot
-        be sent to other processes.
+        If a policy cannot be sent to other processes.
     """
     if processes != 1:
         _expect_portable(study)
-    done = _recover(study, path)
-    tasks = []
-    for cell in study.cells():
-        known = done.get(cell, set())
-        missing = tuple(name for name in study.by_name if name not in known)
-        if missing:
-            tasks.append((cell, missing))
-    # Rows come back in the order of the tasks, whoever is done first.
-    found = Parallel(n_jobs=processes, return_as="generator")(
-        delayed(run_cell)(cell, study, missing) for cell, missing in tasks
-    )
-    with path.open("a", encoding="utf-8", newline="") as file:
-        for (cell, _), rows in zip(tasks, found, strict=True):
-            file.write(_text(rows))
-            file.flush()
-            progress(f"{cell.family}, {cell.jobs} jobs, draw {cell.draw}")
-    return pd.read_csv(path)
+    cells = list(study.cells())
+    run = partial(run_cell, study=study, chosen=tuple(study.by_name))
+    found = dict(ends_on_cores(cells, run, processes))
+    return pd.DataFrame([asdict(row) for cell in cells for row in found[cell]])
 
 
 def _expect_portable(study: RatioStudy) -> None:
@@ -334,52 +308,3 @@ def _expect_portable(study: RatioStudy) -> None:
                 f"study: policy {name_with_parameters(policy)!r} is an object of a file that was run by its "
                 "path, expected FILE.py:NAME, by which every process finds it"
             )
-
-
-def _text(rows: Sequence[RatioRow]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    for row in rows:
-        # repr of a float reads back as the same number.
-        writer.writerow([getattr(row, name) for name in COLUMNS])
-    return buffer.getvalue()
-
-
-def _recover(study: RatioStudy, path: Path) -> Mapping[Cell, set[str]]:
-    """Policies that are done, by cell; cuts off a broken last line, and half a policy's rows."""
-    header = ",".join(COLUMNS) + "\n"
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    lines = text.splitlines(keepends=True)
-    if header.startswith(text):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(header, encoding="utf-8", newline="")
-        return {}
-    if not lines[-1].endswith("\n"):
-        lines.pop()
-    if not lines or lines[0] != header:
-        first = text.partition("\n")[0]
-        raise InputError(f"{path}: has columns {first!r}, expected {header.strip()!r}")
-    seen: dict[tuple[Cell, str], int] = {}
-    for number, row in enumerate(csv.DictReader(lines), start=2):
-        try:
-            cell = Cell(row["family"], int(row["jobs"]), int(row["draw"]))
-            effort = int(row["seed"]), int(row["columns"])
-        except (TypeError, ValueError):
-            raise InputError(f"{path}: row {number} is no row of a ratio study") from None
-        if effort != (study.seed, study.columns):
-            raise InputError(
-                f"{path}: row {number} has seed and columns {effort}, expected "
-                f"{(study.seed, study.columns)}; choose another file"
-            )
-        seen[cell, row["policy"]] = seen.get((cell, row["policy"]), 0) + 1
-    last = len(lines) - 1
-    for key, count in list(seen.items())[-1:]:
-        if count < len(OBJECTIVES):
-            last -= count
-            del seen[key]
-    with path.open("r+b") as file:
-        file.truncate(len("".join(lines[: last + 1]).encode()))
-    done: dict[Cell, set[str]] = {}
-    for cell, name in seen:
-        done.setdefault(cell, set()).add(name)
-    return done

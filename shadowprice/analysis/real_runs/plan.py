@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from shadowprice.execution.real.copies.policy import (
     simulated_as,
 )
 from shadowprice.execution.real.job_file import Job, JobFile, load_job_file
+from shadowprice.execution.real.launch_specs import command_line
 from shadowprice.execution.real.settings import Settings
 
 _HELD_AT_ONCE_S = 1e-6
@@ -47,8 +47,9 @@ class ExecutionPlan:
 
     def argv(self, job: Job) -> tuple[str, ...]:
         """The command of a job as its first lease would run it."""
-        folder = folder_of(self.settings.state.absolute() / "jobs" / job.name, 1)
-        return job.argv(sys.executable, str(folder))
+        own = self.settings.state.absolute() / "jobs" / job.name
+        gpus = "cpu:" not in self.nodes[0].devices[0].uuid
+        return command_line(job, own, str(folder_of(own, 1)), gpus=gpus)
 
     def runs(self) -> dict[str, list[tuple[float, float]]]:
         """Spans of time in which each job would hold GPUs [s]."""

@@ -129,6 +129,7 @@ class Timeline:
     last_s: float = 0.0
     pid: int | None = None
     _open: dict[Key, Hold] = field(default_factory=dict)
+    _causes: dict[str, set[Key]] = field(default_factory=dict)
 
     def feed(self, events: Iterable[Row]) -> None:
         """Take in events, in order; O(1) each."""
@@ -226,8 +227,13 @@ class Timeline:
             self.lost_nodes.pop(node, None)
         elif kind == "quarantined":
             self.quarantined.setdefault(device, time_s)
+            self._causes.setdefault(device, set()).add((event["job"], event["epoch"]))
         elif kind == "unquarantined":
-            self.quarantined.pop(device, None)
+            # Drained as well, say: it is free when there is no cause any more.
+            causes = self._causes.setdefault(device, set())
+            causes.discard((event["job"], event["epoch"]))
+            if not causes:
+                self.quarantined.pop(device, None)
 
 
 def _seconds(data: Row, hold: Hold, time_s: float) -> float:

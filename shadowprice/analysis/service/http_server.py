@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from shadowprice.analysis.service.prometheus import CONTENT_TYPE, exposition
-from shadowprice.analysis.service.snapshot import ServiceReader, why
+from shadowprice.analysis.service.snapshot import ServiceReader, for_user, why
 from shadowprice.errors import HostError, InputError, ShadowpriceError
 from shadowprice.execution.hosts.lease_files import read_text_tail
 from shadowprice.execution.service.queue import JobQueue
@@ -85,6 +85,7 @@ class ServiceServer:
         self._thread = threading.Thread(target=self._run, name="service-http", daemon=True)
         self._sockets: list[socket.socket] = []
         self._began = threading.Event()
+        self._failure: BaseException | None = None
         self._snapshot: dict[str, Any] | None = None
         self._snapshot_until_s = 0.0
 
@@ -108,12 +109,16 @@ class ServiceServer:
             ) from error
         self._loop = asyncio.new_event_loop()
         self._thread.start()
-        self._began.wait(10.0)
+        self._began.wait()
+        if self._failure is not None:
+            self.__exit__()
+            raise HostError(f"service: the server does not start: {self._failure}")
         return self
 
     def __exit__(self, *_: object) -> None:
         """Answer nobody any more."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._failure is None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10.0)
         self._worker.submit(self.queue.close)
         self._worker.submit(self.reader.close)
@@ -127,6 +132,15 @@ class ServiceServer:
 
     def _run(self) -> None:
         """Thread of the server."""
+        try:
+            self._serve()
+        except Exception as error:
+            self._failure = error
+        finally:
+            self._began.set()
+
+    def _serve(self) -> None:
+        """Answer until the loop is stopped."""
         loop = self._loop
         asyncio.set_event_loop(loop)
         application = web.Application(middlewares=[self._answered], client_max_size=MOST_BYTES)
@@ -237,8 +251,11 @@ class ServiceServer:
         )
 
     async def _state(self, request: web.Request, user: User) -> web.Response:
-        you = {"user": user.name, "owner": self.access.owns(user)}
-        return _json(await self._in_ledger(self._now) | {"you": you})
+        now = await self._in_ledger(self._now)
+        owner = self.access.owns(user)
+        if not owner:
+            now = for_user(now, user.name)
+        return _json(now | {"you": {"user": user.name, "owner": owner}})
 
     def _now(self) -> dict[str, Any]:
         """Snapshot of now, or of a moment ago."""

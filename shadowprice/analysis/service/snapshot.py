@@ -8,6 +8,7 @@ from typing import Any
 
 from shadowprice.analysis.real_runs.run import OVER, RunReader
 from shadowprice.analysis.real_runs.status import event_words, status_record
+from shadowprice.execution.real.event_log import OF_POLICY
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.state_directory import LEDGER
 
@@ -49,7 +50,11 @@ class ServiceReader:
             "left_out": len(over) - len(kept),
             "prices": self._ledger.value("prices"),
             "events": [
-                {"time_s": event["time_s"], "words": event_words(self._run, event)}
+                {
+                    "time_s": event["time_s"],
+                    "user": owners.get(event["job"], ""),
+                    "words": event_words(self._run, event),
+                }
                 for event in reversed(last)
             ],
         }
@@ -74,6 +79,23 @@ class ServiceReader:
         """Leases so far, and steps that were lost."""
         holds = self._run.timeline.holds.values()
         return len(holds), sum(hold.lost_steps for hold in holds)
+
+
+def for_user(snapshot: dict[str, Any], user: str) -> dict[str, Any]:
+    """A snapshot as one of several users may see it.
+
+    Of others' jobs it has no reasons but those of the policy, and no events: these may have last
+    lines of what the jobs wrote.
+    """
+    jobs = []
+    for job in snapshot["jobs"]:
+        told = job["user"] == user or job["why"].startswith(OF_POLICY)
+        if not told:
+            job = job | {"why": ""}
+            job["because"] = why(job)
+        jobs.append(job)
+    events = [event for event in snapshot["events"] if event["user"] in ("", user)]
+    return snapshot | {"jobs": jobs, "events": events}
 
 
 def why(job: dict[str, Any]) -> str:

@@ -58,6 +58,8 @@ class RayCarrier:
         ours = connect(calls, self.address, NAMESPACE)
         try:
             yield from _carried_out(ray, calls, tasks)
+        except HostError as error:
+            raise HostError(f"{error}; what has ended is kept: the same command goes on") from error
         finally:
             if ours:
                 # A cluster that hangs is not to keep what was found from being written.
@@ -112,10 +114,7 @@ def _carried_out(
         if ready or cores:
             seen = time.monotonic()
         elif time.monotonic() - seen > PATIENCE_S:
-            raise HostError(
-                f"hosts ray: no core in the cluster for {PATIENCE_S:g} s; what has ended is kept: the same command "
-                "goes on"
-            )
+            raise HostError(f"hosts ray: no core in the cluster for {PATIENCE_S:g} s")
 
 
 def _ended(ray: Any, reference: Any) -> Kept | FailedRun:

@@ -1,7 +1,8 @@
 r"""Tables in LaTeX (booktabs) and pictures as PDF, in the width of a venue's column.
 
 ``tables.tex`` has a table of every setting and one of its classes of jobs; a paper takes it by ``\input``, with the
-packages ``booktabs`` and ``graphicx``.
+packages ``booktabs`` and ``graphicx``. Names are printed as they are; letters that pdfLaTeX has no glyph for (Chinese,
+say) take LuaLaTeX or XeLaTeX with a font that has them.
 """
 
 from __future__ import annotations
@@ -33,9 +34,17 @@ _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\char34{}",
     "±": r"$\pm$",
+    "\u2212": "$-$",
+    "\u202f": "~",
     **{letter: "\\" + letter for letter in "&%$#_{}"},
 }
+_LIGATURE = re.compile(r"(?<=-)(?=-)|(?<=')(?=')|(?<=[`?!])(?=`)")
+_NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[0-9])")
 
 
 def style_named(name: str) -> PaperStyle:
@@ -100,7 +109,7 @@ def _tables(results: StudyResults) -> Iterator[dict[str, object]]:
 def _table(sheet: Sheet, caption: str, label: str) -> dict[str, object]:
     numbers = len(sheet.heads) - sheet.words
     return {
-        "caption": latex(caption.replace("\u202f", " ")),
+        "caption": latex(caption),
         "label": re.sub(r"[^a-z0-9-]", "-", label),
         "columns": "l" * sheet.words + "r" * numbers,
         "heads": " & ".join(latex(head) for head in sheet.heads),
@@ -114,7 +123,10 @@ def latex(text: str) -> str:
     >>> latex("las2d_100 & 5 %")
     'las2d\\_100 \\& 5 \\%'
     """
-    return "".join(_SPECIAL.get(letter, letter) for letter in text)
+    signed = _NEGATIVE.sub("\u2212", text)
+    found = _LIGATURE.sub("{}", "".join(_SPECIAL.get(letter, letter) for letter in signed))
+    # After the end of a row these would be an argument of it.
+    return "{}" + found if found.lstrip().startswith(("[", "*")) else found
 
 
 def _line(text: str) -> str:

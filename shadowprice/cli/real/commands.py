@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
+    from shadowprice.execution.hosts.protocol import FoundNode
     from shadowprice.solvers.policy import Policy
 
 # Output of the results of a real run.
@@ -61,6 +63,29 @@ StateArgument = Annotated[
 ]
 
 _EVENTS = 10
+
+HealthCheckOption = Annotated[
+    str | None,
+    typer.Option(
+        "--health-check",
+        metavar="COMMAND",
+        help="Has to end with 0 on a node before a lease begins there; else its devices are drained.",
+    ),
+]
+
+
+def words_of(command: str | None) -> tuple[str, ...]:
+    """Words of a command line; no shell reads it.
+
+    Raises
+    ------
+    InputError
+        If a quotation does not end.
+    """
+    try:
+        return tuple(shlex.split(command or ""))
+    except ValueError as error:
+        raise InputError(f"--health-check {command!r}: {error}") from error
 
 
 def status_command(
@@ -122,6 +147,69 @@ def cancel_command(
         acts = run.driver == "running"
     when = "the driver acts at once" if acts else "the driver will act when it is started again"
     console.print(f"to be cancelled: {', '.join(jobs)}; {when}", markup=False, highlight=False)
+
+
+def drain_command(
+    state: StateArgument,
+    names: Annotated[
+        list[str],
+        typer.Argument(help="Nodes, or devices as NODE:INDEX.", metavar="NODE[:INDEX]..."),
+    ],
+    reason: Annotated[str, typer.Option("--reason", help="For people who look.")] = "by a person",
+    now: Annotated[
+        bool,
+        typer.Option("--now", help="Ask jobs there for a checkpoint, to go on elsewhere."),
+    ] = False,
+    back: Annotated[bool, typer.Option("--back", help="Give them out again.")] = False,
+) -> None:
+    """Give devices of a real run to nobody any more; jobs there go on until they end or move."""
+    from shadowprice.analysis.real_runs.run import RunReader
+    from shadowprice.execution.real.copies.policy import has_copies
+    from shadowprice.execution.real.devices import Drains
+    from shadowprice.execution.real.ledger import RunLedger
+    from shadowprice.execution.real.state_directory import LEDGER
+
+    if back and now:
+        raise InputError("--back: gives devices out again, expected no --now")
+    ledger = RunLedger.open(state / LEDGER)
+    try:
+        with ledger.transaction():
+            if has_copies(str(ledger.value("policy"))):
+                raise InputError(
+                    f"{state}: runs jobs as copies on whole nodes, expected a run of gangs to drain nodes of"
+                )
+            uuids = devices_named(ledger.nodes(), names)
+            if back:
+                Drains(ledger).undrain(uuids)
+            else:
+                Drains(ledger).drain(uuids, reason, now=now)
+    finally:
+        ledger.close()
+    with RunReader(state) as run:
+        acts = run.driver == "running"
+    when = "the driver acts at once" if acts else "the driver will act when it is started again"
+    what = "to be given out again" if back else "drained"
+    console.print(f"{what}: {', '.join(names)}; {when}", markup=False, highlight=False)
+
+
+def devices_named(nodes: Sequence[FoundNode], names: Sequence[str]) -> list[str]:
+    """Uuids of all devices of nodes, or of one as ``NODE:INDEX``.
+
+    Raises
+    ------
+    InputError
+        If there is no such node or device.
+    """
+    known = {node.name: [device.uuid for device in node.devices] for node in nodes}
+    known |= {
+        f"{node.name}:{device.index}": [device.uuid] for node in nodes for device in node.devices
+    }
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"there is no node or device {name!r}, expected one of {', '.join(known)}; nothing was changed"
+            )
+    return [uuid for name in names for uuid in known[name]]
 
 
 def report_command(

@@ -19,6 +19,7 @@ from rich.text import Text
 from shadowprice.analysis.real_runs.status import printable
 from shadowprice.cli.options import POLICY_HELP, RUNS_IT, JsonOption, ThroughputsOption
 from shadowprice.cli.outputs import print_record
+from shadowprice.cli.real.commands import HealthCheckOption, words_of
 from shadowprice.cli.show import console, print_table, stderr
 from shadowprice.execution.real.limits import Limits
 
@@ -162,6 +163,7 @@ def execute_command(
     retries: Annotated[
         int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
     ] = _LIMITS.retries,
+    health_check: HealthCheckOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -189,6 +191,7 @@ def execute_command(
         limits=replace(
             _LIMITS, grace_s=grace_s, ttl_s=ttl_s, start_s=start_s, hang_s=hang_s, retries=retries
         ),
+        health_check=words_of(health_check),
     )
     if dry_run:
         print_plan(plan(settings), as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from shadowprice.cli.options import JsonOption
+from shadowprice.cli.outputs import print_record
 from shadowprice.cli.panels import shown
-from shadowprice.cli.show import console
+from shadowprice.cli.show import console, print_table
 
 if TYPE_CHECKING:
     from shadowprice.execution.service.client import ServiceClient
@@ -47,7 +48,7 @@ def submit_command(
     """Queue all jobs of a job file, or none; what is printed is on the service's disk."""
     names = _client(socket).submit(jobs, request)
     if as_json:
-        print(json.dumps({"jobs": names}))
+        print_record({"jobs": names})
     else:
         console.print("\n".join(names), markup=False, highlight=False, soft_wrap=True)
 
@@ -63,15 +64,17 @@ def list_command(
     if mine:
         now["jobs"] = [job for job in now["jobs"] if job["user"] == now["you"]["user"]]
     if as_json:
-        print(json.dumps(now))
+        print_record(now)
         return
     table = Table("job", "user", "state", "GPUs", "steps", "why, or where")
-    for job in now["jobs"]:
-        steps = f"{job['step']:,} / {job['iterations']:,}"
-        cells = (job["name"], job["user"], job["state"], str(job["gpus"]), steps, job["because"])
-        table.add_row(*map(Text, map(_line, cells)))
-    console.print(table)
+    print_table(table, now["jobs"], _cells)
     console.print(_devices(now), markup=False, highlight=False, soft_wrap=True)
+
+
+def _cells(job: Mapping[str, Any]) -> list[Text]:
+    steps = f"{job['step']:,} / {job['iterations']:,}"
+    cells = (job["name"], job["user"], job["state"], str(job["gpus"]), steps, job["because"])
+    return [Text(_line(cell)) for cell in cells]
 
 
 def _devices(now: dict[str, Any]) -> str:
@@ -93,7 +96,7 @@ def why_command(socket: SocketArgument, job: JobArgument, as_json: JsonOption = 
     """Say of one of your jobs why it waits, or where it runs."""
     found = _client(socket).job(job)
     if as_json:
-        print(json.dumps(found))
+        print_record(found)
         return
     console.print(_line(f"{found['name']} {found['because']}"), markup=False, highlight=False)
 
@@ -130,6 +133,6 @@ def token_command(
         return
     made = client.make_token()
     if as_json:
-        print(json.dumps(made))
+        print_record(made)
     else:
         console.print(made["page"], markup=False, highlight=False, soft_wrap=True)

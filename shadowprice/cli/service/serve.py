@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shadowprice.cli.options import POLICY_HELP, RUNS_IT, ThroughputsOption
+from shadowprice.cli.real.commands import HealthCheckOption, words_of
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 from shadowprice.execution.real.limits import Limits
@@ -75,6 +76,7 @@ def serve_command(
     retries: Annotated[
         int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
     ] = _LIMITS.retries,
+    health_check: HealthCheckOption = None,
 ) -> None:
     """Run the jobs that users submit, until Ctrl-C; killed or stopped, the same command goes on.
 
@@ -103,6 +105,7 @@ def serve_command(
         throughputs=throughputs,
         share=share,
         limits=replace(_LIMITS, grace_s=grace_s, ttl_s=ttl_s, retries=retries),
+        health_check=words_of(health_check),
     )
     server, hook = _face()
 

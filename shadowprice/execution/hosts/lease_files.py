@@ -82,7 +82,7 @@ def launcher_argv(state: Path, descriptor: int, python: str = sys.executable) ->
 
 REPORT_LIMIT_BYTES = 1 << 16
 TEXT_LIMIT = 2000
-REASONS = ("exited", "stopped", "expired", "void", "unstartable")
+REASONS = ("exited", "stopped", "expired", "void", "unstartable", "unhealthy")
 
 
 def read_exit(directory: Path) -> Exit | None:
@@ -164,6 +164,7 @@ def write_order(order: LaunchSpec) -> bool:
         "ttl_s": order.ttl_s,
         "grace_s": order.grace_s,
         "log_bytes": order.log_bytes,
+        "health_check": list(order.health_check),
         "poll_s": order.poll_s,
     }
     write_json(f"{directory}/order.json", text)

@@ -117,6 +117,9 @@ class LaunchSpec:
         Without a renewal for so long [s] the supervisor stops the command.
     grace_s : float
         From SIGTERM to SIGKILL [s].
+    health_check : tuple of str
+        Program and arguments that have to end with 0 on the node before the command begins; none
+        if empty.
     log_bytes : int
         Output kept; of more, the first and the last half of it.
     """
@@ -131,6 +134,7 @@ class LaunchSpec:
     ttl_s: float
     grace_s: float
     log_bytes: int = 4 << 20
+    health_check: tuple[str, ...] = ()
     private: frozenset[str] = frozenset()
     poll_s: float = 0.05
 
@@ -163,7 +167,8 @@ class Exit:
         Exit code of the command; ``-N`` if signal N ended it.
     reason : str
         ``exited`` by itself, ``stopped`` as asked, ``expired`` without renewal, ``void`` if it never
-        began, ``unstartable`` if the command could not be executed.
+        began, ``unstartable`` if the command could not be executed, ``unhealthy`` if the check of
+        its node failed before.
     forced : bool
         Whether SIGKILL was needed.
     detail : str

@@ -1,4 +1,4 @@
-"""Pool of devices: free, held by a lease, or quarantined."""
+"""Pool of devices: free, held by a lease, or quarantined; and those that a person drains."""
 
 from __future__ import annotations
 
@@ -6,9 +6,54 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from shadowprice.execution.hosts.protocol import Device, FoundNode
+from shadowprice.execution.real.ledger import RunLedger
+
+_DRAINED, _TOLD = "drained", "drained_told"
 
 Holder = tuple[str, int]
 """Job and epoch of a lease."""
+
+
+class Drains:
+    """Devices that are to be given out no more, and why: wishes in the ledger, of people and of health checks.
+
+    Parameters
+    ----------
+    ledger : RunLedger
+        Of the run; the driver's, or that of who wishes.
+    """
+
+    def __init__(self, ledger: RunLedger) -> None:
+        self._ledger = ledger
+
+    def why(self) -> dict[str, str]:
+        """Reason of each drained device, by uuid."""
+        return {uuid: str(wish["reason"]) for uuid, wish in self._wishes().items()}
+
+    def at_once(self) -> frozenset[str]:
+        """Those of them whose leases are asked to stop."""
+        return frozenset(uuid for uuid, wish in self._wishes().items() if wish["now"])
+
+    def drain(self, uuids: Iterable[str], reason: str, *, now: bool = False) -> None:
+        """Wish that devices are given out no more; with ``now``, that who holds them stops."""
+        wish = {"reason": reason, "now": now}
+        self._ledger.set(_DRAINED, self._wishes() | dict.fromkeys(uuids, wish))
+
+    def undrain(self, uuids: Collection[str]) -> None:
+        """Wish that devices may be given out again."""
+        kept = {uuid: wish for uuid, wish in self._wishes().items() if uuid not in uuids}
+        self._ledger.set(_DRAINED, kept)
+
+    def told(self) -> frozenset[str]:
+        """Devices that the log says are drained."""
+        return frozenset(self._ledger.value(_TOLD, ()))
+
+    def tell(self, uuids: Collection[str]) -> None:
+        """Note which devices the log says are drained."""
+        self._ledger.set(_TOLD, sorted(uuids))
+
+    def _wishes(self) -> dict[str, dict[str, object]]:
+        return dict(self._ledger.value(_DRAINED, {}))
 
 
 class DevicePool:
@@ -22,7 +67,7 @@ class DevicePool:
     nodes : sequence of FoundNode
         In the order of the cluster.
     missing : collection of str
-        Uuids of devices that were there when the run began and are no more.
+        Uuids of devices that were there when the run began and are no more, or are drained.
     """
 
     def __init__(self, nodes: Sequence[FoundNode], missing: Collection[str] = ()) -> None:

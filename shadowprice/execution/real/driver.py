@@ -63,7 +63,13 @@ def assemble(
     jobs = {job.name: job for job in job_file.jobs}
     names = [str(name) for name in instance.workload.id]
     tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
-    book = LaunchSpecs(settings.state.resolve(), nodes, settings.limits, settings.checkpoint_s)
+    book = LaunchSpecs(
+        settings.state.resolve(),
+        nodes,
+        settings.limits,
+        settings.checkpoint_s,
+        settings.health_check,
+    )
     if not resumed:
         _write_down(ledger, nodes, tracked, instance, notes)
     present = {device.uuid for node in found for device in node.devices}

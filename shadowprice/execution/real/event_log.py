@@ -37,9 +37,13 @@ def describe_decision(
     return data, why
 
 
+OF_POLICY = "needs "
+"""Beginning of the reasons of decisions; others may have what a job wrote."""
+
+
 def _reason(gpus: int, free: int) -> str:
     """Reason that a job waits, as far as numbers tell."""
-    numbers = f"needs {gpus} GPU{'s' * (gpus > 1)}, {free} free"
+    numbers = f"{OF_POLICY}{gpus} GPU{'s' * (gpus > 1)}, {free} free"
     if gpus > free:
         return numbers
     return f"{numbers}: the policy lets it wait, or they are badly spread"
@@ -174,6 +178,13 @@ class Record:
             )
         if before - now:
             self._event("note", text=f"found again: {', '.join(sorted(before - now))}")
+
+    def drained(self, before: frozenset[str], now: Mapping[str, str]) -> None:
+        """Devices that are to be given out no more, with the reason, or may be again."""
+        for uuid in sorted(now.keys() - before):
+            self._event("quarantined", device=uuid, why=f"drained: {now[uuid]}")
+        for uuid in sorted(before - now.keys()):
+            self._event("unquarantined", device=uuid)
 
     def cancelled(self, tracked: JobRecord, now_s: float) -> None:
         """A job that held nothing is cancelled."""

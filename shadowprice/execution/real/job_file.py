@@ -36,6 +36,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.execution.containers import Container
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
@@ -140,8 +141,11 @@ class Job:
     done_exit_code : int or None
         Exit code of a command that reports no steps which says that it is done, even where it was
         asked to end; None: 0, where it was not.
-    model, tenant : str
-        Kind of model and owner, empty if unknown.
+    model, tenant, job_class : str
+        Kind of model, owner, and class of the job (of work, priority, quality of service), empty if
+        unknown.
+    container : Container or None
+        Image in which the command runs.
     throughput : float or dict of str to float or None
         Iterations per second of the whole gang, on all types or by type (0 or left out: it cannot
         run there); None if unknown.
@@ -164,6 +168,8 @@ class Job:
     done_exit_code: Annotated[int, _EXIT_CODE] | None = None
     model: Line = ""
     tenant: Line = ""
+    job_class: Line = ""
+    container: Container | None = None
     throughput: _Throughput | None = None
 
     def __post_init__(self) -> None:
@@ -283,7 +289,16 @@ class _Tree(msgspec.Struct, frozen=True):
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-__all__ = ["Job", "JobFile", "cluster_of", "entry_of", "jobs_of", "load_job_file", "workload"]
+__all__ = [
+    "Job",
+    "JobFile",
+    "cluster_of",
+    "entry_of",
+    "expect_images",
+    "jobs_of",
+    "load_job_file",
+    "workload",
+]
 
 _WHAT = {"command", "shell"}
 _HOW_LONG = {"iterations", "epochs"}
@@ -317,7 +332,21 @@ def load_job_file(path: str | Path) -> JobFile:
     path = Path(path)
     data = read_small(path)
     jobs = jobs_of(parse(data, str(path)), str(path), path.parent)
+    expect_images(jobs, str(path))
     return JobFile(path, jobs, hashlib.sha256(data).hexdigest())
+
+
+def expect_images(jobs: Sequence[Job], source: str) -> None:
+    """Refuse jobs in images that are not there.
+
+    Raises
+    ------
+    InputError
+        Naming the first.
+    """
+    for k, job in enumerate(jobs, 1):
+        if job.container is not None:
+            job.container.expect_image(job.directory, f"{source}: job {k} ({job.name})")
 
 
 def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
@@ -371,6 +400,11 @@ def entry_of(job: Job) -> dict[str, Any]:
     given |= {"command": list(job.command), "directory": str(job.directory)}
     if job.gpu_types:
         given["gpu_types"] = list(job.gpu_types)
+    if job.container is not None:
+        given["container"] = {
+            "image": job.container.image,
+            "binds": list(job.container.binds),
+        }
     return given
 
 
@@ -458,6 +492,7 @@ def workload(
         deadline_s=[job.deadline_s for job in jobs],
         tenant=[job.tenant for job in jobs],
         model=[job.kind for job in jobs],
+        job_class=[job.job_class for job in jobs],
         throughput=rates,
         gpu_types=cluster.gpu_types,
         source=str(job_file.path),

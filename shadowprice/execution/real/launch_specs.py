@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shadowprice.execution.containers import PYTHON
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.real.checkpoints import folder_of
 from shadowprice.execution.real.job_file import Job
@@ -28,12 +29,15 @@ class LaunchSpecs:
         In the order of the cluster.
     checkpoint_s : float
         How often jobs should make checkpoints [s]: a round.
+    health_check : tuple of str
+        Program and arguments that have to end with 0 on a node before a lease begins there.
     """
 
     state: Path
     nodes: Sequence[FoundNode]
     limits: Limits
     checkpoint_s: float
+    health_check: tuple[str, ...] = ()
 
     def job_directory(self, job: str) -> Path:
         """Directory of all files of a job."""
@@ -81,7 +85,7 @@ class LaunchSpecs:
         if stop_at is not None:
             common["SHADOWPRICE_STOP_AT"] = str(stop_at)
         folder = str(folder_of(directory, epoch))
-        argv = job.argv(sys.executable, folder)
+        argv = command_line(job, directory, folder, gpus="cpu:" not in devices[0].uuid)
         made = []
         for rank, held in enumerate(by_node.values()):
             key = LeaseKey(job.name, epoch, rank, copy)
@@ -103,9 +107,27 @@ class LaunchSpecs:
                     ttl_s=self.limits.ttl_s,
                     grace_s=self.limits.grace_s,
                     private=frozenset(job.env),
+                    health_check=self.health_check,
                 )
             )
         return tuple(made)
+
+
+def command_line(job: Job, own: Path, folder: str, *, gpus: bool) -> tuple[str, ...]:
+    """Command line of a job, in its container if it has one.
+
+    Parameters
+    ----------
+    own : Path
+        The job's files in the state directory.
+    folder : str
+        For its checkpoints.
+    gpus : bool
+        Whether it has GPUs, not slots of a CPU.
+    """
+    if job.container is None:
+        return job.argv(sys.executable, folder)
+    return job.container.argv(job.argv(PYTHON, folder), job.directory, own, gpus=gpus)
 
 
 def _port(job: str, index: int, epoch: int) -> int:

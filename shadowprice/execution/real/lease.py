@@ -24,6 +24,9 @@ from shadowprice.solvers.placement.protocol import Pieces
 ABSENT, WAITING, RUNNING = "absent", "waiting", "running"
 """Where the engine thinks that a job is."""
 
+UNHEALTHY = "unhealthy"
+"""Reason of an exit: the health check of the node failed, and the command never began."""
+
 
 @dataclass
 class HeldLease:
@@ -127,7 +130,8 @@ class HeldLease:
     def began(self) -> bool:
         """True if all ranks run, or ran."""
         return self.runs and not any(
-            seen.phase is Phase.LOST or (seen.exit is not None and seen.exit.reason == "void")
+            seen.phase is Phase.LOST
+            or (seen.exit is not None and seen.exit.reason in ("void", UNHEALTHY))
             for seen in self.seen.values()
         )
 
@@ -273,6 +277,8 @@ def _judge(
 ) -> tuple[Kind, str]:
     if one.reason == "void":
         return Kind.UNSTARTED, "never began"
+    if one.reason == UNHEALTHY:
+        return Kind.UNSTARTED, f"its device is not healthy: {one.detail}"
     said = f": {one.detail}" if one.detail else ""
     if one.reason == "unstartable":
         return Kind.FAILED, f"cannot be started{said}"

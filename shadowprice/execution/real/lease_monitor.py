@@ -33,6 +33,8 @@ class LeaseMonitor:
         Nodes that do not answer.
     missing : frozenset of str
         Uuids of devices that were there when the run began, and were not found again.
+    drained : frozenset of str
+        Uuids of devices that are to be given out no more.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class LeaseMonitor:
         self.host, self.clock, self.limits = host, clock, limits
         self.lost = gone
         self.missing: frozenset[str] = frozenset()
+        self.drained: frozenset[str] = frozenset()
         self._gone = gone
         self.on_tick = on_tick
         self._renew_s = self._lost_s = -math.inf

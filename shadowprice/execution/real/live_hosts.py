@@ -22,10 +22,12 @@ from shadowprice.execution.real.checkpoints import (
     raise_fence,
     reported_commit,
 )
+from shadowprice.execution.real.devices import Drains
 from shadowprice.execution.real.event_log import describe_decision
 from shadowprice.execution.real.lease import (
     ABSENT,
     RUNNING,
+    UNHEALTHY,
     WAITING,
     Ending,
     HeldLease,
@@ -142,7 +144,8 @@ class LiveHosts:
         run = self.run
         self._collected_s = run.clock.now_s()
         run.record.nodes(run.devices.lost, run.watch.lost)
-        run.record.missing(run.devices.missing, run.watch.missing)
+        drained = Drains(run.ledger).told() | run.watch.drained
+        run.record.missing(run.devices.missing - drained, run.watch.missing - drained)
         # First, for what follows tells of later leases of the same jobs.
         confirmed = self._confirmed()
         progress, ended = [], []
@@ -170,6 +173,7 @@ class LiveHosts:
         ]
         for row in cancelled:
             run.record.cancelled(run.tracked[row], now_s)
+        self._tell_drained()
         return HostEvents(
             progress=progress,
             ended=ended,
@@ -179,7 +183,7 @@ class LiveHosts:
             cancelled=cancelled,
             returned=self._returned(ended, set(unplaced) - set(cancelled), now_s),
             lost=sorted(run.watch.lost),
-            missing=sorted(run.watch.missing),
+            missing=sorted(run.unusable()),
             submitted=run.arrivals.fresh(),
         )
 
@@ -247,7 +251,7 @@ class LiveHosts:
             return ()
         devices_found = tuple(device for part in found for device in part)
         # The pool of devices learns what is missing with the next events only.
-        missing = self.run.watch.missing
+        missing = self.run.unusable()
         return () if any(device.uuid in missing for device in devices_found) else devices_found
 
     def start_granted(self) -> None:
@@ -350,11 +354,30 @@ class LiveHosts:
         run, tracked = self.run, self.run.tracked[lease.row]
         end = lease_ending(lease)
         step = self._committed(tracked, lease, end)
+        self._drain_unhealthy(lease)
         outcome = conclude(tracked, lease, end, step, now_s, run.limits)
         if at_once and not outcome.over:
             outcome = replace(outcome, return_s=now_s)
         run.record.ended(lease, end, outcome, now_s)
         return outcome
+
+    def _drain_unhealthy(self, lease: HeldLease) -> None:
+        """Drain the devices of those ranks of a lease whose health check failed."""
+        run = self.run
+        for order in lease.orders:
+            seen = lease.seen.get(order.key)
+            if seen is not None and seen.exit is not None and seen.exit.reason == UNHEALTHY:
+                uuids = [device.uuid for device in order.devices]
+                Drains(run.ledger).drain(uuids, seen.exit.detail)
+                run.watch.drained |= set(uuids)
+
+    def _tell_drained(self) -> None:
+        """Write down which devices are drained since the last time, and which are no more."""
+        run, drains = self.run, Drains(self.run.ledger)
+        told, why = drains.told(), drains.why()
+        if told != run.watch.drained:
+            run.record.drained(told, {uuid: why.get(uuid, "") for uuid in run.watch.drained})
+            drains.tell(run.watch.drained)
 
     def _sleep(self, now_s: float, until_s: float) -> None:
         wait_s = min(self.run.limits.poll_s, until_s - now_s)
@@ -367,7 +390,7 @@ class LiveHosts:
     def _happened(self, now_s: float) -> bool:
         """True if the engine has something to know."""
         run = self.run
-        if run.watch.lost != run.devices.lost or run.watch.missing != run.devices.missing:
+        if run.watch.lost != run.devices.lost or run.unusable() != run.devices.missing:
             return True
         if run.arrivals.fresh():
             return True
@@ -397,14 +420,16 @@ class LiveHosts:
             return True
         if any(one.view == RUNNING for one in tracked):
             return True
-        return bool(self.run.watch.lost) and any(one.view == WAITING for one in tracked)
+        held_back = self.run.watch.lost or self.run.watch.drained
+        return bool(held_back) and any(one.view == WAITING for one in tracked)
 
     def _check_standstill(self, now_s: float, until_s: float) -> None:
         """Give up when jobs wait for nodes that do not come back."""
         tracked = self.run.tracked
         if self.run.arrivals.open:
             return  # it waits with its jobs
-        quarantined = bool(self.run.watch.lost) or any(one.written_off for one in tracked)
+        held_back = bool(self.run.watch.lost or self.run.watch.drained)
+        quarantined = held_back or any(one.written_off for one in tracked)
         stuck = (until_s == math.inf or quarantined) and all(one.lease is None for one in tracked)
         stuck = stuck and all(one.return_s == math.inf for one in tracked)
         # Neither is anybody still to arrive.

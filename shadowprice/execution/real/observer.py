@@ -83,6 +83,7 @@ class RunObserver:
         if now_s - self._sampled_s >= max(run.orders.checkpoint_s, SAMPLE_S):
             self._sampled_s = now_s
             run.record.samples(run.held(), run.measuring, now_s)
+        run.drain_at_once()
         wanted = set(run.ledger.cancelled())
         for tracked in run.tracked:
             if tracked.job.name in wanted and not tracked.over and not tracked.cancel:

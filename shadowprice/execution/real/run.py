@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from shadowprice.errors import HostError
 from shadowprice.execution.real.clock import Clock
-from shadowprice.execution.real.devices import DevicePool
+from shadowprice.execution.real.devices import DevicePool, Drains
 from shadowprice.execution.real.event_log import Record
 from shadowprice.execution.real.job_file import Job
 from shadowprice.execution.real.launch_specs import LaunchSpecs
@@ -55,6 +55,23 @@ class RealRun:
         """Jobs by name: those that were taken in, and all that were submitted."""
         listed = [*(tracked.job for tracked in self.tracked), *self.arrivals.jobs()]
         return {job.name: job for job in listed}
+
+    def unusable(self) -> frozenset[str]:
+        """Devices that were not found again, or are drained."""
+        return self.watch.missing | self.watch.drained
+
+    def drain_at_once(self) -> None:
+        """Learn what is drained, and ask those to stop that are to leave drained devices at once."""
+        drains = Drains(self.ledger)
+        why = drains.why()
+        self.watch.drained = frozenset(why) & self.devices.of_uuid.keys()
+        if not why:
+            return
+        leave = drains.at_once()
+        for lease in self.held():
+            reasons = [why[device.uuid] for device in lease.devices if device.uuid in leave]
+            if reasons:
+                self.ask_stop([lease], f"its device is drained: {reasons[0]}")
 
     def release(self, lease: HeldLease, *, confirmed: bool) -> None:
         """A lease is over: its devices are free, or quarantined until its end is confirmed."""

@@ -44,6 +44,9 @@ class Settings:
         own rate until that is measured; beside what the table says of pairs.
     limits : Limits
         How long to wait for what.
+    health_check : tuple of str
+        Program and arguments that have to end with 0 on a node before a lease begins there; else
+        its devices are drained. None if empty.
     """
 
     jobs: Path
@@ -55,6 +58,7 @@ class Settings:
     throughputs: Path | None = None
     share: float | None = None
     limits: Limits = field(default_factory=Limits)
+    health_check: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.round_s < MAX_TIME_S:

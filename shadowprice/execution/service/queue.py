@@ -20,6 +20,7 @@ from shadowprice.execution.real.job_file import (
     JobFile,
     cluster_of,
     entry_of,
+    expect_images,
     jobs_of,
     workload,
 )
@@ -138,7 +139,9 @@ class JobQueue:
             If the user is not let in.
         """
         weight = self.access.weight(user)
-        jobs = [self._admitted(job, user, weight) for job in jobs_of(document, "jobs", folder)]
+        given = jobs_of(document, "jobs", folder)
+        expect_images(given, "jobs")
+        jobs = [self._admitted(job, user, weight) for job in given]
         with self.ledger.transaction():
             known = self.ledger.requested(user.uid, request)
             if known:

@@ -19,6 +19,7 @@ from shadowprice.execution.supervision.files import (
     take_lock,
     write_ending,
 )
+from shadowprice.execution.supervision.health import HealthCheck
 from shadowprice.execution.supervision.output import Log
 from shadowprice.execution.supervision.processes import descendants, kill_orphans, processes, send
 
@@ -91,6 +92,9 @@ class Supervisor:
             with contextlib.suppress(PermissionError):  # the user has large pipes enough
                 fcntl.fcntl(write_end, F_SETPIPE_SZ, READ_BYTES)
             prctl(PR_SET_CHILD_SUBREAPER, 1)
+            unhealthy = self._check_health(order)
+            if unhealthy is not None:
+                return unhealthy
             if len(private) != order.get("private", 0):
                 raise OSError(f"{PRIVATE}: cannot be read, expected {order['private']} variables")
             order["env"].update(private)
@@ -104,6 +108,19 @@ class Supervisor:
         self.poll.register(self.output, select.POLLIN)
         self.poll.register(self.wake, select.POLLIN)
         return None
+
+    def _check_health(self, order: dict[str, Any]) -> dict[str, Any] | None:
+        """Ending of the lease if its node is not fit for it, or it is asked to stop meanwhile."""
+        if not order.get("health_check"):
+            return None
+        check = HealthCheck(order["health_check"], {**order["env"]}, self.directory)
+        while check.goes_on():
+            lease = read_json(f"{self.directory}/lease.json") or {}
+            if lease.get("stop") is True or self.signalled:
+                check.end()
+                return ending(0, "void", detail="stopped before it began")
+        why = check.why()
+        return ending(127, "unhealthy", detail=self._without_secrets(why)) if why else None
 
     def _take_private(self) -> dict[str, Any]:
         """Read the variables of the job's own, and leave them nowhere."""

@@ -255,7 +255,7 @@ class MappedRuns:
         """Alpha of every run; the first one whose replicas do not add up."""
         graph = self._graphs.of[schedule.job[runs.row]].tolist()
         number, cells = self._number.tolist(), list(self._rows)
-        ends = [*runs.first[1:].tolist(), len(number)]
+        ends = [*runs.first.tolist(), len(number)][1:]
         known: dict[tuple[int, tuple[int, ...]], int] = {}
         which: list[int] = []
         times: list[float] = []

@@ -1,1 +1,1 @@
-"""Classic policies: first in first out, backfilling, shortest job, remaining time, least service, filled servers."""
+"""Classic policies: order of arrival, backfilling, short jobs first, least service, filled servers, widths."""

@@ -57,7 +57,7 @@ class Bound:
         The bound in the objective [ticks], exactly.
     kind : str
         How it was found: ``fluid``, ``job``, ``mean-busy-time``, ``wide-gangs``, ``area``, ``priced-plans``,
-        ``configurations``, ``interval-lp``, ``typed-interval-lp``, ``priced-fluid``,
+        ``configurations``, ``completion-windows``, ``interval-lp``, ``typed-interval-lp``, ``priced-fluid``,
         ``priced-mean-busy-time``, ``priced-span``, or the method of an offline solver, ``milp`` or ``cp-sat``.
     holds_for : ScheduleClass
         Which schedules it is about.

@@ -1,8 +1,8 @@
 """The preemptive optimum among schedules that change at slot boundaries, by MILP and by CP-SAT.
 
 For one GPU this is the preemptive optimum (Schrage 1968: SRPT changes jobs at releases and
-completions only). For gangs on several GPUs whether finer preemption could do better is open
-here, so the value is not used as a bound for other schedules.
+completions only). Gangs on several GPUs can gain by stopping within a slot, so the value is not used as a
+bound for other schedules; :mod:`.completion_search` has the optimum over all of them, of a few jobs.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The bounds that take O(n log n) always; for up to 100 jobs without preemption what offline solvers say,
 CP-SAT and then MILP; where GPUs differ in speed those from one price a GPU type; where nodes, shared GPUs, widths,
-CPUs or memory matter those from one price a resource; then every job's cheapest plan at
+CPUs or memory matter those from one price a resource; of up to 12 jobs a search over
+windows of completions, which ends with the preemptive optimum; then every job's cheapest plan at
 prices that a search improves, for any number of jobs; then the interval LP on the
 finest grid the budget affords, and where GPUs differ in speed or jobs have several modes those with GPU types and
 modes as well, their duals evaluated in exact arithmetic. The search ends early only with an optimum that is certified.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -26,8 +27,9 @@ from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import interval_lp as relaxations
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
-from shadowprice.solvers.offline import lagrangian, priced_plans
+from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans
 from shadowprice.solvers.offline.bounds import (
+    EVERY_RIGID,
     PRICES_ONLY,
     Bound,
     RelaxedJobs,
@@ -38,6 +40,7 @@ from shadowprice.solvers.offline.bounds import (
 from shadowprice.solvers.offline.modes.families import PAIRS, ModeFamily, mode_families
 from shadowprice.solvers.offline.modes.job_modes import Modes
 from shadowprice.solvers.offline.non_preemptive import Method, optimum, why_not
+from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 from shadowprice.solvers.offline.type_prices import resource_price_bounds, type_price_bounds
 from shadowprice.solvers.offline.typed_bound import (
     FEWEST_INTERVALS,
@@ -125,9 +128,18 @@ def lower_bounds(
     for family in families:
         yield from resource_price_bounds(family.jobs, goal, family.holds_for, family.subject)
     if goal is not Objective.MAKESPAN:
+        rigid = not (allowed.sharing or allowed.elastic)
+        few = len(instance.workload) <= completion_search.MOST_SEARCHED
+        if allowed == EVERY_RIGID and few and budget_s > 0:
+            searched = False
+            for bound, finished in _of_few_jobs(instance, goal, until):
+                yield bound
+                searched = finished
+            if searched and instance.equal_speeds and not families:
+                return  # All that follows bounds the same schedules.
         # Plans know one pool of GPUs that are alike: where modes matter, most of the time is for those.
         share = PLANS_SHARE_BESIDE_MODES if families else PLANS_SHARE
-        effort_s, rigid = share * budget_s, not (allowed.sharing or allowed.elastic)
+        effort_s = share * budget_s
         jobs = RelaxedJobs.of(instance)
         rest_s = max(until - time.monotonic(), 0.0)
         small = FEWEST_INTERVALS * 2 * len(jobs.release) <= MOST_COLUMNS
@@ -199,6 +211,20 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
             # Also where it is not certified: the MILP was part of it, and its proof ran out of work
             # rather than time, so that asking again would end where it ended.
             return
+
+
+def _of_few_jobs(instance: Instance, goal: Objective, until: float) -> Iterator[tuple[Bound, bool]]:
+    """Bounds of the search over windows of completions, with its schedule, and whether it is finished."""
+    completion_search.prepare()
+    left = max(until - time.monotonic(), 0.0)
+    enough = time.monotonic() + PLANS_SHARE * left
+    plain = why_not(instance) is None and instance.overheads.free
+    for found in completion_search.search_optimum(RelaxedJobs.of(instance), until=enough):
+        bound = _shifted(instance, goal, found.lower_ticks, "completion-windows")
+        if plain:
+            witness = runs_on_nodes(instance, *completion_search.columns_of(found.runs))
+            bound = replace(bound, witness=witness)
+        yield bound, found.finished
 
 
 def repeatable_bounds(

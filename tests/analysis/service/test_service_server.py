@@ -23,6 +23,7 @@ pytest.importorskip("aiohttp", reason="the extra serve is not installed")
 from prometheus_client.parser import text_string_to_metric_families
 
 from shadowprice.analysis.service.http_server import ServiceServer
+from shadowprice.analysis.service.snapshot import for_user, why
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.service.client import ServiceClient
 from shadowprice.execution.service.users import Access
@@ -268,3 +269,26 @@ def test_a_socket_that_a_killed_service_left_is_taken(
     ):
         pass
     assert left.read_text() == "a file"
+
+
+def test_what_a_job_wrote_is_its_users(tmp_path: Path) -> None:
+    said = "tried again in 2 s: exited 1: password swordfish-9"
+    jobs = [
+        {"user": user, "state": state, "devices": [], "why": text}
+        for user, state, text in [
+            ("alice", "backing-off", said),
+            ("alice", "waiting", "needs 1 GPU, 0 free"),
+            ("bob", "failed", said),
+        ]
+    ]
+    events = [{"user": user, "words": said, "time_s": 0.0} for user in ("alice", "bob", "")]
+    now = {"jobs": [job | {"because": why(job)} for job in jobs], "events": events}
+    bobs = for_user(now, "bob")
+    assert [job["because"] for job in bobs["jobs"]] == [
+        "is backing-off",
+        "is waiting: needs 1 GPU, 0 free",
+        f"is failed: {said}",
+    ]
+    assert [event["user"] for event in bobs["events"]] == ["bob", ""]
+    assert "swordfish" not in json.dumps(for_user(now, "carol")["jobs"])
+    assert now["jobs"][0]["because"].endswith("swordfish-9")  # the owner's is as it was

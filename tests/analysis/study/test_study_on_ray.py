@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from shadowprice.analysis.study.run_study import StudyProgress, study
-from support.ray_cluster import RayCluster, running_cluster
+from shadowprice.errors import HostError
+from support.ray_cluster import RayCluster, running_cluster, wait_until
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 pytest.importorskip("ray")
@@ -27,6 +29,37 @@ SMALL = {**STUDY, "policies": ["fifo", "las2d", "srtf"]}
 def cluster() -> Iterator[RayCluster]:
     with running_cluster() as started:
         yield started
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray leaves files of its client's server open.
+def test_a_study_goes_through_the_client_of_ray(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="Ray's client is not installed")
+    few = {**SMALL, "seeds": 2}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with running_cluster(port) as cluster:
+        wait_until(lambda: _answers(port), what="Ray's client is served")
+        found = study(few, tmp_path / "ray", on=f"ray://127.0.0.1:{port}")
+        assert found.record.failed == {}
+        with pytest.raises(HostError, match=r"no Ray client is served there .*expected the port"):
+            study(few, tmp_path / "none", on=f"ray://{cluster.address}")
+    with pytest.raises(HostError, match=rf"hosts ray://127.0.0.1:{port}: nothing answers there"):
+        study(few, tmp_path / "none", on=f"ray://127.0.0.1:{port}")
+    study(few, tmp_path / "here")
+    for name in ("runs", "groups", "distributions"):
+        here, there = (
+            (tmp_path / each / f"{name}.parquet").read_bytes() for each in ("here", "ray")
+        )
+        assert here == there
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_a_killed_node_loses_nothing(

@@ -6,19 +6,23 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shadowprice.analysis.study.bundle import BundleChoices, Certificates, write_bundle
 from shadowprice.analysis.study.comparisons import policy_rows, rankings, settings_of
 from shadowprice.analysis.study.difference import difference
 from shadowprice.analysis.study.page import study_page
-from shadowprice.analysis.study.paper import paper_files, style_named, tables_tex
+from shadowprice.analysis.study.paper import latex, paper_files, style_named, tables_tex
 from shadowprice.analysis.study.pictures import STYLES, pictures
 from shadowprice.analysis.study.results import StudyResults, read_results
 from shadowprice.analysis.study.run_study import study
@@ -59,7 +63,7 @@ def test_tables_of_a_paper_are_latex_that_prints_every_letter(found: StudyResult
     text = tables_tex(found)
     body = [line for line in text.splitlines() if not line.startswith("%")]
     assert r"first\_come" in text
-    assert r"<script>alert(1)</script>\_\&\%" in text
+    assert r"\textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{}\_\&\%" in text
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") >= 4
     for line in body:
         assert re.search(r"(?<!\\)[_#]", line) is None, line
@@ -69,19 +73,14 @@ def test_tables_of_a_paper_are_latex_that_prints_every_letter(found: StudyResult
     (setting, _) = settings_of(found)
     mean = policy_rows(found, setting)[0].values["jct_s_mean"]
     assert mean is not None
-    assert mean.text() in text
+    assert latex(mean.text()) in text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STYLES)
 def test_pictures_of_a_paper_fit_the_column(found: StudyResults, tmp_path: Path, name: str) -> None:
     style = style_named(name)
-    plain = replace(
-        found,
-        groups=_named(found.groups),
-        runs=_named(found.runs),
-        distributions=_named(found.distributions),
-    )
+    plain = with_names(found, "srtf")
     files = paper_files(plain, style)
     for file, action in files.items():
         action(tmp_path / file)
@@ -100,8 +99,92 @@ def test_pictures_of_a_paper_fit_the_column(found: StudyResults, tmp_path: Path,
     assert (tmp_path / "loads.pdf").read_bytes() == first
 
 
-def _named(table: object) -> object:
-    return table.assign(policy=table["policy"].replace({EVIL: "srtf"}))  # type: ignore[attr-defined]
+PRINTED = {
+    r"\textbackslash{}": "\\",
+    r"\textasciitilde{}": "~",
+    r"\textasciicircum{}": "^",
+    r"\textless{}": "<",
+    r"\textgreater{}": ">",
+    r"\textbar{}": "|",
+    r"\char34{}": '"',
+    r"$\pm$": "±",
+    "$-$": "-",
+    "{}": "",
+    **{f"\\{letter}": letter for letter in "&%$#_{}"},
+}
+
+
+def printed(source: str) -> str:
+    """Text that LaTeX prints for a source of these commands and letters; an error where it would see more in it."""
+    found, at = "", 0
+    while at < len(source):
+        command = next((each for each in PRINTED if source.startswith(each, at)), None)
+        if command is None:
+            assert source[at] not in '\\{}$&#^_%~<>|"', source[at:]
+            assert source[at : at + 2] not in ("--", "''", "``", "?`", "!`"), source[at:]
+        found += source[at] if command is None else PRINTED[command]
+        at += 1 if command is None else len(command)
+    return found
+
+
+@given(st.text(st.sampled_from("\\~^<>|\"'`?!*[]()&%$#_{}±-\u2212.,a1 é"), max_size=12))
+def test_latex_prints_a_name_as_it_is(text: str) -> None:
+    source = latex(text)
+    assert printed(source) == text.replace("\u2212", "-")
+    assert not source.lstrip().startswith(("[", "*"))
+
+
+def test_a_negative_number_has_a_minus_and_a_name_its_hyphen() -> None:
+    assert latex("-1.5 [-3, 2] las2d-8 1-2") == "$-$1.5 [$-$3, 2] las2d-8 1-2"
+
+
+def with_names(found: StudyResults, name: str) -> StudyResults:
+    """The same results where one of the policies has this name."""
+
+    def named(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(policy=table["policy"].replace({EVIL: name}))
+
+    return replace(
+        found,
+        groups=named(found.groups),
+        runs=named(found.runs),
+        distributions=named(found.distributions),
+    )
+
+
+@pytest.mark.parametrize("name", [EVIL, "[x]{", "a & b \\\\ c"])
+def test_tables_of_a_paper_are_whole(found: StudyResults, name: str) -> None:
+    text = tables_tex(with_names(found, name))
+    rows = [line for line in text.splitlines() if not line.startswith("%")]
+    depth: list[str] = []
+    for line in rows:
+        if line.startswith("\\begin"):
+            depth.append(line.partition("{")[2].partition("}")[0])
+            wide = len(line.rpartition("{")[2]) - 1
+        elif line.startswith("\\end"):
+            assert line.partition("{")[2].partition("}")[0] == depth.pop()
+        elif line.endswith(" \\\\"):
+            cells = re.split(r"(?<!\\) & ", line.removesuffix(" \\\\"))
+            assert len(cells) == wide
+            assert not line.startswith(("[", "*"))
+            for cell in cells:
+                printed(cell)
+    assert not depth
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="LaTeX is not installed")
+def test_tables_of_a_paper_compile(found: StudyResults, tmp_path: Path) -> None:
+    evil = with_names(found, "[a_b&c%d$e#f{g}h~i^j\\k<l>m|n\"o`p''q--r*[s] é ü ß")
+    (tmp_path / "tables.tex").write_text(tables_tex(evil), encoding="utf-8")
+    (tmp_path / "main.tex").write_text(
+        "\\documentclass{article}\\usepackage{booktabs,graphicx}\n"
+        "\\begin{document}\\input{tables}\\end{document}\n"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "main.pdf").exists()
 
 
 def test_a_style_that_there_is_not_is_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import math
 import os
 import string
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.hosts.protocol import Device, FoundNode
 from shadowprice.execution.real.job_file import Job, JobFile, cluster_of, load_job_file, workload
-from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import MAX_BYTES, parse
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -484,3 +485,19 @@ def test_a_job_that_fits_nowhere_is_named(folder: Path) -> None:
         found = read(folder, text)
         with pytest.raises(InfeasibleJobError, match="a"):
             Instance(cluster, workload(found, cluster)[0])
+
+
+def test_deadlines_classes_and_tenants_are_columns_of_the_workload(tmp_path: Path) -> None:
+    job = {"command": ["x"], "iterations": 1}
+    told = {"deadline_s": 60, "job_class": "batch", "tenant": "vision", "weight": 3}
+    (tmp_path / "jobs.yaml").write_text(
+        json.dumps({"jobs": [job | {"name": "a"} | told, job | {"name": "b"}]})
+    )
+    jobs, _ = workload(load_job_file(tmp_path / "jobs.yaml"), Cluster((Node(1, "v100"),)))
+    found = {name: getattr(jobs, name).tolist() for name in told}
+    assert found == {
+        "deadline_s": [60.0, math.inf],
+        "job_class": ["batch", ""],
+        "tenant": ["vision", ""],
+        "weight": [3.0, 1.0],
+    }

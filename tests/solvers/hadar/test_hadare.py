@@ -16,7 +16,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shadowprice.analysis import run_metrics
-from shadowprice.analysis.certify import certify
 from shadowprice.analysis.optimum import optimum
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
@@ -557,7 +556,6 @@ def test_copies_and_gangs_are_not_mixed() -> None:
         lambda: strongest_bound(instance, Objective.FLOW, preemptive=True, budget_s=1.0),
         lambda: ScheduleClass.used(instance, schedule),
         lambda: optimum(instance, "flow"),
-        lambda: certify(outcome),
         lambda: RelaxedJobs.of(instance),
         *(partial(each.bound, instance) for each in (fluid, alone, mbt)),
         lambda: UtilityInstance.of([outcome], "effective_throughput", 360.0),

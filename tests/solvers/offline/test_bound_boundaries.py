@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shadowprice.proofs.checker import BOUNDS, Rejected
+from shadowprice.proofs.checker import BOUNDS, LeastWork, Rejected
 from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
@@ -57,18 +57,16 @@ def test_a_value_is_cut_at_the_end_of_the_grid() -> None:
 
 def test_the_checker_asks_for_a_grid_as_long_as_all_work() -> None:
     """All work one after the other after the last arrival ends at 15: not one tick earlier."""
-    jobs = [
-        {"arrival": 2, "shortest": 4, "gpus": 1, "weight": Fraction(1)},
-        {"arrival": 5, "shortest": 6, "gpus": 2, "weight": Fraction(3)},
-    ]
+    weight = [Fraction(1), Fraction(3)]
+    jobs = LeastWork([2, 5], weight, [4, 6], [4, 12], [1, 2], 2, 2, 1, gangs=True)
     bound = BOUNDS["interval-lp"]
     # Free GPUs: begin at once, in halves of at most the run time.
     alone = 1 * (2 + 4 - 2 // 2) + 3 * (5 + 6)
     for grid in ([2, 15], [0, 15], [2, 16]):
-        assert 0 < bound(jobs, 2, {"grid": grid, "prices": [0]}) <= alone + 1
+        assert 0 < bound(jobs, {"grid": grid, "prices": [0]}) <= alone + 1
     for grid, says in (([2, 14], "too early"), ([3, 15], "too late"), ([15, 15], "not increase")):
         with pytest.raises(Rejected, match=says):
-            bound(jobs, 2, {"grid": grid, "prices": [0]})
+            bound(jobs, {"grid": grid, "prices": [0]})
 
 
 def test_the_scale_of_weights_is_a_power_of_two_near_the_largest() -> None:

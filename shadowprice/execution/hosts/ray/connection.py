@@ -12,6 +12,7 @@ import os
 import queue
 import socket
 import threading
+import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -162,7 +163,20 @@ def connect(calls: RayThread, address: str, namespace: str) -> bool:
 
 def _attach(calls: RayThread, ray: Any, address: str, namespace: str) -> None:
     def attach() -> None:
-        ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level="ERROR")
+        # Of the client's, which says less than the error that follows.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Ray Client connection timed out")
+            try:
+                ray.init(
+                    address=address, namespace=namespace, log_to_driver=False, logging_level="ERROR"
+                )
+            except ConnectionError as error:
+                if not address.startswith(CLIENT):
+                    raise
+                raise HostError(
+                    f"hosts {address}: no Ray client is served there ({error}); expected the port that ray start "
+                    "--head --ray-client-server-port=PORT names, 10001 if it names none"
+                ) from error
 
     calls.call(f"let this driver in at {address}", attach, CONNECT_S)
 
@@ -197,20 +211,26 @@ def _running() -> str:
 
 
 def _split(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 1 << 16:
-        raise InputError(f"hosts ray:{address}: expected HOST:PORT of the head, 10.0.0.1:6379")
+        example = "ray://10.0.0.1:10001" if address.startswith(CLIENT) else "10.0.0.1:6379"
+        raise InputError(f"hosts {_named(address)}: expected HOST:PORT of the head, {example}")
     return host.strip("[]"), int(port)
+
+
+def _named(address: str) -> str:
+    """An address as users give it."""
+    return address if address.startswith(CLIENT) else f"ray:{address}"
 
 
 def _reach(address: str) -> None:
     """Make sure that something answers: Ray would try again and again."""
-    where = _split(address.removeprefix(CLIENT))
+    where = _split(address)
     try:
         socket.create_connection(where, timeout=REACH_S).close()
     except OSError as error:
         raise HostError(
-            f"hosts ray:{address}: nothing answers there ({error.strerror or error}); start the "
+            f"hosts {_named(address)}: nothing answers there ({error.strerror or error}); start the "
             "head with ray start --head, or give the address that it prints"
         ) from None
 

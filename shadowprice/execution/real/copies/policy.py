@@ -30,7 +30,7 @@ def copies_policy(settings: Settings) -> HadarE | None:
     InputError
         If a parameter is unknown, or another setting does not go with copies.
     """
-    if not _has_copies(settings.policy_name):
+    if not has_copies(settings.policy_name):
         return None
     if settings.round_s == 0:
         raise InputError(f"{COPIES}: round is 0, expected a length: models are averaged after each")
@@ -58,14 +58,15 @@ def simulated_as(policy: str, round_s: float, charge_s: float = 0.0) -> str | No
     InputError
         If a parameter is unknown, or the charge fills the round.
     """
-    if not _has_copies(policy):
+    if not has_copies(policy):
         return None
     same = replace(_resolved(policy, round_s), aggregation_s=float(to_grid(charge_s)))
     names = ("order", "round_s", "restart_s", "aggregation_s", "max_copies", "width")
     return f"{COPIES}:" + ",".join(f"{name}={getattr(same, name)}" for name in names)
 
 
-def _has_copies(policy: str) -> bool:
+def has_copies(policy: str) -> bool:
+    """True if a policy by this name runs jobs as several copies."""
     return policy.partition(":")[0] == COPIES
 
 

@@ -115,7 +115,9 @@ class TestNoCluster:
             assert uuids == [f"{uuids[0].rpartition('/')[0]}/cpu:{k}" for k in range(len(uuids))]
         assert (tmp_path / ".ray" / "auth_token").exists(), "token authentication is left on"
 
-    @pytest.mark.parametrize("address", ["nowhere", "host:", ":6379", "host:port", "h:70000"])
+    @pytest.mark.parametrize(
+        "address", ["nowhere", "host:", ":6379", "host:port", "h:70000", "ray://x"]
+    )
     def test_what_is_no_address(self, address: str, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="expected HOST:PORT"):
             open_host(f"ray:{address}", tmp_path / "state", "run")

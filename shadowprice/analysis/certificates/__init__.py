@@ -1,0 +1,1 @@
+"""Certificates of runs, as they are written: their records, and what their bounds are about."""

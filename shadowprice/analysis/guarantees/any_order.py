@@ -1,0 +1,33 @@
+"""Cost of running one job after another in whatever order: factors of theorems beyond it say nothing."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from shadowprice.instances.grid import to_ticks
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+
+
+def any_order_ticks(instance: Instance, objective: Objective) -> Fraction | None:
+    """Most that running one job after another costs, in any order, never idle while a job is there [ticks].
+
+    Each runs alone, where it is fastest. The k-th to end has waited since the last arrival for at most the k - 1
+    before it, whose run times and its own add up to no more than the k longest. None where weights
+    differ, and for the makespan, of which that is the sum of all run times.
+
+    O(n log n).
+    """
+    weight = instance.workload.weight
+    if not len(weight) or objective is Objective.MAKESPAN or not np.all(weight == weight[0]):
+        return None
+    release = to_ticks(instance.workload.arrival_s)
+    longest_first = np.sort(to_ticks(instance.shortest_s))[::-1].tolist()
+    count = len(longest_first)
+    waited: int = sum((count - k) * each for k, each in enumerate(longest_first))
+    total: int = count * int(release.max()) + waited
+    if objective is Objective.FLOW:
+        total -= int(release.sum())
+    return Fraction(float(weight[0])) * total

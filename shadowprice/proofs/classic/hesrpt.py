@@ -1,0 +1,143 @@
+r"""HESRPT: the least total completion time of jobs that run k^p times as fast on k GPUs.
+
+Statement. N GPUs, n jobs, :math:`0 \le p \le 1`. A job that holds a real number :math:`k \ge 0` of GPUs works at
+speed :math:`k^p`; job j is complete when it has done :math:`x_j > 0`, in order :math:`x_1 \ge \dots \ge x_n`. With
+:math:`a = 1 / (1 - p)`, and k for p = 1, let
+
+.. math:: c_k = \left(k^a - (k - 1)^a\right)^{1 / a}, \qquad V = N^{-p} \sum_{k=1}^n c_k x_k .
+
+(a) Every schedule, whatever its release dates, has :math:`\sum_j C_j \ge V`.
+
+(b) With all jobs there at 0 it is attained, for p < 1, by giving the job with the i-th most left of the m that are
+    not
+complete the part :math:`\theta_i = (i / m)^a - ((i - 1) / m)^a` of the GPUs.
+
+(c) A gang of g GPUs and run time q that may hold w, at :math:`(w / g)^{p_j}` times its speed, has in (a)
+:math:`x_j = q g^p` with p the largest :math:`p_j`; whole widths of g or more, charges, placements and nodes that fail
+only restrict schedules, so that V bounds every run from below.
+
+Status. (b) is the paper's (Berg, Vesilo and Harchol-Balter, Performance Evaluation 144, 2020; recalled); the proof
+here and (a) for any release dates are derived, (c) is ours.
+
+Proof.
+
+1. Earlier release dates allow all that later ones do: let all be 0. The powers :math:`c_k^a = k^a - (k - 1)^a` add
+   up to :math:`m^a` for :math:`k \le m`, and rise with k since :math:`a \ge 1`. Hölder's inequality with exponents a
+   and :math:`1 / p` gives for any parts with :math:`\sum_k \theta_k \le 1`
+
+   .. math::
+
+       \sum_{k \le m} c_k \theta_k^p \le \Big(\sum_{k \le m} c_k^a\Big)^{1 / a}
+       \Big(\sum_{k \le m} \theta_k\Big)^p \le m .
+
+2. (a) With what is left of the jobs for x let V(t) be the same sum, jobs in order of what is left. As c rises, that
+   order has the least sum of all, so V is a minimum of linear functions, and at almost every t it falls at the rate
+   of one whose order is right: with m jobs left, which have ranks 1 to m, and the others at 0, that is
+   :math:`N^{-p} \sum_{k \le m} c_k (N \theta_k)^p \le m`. V ends at 0, so V(0) is at most the integral of m,
+   which is the sum of completion times. For p = 1 the rate is :math:`\sum_k k \theta_k \le m` as well.
+3. (b) :math:`\theta_k` is in proportion to :math:`c_k^a`, so that Hölder's inequality is an equality and V falls at
+   the rate m as long as the order stays. The part and so the speed rises with the rank, hence who has less
+   left stays so, and of equals the difference only grows in the order of the ranks.
+4. (c) For :math:`w \ge g`, :math:`(w / g)^{p_j} \le (w / g)^p`, and in units of :math:`g^{-p}` the speed is at most
+   :math:`w^p`. Q.E.D.
+
+Arithmetic. c_k is rounded down in the 50th digit, and the sum of such numbers with it.
+"""
+
+from __future__ import annotations
+
+from decimal import MAX_EMAX, ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+
+from shadowprice.errors import InputError
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.instances.workload import WHOLE_GPU
+
+STATUS = "paper for (b); ours for (a) with any release dates, and for (c)"
+
+DIGITS = 60
+_LESS = 1 - Decimal(10) ** -50
+"""Factor that makes up for rounding in powers of 60 digits."""
+
+
+def why_not(instance: Instance) -> str | None:
+    """Hypothesis of (c) that an instance does not meet; None if it meets all."""
+    parts = instance.conditions
+    for there, what in (
+        (instance.copies is not None, "jobs that run as several copies"),
+        (instance.graphs is not None, "job graphs"),
+        (instance.workload.throughput is not None, "speeds by GPU type"),
+        (SharingGain.of(instance) is not None, "jobs that can share their GPUs"),
+        (parts is not None and parts.sensitivity is not None, "profiles by CPUs and memory"),
+        (bool((instance.workload.gpu_milli != WHOLE_GPU).any()), "jobs that hold a part of a GPU"),
+    ):
+        if there:
+            return what
+    return None
+
+
+def exponent(instance: Instance) -> Decimal:
+    """Largest p_j of an instance: 1 + log2 of the largest efficiency of those that may grow, 0 if none does."""
+    parts = instance.conditions
+    elastic = None if parts is None else parts.elasticity
+    if elastic is None:
+        return Decimal(0)
+    grows = elastic.widest > instance.workload.gpus
+    if not grows.any():
+        return Decimal(0)
+    with localcontext(prec=DIGITS):
+        efficiency = Decimal(float(elastic.efficiency[grows].max()))
+        return 1 + efficiency.ln() / Decimal(2).ln()
+
+
+def coefficients(count: int, p: Decimal) -> list[Decimal]:
+    """c_1, ..., c_n, rounded down in the 50th digit; O(n) powers."""
+    if p >= 1:
+        return [Decimal(k) for k in range(1, count + 1)]
+    with localcontext(prec=DIGITS, Emax=MAX_EMAX):
+        a = 1 / (1 - p)
+        # k^a - (k - 1)^a, over k^a: the powers themselves are too large where p is close to 1.
+        kept = (1 - (Decimal(k - 1) / k) ** a if k > 1 else Decimal(1) for k in range(1, count + 1))
+        return [k * each ** (1 - p) * _LESS for k, each in enumerate(kept, 1)]
+
+
+def least_total(sizes: list[Decimal], gpus: int, p: Decimal) -> Decimal:
+    """V for these x_j, rounded down; O(n log n)."""
+    with localcontext(prec=DIGITS, rounding=ROUND_FLOOR):
+        ordered = sorted(sizes, reverse=True)
+        products = zip(coefficients(len(ordered), p), ordered, strict=True)
+        return sum((c * x for c, x in products), Decimal(0)) / Decimal(gpus) ** p * _LESS
+
+
+def bound(instance: Instance) -> Fraction:
+    """V for an instance [s], statement (c).
+
+    Raises
+    ------
+    InputError
+        If a hypothesis fails.
+    """
+    reason = why_not(instance)
+    if reason is not None:
+        raise InputError(f"{instance.workload.source}: has {reason}, which HESRPT does not know")
+    instance.expect_all_complete("lower bounds")
+    p = exponent(instance)
+    with localcontext(prec=DIGITS):
+        factor = {g: Decimal(g) ** p * _LESS for g in np.unique(instance.workload.gpus).tolist()}
+        rows = zip(instance.workload.work.tolist(), instance.workload.gpus.tolist(), strict=True)
+        sizes = [Decimal(work) * factor[g] for work, g in rows]
+    return Fraction(least_total(sizes, instance.cluster.total_gpus, p))
+
+
+def check(instance: Instance, total_completion_s: float | Fraction) -> bool:
+    """True if a schedule's total completion time [s] respects the bound.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis fails.
+    """
+    return Fraction(total_completion_s) >= bound(instance)

@@ -1,0 +1,82 @@
+"""Factors of theorems stand beside certified ones, and those that say nothing are said to."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shadowprice as sp
+from shadowprice.analysis.guarantees.any_order import any_order_ticks
+from shadowprice.analysis.guarantees.lookup import KnownBound, Silence, beside
+from shadowprice.analysis.guarantees.server_filling import FlowGuarantee
+from shadowprice.analysis.optimum import exact_cost
+from shadowprice.cli import app
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule_class import ScheduleClass
+
+JOBS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=7)
+
+
+@given(JOBS, st.permutations(range(7)), st.sampled_from([Objective.COMPLETION, Objective.FLOW]))
+def test_one_after_another_costs_no_more(
+    jobs: list[tuple[int, int]], order: list[int], goal: Objective
+) -> None:
+    """Whichever of those that are there comes next."""
+    arrival, work = zip(*sorted(jobs), strict=True)
+    instance = sp.Instance(
+        sp.Cluster.parse("1x2"),
+        sp.Workload.from_columns(arrival_s=list(arrival), gpus=[1] * len(jobs), work=list(work)),
+    )
+    end, now = [0] * len(jobs), 0
+    left = [k for k in order if k < len(jobs)]
+    while left:
+        now = max(now, min(arrival[k] for k in left))
+        chosen = next(k for k in left if arrival[k] <= now)
+        now += work[chosen]
+        end[chosen] = now
+        left.remove(chosen)
+    most = any_order_ticks(instance, goal)
+    assert most is not None
+    assert exact_cost(instance, goal, np.array(end, dtype=np.float64)) <= most
+
+
+def test_the_longest_first_from_one_moment_on_attains_it() -> None:
+    jobs = sp.Workload.from_columns(arrival_s=[5, 5], gpus=[1, 1], work=[1, 3])
+    instance = sp.Instance(sp.Cluster.parse("1x1"), jobs)
+    tick = Fraction(1, 2**20)
+    assert any_order_ticks(instance, Objective.COMPLETION) == (8 + 9) / tick
+    assert any_order_ticks(instance, Objective.FLOW) == (3 + 4) / tick
+    assert any_order_ticks(instance, Objective.MAKESPAN) is None
+    heavy = sp.Workload.from_columns(arrival_s=[5, 5], gpus=[1, 1], work=[1, 3], weight=[1, 2])
+    assert any_order_ticks(sp.Instance(instance.cluster, heavy), Objective.FLOW) is None
+
+
+def test_a_factor_needs_a_certified_one_beside_it() -> None:
+    stated = FlowGuarantee(Fraction(5), Fraction(3), ScheduleClass(preemptive=True))
+    assert beside(stated, "p", None, None) is None
+    told = beside(stated, "p", Fraction(3, 2), Fraction(6))
+    assert told is not None
+    assert told.endswith("beside 1.5x certified for this run")
+    vacuous = beside(stated, "p", Fraction(3, 2), Fraction(5))
+    assert vacuous is not None
+    assert vacuous.endswith("one job after another, in any order, costs at most 5x")
+    silent = Silence("T", ("this",))
+    assert beside(silent, "p", None, None) == silent.sentence("p")
+    assert KnownBound("T", Fraction(2)).sentence() == "at most 2x by T"
+
+
+def test_compare_says_that_a_factor_says_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("id,gpus,submit,duration\na,1,0,1\nb,1,1,1\n")
+    words = ["compare", str(path), "--cluster", "1x2", "--policies", "asrpt", "--budget", "1"]
+    app(words, standalone_mode=False)
+    printed = capsys.readouterr().out
+    assert "by ASRPT-sharper" in printed
+    assert "beside 1.334x certified for this run; it says nothing here" in printed

@@ -1,0 +1,419 @@
+"""Certificates of instances beyond plain gangs: what is written proves its claim, and no change of it does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import shadowprice as sp
+from shadowprice.analysis.certificates import records
+from shadowprice.analysis.certificates.by_start import blocks_by_start
+from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certify import certify, certify_into
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.streamed_outcome import StreamedOutcome
+from shadowprice.errors import VerificationError
+from shadowprice.execution.copies.hadare import HadarE
+from shadowprice.execution.engine import run
+from shadowprice.execution.failing_nodes import run as run_on_failing_nodes
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.copies import CopyRules
+from shadowprice.instances.graphs.job_graph import JobGraph, Stage
+from shadowprice.instances.graphs.network import Network
+from shadowprice.instances.graphs.workload_graphs import JobGraphs
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
+from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.proofs.certificate import verify
+from shadowprice.proofs.checker import Rejected, canonical, check, digest
+from shadowprice.proofs.testing.cases import conditioned, failing, shared
+from shadowprice.solvers.registry import policy
+from support.conditioned_jobs import CLUSTER, PROFILE, Restless
+from support.job_graph_runs import Chance, graph_instances
+from support.schedule_segments import Cut, by_end, rows_of
+from support.uneven_work import Fickle, uneven
+
+PARTS = st.tuples(
+    st.integers(0, 9),
+    st.integers(1, 9),
+    st.sampled_from([(1, 250), (1, 400), (1, 1000), (2, 1000)]),
+)
+
+
+@st.composite
+def of_types(draw):
+    instance = draw(uneven())
+    return instance, run(instance, Fickle(draw(st.integers(0, 99)))).schedule
+
+
+@st.composite
+def of_pairs(draw):
+    instance = draw(shared()).instance
+    return instance, run(instance, Fickle(draw(st.integers(0, 99)))).schedule
+
+
+@st.composite
+def under_conditions(draw):
+    instance = draw(conditioned()).instance
+    return instance, run(instance, Restless(draw(st.integers(0, 99)))).schedule
+
+
+@st.composite
+def of_graphs(draw):
+    instance = draw(graph_instances())
+    return instance, run(instance, Chance(draw(st.integers(0, 99)))).schedule
+
+
+@st.composite
+def of_parts(draw):
+    arrival, work, held = zip(*draw(st.lists(PARTS, min_size=1, max_size=6)), strict=True)
+    gpus, milli = zip(*held, strict=True)
+    jobs = sp.Workload.from_columns(arrival_s=arrival, work=work, gpus=gpus, gpu_milli=milli)
+    found = sp.simulate(jobs, "2x2", draw(st.sampled_from(["fifo", "srtf", "las"])))
+    return found.instance, found.schedule
+
+
+@st.composite
+def on_failing_nodes(draw):
+    instance = draw(failing()).instance
+    assume(len(instance.workload))
+    name = draw(st.sampled_from(["fifo", "srtf", "las"]))
+    found = run_on_failing_nodes(instance, policy(name))
+    return found.instance, found.schedule
+
+
+@st.composite
+def of_copies(draw):
+    plain = draw(uneven(charged=False))
+    jobs = replace(plain.workload, work=np.ceil(plain.workload.work * 100))
+    instance, rules = Instance(plain.cluster, jobs), HadarE()
+    instance = replace(instance, copies=rules.rules(instance.cluster))
+    return instance, rules.schedule(instance)
+
+
+CASES = {
+    "types": (of_types(), "no two jobs share a GPU"),
+    "pairs": (of_pairs(), "share a GPU"),
+    "conditions": (under_conditions(), "no two jobs share a GPU"),
+    "graphs": (of_graphs(), "no two jobs share a GPU"),
+    "parts": (of_parts(), "in which no "),
+    "failures": (on_failing_nodes(), "on nodes that fail"),
+    "copies": (of_copies(), "copies on whole nodes"),
+}
+EFFORT = [4, pytest.param(150, marks=pytest.mark.slow)]
+
+
+def certified(instance, schedule, goal, budget_s=0.0):
+    return certify(Outcome.verified(instance, schedule, policy="some"), goal, budget_s=budget_s)
+
+
+@pytest.mark.parametrize("examples", EFFORT)
+@pytest.mark.parametrize("of", CASES)
+def test_what_is_written_proves_its_claim(of, examples):
+    cases, words = CASES[of]
+
+    @settings(max_examples=examples, deadline=None)
+    @given(cases, st.sampled_from(list(Objective)))
+    def proves(case, goal):
+        instance, schedule = case
+        outcome = Outcome.verified(instance, schedule, policy="some")
+        found = certify(outcome, goal, budget_s=0.0)
+        claim = check(found.text)
+        cost = Fraction(claim["cost"]) / TICKS_PER_S
+        assert float(cost) == pytest.approx(goal.cost_s(instance.workload, outcome.end_s))
+        assert claim["class"] == found.of_class
+        assert words in found.of_class
+        assert found.of_class in found.sentence()
+
+    proves()
+
+
+# What is changed.
+
+
+def same_run(schedule, row):
+    """Rows of a run: of copies each by itself."""
+    if schedule.copy is not None:
+        return np.array([row])
+    same = (schedule.job == schedule.job[row]) & (schedule.start_s == schedule.start_s[row])
+    return np.flatnonzero(same)
+
+
+def column_changed(draw, instance, schedule, rows):
+    """One column of a run, changed; the run's times in all of its rows."""
+    names = ["start_s", "end_s", "overhead_s", "node", "gpus", "job", "partner"]
+    names += [n for n in ("shared_gpu", "copy", "steps") if getattr(schedule, n) is not None]
+    names += ["stages"] * (schedule.stages is not None) + ["cpus"] * (schedule.cpus is not None)
+    name = draw(st.sampled_from(names))
+    values = getattr(schedule, name).copy()
+    some = rows if name.endswith("_s") or name in ("job", "partner") else rows[:1]
+    if name.endswith("_s"):
+        values[some] += draw(st.sampled_from([-1.0, -(2.0**-20), 2.0**-20, 1.0]))
+    elif name == "cpus":
+        values[some] *= 0.5
+    elif name == "stages":
+        values[some[0]] = tuple(draw(st.permutations(values[some[0]])))
+    else:
+        limits = {"node": len(instance.cluster.nodes), "gpus": 5, "shared_gpu": 2, "copy": 3}
+        limits |= {"job": len(instance.workload), "partner": len(instance.workload), "steps": 2**40}
+        low = {"gpus": 1, "partner": -1, "shared_gpu": -1}.get(name, 0)
+        near = st.integers(-1, 1).map(lambda each: int(values[some[0]]) + each)
+        value = draw(near | st.integers(low, limits[name] - 1))
+        values[some] = min(max(value, low), limits[name] - 1)
+    return replace(schedule, **{name: values})
+
+
+def altered(draw, instance, schedule):
+    """The schedule with a run lost, a column of a run changed, or two runs one after the other."""
+    rows = same_run(schedule, draw(st.integers(0, len(schedule) - 1)))
+    way = draw(st.sampled_from(["change", "change", "change", "lose", "change two"]))
+    if way == "lose":
+        mask = np.ones(len(schedule), dtype=bool)
+        mask[rows] = False
+        return rows_of(schedule, np.flatnonzero(mask))
+    found = column_changed(draw, instance, schedule, rows)
+    if way == "change two":
+        other = same_run(found, draw(st.integers(0, len(found) - 1)))
+        found = column_changed(draw, instance, found, other)
+    return found
+
+
+def claimed(instance, schedule, bound, pairs):
+    """A certificate of a schedule, whatever it is, with a bound that holds."""
+    ends = np.zeros(len(instance.workload))
+    np.maximum.at(ends, schedule.job, schedule.end_s)
+    weight = [Fraction(w) for w in instance.workload.weight.tolist()]
+    cost = sum(
+        (w * end for w, end in zip(weight, to_ticks(ends).tolist(), strict=True)), Fraction()
+    )
+    given_lines = [canonical(record) for record in records.given(instance, pairs=pairs)]
+    lines = [canonical(records.header(instance, "some", "completion")), *given_lines]
+    lines += [canonical(record) for record in records.runs(instance, schedule)]
+    lines += [canonical({"kind": "bound", **bound["bound"]})]
+    ratio = max(cost / Fraction(bound["least"]), Fraction(1))
+    claim = {"kind": "claim", "class": bound["class"], "cost": records.text_of(cost)}
+    claim |= {"bound": bound["least"], "ratio": records.text_of(ratio)}
+    claim |= {"instance": digest(given_lines)}
+    claim["file"] = digest([*lines, canonical(claim)])
+    return "\n".join([*lines, canonical(claim), ""])
+
+
+def accepts(judge, *arguments):
+    try:
+        judge(*arguments)
+    except (VerificationError, Rejected):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("examples", [12, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("of", CASES)
+def test_the_checker_and_the_verifier_agree_on_every_change_of_a_schedule(of, examples):
+    answers = set()
+
+    @settings(max_examples=examples, deadline=None)
+    @given(CASES[of][0], st.data())
+    def agree(case, data):
+        instance, schedule = case
+        original = [
+            json.loads(x) for x in certified(instance, schedule, "completion").text.split("\n")[:-1]
+        ]
+        claim = original[-1]
+        bound = {name: original[-2][name] for name in ("bound", "grid", "prices")}
+        bound = {"bound": bound, "least": claim["bound"], "class": claim["class"]}
+        pairs = bool((schedule.partner >= 0).any())
+        assert accepts(check, claimed(instance, schedule, bound, pairs))
+        other = altered(data.draw, instance, schedule)
+        assume(pairs or not (other.partner >= 0).any())
+        mine = accepts(verify, instance, other)
+        assert accepts(check, claimed(instance, other, bound, pairs)) == mine
+        answers.add(mine)
+
+    agree()
+    assert False in answers
+
+
+@pytest.mark.parametrize("of", CASES)
+def test_a_change_of_what_was_given_is_found(of):
+    """Of every field of every record before the runs: refused, or told to be of another instance."""
+
+    @settings(max_examples=2, deadline=None, derandomize=True)
+    @given(CASES[of][0], st.data())
+    def found(case, data):
+        instance, schedule = case
+        text = certified(instance, schedule, "completion").text
+        every = [json.loads(line) for line in text.split("\n")[:-1]]
+        about = check(text)["instance"]
+        other_kinds = ("header", "run", "bound", "claim")
+        places = [
+            (k, field)
+            for k, record in enumerate(every)
+            for field in sorted(record.keys() - {"kind", "id"})
+            if record["kind"] not in other_kinds
+        ]
+        for k, field in data.draw(st.lists(st.sampled_from(places), min_size=10, max_size=20)):
+            others = [each for each in changes(every[k][field]) if each != every[k][field]]
+            value = data.draw(st.sampled_from(others))
+            other = signed([*every[:k], {**every[k], field: value}, *every[k + 1 :]])
+            try:
+                assert check(other)["instance"] != about
+            except Rejected as error:
+                assert "\n" not in str(error)  # noqa: PT017
+        claim = every[-1]
+        for least in (Fraction(claim["cost"]) + 1, 2 * Fraction(claim["cost"])):
+            raised = {**claim, "bound": records.text_of(least), "ratio": 10**9}
+            assert not accepts(check, signed([*every[:-1], raised]))
+
+    found()
+
+
+def changes(value):
+    """Other values of a field."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value + 1, value - 1, str(value), -1, None
+    if isinstance(value, str):
+        return f"{value}x", 7, ""
+    if isinstance(value, list):
+        return value[:-1], [*value, 1], None
+    return {}, {**value, "more": 1}, None
+
+
+def signed(every):
+    """The file of these records, its digests made anew."""
+    lines = [canonical(record) for record in every[:-1]]
+    kinds = ("header", "run", "bound", "claim")
+    parts = [canonical(record) for record in every if record["kind"] not in kinds]
+    claim = {**every[-1], "instance": digest(parts)}
+    claim.pop("file", None)
+    claim["file"] = digest([*lines, canonical(claim)])
+    return "\n".join([*lines, canonical(claim), ""])
+
+
+# Bounds that are attained: a tick more would be refuted here.
+
+
+def one_job(cluster, **more):
+    jobs = sp.Workload.from_columns(arrival_s=[3], gpus=[2], work=[7.3], weight=[1.5])
+    return Instance(cluster, jobs, **more)
+
+
+GRAPH = JobGraph.chain(
+    "chain", (Stage("a", 1, 0.5, 1.0, 8.0), Stage("b", 1, 1.0, 0.25)), [4.0], microbatches=2
+)
+NETWORK = Network(4.0, 2.0, 2, "per-job")
+ALONE = {
+    "widths and spreading": one_job(
+        Cluster.parse("2x4"),
+        conditions=Conditions(
+            None, Locality(np.array([0.4])), Elasticity(np.array([4]), np.array([0.8]))
+        ),
+    ),
+    "CPUs and memory": one_job(
+        CLUSTER, conditions=Conditions(Sensitivity((PROFILE,), np.zeros(1, dtype=np.int64)))
+    ),
+    "a graph": one_job(
+        Cluster.parse("2x2"), graphs=JobGraphs((GRAPH,), np.zeros(1, dtype=np.int64), NETWORK)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_job_by_itself_attains_the_bound(name):
+    """On the best of nodes, with the most GPUs, CPUs and memory that help."""
+    instance = ALONE[name]
+    ticks = ClassDemands.of(instance, pairs=False).shortest[0]
+    node, width = {"widths and spreading": (4, 4)}.get(name, (2, 2))
+    assert node >= width
+    columns = {"job": [0], "node": [0], "gpus": [width]}
+    times = {"start_s": [3.0], "end_s": [3.0 + ticks / TICKS_PER_S], "overhead_s": [0.0]}
+    more = {}
+    if name == "CPUs and memory":
+        more = {"cpus": np.array([12.0]), "memory_gb": np.array([20.0])}
+    if name == "a graph":
+        more = {"stages": np.empty(1, dtype=object)}
+        more["stages"][0] = (1, 1)
+    rows = {n: np.array(c) for n, c in {**columns, **times}.items()}
+    schedule = Schedule(**rows, **more)
+    for goal in Objective:
+        claim = check(certified(instance, schedule, goal).text)
+        # Of odd run times the bound from prices of 0 loses half a tick.
+        assert Fraction(claim["cost"]) - Fraction(claim["bound"]) <= Fraction(3, 4)
+
+
+def test_two_jobs_that_share_from_begin_to_end_attain_the_bound():
+    kind = ("m", 2)
+    table = Throughputs(("gpu",), {}, {("gpu", kind, kind): (0.75, 0.75)})
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0, 0],
+        gpus=[2, 2],
+        work=[6, 6],
+        model=["m", "m"],
+        throughput=[[1.0], [1.0]],
+        gpu_types=("gpu",),
+    )
+    instance = Instance(Cluster.parse("1x2"), jobs, pair_throughputs=table)
+    schedule = Schedule(
+        *(np.array(c) for c in ([0, 1], [0, 0], [2, 2], [0.0, 0.0], [8.0, 8.0], [0.0, 0.0])),
+        partner=np.array([1, 0]),
+    )
+    found = certified(instance, schedule, "makespan")
+    assert (found.bound, found.ratio) == ("area", 1)
+    assert "at most two jobs share a GPU" in found.of_class
+
+
+def test_jobs_that_fill_a_gpu_in_parts_attain_the_bound():
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0, 0, 0], gpus=[1, 1, 1], gpu_milli=[500, 250, 250], work=[8, 8, 8]
+    )
+    found = sp.simulate(jobs, "1x1", "fifo")
+    assert certified(found.instance, found.schedule, "makespan").ratio == 1
+
+
+def test_copies_that_fill_all_nodes_attain_the_bound():
+    jobs = sp.Workload.from_columns(arrival_s=[0], gpus=[2], work=[16])
+    instance = Instance(Cluster.parse("2x2"), jobs, copies=CopyRules(100.0, 0.0, 0.0, max_copies=2))
+    half = 8 * TICKS_PER_S
+    columns = ([0, 0], [0, 1], [2, 2], [0.0, 0.0], [8.0, 8.0], [0.0, 0.0])
+    rows = (np.array(c) for c in columns)
+    schedule = Schedule(*rows, copy=np.array([0, 1]), steps=np.array([half, half]))
+    for goal in Objective:
+        assert certified(instance, schedule, goal).ratio == 1
+    none = replace(instance, copies=CopyRules(100.0, 0.0, 0.0, max_copies=1))
+    assert not accepts(certified, none, schedule, "makespan")
+
+
+# Runs whose schedules are on disk.
+
+
+@settings(max_examples=20, deadline=None)
+@given(uneven(), st.integers(0, 99), st.integers(1, 4), st.integers(1, 6))
+def test_rows_in_order_of_their_ends_are_read_in_order_of_their_starts(instance, seed, size, most):
+    schedule = run(instance, Fickle(seed)).schedule
+    segments = Cut(by_end(schedule), range(size, len(schedule), size))
+    expected = list(records.runs(instance, schedule))
+    blocks = list(blocks_by_start(segments, most))
+    assert [run for block in blocks for run in records.runs(instance, block)] == expected
+    assert sum(map(len, blocks)) == len(schedule)
+
+
+def test_a_streamed_run_has_the_certificate_of_the_run_in_memory(tmp_path):
+    jobs = sp.Workload.from_columns(
+        arrival_s=np.arange(40) // 3, gpus=np.arange(40) % 4 + 1, work=np.arange(40) % 7 + 1.5
+    )
+    whole = sp.simulate(jobs, "2x4", "srtf")
+    cut = Cut(by_end(whole.schedule), range(7, len(whole.schedule), 7))
+    streamed = StreamedOutcome(whole.instance, cut, "srtf", {})
+    found = certify_into(streamed, tmp_path / "cert.jsonl", "flow", budget_s=0.0)
+    text = certify(whole, "flow", budget_s=0.0).text
+    assert (tmp_path / "cert.jsonl").read_text() == text
+    assert found.ratio == Fraction(check(text)["ratio"])
