@@ -33,7 +33,7 @@ from shadowprice.errors import InputError, SolverError, VerificationError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.proofs import checker
+from shadowprice.proofs import checker, run_speed
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import (
     fluid_ticks,
@@ -44,6 +44,13 @@ from shadowprice.solvers.offline.bounds import (
 from shadowprice.solvers.offline.lagrangian import interval_bound
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.strongest import PLANS_SHARE, interval_prices
+from shadowprice.solvers.offline.type_prices import (
+    best_prices,
+    best_span_prices,
+    busy_price_ticks,
+    fluid_price_ticks,
+)
+from shadowprice.solvers.offline.typed_bound import TypedJobs
 
 Record = dict[str, Any]
 
@@ -51,6 +58,8 @@ _MOST_TICKS = 2**62
 """Largest time for which the interval LP is tried, whose grid has 64 bits."""
 _MOST_STEPS = 10**8
 """GPUs times prices of gangs up to which the checker is asked to fill the cluster anew in each cell."""
+_MOST_TYPED_JOBS = 50_000
+"""Jobs up to which prices by GPU type are searched."""
 _BITS = 100
 """Significant bits of a bound that is written; it is rounded down to them."""
 
@@ -299,6 +308,8 @@ def _bounds(
 ) -> Iterator[tuple[Record, Fraction]]:
     """Bounds on completions, in ticks."""
     release, work, weight = demands.release, demands.shortest, demands.weight
+    if budget_s > 0:
+        yield from _by_type(instance, demands, goal)
     if goal is Objective.MAKESPAN:
         yield {**_PLAIN, "bound": "area"}, _span(demands)
         return
@@ -321,6 +332,32 @@ def _bounds(
     until = time.monotonic() + budget_s
     yield from _plans(demands, PLANS_SHARE * budget_s, until - PLANS_SHARE * budget_s)
     yield from _interval_prices(instance, demands, until)
+
+
+def _by_type(
+    instance: Instance, demands: ClassDemands, goal: Objective
+) -> Iterator[tuple[Record, Fraction]]:
+    """Bounds of prices by GPU type, of jobs whose speed depends on nothing else."""
+    others = (instance.conditions, instance.graphs, instance.copies)
+    names, of_node = run_speed.gpu_types(instance.cluster)
+    few = len(demands.release) <= _MOST_TYPED_JOBS
+    if any(part is not None for part in others) or not demands.gangs or not few:
+        return
+    gpus = np.bincount(of_node, [node.gpus for node in instance.cluster.nodes]).astype(np.int64)
+    release, ticks = np.array(demands.release), run_speed.alone_ticks(instance)
+    if len(names) < 2 or bool((ticks == ticks[:, :1]).all()):
+        return
+    jobs = TypedJobs(release, tuple(demands.weight), np.array(demands.gang), ticks, gpus)
+    if goal is Objective.MAKESPAN:
+        value, both = best_span_prices(jobs)
+        yield {**_PLAIN, "bound": "priced-span", "prices": [both.types, both.own]}, value
+        return
+    prices = best_prices(jobs)
+    found = {**_PLAIN, "prices": prices}
+    yield {**found, "bound": "priced-mean-busy-time"}, Fraction(busy_price_ticks(jobs, prices))
+    if len(set(demands.weight)) == 1:
+        fluid = demands.weight[0] * fluid_price_ticks(jobs, prices)
+        yield {**found, "bound": "priced-fluid"}, fluid
 
 
 def _plans(

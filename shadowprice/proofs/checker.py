@@ -431,7 +431,7 @@ class GivenInstance:
             return self.least_of_copies(more)
         need(any(times), f"job {j} can run nowhere")
         plain = min(ticks for ticks in times if ticks)
-        area = min(width * ticks for width, ticks in self.by_width(j, plain))
+        area = self.area_of(j, plain)
         beside = [ticks for row in more.get("beside", {}).values() for ticks in row.values()]
         for kind, row in more.get("beside", {}).items():
             for other, ticks in row.items():
@@ -477,6 +477,44 @@ class GivenInstance:
         capacity = int(gpus * scale * above)
         weight, columns = self.weight, (self.shortest, area, self.gang)
         return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs)
+
+    def at_prices(self, jobs: LeastWork, prices: list[Any]) -> LeastWork:
+        """Work on one machine, at prices of GPUs by type in order of appearance: LB-price."""
+        found = [whole(price, "price", 1) for price in prices]
+        area = [self.least_rent(jobs, j, found, 0) for j in range(len(jobs.area))]
+        return jobs._replace(area=area, capacity=self.rent(found))
+
+    def span_at_prices(self, jobs: LeastWork, prices: list[Any]) -> Fraction:
+        """Lower bound on the last end, at prices of GPUs by type and of each job's own time: LB-span."""
+        by_type, own = ([whole(price, "price") for price in row] for row in prices)
+        rent, worth, best = self.rent(by_type), 0, Fraction(0)
+        need(rent and len(own) == len(jobs.area), "there are no prices of GPUs or of jobs' time")
+        for j in sorted(range(len(own)), key=lambda j: -jobs.arrival[j]):
+            worth, rent = worth + self.least_rent(jobs, j, by_type, own[j]), rent + own[j]
+            best = max(best, jobs.arrival[j] + Fraction(worth, rent))
+        return best
+
+    def rent(self, prices: list[int]) -> int:
+        """Rent of all GPUs for a tick."""
+        need(len(prices) == len(self.types), f"there are no prices for {len(self.types)} types")
+        return sum(prices[kind] * gpus for kind, gpus in zip(self.type_of, self.size, strict=True))
+
+    def least_rent(self, jobs: LeastWork, j: int, prices: list[int], own: int) -> int:
+        """Least that a job costs on one of the types, its own time included."""
+        fine = jobs.gangs and any(self.times[j])
+        need(fine, "prices by type: a job shares GPUs, has a graph or runs as copies")
+        rows = zip(prices, self.times[j], strict=True)
+        return min(price * self.area_of(j, t) + own * self.fastest(j, t) for price, t in rows if t)
+
+    def fastest(self, j: int, ticks: int) -> int:
+        """Least ticks of a job that takes so many on its gang."""
+        return ticks if j not in self.more else min(t for _, t in self.by_width(j, ticks))
+
+    def area_of(self, j: int, ticks: int) -> int:
+        """Least GPU ticks of a job that takes so many on its gang."""
+        if j not in self.more:
+            return self.gang[j] * ticks
+        return min(width * each for width, each in self.by_width(j, ticks))
 
     def of_class(self) -> str:
         """Schedules that the claim is about."""
@@ -708,7 +746,8 @@ class GangSchedule:
         """Count what a run holds, beyond plain gangs."""
         j, end, pieces = run["job"], run["end"], run["pieces"]
         if "partner" in run:
-            need("profile" not in more, f"job {j} has a partner and CPUs of its own")
+            alone = "beside" not in more or "profile" in more
+            need(not alone, f"job {j} has a partner, and no speed beside one")
             here, other = (run["start"], end, held), whole(run["partner"], "partner")
             if (other, j) in self.waiting:
                 same = self.waiting.pop((other, j)) == here
@@ -1140,6 +1179,8 @@ BOUNDS["wide-gangs"] = bound_wide_gangs
 PRICED = {"interval-lp": bound_interval_lp, "priced-plans": bound_priced_plans}
 PRICED["configurations"] = bound_configurations
 BOUNDS.update(PRICED)
+BY_TYPE = {f"priced-{kind}": BOUNDS[kind] for kind in ("fluid", "mean-busy-time")}
+SPAN = "priced-span"
 TAKE = {
     "header": GivenInstance.take_header,
     "copies": GivenInstance.take_copies,
@@ -1200,12 +1241,7 @@ def proven(given: GivenInstance, ends: list[int], bound: Record, claim: Record) 
     header, jobs = given.header, given.relaxed()
     cost, offset = cost_of(header["objective"], jobs, ends)
     need(cost == rational(claim["cost"], "cost"), f"the schedule costs {cost}, not {claim['cost']}")
-    kind = bound["bound"]
-    need(type(kind) is str and kind in BOUNDS, f"the bound is {kind!r:.80}, which is unknown")
-    need((kind == "area") == (header["objective"] == "makespan"), f"{kind!r} is no bound of that")
-    need(type(bound["grid"]) is list and type(bound["prices"]) is list, "prices are no lists")
-    need(kind in PRICED or not bound["grid"] + bound["prices"], f"{kind} takes no prices")
-    value = max(BOUNDS[kind](jobs, bound) - offset, Fraction(0))
+    value = max(bound_of(given, jobs, bound) - offset, Fraction(0))
     least = rational(claim["bound"], "bound")
     need(least <= value, f"the bound is {shown(value)}, not {shown(least)}")
     need(value <= cost, f"the schedule costs {shown(cost)}, less than any can ({shown(value)})")
@@ -1218,11 +1254,28 @@ def proven(given: GivenInstance, ends: list[int], bound: Record, claim: Record) 
         **claim,
         "policy": header["policy"],
         "objective": header["objective"],
-        "kind": kind,
+        "kind": bound["bound"],
         "jobs": len(ends),
         "gpus": jobs.gpus,
         "nodes": len(given.size),
     }
+
+
+def bound_of(given: GivenInstance, jobs: LeastWork, bound: Record) -> Fraction:
+    """Lower bound on completions, or on the last one, in ticks."""
+    kind, prices = bound["bound"], bound["prices"]
+    known = type(kind) is str and kind in {*BOUNDS, *BY_TYPE, SPAN}
+    need(known, f"the bound is {kind!r:.80}, which is unknown")
+    last = given.header["objective"] == "makespan"
+    need((kind in ("area", SPAN)) == last, f"{kind!r} is no bound of that")
+    need(type(bound["grid"]) is list and type(prices) is list, "prices are no lists")
+    need(kind in PRICED or not bound["grid"], f"{kind} takes no prices over time")
+    if kind in BY_TYPE:
+        return BY_TYPE[kind](given.at_prices(jobs, prices), bound)
+    if kind == SPAN:
+        return given.span_at_prices(jobs, prices)
+    need(kind in PRICED or not prices, f"{kind} takes no prices")
+    return BOUNDS[kind](jobs, bound)
 
 
 def shown(number: Fraction) -> str:

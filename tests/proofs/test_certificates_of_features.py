@@ -34,9 +34,17 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.proofs.testing.cases import conditioned, failing, shared
+from shadowprice.solvers.offline.type_prices import (
+    SpanPrices,
+    busy_price_ticks,
+    fluid_price_ticks,
+    span_ticks,
+)
+from shadowprice.solvers.offline.typed_bound import TypedJobs
 from shadowprice.solvers.registry import policy
 from support.conditioned_jobs import CLUSTER, PROFILE, Restless
 from support.job_graph_runs import Chance, graph_instances
@@ -234,8 +242,8 @@ def test_the_checker_and_the_verifier_agree_on_every_change_of_a_schedule(of, ex
         pairs = bool((schedule.partner >= 0).any())
         assert accepts(check, claimed(instance, schedule, bound, pairs))
         other = altered(data.draw, instance, schedule)
-        assume(pairs or not (other.partner >= 0).any())
-        mine = accepts(verify, instance, other)
+        # Of a run in which nobody shares, the certificate speaks of no pairs.
+        mine = accepts(verify, instance, other) and (pairs or not (other.partner >= 0).any())
         assert accepts(check, claimed(instance, other, bound, pairs)) == mine
         answers.add(mine)
 
@@ -392,6 +400,44 @@ def test_copies_that_fill_all_nodes_attain_the_bound():
     assert not accepts(certified, none, schedule, "makespan")
 
 
+TWICE = {
+    "plain": {},
+    "conditions": {
+        "conditions": Conditions(None, None, Elasticity(np.array([4, 4]), np.array([0.8, 0.8])))
+    },
+    "CPUs and memory": {
+        "conditions": Conditions(Sensitivity((PROFILE,), np.zeros(2, dtype=np.int64)))
+    },
+    "graphs": {"graphs": JobGraphs((GRAPH,), np.zeros(2, dtype=np.int64), NETWORK)},
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_nobody_shares_gpus_without_speeds_of_pairs(name):
+    """Two jobs on the same GPUs at the same times, each the other's partner."""
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[2, 2], work=[7.0, 7.0])
+    nodes = CLUSTER if name == "CPUs and memory" else Cluster.parse("2x2")
+    instance = Instance(nodes, jobs, **TWICE[name])
+    ticks = ClassDemands.of(instance, pairs=False).shortest[0]
+    if name == "conditions":
+        ticks = 7 * TICKS_PER_S
+    more = {}
+    if name == "CPUs and memory":
+        more = {"cpus": np.full(2, 12.0), "memory_gb": np.full(2, 20.0)}
+    if name == "graphs":
+        more = {"stages": np.empty(2, dtype=object)}
+        more["stages"][:] = [(1, 1), (1, 1)]
+    columns = ([0, 1], [0, 0], [2, 2], [0.0, 0.0], [ticks / TICKS_PER_S] * 2, [0.0, 0.0])
+    apart = Schedule(*(np.array(c) for c in columns), **more)
+    apart = replace(apart, node=np.array([0, 1]))
+    claim = check(certified(instance, apart, "completion").text)
+    bound = {"bound": "mean-busy-time", "grid": [], "prices": []}
+    bound = {"bound": bound, "least": 1, "class": claim["class"]}
+    assert accepts(check, claimed(instance, apart, bound, pairs=False))
+    shared_too = replace(apart, node=np.array([0, 0]), partner=np.array([1, 0]))
+    assert not accepts(check, claimed(instance, shared_too, bound, pairs=False))
+
+
 # Runs whose schedules are on disk.
 
 
@@ -417,3 +463,54 @@ def test_a_streamed_run_has_the_certificate_of_the_run_in_memory(tmp_path):
     text = certify(whole, "flow", budget_s=0.0).text
     assert (tmp_path / "cert.jsonl").read_text() == text
     assert found.ratio == Fraction(check(text)["ratio"])
+
+
+# Prices by GPU type.
+
+
+@settings(max_examples=15, deadline=None)
+@given(uneven(), st.data())
+def test_two_programs_bound_alike_at_prices_by_type(instance, data):
+    prices = data.draw(st.lists(st.integers(1, 9), min_size=2, max_size=2))
+    given_records = list(records.given(instance, pairs=False))
+    ticks = run_speed.alone_ticks(instance)
+    gpus = np.array([2, 2])
+    work = ClassDemands.of(instance, pairs=False)
+    jobs = TypedJobs(np.array(work.release), tuple(work.weight), np.array(work.gang), ticks, gpus)
+    checked = checker.GivenInstance()
+    for record in [records.header(instance, "some", "flow"), *given_records]:
+        kind = record.pop("kind")
+        checker.TAKE[kind](checked, record)
+    at = checked.at_prices(checked.relaxed(), prices)
+    busy, fluid = busy_price_ticks(jobs, prices), fluid_price_ticks(jobs, prices)
+    assert busy <= checker.bound_mean_busy_time(at, {}) < busy + len(work.release)
+    assert fluid <= checker.bound_fluid(at, {}) < fluid + 1
+    own = data.draw(
+        st.lists(st.integers(0, 9), min_size=len(work.release), max_size=len(work.release))
+    )
+    span, _ = span_ticks(jobs, SpanPrices(tuple(prices), tuple(own)))
+    alone = max(r + p for r, p in zip(work.release, work.shortest, strict=True))
+    assert span == max(checked.span_at_prices(checked.relaxed(), [prices, own]), alone)
+
+
+def test_prices_by_type_say_more_where_types_differ():
+    rates = [[1.0, 0.1]] * 3 + [[1.0, 1.0]] * 3
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0] * 6, gpus=[1] * 6, work=[60] * 6, throughput=rates, gpu_types=("a", "b")
+    )
+    found = sp.simulate(jobs, "1x1:a,1x2:b", "srtf")
+    without = certified(found.instance, found.schedule, "makespan")
+    prices = certified(found.instance, found.schedule, "makespan", 0.1)
+    assert prices.ratio < without.ratio
+    assert prices.bound == "priced-span"
+    every = [json.loads(line) for line in prices.text.split("\n")[:-1]]
+    for wrong, says in (
+        ({"prices": [[1], [0] * 6]}, "no prices for 2 types"),
+        ({"prices": [[1, 1], [0] * 5]}, "no prices of GPUs or of jobs' time"),
+        ({"prices": [[0, 0], [0] * 6]}, "no prices of GPUs or of jobs' time"),
+        ({"prices": [[-1, 1], [0] * 6]}, "price is -1"),
+        ({"prices": [[2**30, 1], [0] * 6]}, "the bound is"),
+        ({"grid": [0]}, "takes no prices over time"),
+    ):
+        with pytest.raises(Rejected, match=says):
+            check(signed([*every[:-2], {**every[-2], **wrong}, every[-1]]))

@@ -105,6 +105,15 @@ class HeldLease:
         """Its ranks."""
         return tuple(order.key for order in self.orders)
 
+    def timed_since(self, steps: int, seconds: float) -> tuple[int, float]:
+        """Timed steps and their seconds since they were counted last.
+
+        Fewer than were counted are those of processes that a launcher started again in this lease.
+        """
+        again = steps < self.counted[0] or seconds < self.counted[1]
+        counted = (0, 0.0) if again else self.counted
+        return steps - counted[0], seconds - counted[1]
+
     @property
     def gone(self) -> bool:
         """True if all ranks are confirmed to have ended."""

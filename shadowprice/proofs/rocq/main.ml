@@ -332,7 +332,8 @@ let certificate_of (header, nodes, jobs, runs, bound, claim) =
       IntervalPrices (grid, prices ())
     | Text "priced-plans" -> PlanPrices (grid, prices ())
     | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; Area
-    | Text ("fluid" | "mean-busy-time" | "wide-gangs" | "configurations" as other) -> raise (Not_covered ("the bound " ^ other))
+    | Text ("fluid" | "mean-busy-time" | "wide-gangs" | "configurations" | "priced-fluid"
+           | "priced-mean-busy-time" | "priced-span" as other) -> raise (Not_covered ("the bound " ^ other))
     | _ -> reject "the bound is unknown" in
   need ((multipliers = Area) = (objective = Makespan)) "the bound is none of the objective";
   need (field claim "class" = Text the_class) "the class is another";

@@ -23,7 +23,7 @@ from shadowprice.solvers.policy import Decision, Knowledge, State
 
 @dataclass
 class _Swap:
-    """Flag that narrower jobs wait until the widest that waits has started."""
+    """True while narrower jobs wait until the widest that waits has started."""
 
     begun: bool = False
 

@@ -186,7 +186,12 @@ def span_ticks(jobs: TypedJobs, prices: SpanPrices) -> tuple[Fraction, int]:
 
 
 def span_bound(jobs: TypedJobs) -> Fraction:
-    """The largest :func:`span_ticks` of some prices [ticks]; the same on every run.
+    """The largest :func:`span_ticks` of some prices [ticks]; the same on every run."""
+    return best_span_prices(jobs)[0]
+
+
+def best_span_prices(jobs: TypedJobs) -> tuple[Fraction, SpanPrices]:
+    """The largest :func:`span_ticks` of some prices [ticks], and these; the same on every run.
 
     The span programme of all jobs proposes prices, then that of the jobs from the arrival on that
     decides, while this helps. With more than ``MOST_SPAN_COLUMNS`` columns, prices are those of total
@@ -194,18 +199,20 @@ def span_bound(jobs: TypedJobs) -> Fraction:
     """
     nobody = (0,) * len(jobs.release)
     best, when = Fraction(-1), int(jobs.release.min())
+    kept = SpanPrices((1,) * len(jobs.capacity), nobody)
     small = jobs.time.size <= MOST_SPAN_COLUMNS
     for _ in range(_SPAN_ROUNDS):
         some = np.flatnonzero(jobs.release >= when)
-        prices = _programme_prices(jobs, some) if small else None
-        found, decides = span_ticks(jobs, prices or SpanPrices(best_prices(jobs), nobody))
+        of_programme = _programme_prices(jobs, some) if small else None
+        prices = of_programme or SpanPrices(best_prices(jobs), nobody)
+        found, decides = span_ticks(jobs, prices)
         if found <= best:
-            return best
-        best = found
-        if prices is None or decides == when:
-            return best
+            break
+        best, kept = found, prices
+        if of_programme is None or decides == when:
+            break
         when = decides
-    return best
+    return best, kept
 
 
 def _programme_prices(jobs: TypedJobs, some: NDArray[np.int64]) -> SpanPrices | None:

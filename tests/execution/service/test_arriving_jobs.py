@@ -14,7 +14,7 @@ from shadowprice.proofs.execution_log import verify_ledger
 from support.fake_run import FakeRun, events
 from support.fake_service import ALICE, BOB, FakeService
 
-POLICIES = ("fifo", "srtf", "las2d", "gavel:max_min_fairness")
+POLICIES = ("fifo", "srtf", "las2d", "gavel:max_min_fairness", "gavel:max_min_fairness_packed")
 
 
 def entry(iterations: int, gpus: int, model: str = "") -> dict[str, Any]:
@@ -48,17 +48,24 @@ def grants(ledger: RunLedger) -> list[tuple[float, str, int, list[str]]]:
 
 
 @settings(max_examples=12)
-@given(JOBS, st.sampled_from(POLICIES), st.sampled_from([0.0, 4.0]), st.data())
+@given(
+    JOBS,
+    st.sampled_from(POLICIES),
+    st.sampled_from([0.0, 4.0]),
+    st.sampled_from([None, 0.8]),
+    st.data(),
+)
 def test_a_service_killed_anywhere_loses_no_job_and_decides_as_it_did(
     tmp_path_factory: pytest.TempPathFactory,
     plan: list[Any],
     policy: str,
     round_s: float,
+    share: float | None,
     data: st.DataObject,
 ) -> None:
     folder = tmp_path_factory.mktemp("service")
     kills = data.draw(st.lists(st.integers(-60, 60).filter(bool), max_size=3))
-    run = FakeService(folder / "k", (), policy, round_s, plan=plan)
+    run = FakeService(folder / "k", (), policy, round_s, share, plan=plan)
     run.kill_at_write = sorted(kills, key=abs)
     ledger = run.execute()
     assert set(run.states(ledger)) == set(run.answered)
