@@ -1,8 +1,15 @@
-"""Twenty real jobs on this machine, and 200 faults; what was lost, and that nothing else was.
+"""Real jobs with faults thrown at them; what was lost, and that nothing else was.
 
-``python benchmarks/fault_campaign.py [--jobs 20] [--faults 200] [--seed 1]``, some ten minutes. As
-root the state directory is a small file system of its own, so that it can be full; else it is on
-the disk, and only the checkpoints of a job find no room. Exit code 1 if a promise was broken.
+::
+
+    python benchmarks/fault_campaign.py --runs 200 --seed 1 --host local    # or ray, slurm
+    python benchmarks/fault_campaign.py [--jobs 20] [--faults 200] [--seed 1]
+
+Two hundred short runs, each of a few jobs with one to three faults, all drawn from the seed; or
+twenty jobs in one run with 200 faults, on this machine, some ten minutes. Ray and Slurm are clusters of
+this machine that the command starts. As root the state directory is a small file system of its own, so
+that it can be full; else it is on the disk, and only the checkpoints of a job find no room. Exit code
+1 if a promise was broken.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.fault_campaign import Campaign, Outcome, run_campaign
+from support.fault_series import HOSTS, run_series
 
 
 def told(campaign: Campaign, outcome: Outcome) -> None:
@@ -44,8 +52,40 @@ def told(campaign: Campaign, outcome: Outcome) -> None:
         print(f"{what:48} {number}")
 
 
+def series(given: argparse.Namespace) -> int:
+    """Many short runs; 1 if a promise was broken in one of them."""
+    numbers = range(given.runs) if given.only is None else range(given.only, given.only + 1)
+    again = f"python benchmarks/fault_campaign.py --runs 1 --host {given.host} --seed {given.seed}"
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        found = run_series(
+            given.seed,
+            numbers,
+            given.host,
+            Path(folder),
+            mounted=os.geteuid() == 0,
+            parallel=given.parallel,
+            tell=lambda result: print(result.line(), flush=True),
+        )
+    print(f"\n{'fault':36} thrown")
+    for kind, count in sorted(found.faults().items()):
+        print(f"{kind:36} {count:6}")
+    print(
+        f"\n{len(found.results)} runs on {given.host}, {found.faults().total()} faults, seed "
+        f"{given.seed}: {found.wall_s:.0f} s; {found.total('leases')} leases of {found.total('jobs')} "
+        f"jobs, {found.total('drivers')} drivers, {found.total('steps_lost')} steps lost, at most "
+        f"{found.most_lost_s():.2f} rounds at once; {len(found.broken)} runs broke a promise"
+    )
+    for result in found.broken:
+        print(f"again: {again} --only {result.number}")
+    return int(bool(found.broken))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, help="so many short runs, instead of one long one")
+    parser.add_argument("--host", choices=HOSTS, default="local", help="of short runs")
+    parser.add_argument("--parallel", type=int, default=2, help="short runs at once, on local")
+    parser.add_argument("--only", type=int, metavar="NUMBER", help="that one of the short runs")
     parser.add_argument("--jobs", type=int, default=20)
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
@@ -53,6 +93,13 @@ def main() -> int:
     parser.add_argument("--within-s", type=float, default=2400.0)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     given = parser.parse_args()
+    load = "/".join(f"{each:.1f}" for each in os.getloadavg())
+    print(f"{os.cpu_count()} cores, load {load}, Python {sys.version.split()[0]}", flush=True)
+    return one_long_run(given) if given.runs is None else series(given)
+
+
+def one_long_run(given: argparse.Namespace) -> int:
+    """Many faults thrown at one run of many jobs; 1 if a promise was broken."""
     campaign = Campaign(
         given.jobs,
         given.faults,
@@ -61,8 +108,6 @@ def main() -> int:
         every_s=1.6,
         mounted=os.geteuid() == 0,
     )
-    load = "/".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"{os.cpu_count()} cores, load {load}, Python {sys.version.split()[0]}")
     print(
         f"{campaign.jobs} jobs on {campaign.slots} CPU slots, policy {campaign.policy}, rounds of "
         f"{campaign.round_s:g} s, a step takes {campaign.step_ms:g} ms, seed {campaign.seed}",
@@ -70,7 +115,9 @@ def main() -> int:
     )
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         try:
-            told(campaign, run_campaign(campaign, Path(folder), given.within_s))
+            outcome = run_campaign(campaign, Path(folder), given.within_s)
+            told(campaign, outcome)
+            assert not outcome.unthrown, f"not thrown: {', '.join(outcome.unthrown)}"
         except AssertionError as error:
             print(f"a promise was broken: {error}", file=sys.stderr)
             return 1

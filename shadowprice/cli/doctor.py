@@ -67,6 +67,8 @@ DISTRIBUTIONS = (
     Distribution("pyomo", "models", "every formulation", _AGAIN, True),
     Distribution("hypothesis", "tests", "laws, adversary --method hypothesis", _extra("test")),
     Distribution("ray", "host", "execute --hosts ray", _extra("ray")),
+    Distribution("aiohttp", "host", "serve", _extra("serve")),
+    Distribution("prometheus-client", "host", "serve", _extra("serve")),
     Distribution("torch", "training", "callbacks for PyTorch, parameters.pt", _extra("torch")),
     Distribution("lightning", "training", "the callback for Lightning", _extra("lightning")),
     Distribution(
@@ -100,7 +102,7 @@ class InstalledPart:
 
 
 def installed_parts() -> Iterator[InstalledPart]:
-    """All parts: this Python, distributions, Slurm, GPUs."""
+    """All parts: this Python, distributions, Slurm, Apptainer, GPUs."""
     where = f"{platform.python_version()} at {sys.executable}"
     yield InstalledPart("python", "base", where, "everything", "", required=True)
     yield InstalledPart("shadowprice", "base", _version("shadowprice"), "everything", _AGAIN, True)
@@ -109,6 +111,9 @@ def installed_parts() -> Iterator[InstalledPart]:
         yield InstalledPart(each.name, each.of, found, each.needed_for, each.how, each.required)
     slurm = "Slurm's clients: sbatch, squeue, scancel, scontrol, sinfo, from your cluster"
     yield InstalledPart("slurm", "host", _slurm(), "execute --hosts slurm", slurm)
+    image = "Apptainer, from your distribution or its administrators"
+    runtime = (_asked("apptainer", "--version").splitlines() or [""])[0]
+    yield InstalledPart("apptainer", "host", runtime, "jobs with `container:`", image)
     cores = f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
     yield InstalledPart("cpu slots", "devices", cores, "execute --hosts local", "", required=True)
     driver = "a driver; execute --hosts local uses CPU slots without"

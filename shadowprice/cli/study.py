@@ -141,7 +141,11 @@ def _results(path: Path) -> StudyResults:
     from shadowprice.analysis.study.results import read_results
     from shadowprice.analysis.study.run_study import results_folder
 
-    return read_results(results_folder(path) if path.is_file() else path)
+    found = read_results(results_folder(path) if path.is_file() else path)
+    if found.runs.empty:
+        failed = f", {len(found.record.failed)} failed" if found.record.failed else ""
+        raise InputError(f"{path}: no run has a row{failed}; expected results of a study")
+    return found
 
 
 @study.command("report", **shown("study report"))
@@ -165,8 +169,6 @@ def report_command(
     if (paper is None) != (style is None):
         raise InputError("study report: --paper and --style go together, expected both or none")
     found = _results(results)
-    if found.runs.empty:
-        raise InputError(f"{results}: no run has a row")
     from shadowprice.analysis.study.page import study_page
     from shadowprice.analysis.study.run_study import results_folder
 

@@ -35,6 +35,7 @@ from typing import Any
 PREEMPTED = 75  # EX_TEMPFAIL
 _OURS = re.compile(r"step-(\d{12,})\.epoch-(\d+)|\.tmp-.+")
 _NEVER = float("inf")
+_PREFIX = "SHADOWPRICE_"
 _Save = Callable[[Path], object]
 
 
@@ -50,8 +51,9 @@ class Lease:
     """A run of a job, from one checkpoint to another; ``step`` are done or, in the loop, under way.
 
     ``iterations`` of the job (0: one pass over the loader) and the ``directory`` of checkpoints count
-    without a scheduler only. Only rank 0 commits and reports: give ``rank`` if a launcher starts
-    several, and ``agree``, called after each step, to tell all that one was asked to stop (MAX).
+    without a scheduler only. Only rank 0 commits and reports: give ``rank`` if a launcher that does
+    not set ``RANK`` starts several, or without a scheduler; and ``agree``, called after each step,
+    to tell all that one was asked to stop (MAX).
     """
 
     def __init__(
@@ -76,7 +78,11 @@ class Lease:
             self._epoch, self.iterations = _number("EPOCH", int, 0), _number("ITERATIONS", int, 1)
             self._goal = _number("STOP_AT", int, 0, _NEVER)
             self._due_s = _number("CHECKPOINT_S", float, 0, _NEVER)
-            self.rank = _number("RANK", int, 0, 0) if rank is None else rank
+            self._told_in = Path(os.environ.get("SHADOWPRICE_REPORT_DIRECTORY") or self._folder)
+            if rank is None:
+                # torchrun, say, replaces RANK in each process that it starts.
+                prefix = "" if "RANK" in os.environ else _PREFIX
+                self.rank = _number("RANK", int, 0, 0, prefix=prefix)
         self._save: _Save | None = None
         self._last: Path | None = None
         self._failure: OSError | None = None
@@ -207,7 +213,7 @@ class Lease:
         told["steps"] = told["step"] - told["begun_at"]
         try:
             if self._folder and not self.rank:
-                replace_text(Path(self._folder, "report.json"), json.dumps(told))
+                replace_text(self._told_in / "report.json", json.dumps(told))
         except OSError as problem:
             error = f"no report: {problem}"
         if error:
@@ -308,12 +314,14 @@ def _text(path: Path) -> str:
     return path.read_text("utf-8").strip() if path.exists() else ""
 
 
-def _number(name: str, kind: type[int] | type[float], least: int, default: Any = None) -> Any:
-    text = os.environ.get(f"SHADOWPRICE_{name}", "")
+def _number(
+    name: str, kind: type[int] | type[float], least: int, default: Any = None, prefix: str = _PREFIX
+) -> Any:
+    text = os.environ.get(prefix + name, "")
     try:
         value = kind(text) if text or default is None else default
     except ValueError:
         value = _NEVER * 0
     if not value >= least:
-        raise LeaseError(f"SHADOWPRICE_{name}={text!r}: expected {kind.__name__} >= {least}")
+        raise LeaseError(f"{prefix}{name}={text!r}: expected {kind.__name__} >= {least}")
     return value

@@ -26,6 +26,7 @@ from shadowprice.execution.kernel.run import run as run_fastest
 from shadowprice.execution.kernel.run import serves
 from shadowprice.instances.failures import node_failures
 from shadowprice.instances.failures.fault_file import FaultTable
+from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.certificate import verify
@@ -194,6 +195,25 @@ def test_jobs_that_hold_parts_of_gpus_lose_them_with_their_node() -> None:
         work = (parts.work * parts.gpu_milli / 1000).sum()
         span_gpu_s = 4 * float(summary["makespan_s"])  # type: ignore[arg-type]
         assert summary["goodput"] == pytest.approx(work / span_gpu_s)
+
+
+@pytest.mark.parametrize(("name", "placement"), [("srtf", None), ("asrpt-early", "heavy-edge")])
+def test_jobs_with_graphs_lose_what_they_did_since_their_checkpoints(
+    name: str, placement: str | None
+) -> None:
+    recurrent = sp.generate("recurrent", jobs=30, seed=3)
+    network = Network(300e9, 12.5e9, 4)
+    law = failing(
+        "exponential:mtbf_s=600,repair_s=100,seed=4", network=network, placement=placement
+    )
+    outcome = sp.simulate(recurrent, "4x4", name, law)
+    summary, table = outcome.summary(), outcome.jobs
+    assert table["failures"].sum() == summary["failed_runs"] > 3  # type: ignore[operator]
+    # No more than what is done between two checkpoints, each time.
+    assert (table["lost_work_s"] <= 100.0 * table["failures"]).all()
+    assert table["lost_work_s"].any()
+    sound = sp.simulate(recurrent, "4x4", name, sp.Semantics(network=network, placement=placement))
+    assert summary["makespan_s"] > sound.summary()["makespan_s"]  # type: ignore[operator]
 
 
 def test_a_window_of_jobs_ends_runs_on_nodes_that_fail() -> None:

@@ -84,6 +84,19 @@ def test_reports_and_bundles_that_exist_are_not_replaced_unasked(
         said("bundle", file, "-o", tmp_path / "none" / "bundle.zip")
 
 
+def test_results_without_a_row_are_refused(file: Path, tmp_path: Path) -> None:
+    wide = STUDY.replace("jobs: 30", "jobs: 30, gang_shares: {2: 1.0}")
+    file.write_text(wide.replace("2x4", "1x1"))
+    with pytest.raises(AssertionError):
+        said("run", file)
+    for words in (("report", file), ("compare", file, file)):
+        with pytest.raises(InputError, match="no run has a row, 4 failed"):
+            said(*words)
+    bundle = ("bundle", file, "-o", tmp_path / "x.zip", "--certificates", "none")
+    with pytest.raises(InputError, match=r"0 of 4 runs, 4 failed; .*; failed: workload drawn"):
+        said(*bundle)
+
+
 def test_an_address_is_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
     note("hosts ray:x:1")
     assert "hosts ray:x:1" in capsys.readouterr().err

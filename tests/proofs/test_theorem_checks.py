@@ -47,7 +47,7 @@ from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.classic import hesrpt, relevant_work, server_filling
+from shadowprice.proofs.classic import hesrpt, relevant_work, saturation, server_filling
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
 from shadowprice.proofs.gavel import proportional_fairness as gavel_pf
@@ -175,6 +175,34 @@ def of_proportional_fairness() -> Iterator[Case]:
     dear = replace(first.allocation, prices=replace(prices, worker=prices.worker + 1e-3))
     wrong = (replace(first, allocation=dear), *others)
     yield no(check, "prices too high", replace(run, steps=wrong))
+
+
+def of_saturation() -> Iterator[Case]:
+    """Narrow jobs of 2, 2 and 4 on two GPUs around a wide one of 3: in order 2 + 3 + 4, else 3 + 4 + 2 at most."""
+    check, in_order = saturation.check, saturation.check_in_order
+    instance = on("1x2", [0] * 4, [1, 1, 2, 1], [2, 2, 3, 4])
+
+    def rows(*given: tuple[int, int, float, float]) -> Schedule:
+        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
+        none = np.zeros(len(job))
+        at = (start.astype(float), end.astype(float))
+        return Schedule(job, none.astype(np.int64), gpus, *at, none)
+
+    def wide_first(last: float) -> Schedule:
+        return rows((2, 2, 0, 3), (0, 1, 3, 5), (1, 1, 3, 5), (3, 1, last - 4, last))
+
+    yield yes(check, "at the bound", instance, wide_first(9))
+    yield no(check, "later", instance, wide_first(9 + float(TICK)))
+    order = rows((0, 1, 0, 2), (1, 1, 0, 2), (2, 2, 2, 5), (3, 1, 5, 9))
+    yield yes(in_order, "in order", instance, order)
+    yield no(in_order, "faster than in order", instance, wide_first(7))
+    alone = on("1x2", [0], [2], [3])
+    yield yes(check, "a wide one alone", alone, rows((0, 2, 0, 3)))
+    yield no(check, "a wide one, later", alone, rows((0, 2, float(TICK), 3 + float(TICK))))
+    other = on("1x3", [0], [2], [3])
+    yield refused(InputError, check, "two of three GPUs", other, rows((0, 2, 0, 3)))
+    late = on("1x2", [1], [2], [3])
+    yield refused(InputError, in_order, "arrivals", late, rows((0, 2, 1, 4)))
 
 
 def of_hesrpt() -> Iterator[Case]:
@@ -1070,6 +1098,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     gavel_pf: of_proportional_fairness,
     hesrpt: of_hesrpt,
     relevant_work: of_relevant_work,
+    saturation: of_saturation,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
     synergy_floor: of_synergy_floor,

@@ -17,13 +17,14 @@ POLICIES = policies()
 
 # The head blocks, jobs wait for their virtual completion, or nothing starts within a round.
 WAITS = {"fifo", "sjf", "easy", "spjf", "spwf", "asrpt", "asrpt-early", "asrpt-guarded"}
-WAITS |= {"hadar", "hadar-committed", "oasis"}
+WAITS |= {"hadar", "hadar-committed", "oasis", "quickswap"}
 
 # GPUs of rounds to come are given away, and a node that fails takes them.
 COMMITS = {"hadar-committed", "oasis"}
 
 TIMES = {
     **dict.fromkeys(("las", "gandiva", "gandiva-reactive"), ("quantum_s",)),
+    "server-filling-gittins": ("least_s",),
     **dict.fromkeys(("las2d", "gittins2d"), ("thresholds_gpu_s",)),
     **dict.fromkeys(("gavel", "hadar", "drf", "tetris"), ("round_s",)),
     **{name: ("round_s",) for name in POLICIES if name.startswith("synergy-")},

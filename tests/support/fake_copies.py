@@ -13,7 +13,7 @@ from shadowprice.execution.hosts.protocol import Exit, LaunchSpec, LeaseKey
 from shadowprice.execution.job import Fenced, commit, last_checkpoint
 from shadowprice.execution.real.copies.engine import CopyEngine
 from shadowprice.execution.real.copies.policy import copies_policy
-from shadowprice.execution.real.driver import assemble
+from shadowprice.execution.real.driver import FoundHosts, assemble
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.settings import Settings
@@ -126,7 +126,8 @@ class CopyRun(FakeRun):
         policy = copies_policy(settings)
         assert policy is not None
         try:
-            run = assemble(settings, job_file, ledger, self.host, self.clock, resumed, lambda: None)
+            hosts = FoundHosts(self.host, self.host.discover())
+            run = assemble(settings, job_file, ledger, hosts, self.clock, resumed, lambda: None)
             run.record.note("driver-started", pid=1, resumed=resumed)
             self.engine = CopyEngine(run, policy, self.round_s, AtOnce())
             self.engine.loop()

@@ -13,7 +13,7 @@ import yaml
 
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.hosts.protocol import FoundNode
-from shadowprice.execution.real.driver import assemble
+from shadowprice.execution.real.driver import FoundHosts, assemble
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.job_file import JobFile, load_job_file
 from shadowprice.execution.real.ledger import RunLedger
@@ -115,9 +115,8 @@ class FakeRun:
         try:
             arrivals = self.arrivals(ledger, settings)
             tick = partial(self.ticked, ledger)
-            run = assemble(
-                settings, job_file, ledger, self.host, self.clock, resumed, tick, arrivals
-            )
+            hosts = FoundHosts(self.host, self.host.discover())
+            run = assemble(settings, job_file, ledger, hosts, self.clock, resumed, tick, arrivals)
             run.record.note("driver-started", pid=1, resumed=resumed)
             chosen = policy(self.policy) if isinstance(self.policy, str) else self.policy
             RealEngine(run, chosen, placement("count"), Rounds(self.round_s)).loop()

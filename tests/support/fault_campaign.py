@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import random
 import shutil
@@ -17,16 +18,23 @@ from typing import Any
 
 import numpy as np
 
+from shadowprice.errors import ShadowpriceError
+from shadowprice.execution.hosts.lease_files import read_report
 from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.checkpoints import last_commit
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.proofs.execution_log import verify_ledger
+from support.cluster_faults import CLUSTER_KINDS
 from support.driver_process import Driver, left_over, wait_until, write_jobs
 from support.fault_kinds import KINDS
 from support.fault_scene import Scene
 from support.paths import ROOT
 
 HERE = Path(__file__).resolve().parent
+FULL_S = {"full disk": 2.5, "full folder of checkpoints": 1.5}
+"""For how long a fault keeps a job from saving, at most [s]."""
+GONE_S = 5.0
+"""Until what Slurm started is gone, after the last lease [s]."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,8 @@ class Campaign:
         Mean time between faults.
     mounted
         Whether to run in a small file system of its own, which can be filled; for root.
+    hosts
+        Where, empty for slots of this machine.
     """
 
     jobs: int
@@ -56,12 +66,14 @@ class Campaign:
     kinds: tuple[str, ...] = tuple(KINDS)
     hang_s: float = 5.0
     grace_s: float = 3.0
+    ttl_s: float = 8.0
+    hosts: str = ""
 
     @property
     def limits(self) -> dict[str, float]:
         """Short enough that every time-out is met."""
         return {
-            **{"poll_s": 0.05, "ttl_s": 8.0, "grace_s": self.grace_s, "confirm_s": 1.0},
+            **{"poll_s": 0.05, "ttl_s": self.ttl_s, "grace_s": self.grace_s, "confirm_s": 1.0},
             **{
                 "hang_s": self.hang_s,
                 "start_s": 60.0,
@@ -88,8 +100,11 @@ class Campaign:
 
     @property
     def allowed_loss(self) -> dict[str, int]:
-        """Steps that a job can do in a round and a checkpoint interval, which is a round."""
-        return {f"job-{k}": round(2e3 * self.round_s / self.step_ms) for k in range(self.jobs)}
+        """Steps that a job can do in a round, and while its disk was full."""
+        seconds = self.round_s + max(
+            [FULL_S[kind] for kind in self.kinds if kind in FULL_S] or [0.0]
+        )
+        return {f"job-{k}": round(1e3 * seconds / self.step_ms) for k in range(self.jobs)}
 
 
 @dataclass
@@ -106,12 +121,22 @@ class Outcome:
     double: int = 0
     late: int = 0
     same: int = 0
+    unthrown: tuple[str, ...] = ()
 
 
 def run_campaign(
-    campaign: Campaign, folder: Path, within_s: float, verbose: bool = False
+    campaign: Campaign,
+    folder: Path,
+    within_s: float,
+    verbose: bool = False,
+    cluster: Any = None,
 ) -> Outcome:
     """Run, throw faults, and check everything that is promised.
+
+    Parameters
+    ----------
+    cluster
+        The Ray or Slurm cluster of its hosts.
 
     Raises
     ------
@@ -125,13 +150,17 @@ def run_campaign(
             folder,
             jobs,
             campaign.policy,
-            hosts=f"local:{campaign.slots}",
+            hosts=campaign.hosts or f"local:{campaign.slots}",
             round_s=campaign.round_s,
             limits=campaign.limits,
             state=state,
         )
         scene = Scene(
-            driver, random.Random(campaign.seed), 1.25 * campaign.limits["ttl_s"], campaign.mounted
+            driver,
+            random.Random(campaign.seed),
+            1.25 * campaign.ttl_s,
+            campaign.mounted,
+            cluster,
         )
         outcome, began = Outcome(), time.monotonic()
         try:
@@ -152,8 +181,9 @@ def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float, ver
     so that none is left when the jobs are over.
     """
     draw = random.Random(f"times {campaign.seed}")
+    known = KINDS | CLUSTER_KINDS
     kinds = [kind for kind in campaign.kinds if campaign.mounted or kind != "full disk"]
-    weights = [KINDS[kind][1] for kind in kinds]
+    weights = [known[kind][1] for kind in kinds]
     # Every kind, in the end: the first ones in turn, the others at random.
     waiting = draw.sample(kinds, len(kinds))[: campaign.faults]
     waiting += draw.choices(kinds, weights, k=campaign.faults - len(waiting))
@@ -165,12 +195,14 @@ def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float, ver
         scene.tend()
         _look_after_driver(scene)
         over = scene.driver.finished()
-        assert not (over and waiting), f"all jobs are over, {len(waiting)} faults are left"
+        if over and waiting:
+            outcome.unthrown = tuple(waiting)
+            waiting.clear()
         due = 0.8 * (campaign.faults - len(waiting)) / max(campaign.faults, 1)
         if waiting and (time.monotonic() >= next_s or share_done(campaign, scene.state) > due):
             # One for which there is no target now may have one later.
             for k, kind in enumerate(waiting):
-                if KINDS[kind][0](scene):
+                if known[kind][0](scene):
                     del waiting[k]
                     outcome.faults[kind] += 1
                     if verbose:
@@ -205,11 +237,25 @@ def _look_after_driver(scene: Scene) -> None:
 
 
 def _tail(scene: Scene) -> str:
-    return scene.driver.said()[-3000:]
+    """What the driver said, and which commands live."""
+    living = [
+        f"{target.directory.parent.parent.name} epoch {target.epoch}: {read_report(target.directory)}"
+        for target in scene.targets()
+    ]
+    states = [f"driver {'runs' if scene.driver.runs() else 'is gone'}"]
+    with contextlib.suppress(ShadowpriceError):
+        ledger = RunLedger.open(scene.state / "run.db", readonly=True)
+        states += [f"{row['name']} {row['state']} {row['why']}" for row in ledger.jobs()]
+        states += [str(event)[:200] for event in ledger.events()[-8:]]
+        ledger.close()
+    return "\n".join([scene.driver.said()[-1000:], *states, *living])
 
 
 def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> None:
     """Everything that is promised."""
+    until = time.monotonic() + GONE_S
+    while left_over(state) and time.monotonic() < until:
+        time.sleep(0.05)
     outcome.left = len(left_over(state))
     outcome.double = len(list(folder.glob("double-*")))
     outcome.late = len(list(folder.glob("late-*")))

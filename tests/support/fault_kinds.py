@@ -92,10 +92,12 @@ def cut_power(scene: Scene) -> bool:
 
 
 def hang(scene: Scene) -> bool:
+    """One that has reported: of others nobody knows that they ever will."""
     target = scene.target()
-    if target is not None:
-        target.signal(signal.SIGSTOP, command=True)
-    return target is not None
+    if target is None or not read_report(target.directory):
+        return False
+    target.signal(signal.SIGSTOP, command=True)
+    return True
 
 
 def stop_supervisor(scene: Scene) -> bool:
@@ -122,7 +124,7 @@ def stale_worker(scene: Scene) -> bool:
     a later epoch, unless it had no more to commit.
     """
     target = scene.target()
-    if target is None or len(scene.stopped) > 1:
+    if target is None or len(scene.stopped) > 1 or not read_report(target.directory):
         return False
     target.signal(signal.SIGSTOP, supervisor=True, command=True)
     scene.stopped.add(target.directory)

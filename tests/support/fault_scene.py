@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from shadowprice.execution.hosts.lease_files import read_exit, read_supervisor
 from shadowprice.execution.supervision.processes import process
@@ -45,6 +46,8 @@ class Scene:
         Whether the state directory is a small file system of its own, which can be filled.
     away_s
         Longer than leases live without a driver [s].
+    cluster
+        The Ray or Slurm cluster that it runs on, None on this machine alone.
 
     Attributes
     ----------
@@ -65,6 +68,7 @@ class Scene:
     draw: random.Random
     away_s: float
     mounted: bool = False
+    cluster: Any = None
     later: list[tuple[float, Callable[[], bool]]] = field(default_factory=list)
     stopped: set[Path] = field(default_factory=set)
     killed: set[Path] = field(default_factory=set)
@@ -95,9 +99,12 @@ class Scene:
         if not self.driver.runs() or not ledger.exists():
             return False
         assert self.driver.process is not None
-        with closing(sqlite3.connect(f"{ledger.resolve().as_uri()}?mode=ro", uri=True)) as db:
-            last = "SELECT data FROM events WHERE kind = 'driver-started' ORDER BY seq DESC LIMIT 1"
-            row = db.execute(last).fetchone()
+        last = "SELECT data FROM events WHERE kind = 'driver-started' ORDER BY seq DESC LIMIT 1"
+        try:
+            with closing(sqlite3.connect(f"{ledger.resolve().as_uri()}?mode=ro", uri=True)) as db:
+                row = db.execute(last).fetchone()
+        except sqlite3.OperationalError:  # its disk is full
+            return False
         return row is not None and json.loads(row[0])["pid"] == self.driver.process.pid
 
     def target(self) -> Target | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,27 @@ TYPES = {"n0": "A100", "n1": "V100"}
 
 
 class RayCluster:
-    """Nodes by name; ``address`` is the head's."""
+    """Nodes by name; ``address`` is the head's.
 
-    def __init__(self, client_port: int | None = None) -> None:
+    Parameters
+    ----------
+    types
+        GPU type of each node by its name.
+    gpus
+        Of a node.
+    client_port
+        Where Ray's client is served, if it is.
+    """
+
+    def __init__(
+        self,
+        types: Mapping[str, str] = TYPES,
+        gpus: int = 2,
+        client_port: int | None = None,
+    ) -> None:
         from ray.cluster_utils import Cluster
 
+        self._types, self._gpus = types, gpus
         client = {} if client_port is None else {"ray_client_server_port": client_port}
 
         self._cluster = Cluster(
@@ -50,7 +66,7 @@ class RayCluster:
         )
         self.address = str(self._cluster.address)
         self.nodes: dict[str, Any] = {}
-        for name in TYPES:
+        for name in types:
             self.add(name)
 
     def add(self, name: str) -> None:
@@ -58,8 +74,8 @@ class RayCluster:
         self.nodes[name] = self._cluster.add_node(
             wait=False,
             num_cpus=2,
-            num_gpus=2,
-            resources={f"accelerator_type:{TYPES[name]}": 1},
+            num_gpus=self._gpus,
+            resources={f"accelerator_type:{self._types[name]}": 1},
             labels={"lab/host": name},
             node_name=name,
         )
@@ -75,12 +91,12 @@ class RayCluster:
         """Bring all nodes up, whatever a test did to them."""
         import ray
 
-        for name in TYPES:
+        for name in self._types:
             if name in self.nodes and not self._is_up(name):
                 self.forget(name)
             if name not in self.nodes:
                 self.add(name)
-        wait_until(lambda: {n["NodeName"] for n in ray.nodes() if n["Alive"]} >= set(TYPES))
+        wait_until(lambda: {n["NodeName"] for n in ray.nodes() if n["Alive"]} >= set(self._types))
 
     def _is_up(self, name: str) -> bool:
         import ray
@@ -119,11 +135,13 @@ class RayCluster:
 
 
 @contextmanager
-def running_cluster(client_port: int | None = None) -> Iterator[RayCluster]:
+def running_cluster(
+    types: Mapping[str, str] = TYPES, gpus: int = 2, client_port: int | None = None
+) -> Iterator[RayCluster]:
     """A cluster, and none of its processes afterwards; Ray's client is served at a port if one is given."""
     before = {name: os.environ.get(name) for name in SETTINGS}
     os.environ.update(SETTINGS)
-    cluster = RayCluster(client_port)
+    cluster = RayCluster(types, gpus, client_port)
     try:
         yield cluster
     finally:

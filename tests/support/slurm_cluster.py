@@ -130,6 +130,7 @@ class SlurmCluster:
     ports: range
     gpus: bool = True
     lost_s: int = 4
+    gpus_per_node: int = GPUS_PER_NODE
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     logs: list[IO[bytes]] = field(default_factory=list)
 
@@ -158,19 +159,27 @@ class SlurmCluster:
         options = [f"--{option}={self.root}/{name}" for option, name in files.items()]
         self._spawn("munged", "munged", "--foreground", "--force", *options)
         self._wait(lambda: (self.root / "munge.socket").exists(), "munged")
-        self._spawn("slurmctld", "slurmctld", "-D")
+        self.start_controller()
         for name in NODES:
             self.start_node(name)
         self._wait(lambda: self.idle() == len(NODES), "four idle nodes")
+
+    def start_controller(self) -> None:
+        self._spawn("slurmctld", "slurmctld", "-D")
 
     def start_node(self, name: str) -> None:
         self._spawn(name, "slurmd", "-D", "-N", name)
 
     def kill_node(self, name: str) -> None:
-        """SIGKILL of a slurmd: its jobs stay behind, as when a node loses its daemon."""
+        """SIGKILL of a daemon; the jobs of a slurmd stay behind, as when a node loses it."""
         process = self.processes.pop(name)
         process.kill()
         process.wait(10)
+
+    def resume(self) -> None:
+        """Open nodes again that Slurm closed, as after losing sight of a job, like an administrator."""
+        for name in NODES:
+            self.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
 
     def idle(self) -> int:
         found = self.run("sinfo", "-h", "-p", "all", "-t", "idle", "-o", "%D", check=False).strip()
@@ -253,18 +262,18 @@ class SlurmCluster:
         key = self.root / "munge.key"
         key.write_bytes(secrets.token_bytes(128))
         key.chmod(0o400)
-        for index in range(GPUS_PER_NODE):
+        for index in range(self.gpus_per_node):
             os.mknod(self.root / f"dev/nvidia{index}", stat.S_IFCHR | 0o666, os.makedev(1, 3))
         nodes, gpus = [], ["AutoDetect=off"]
         for port, (name, kind) in zip(self.ports[1:], NODES.items(), strict=False):
-            gres = f" Gres=gpu:{kind}:{GPUS_PER_NODE}" if self.gpus else ""
+            gres = f" Gres=gpu:{kind}:{self.gpus_per_node}" if self.gpus else ""
             nodes.append(
                 NODE.format(
                     name=name, machine=machine, port=port, cpus=CPUS, memory=MEMORY_MB, gres=gres
                 )
             )
             if self.gpus:
-                last = GPUS_PER_NODE - 1
+                last = self.gpus_per_node - 1
                 gpus.append(GPUS.format(name=name, type=kind, root=self.root, last=last))
         (self.root / "gres.conf").write_text("\n".join(gpus) + "\n")
         (self.root / "slurm.conf").write_text(
@@ -290,10 +299,12 @@ def _has(pid: int, text: str) -> bool:
 
 
 @contextmanager
-def slurm_cluster(root: Path, gpus: bool = True, lost_s: int = 4) -> Iterator[SlurmCluster]:
+def slurm_cluster(
+    root: Path, gpus: bool = True, lost_s: int = 4, gpus_per_node: int = GPUS_PER_NODE
+) -> Iterator[SlurmCluster]:
     """A cluster for the block; all of it is gone afterwards."""
     with _ports(1 + len(NODES)) as ports:
-        cluster = SlurmCluster(root, ports, gpus, lost_s)
+        cluster = SlurmCluster(root, ports, gpus, lost_s, gpus_per_node)
         try:
             cluster.start()
             yield cluster

@@ -21,6 +21,7 @@ from shadowprice.analysis.real_runs.figures import (
 from shadowprice.analysis.real_runs.jobs import JobRow, counts, job_rows
 from shadowprice.analysis.real_runs.run import RunReader
 from shadowprice.analysis.real_runs.status import shortened
+from shadowprice.analysis.real_runs.unsimulated import unsimulated
 from shadowprice.errors import InputError
 
 
@@ -60,6 +61,7 @@ def report(run: RunReader, *, made_by: str = "") -> str:
         throughput=None if rates is None else figure_html("throughput", rates),
         max_panels=MAX_PANELS,
         drift=_csv_table(drift) if drift.is_file() else None,
+        unsimulated=[f"Not simulated: {words}." for words in unsimulated(run.events())],
         incidents=_incidents_table(run),
         made_by=made_by,
     )

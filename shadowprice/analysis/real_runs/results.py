@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from shadowprice.analysis.metrics import mean
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.real_runs.unsimulated import unsimulated
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
@@ -54,6 +55,8 @@ class Drift:
         Jobs that did not finish, or were not simulated.
     notes : tuple of str
         What had to be assumed.
+    unsimulated : tuple of str
+        What the real run had that no simulation knows: faults, drivers that took over.
     """
 
     frame: pd.DataFrame
@@ -61,6 +64,7 @@ class Drift:
     assumed: Mapping[str, float] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unsimulated: tuple[str, ...] = ()
 
     @property
     def real_mean_s(self) -> float | None:
@@ -107,7 +111,9 @@ class Drift:
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
             for row in rows
         ]
-        return "\n".join([*lines, self.sentence()])
+        return "\n".join(
+            [*lines, self.sentence(), *map("not simulated: {}".format, self.unsimulated)]
+        )
 
     def summary(self) -> dict[str, object]:
         """The numbers, for JSON."""
@@ -120,6 +126,7 @@ class Drift:
             "largest_error": self.largest_error,
             **self.assumed,
             "left_out": list(self.left_out),
+            "unsimulated": list(self.unsimulated),
         }
 
     def __repr__(self) -> str:
@@ -283,6 +290,7 @@ def results(state: Path, policy: str | Policy | None = None) -> Results:
     checked = verify_run(state)
     ledger = RunLedger.open(state / LEDGER, readonly=True)
     try:
+        faults = unsimulated(ledger.events())
         run = measured_run(ledger)
     except InputError as error:
         return Results(checked, None, "", str(error))
@@ -293,7 +301,7 @@ def results(state: Path, policy: str | Policy | None = None) -> Results:
         why = f"its policy {run.policy!r} runs a file, which is not done because a log names it"
         return Results(checked, None, command, why)
     try:
-        drift = replay(run, policy)
+        drift = replace(replay(run, policy), unsimulated=faults)
     except ShadowpriceError as error:
         return Results(checked, None, command, str(error))
     drift.frame.to_csv(state / MEASURED / "drift.csv", index=False)

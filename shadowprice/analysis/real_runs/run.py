@@ -98,6 +98,10 @@ class RunReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def events(self) -> list[Row]:
+        """All events, oldest first."""
+        return list(self._ledger.events())
+
     def samples(self) -> list[Row]:
         """All measurements, in order."""
         return list(self._ledger.samples())

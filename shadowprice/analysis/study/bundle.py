@@ -90,8 +90,11 @@ def write_bundle(
     study, results = read_study(file), read_results(results_folder)
     plan = plan_study(study, file.parent)
     if len(results.runs) < len(plan.runs):
+        failed = results.record.failed
+        first = "".join(f"; failed: {place}: {why}" for place, why in list(failed.items())[:1])
         raise InputError(
-            f"{results_folder}: has {len(results.runs)} of {len(plan.runs)} runs; `study run` computes the others"
+            f"{results_folder}: has {len(results.runs)} of {len(plan.runs)} runs, {len(failed)} failed; expected all: "
+            f"`study run` computes what has no rows{first}"
         )
     with tempfile.TemporaryDirectory() as made:
         root = Path(made) / "bundle"

@@ -21,6 +21,9 @@ from shadowprice.analysis.trace.figures import (
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
 
+NO_NUMBER = "none"
+"""Stands for numbers that a trace does not have, such as the time between the arrivals of one job."""
+
 
 def summary_rows(found: Contents, cluster: Cluster | None) -> list[tuple[str, str]]:
     """Numbers of a whole trace as (name, text)."""
@@ -33,12 +36,12 @@ def summary_rows(found: Contents, cluster: Cluster | None) -> list[tuple[str, st
             if found.core_h
             else []
         ),
-        ("mean time between arrivals [s]", f"{found.mean_gap_s:,.2f}"),
-        ("its coefficient of variation (Poisson: 1)", f"{found.gap_cv:,.2f}"),
-        ("jobs that arrive with the one before", f"{found.same_moment:.1%}"),
+        ("mean time between arrivals [s]", _text(found.mean_gap_s, ",.2f")),
+        ("its coefficient of variation (Poisson: 1)", _text(found.gap_cv, ",.2f")),
+        ("jobs that arrive with the one before", _text(found.same_moment, ".1%")),
     ]
     rows += [
-        (f"run time, {name} [s]", f"{value:,.1f}") for name, value in found.durations_s.items()
+        (f"run time, {name} [s]", _text(value, ",.1f")) for name, value in found.durations_s.items()
     ]
     if found.of_limit:
         share = found.of_limit["p50"]
@@ -55,6 +58,10 @@ def summary_rows(found: Contents, cluster: Cluster | None) -> list[tuple[str, st
         rows.append((f"load offered to {cluster.physical_gpus:,} GPUs", load))
         rows.append(("jobs that can never run there", f"{found.infeasible:,}"))
     return rows
+
+
+def _text(value: float, form: str) -> str:
+    return NO_NUMBER if math.isnan(value) else format(value, form)
 
 
 def parts_of(found: Contents) -> list[tuple[str, Sequence[Part]]]:
@@ -75,7 +82,7 @@ def part_row(part: Part) -> tuple[str, str, str, str, str]:
         part.name,
         f"{part.jobs:,}",
         f"{part.share_of_jobs:.1%}",
-        f"{part.share_of_gpu_time:.1%}",
+        _text(part.share_of_gpu_time, ".1%"),
         "" if math.isnan(part.median_s) else f"{part.median_s:,.0f}",
     )
 
@@ -137,5 +144,5 @@ def _sentence(found: Contents) -> str:
     wide = max(found.by_gang, key=lambda part: part.share_of_gpu_time)
     return (
         f"{found.jobs:,} jobs in {found.span_s / 3600:,.1f} hours with {found.gpu_h:,.0f} GPU-hours; the gang "
-        f"with most of them is {wide.name}: {wide.share_of_gpu_time:.0%}."
+        f"with most of them is {wide.name}: {_text(wide.share_of_gpu_time, '.0%')}."
     )

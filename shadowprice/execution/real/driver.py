@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -38,11 +39,19 @@ from shadowprice.solvers.registry import placement as find_placement
 # The parts of a run, from a job file and hosts.
 
 
+@dataclass(frozen=True)
+class FoundHosts:
+    """A host that was reached, with the nodes that it has now."""
+
+    host: Host
+    nodes: tuple[FoundNode, ...]
+
+
 def assemble(
     settings: Settings,
     job_file: JobFile,
     ledger: RunLedger,
-    host: Host,
+    hosts: FoundHosts,
     clock: Clock,
     resumed: bool,
     tick: Callable[[], None],
@@ -57,7 +66,7 @@ def assemble(
     arrivals : Arrivals, optional
         Where further jobs come from; from nowhere if not given.
     """
-    found = host.discover()
+    host, found = hosts.host, hosts.nodes
     nodes = ledger.nodes() if resumed else found
     instance, notes = instance_of(settings, job_file, nodes)
     jobs = {job.name: job for job in job_file.jobs}
@@ -233,10 +242,19 @@ def _drive(
     resumed: bool,
     around: Surroundings,
 ) -> bool:
-    """Run the loop; whether it was interrupted."""
+    """Run the loop; whether it was interrupted.
+
+    A run begins when its hosts are found: a Ray cluster takes seconds to start, which are nobody's
+    waiting.
+    """
+    opened_s = time.monotonic()
     host = open_host(settings.hosts, settings.state, ledger.value("run_id"))
     try:
         with _signals() as asked:
+            hosts = FoundHosts(host, host.discover())
+            ready_s = time.monotonic() - opened_s
+            if not resumed:
+                ledger.set("began_unix", time.time())
 
             def tick() -> None:
                 around.on_tick(ledger)
@@ -247,8 +265,10 @@ def _drive(
             clock = WallClock(facts, ledger.last_s())
             ledger.set("clock", clock.record())
             arrivals = around.arrivals(ledger)
-            run = assemble(settings, job_file, ledger, host, clock, resumed, tick, arrivals)
-            run.record.note("driver-started", pid=os.getpid(), resumed=resumed)
+            run = assemble(settings, job_file, ledger, hosts, clock, resumed, tick, arrivals)
+            run.record.note(
+                "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
+            )
             for text in host.notes:
                 run.record.note("note", text=text)
             engine = _engine(settings, run)

@@ -37,6 +37,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.containers import Container
+from shadowprice.execution.hosts.meeting import MEETING_VARIABLES
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
@@ -55,7 +56,7 @@ MAX_ARGUMENTS = 10_000
 OWN_PREFIX = "SHADOWPRICE_"
 """Variables that only we set begin like this."""
 
-SET_BY_US = frozenset({"CUDA_VISIBLE_DEVICES"})
+SET_BY_US = MEETING_VARIABLES | {"CUDA_VISIBLE_DEVICES"}
 
 
 def _whole(most: int) -> Meta:
@@ -463,7 +464,8 @@ def workload(
     -------
     Workload, list of str
         Rows in order of arrival, with a throughput for each GPU type of the cluster; one line for
-        each job whose rate is assumed, or that keeps off a type because it has no rate there.
+        each job whose rate is assumed, that keeps off a type because it has no rate there, or that asks
+        for CPUs or memory.
 
     Raises
     ------
@@ -481,6 +483,8 @@ def workload(
                 f"the cluster has {', '.join(cluster.gpu_types)}"
             )
         rates.append(rows)
+        if job.cpus or job.memory_gb:
+            assumed = [*assumed, "asks for CPUs or memory, which policies of real runs do not see"]
         notes += [f"job {job.name}: {note}" for note in assumed]
     jobs = job_file.jobs
     made = Workload.from_columns(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from shadowprice.execution.containers import PYTHON
+from shadowprice.execution.hosts.meeting import meeting_of
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.real.checkpoints import folder_of
 from shadowprice.execution.real.job_file import Job
 from shadowprice.execution.real.limits import Limits
-
-_FIRST_PORT, _PORTS = 20_000, 12_000
 
 
 @dataclass(frozen=True)
@@ -79,20 +77,21 @@ class LaunchSpecs:
             "SHADOWPRICE_ITERATIONS": str(job.iterations),
             "SHADOWPRICE_CHECKPOINT_S": repr(self.checkpoint_s),
             "SHADOWPRICE_RANKS": str(len(by_node)),
-            "MASTER_ADDR": addresses[devices[0].node],
-            "MASTER_PORT": str(_port(job.name, devices[0].index, epoch)),
+            "SHADOWPRICE_REPORT_DIRECTORY": str(self._place(LeaseKey(job.name, epoch, 0, copy))),
         }
         if stop_at is not None:
             common["SHADOWPRICE_STOP_AT"] = str(stop_at)
         folder = str(folder_of(directory, epoch))
         argv = command_line(job, directory, folder, gpus="cpu:" not in devices[0].uuid)
+        meeting = meeting_of(job.name, epoch, addresses[devices[0].node], devices[0].index)
         made = []
         for rank, held in enumerate(by_node.values()):
             key = LeaseKey(job.name, epoch, rank, copy)
-            place = directory / "leases" / key.folder
+            place = self._place(key)
             env = (
                 common
                 | _devices(held)
+                | meeting.variables(rank, len(by_node), len(held), addresses[held[0].node])
                 | {"SHADOWPRICE_LEASE": str(place), "SHADOWPRICE_RANK": str(rank)}
             )
             made.append(
@@ -112,6 +111,10 @@ class LaunchSpecs:
             )
         return tuple(made)
 
+    def _place(self, key: LeaseKey) -> Path:
+        """Directory of a rank of a lease."""
+        return self.job_directory(key.job) / "leases" / key.folder
+
 
 def command_line(job: Job, own: Path, folder: str, *, gpus: bool) -> tuple[str, ...]:
     """Command line of a job, in its container if it has one.
@@ -128,11 +131,6 @@ def command_line(job: Job, own: Path, folder: str, *, gpus: bool) -> tuple[str, 
     if job.container is None:
         return job.argv(sys.executable, folder)
     return job.container.argv(job.argv(PYTHON, folder), job.directory, own, gpus=gpus)
-
-
-def _port(job: str, index: int, epoch: int) -> int:
-    """Port at which a gang meets: jobs that share a device differ, and so do attempts of one."""
-    return _FIRST_PORT + (zlib.crc32(job.encode()) + 131 * index + 17 * epoch) % _PORTS
 
 
 def _devices(held: Sequence[Device]) -> dict[str, str]:

@@ -70,6 +70,8 @@ class HeldLease:
         When its start was carried out, if later than its grant [s].
     done_exit_code : int or None
         Exit code of its command that says that it is done, of one that reports no steps.
+    reports : bool
+        Whether its command is known to report steps: an earlier lease of the job did.
     """
 
     row: int
@@ -99,11 +101,21 @@ class HeldLease:
     unstarted: bool = False
     ordered_s: float = -math.inf
     done_exit_code: int | None = None
+    reports: bool = False
 
     @cached_property
     def keys(self) -> tuple[LeaseKey, ...]:
         """Its ranks."""
         return tuple(order.key for order in self.orders)
+
+    def timed_since(self, steps: int, seconds: float) -> tuple[int, float]:
+        """Timed steps and their seconds since they were counted last.
+
+        Fewer than were counted are those of processes that a launcher started again in this lease.
+        """
+        again = steps < self.counted[0] or seconds < self.counted[1]
+        counted = (0, 0.0) if again else self.counted
+        return steps - counted[0], seconds - counted[1]
 
     @property
     def gone(self) -> bool:
@@ -176,6 +188,8 @@ class JobRecord:
         Whether somebody wants it to be cancelled.
     copies : list of HeldLease
         Its leases while it runs as several copies (then ``lease`` is not used).
+    reports : bool
+        Whether its command has reported steps.
     """
 
     row: int
@@ -192,6 +206,7 @@ class JobRecord:
     lease: HeldLease | None = None
     copies: list[HeldLease] = field(default_factory=list)
     written_off: list[HeldLease] = field(default_factory=list)
+    reports: bool = False
 
     @property
     def held(self) -> list[HeldLease]:

@@ -141,8 +141,12 @@ class LeaseMonitor:
             self._check_gang(lease, now_s)
         elif not lease.runs and now_s - max(lease.granted_s, lease.ordered_s) > limits.start_s:
             self.stop([lease], f"failed: did not start within {limits.start_s:g} s")
-        elif "step" in lease.report and now_s - lease.moved_s > limits.hang_s:
+        elif self._reports(lease) and now_s - lease.moved_s > limits.hang_s:
             self.stop([lease], f"failed: made no step for {limits.hang_s:g} s")
+
+    def _reports(self, lease: HeldLease) -> bool:
+        """True if its command reports steps: it has, or an earlier lease of the job had."""
+        return "step" in lease.report or (lease.reports and lease.running_s < math.inf)
 
     def _check_given_up(self, lease: HeldLease, now_s: float) -> None:
         """Its node is back, say; what it was asked before may not have reached it."""

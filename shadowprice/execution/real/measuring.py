@@ -140,12 +140,14 @@ class Measuring:
 
     def window(self, lease: HeldLease, steps: int, seconds: float) -> tuple[int, float] | None:
         """Steps and seconds timed since the engine was told last, None if none were."""
-        more, passed_s = steps - lease.counted[0], seconds - lease.counted[1]
+        more, passed_s = lease.timed_since(steps, seconds)
         return (more, passed_s) if more > 0 and passed_s > 0 else None
 
     def count(self, lease: HeldLease, progress: JobProgress) -> None:
         """Add the steps that were timed since the last time."""
         window = self.window(lease, progress.steps, progress.seconds)
+        if progress.steps < lease.counted[0]:
+            lease.counted = (0, 0.0)
         if window is None:
             return
         lease.counted = (progress.steps, progress.seconds)
@@ -227,9 +229,9 @@ class Measuring:
                 alone[kind, found.gpu_type] = _add(alone.get((kind, found.gpu_type)), sums)
         return _well_measured(alone), _well_measured(pairs)
 
-    def _window_rate(self, lease: HeldLease, steps: float, seconds: float) -> float:
+    def _window_rate(self, lease: HeldLease, steps: int, seconds: float) -> float:
         """Rate since the engine was told last, against the fastest type."""
-        count, passed_s = steps - lease.counted[0], seconds - lease.counted[1]
+        count, passed_s = lease.timed_since(steps, seconds)
         if count < FEWEST_STEPS or passed_s < SHORTEST_S:
             return lease.rate
         return float(count / passed_s / self._fastest(lease.row))

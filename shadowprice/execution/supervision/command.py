@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+# Made once: the launcher's children share them, and need no memory of their own for it.
+_PRCTL, _ZERO = ctypes.CDLL(None, use_errno=True).prctl, ctypes.c_ulong(0)
 
 
 def spawn(order: dict[str, Any], directory: str, output: int) -> int:
@@ -96,6 +98,5 @@ def _become(order: dict[str, Any], directory: str, parent: int, ends: tuple[int,
 
 def prctl(option: int, value: int) -> None:
     """The system call; OSError if it fails."""
-    arguments = [ctypes.c_ulong(number) for number in (value, 0, 0, 0)]
-    if ctypes.CDLL(None, use_errno=True).prctl(option, *arguments):
+    if _PRCTL(option, ctypes.c_ulong(value), _ZERO, _ZERO, _ZERO):
         raise OSError(ctypes.get_errno(), f"prctl {option}: {os.strerror(ctypes.get_errno())}")

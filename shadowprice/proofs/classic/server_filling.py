@@ -48,8 +48,8 @@ from shadowprice.instances.sharing_gain import SharingGain
 STATUS = "paper for (a), ours for (b) and (c)"
 
 
-def why_not(instance: Instance) -> str | None:
-    """Hypothesis that an instance does not meet; None if it meets all."""
+def hypothesis_on_runs(instance: Instance) -> str | None:
+    """More in an instance than GPUs of one pool and runs that cost their time, in words; None if there is none."""
     for there, what in (
         (instance.copies is not None, "jobs that run as several copies"),
         (instance.graphs is not None, "job graphs"),
@@ -61,6 +61,14 @@ def why_not(instance: Instance) -> str | None:
     ):
         if there:
             return what
+    return None
+
+
+def why_not(instance: Instance) -> str | None:
+    """Hypothesis that an instance does not meet; None if it meets all."""
+    reason = hypothesis_on_runs(instance)
+    if reason is not None:
+        return reason
     sizes = np.append(instance.workload.gpus, instance.cluster.total_gpus)
     if (sizes & (sizes - 1)).any():
         return "numbers of GPUs that are no powers of two"

@@ -1,1 +1,1 @@
-"""Classic policies: order of arrival, backfilling, short jobs first, least service, filled servers, widths."""
+"""Classic policies: order of arrival, backfilling, short or wide jobs first, least service, filled servers, widths."""

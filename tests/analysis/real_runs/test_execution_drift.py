@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.real_runs.results import Drift, drift, replay
+from shadowprice.analysis.real_runs.results import COLUMNS, Drift, drift, replay
+from shadowprice.analysis.real_runs.unsimulated import unsimulated
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate
 from shadowprice.cli import app
@@ -366,3 +367,41 @@ def test_clusters_are_read_back(tmp_path: Path) -> None:
         write_cluster(odd, tmp_path / "none" / "cluster.toml")
     (tmp_path / "file").write_text("")
     assert np.isfinite(odd.total_gpus)
+
+
+def at(time_s: float, kind: str, **data: object) -> dict[str, object]:
+    return {"time_s": time_s, "kind": kind, "data": data}
+
+
+CALM = [at(0.0, "driver-started", ready_s=0.01), at(1.0, "released", lost_steps=0)]
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        (CALM, ()),
+        (
+            [at(0.0, "driver-started", ready_s=6.84)],
+            ("hosts were found in 6.8 s, and the run begins after that",),
+        ),
+        (
+            [*CALM, at(4.5, "driver-started"), at(5.0, "arrived"), at(6.0, "driver-started")],
+            ("2 drivers took over, and nothing was decided for 4.5 s",),
+        ),
+        (
+            [*CALM, at(2.0, "failed"), at(3.0, "released", lost_steps=1200)],
+            ("1 lease failed, and 1,200 steps were done again",),
+        ),
+        ([*CALM, at(2.0, "node-lost")], ("1 node did not answer for some time",)),
+    ],
+)
+def test_what_a_simulation_does_not_know_is_said(
+    events: list[dict[str, object]], words: tuple[str, ...]
+) -> None:
+    assert unsimulated(events) == words
+
+
+def test_the_table_says_what_is_not_simulated() -> None:
+    found = Drift(pd.DataFrame(columns=["job", *COLUMNS[1:]]), "fifo", unsimulated=("a fault",))
+    assert found.table().splitlines()[-1] == "not simulated: a fault"
+    assert found.summary()["unsimulated"] == ["a fault"]

@@ -38,7 +38,7 @@ def test_a_study_goes_through_the_client_of_ray(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with running_cluster(port) as cluster:
+    with running_cluster(client_port=port) as cluster:
         wait_until(lambda: _answers(port), what="Ray's client is served")
         found = study(few, tmp_path / "ray", on=f"ray://127.0.0.1:{port}")
         assert found.record.failed == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from shadowprice.analysis.trace.contents import MOST_GROUPS, contents
 from shadowprice.analysis.trace.fit import FittedParameter, fit, read_parameters, write_fit
-from shadowprice.analysis.trace.page import trace_page
+from shadowprice.analysis.trace.page import NO_NUMBER, summary_rows, trace_page
 from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
@@ -221,3 +222,13 @@ def test_commands(tmp_path: Path) -> None:
         (["--arrivals", "weibull"], "expected poisson"),
     ):
         assert message in str(runner.invoke(app, [*scale, *options]).exception)
+
+
+@pytest.mark.parametrize("types", ["", "cores"])
+def test_what_a_trace_of_one_job_does_not_have_is_said_in_a_word(types: str) -> None:
+    jobs = Workload.from_columns(arrival_s=[5], gpus=[2], work=[10], allowed_types=[types])
+    cluster = Cluster.parse("1x2,1x2:cores")
+    rows = summary_rows(contents(jobs, cluster), cluster)
+    assert ("mean time between arrivals [s]", NO_NUMBER) in rows
+    outside = re.sub(r"<script.*?</script>", "", trace_page(jobs, cluster), flags=re.DOTALL)
+    assert re.search(r"\bnan", outside) is None

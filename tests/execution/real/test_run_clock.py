@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shadowprice.execution.hosts.local.host import LocalHost
+from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.real import state_directory
 from shadowprice.execution.real.clock import WallClock
+from shadowprice.execution.real.driver import execute
+from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import passed_s
+from support.driver_process import write_jobs
 
 DAY_S = 86_400.0
 
@@ -65,3 +72,29 @@ def test_after_a_reboot_the_date_counts_and_time_never_goes_back(
     assert WallClock(facts, 90.0).now_s() == pytest.approx(150.0, abs=1e-5)
     machine.pass_s(0.0, -DAY_S)
     assert WallClock(facts, 90.0).now_s() == pytest.approx(90.0, abs=1e-5)
+
+
+def test_a_run_begins_when_its_hosts_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a Ray cluster that has to be started; the next driver's time goes on all the same."""
+    found = LocalHost.discover
+
+    def slowly(host: LocalHost) -> tuple[FoundNode, ...]:
+        time.sleep(0.6)
+        return found(host)
+
+    monkeypatch.setattr(LocalHost, "discover", slowly)
+    jobs = [{"name": "a", "command": ["true"], "iterations": 1}]
+    jobs.append({"name": "b", "command": ["true"], "iterations": 1, "arrival_s": 0.2})
+    path = write_jobs(tmp_path / "jobs.yaml", jobs)
+    settings = Settings(path, "fifo", "local:1", tmp_path / "state", round_s=0.0)
+    assert execute(settings).all_finished
+    ledger = RunLedger.open(tmp_path / "state" / "run.db", readonly=True)
+    first = next(event for event in ledger.events() if event["kind"] == "driver-started")
+    begun = {row["name"]: row["first_start_s"] for row in ledger.jobs()}
+    ledger.close()
+    assert first["time_s"] < 0.5
+    assert first["data"]["ready_s"] >= 0.6
+    assert begun["a"] < 0.5
+    assert begun["b"] >= 0.2

@@ -14,7 +14,7 @@ from shadowprice.proofs.execution_log import verify_ledger
 from support.fake_run import FakeRun, events
 from support.fake_service import ALICE, BOB, FakeService
 
-POLICIES = ("fifo", "srtf", "las2d", "gavel:max_min_fairness")
+POLICIES = ("fifo", "srtf", "las2d", "gavel:max_min_fairness", "gavel:max_min_fairness_packed")
 
 
 def entry(iterations: int, gpus: int, model: str = "") -> dict[str, Any]:
@@ -47,18 +47,25 @@ def grants(ledger: RunLedger) -> list[tuple[float, str, int, list[str]]]:
     ]
 
 
-@settings(max_examples=12)
-@given(JOBS, st.sampled_from(POLICIES), st.sampled_from([0.0, 4.0]), st.data())
+@settings(max_examples=8)
+@given(
+    JOBS,
+    st.sampled_from(POLICIES),
+    st.sampled_from([0.0, 4.0]),
+    st.sampled_from([None, 0.8]),
+    st.data(),
+)
 def test_a_service_killed_anywhere_loses_no_job_and_decides_as_it_did(
     tmp_path_factory: pytest.TempPathFactory,
     plan: list[Any],
     policy: str,
     round_s: float,
+    share: float | None,
     data: st.DataObject,
 ) -> None:
     folder = tmp_path_factory.mktemp("service")
     kills = data.draw(st.lists(st.integers(-60, 60).filter(bool), max_size=3))
-    run = FakeService(folder / "k", (), policy, round_s, plan=plan)
+    run = FakeService(folder / "k", (), policy, round_s, share, plan=plan)
     run.kill_at_write = sorted(kills, key=abs)
     ledger = run.execute()
     assert set(run.states(ledger)) == set(run.answered)
@@ -68,7 +75,7 @@ def test_a_service_killed_anywhere_loses_no_job_and_decides_as_it_did(
     ledger.close()
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(JOBS, st.sampled_from(POLICIES))
 def test_jobs_of_a_queue_run_as_those_of_a_file_with_the_same_arrivals(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Any], policy: str

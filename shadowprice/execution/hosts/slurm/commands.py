@@ -296,6 +296,11 @@ class SlurmView:
             return SlurmJob(identity, "FORGOTTEN", "", 0, "Slurm knows it no more", "")
         return found
 
+    def is_closed(self, node: str) -> bool:
+        """True if a node starts no job now: it is down, drained, or an administrator closed it."""
+        found = self.nodes.answer.get(node)
+        return found is not None and not found.takes_jobs
+
     def is_down(self, node: str) -> bool:
         """True if Slurm has given a node up."""
         found = self.nodes.get().get(node)

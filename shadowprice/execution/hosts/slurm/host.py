@@ -262,10 +262,12 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
     def _not_begun(
         self, lease: SlurmLease, status: RankStatus, job: SlurmJob | None, down: bool
     ) -> RankStatus:
+        node, state = lease.order.node, self._state
+        if job is not None and job.is_pending and self._view.is_closed(node):
+            return self._withdraw(lease, status)
         if job is None or job.is_pending or not job.is_over:
             began = job is not None and not job.is_pending
             return replace(status, phase=Phase.LOST) if down and began else status
-        node, state = lease.order.node, self._state
         why = why_not(job.code, node, state, sys.executable)
         detail = why or f"Slurm job {job.identity} is {job.state} ({job.reason}) and never began"
         if lease_files.void(lease.directory, detail):
@@ -274,6 +276,16 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
                 self._blind[node] = detail
             return self._status(lease)
         return status
+
+    def _withdraw(self, lease: SlurmLease, status: RankStatus) -> RankStatus:
+        """Let a lease never begin whose job waits for a node that starts none; others are open."""
+        if not lease_files.void(lease.directory, f"node {lease.order.node} takes no jobs now"):
+            return status
+        # Its supervisor, should it be started all the same, finds that it is void.
+        if lease.job.identity is not None:
+            with suppress(HostError):
+                self._slurm.cancel([lease.job.identity], only_pending=True)
+        return self._status(lease)
 
     def _explained(self, lease: SlurmLease, status: RankStatus) -> RankStatus:
         """Say so where somebody else stopped a lease: scancel by hand, a time limit, an administrator."""

@@ -311,6 +311,24 @@ def test_a_waiting_lease_is_void_when_stopped(slurm: SlurmCluster, state: Path) 
     wait(lambda: queue(slurm) == stranger)
 
 
+def test_a_lease_that_waits_for_a_closed_node_is_void(slurm: SlurmCluster, state: Path) -> None:
+    host = opened(state)
+    one = order(state, "one", ["n3/gpu:0"])
+    slurm.run("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=test")
+    try:
+        host.start([one])
+        found = ended(host, one.key, 10.0)
+        assert (found.reason, found.detail) == ("void", "node n3 takes no jobs now")
+        assert host.lost_nodes() == {"n3"}
+        wait(lambda: queue(slurm) == [])
+    finally:
+        slurm.run("scontrol", "update", "NodeName=n3", "State=RESUME")
+    wait(lambda: host.lost_nodes() == frozenset())
+    two = order(state, "one", ["n3/gpu:0"], epoch=2)
+    host.start([two])
+    wait_phase(host, two.key, Phase.RUNNING)
+
+
 def test_cancelled_by_somebody_else(slurm: SlurmCluster, state: Path) -> None:
     host = opened(state)
     one = order(state, "one", ["n0/gpu:0"])
