@@ -219,7 +219,14 @@ def of_typed_interval_lp(jobs: int, seed: int) -> Problem:
     charge = np.stack([np.zeros_like(u), u, v], axis=2)
     capacity = np.full(3, plain.capacity / 3)
     data = typed_interval_lp.TypedIntervals(
-        plain.weight, plain.gpus, time_, capacity, bounds, begin, size, charge
+        plain.weight,
+        typed_interval_lp.use_of_types(plain.gpus, 3),
+        time_,
+        capacity,
+        bounds,
+        begin,
+        size,
+        charge,
     )
 
     def by_hand() -> LinearProgram:

@@ -29,6 +29,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs
+from shadowprice.solvers.offline.modes.families import mode_families
 from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.policy_checks import expect_policy
@@ -273,7 +274,7 @@ def compare(
     workload: Workload,
     cluster: Cluster | str | Path,
     policies: Sequence[str | Policy] = ("fifo", "srtf", "las2d", "gittins2d"),
-    objective: Objective | str = Objective.COMPLETION,
+    objective: Objective | str = Objective.FLOW,
     semantics: Semantics | None = None,
     *,
     budget_s: float = 20.0,
@@ -286,8 +287,9 @@ def compare(
 
     The bound holds for preemptive schedules if one of the policies preempts, else for non-preemptive
     ones at least, so that all rows are measured with one yardstick. It holds for all that the instance
-    allows, jobs that share GPUs or grow among it, whether or not a policy makes use of it. Charges of
-    starts count; other charges and placements only restrict schedules further.
+    allows, jobs that share GPUs or grow among it, whether or not a policy makes use of it. Where all
+    schedules have every gang on as few nodes as it fits on, a bound of such schedules alone counts too. Charges of
+    starts count; other charges only restrict schedules further.
 
     Parameters
     ----------
@@ -333,11 +335,16 @@ def compare(
     rows: dict[str, ComparisonRow] = {}
     groups = _groups(outcomes)
     preemptive = any(map(_preempts, outcomes.values()))
+    consolidated = all(map(_consolidates, outcomes.values()))
     histories = []
     for group in groups:
         instance = next(iter(group.values())).instance
         search = lower_bounds(
-            instance, goal, preemptive=preemptive, budget_s=budget_s / len(groups)
+            instance,
+            goal,
+            preemptive=preemptive,
+            budget_s=budget_s / len(groups),
+            consolidated=consolidated,
         )
         history = BoundHistory(tuple(search))
         histories.append(history)
@@ -350,6 +357,10 @@ def compare(
 def _preempts(outcome: Outcome) -> bool:
     used = ScheduleClass.used(outcome.instance, outcome.schedule)
     return bool(outcome.settings["preemptive"]) or used.preemptive
+
+
+def _consolidates(outcome: Outcome) -> bool:
+    return ScheduleClass.used(outcome.instance, outcome.schedule).consolidated
 
 
 def _groups(outcomes: Mapping[str, Outcome]) -> list[dict[str, Outcome]]:
@@ -374,7 +385,13 @@ def _alike(one: Instance, other: Instance) -> bool:
         and np.array_equal(one.processing_s, other.processing_s)
         and RelaxedJobs.of(one) == RelaxedJobs.of(other)
         and _every(one) == _every(other)
+        and _same_modes(one, other)
     )
+
+
+def _same_modes(one: Instance, other: Instance) -> bool:
+    mine, theirs = (list(mode_families(each, consolidated=True)) for each in (one, other))
+    return len(mine) == len(theirs) and all(a.same(b) for a, b in zip(mine, theirs, strict=True))
 
 
 def _every(instance: Instance) -> ScheduleClass:

@@ -9,13 +9,15 @@ import numpy as np
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.instances.speeds.conditions import fewest_nodes
 
 
 @dataclass(frozen=True)
 class ScheduleClass:
     """All feasible schedules of an instance that do no more than this.
 
-    Where jobs are placed is never restricted: a bound of a class holds for any placement.
+    Where jobs are placed is not restricted, except in the class of consolidated schedules: elsewhere a bound of a class
+    holds for any placement.
 
     Parameters
     ----------
@@ -25,16 +27,21 @@ class ScheduleClass:
         Whether two jobs may hold the same GPUs, where the instance has rates for them.
     elastic : bool
         Whether jobs may hold more GPUs than their gang, where the instance lets them grow.
+    consolidated : bool
+        Whether every run is on as few nodes as any of the cluster's could hold it; else it may be anywhere.
 
     Examples
     --------
     >>> str(ScheduleClass(preemptive=False)), str(ScheduleClass(True, sharing=True))
     ('non-preemptive schedules', 'preemptive schedules that may share GPUs')
+    >>> str(ScheduleClass(True, consolidated=True))
+    'preemptive schedules on as few nodes as gangs fit on'
     """
 
     preemptive: bool
     sharing: bool = False
     elastic: bool = False
+    consolidated: bool = False
 
     @classmethod
     def allowed(cls, instance: Instance, *, preemptive: bool) -> ScheduleClass:
@@ -69,7 +76,9 @@ class ScheduleClass:
         first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
         held = np.bincount(np.cumsum(first) - 1, s.gpus[order]) if len(order) else np.zeros(0)
         wide = bool((held > jobs.gpus[job[first]]).any())
-        return cls(again, bool((s.partner >= 0).any()), wide)
+        nodes = np.bincount(np.cumsum(first) - 1) if len(order) else np.zeros(0)
+        few = bool((nodes <= fewest_nodes(instance.cluster)[held.astype(np.int64)]).all())
+        return cls(again, bool((s.partner >= 0).any()), wide, few)
 
     def contains(self, other: ScheduleClass) -> bool:
         """True if every schedule of the other class is one of this."""
@@ -77,6 +86,7 @@ class ScheduleClass:
             (self.preemptive or not other.preemptive)
             and (self.sharing or not other.sharing)
             and (self.elastic or not other.elastic)
+            and (other.consolidated or not self.consolidated)
         )
 
     def __str__(self) -> str:
@@ -86,7 +96,8 @@ class ScheduleClass:
             for words, there in (("share GPUs", self.sharing), ("grow", self.elastic))
             if there
         ]
-        return f"{what} that may {' and '.join(more)}" if more else what
+        where = " on as few nodes as gangs fit on" if self.consolidated else ""
+        return (f"{what} that may {' and '.join(more)}" if more else what) + where
 
     def to_dict(self) -> dict[str, object]:
         """The class as JSON has it."""
@@ -94,5 +105,5 @@ class ScheduleClass:
             "preemptive": self.preemptive,
             "sharing": self.sharing,
             "widths": "elastic" if self.elastic else "rigid",
-            "placement": "any",
+            "placement": "consolidated" if self.consolidated else "any",
         }

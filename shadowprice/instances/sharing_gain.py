@@ -11,7 +11,8 @@ job gets more than 1.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -39,10 +40,13 @@ class SharingGain:
         Most service of a shared GPU, at least 1.
     service : tuple of int
         Service that each job needs [ticks]: its run time at its largest rate, rounded down.
+    shares : mapping of (kind, kind) to (Fraction, Fraction)
+        Most service of both kinds beside each other, at most 1 each, of all pairs that the instance allows.
     """
 
     kappa: Fraction
     service: tuple[int, ...]
+    shares: Mapping[tuple[Kind, Kind], tuple[Fraction, Fraction]] = field(compare=False)
 
     @classmethod
     def of(cls, instance: Instance) -> SharingGain | None:
@@ -91,7 +95,7 @@ class SharingGain:
         for kinds, rates in pairs:
             for kind, rate in zip(kinds, rates, strict=True):
                 beside[kind] = max(beside.get(kind, 0.0), rate)
-        jobs = _kinds(instance)
+        jobs = kinds_of(instance)
         most = [
             max(rate, beside.get(kind, 0.0))
             for kind, rate in zip(jobs, alone.tolist(), strict=True)
@@ -101,21 +105,27 @@ class SharingGain:
         for kind, rate, runs in zip(jobs, most, able, strict=True):
             if runs:
                 least[kind] = min(least.get(kind, rate), rate)
-        kappa = Fraction(1)
-        for kinds, rates in pairs:
-            if all(kind in least for kind in kinds):
-                both = zip(kinds, rates, strict=True)
-                shares = (Fraction(rate) / Fraction(least[kind]) for kind, rate in both)
-                kappa = max(kappa, sum(shares, Fraction(0)))
+        shares = {
+            (one, other): (
+                Fraction(rates[0]) / Fraction(least[one]),
+                Fraction(rates[1]) / Fraction(least[other]),
+            )
+            for (one, other), rates in pairs
+            if one in least and other in least
+        }
+        kappa = max((sum(both, Fraction(0)) for both in shares.values()), default=Fraction(1))
+        kappa = max(kappa, Fraction(1))
         service = _service(instance, [kind in beside for kind in jobs], most, shortest_s)
         if any(runs and ticks < 1 for runs, ticks in zip(able, service, strict=True)):
             # Less than a tick of work takes a tick, alone as well as beside another.
             kappa = max(kappa, Fraction(2))
+            shares = dict.fromkeys(shares, (Fraction(1), Fraction(1)))
             service = [max(ticks, int(runs)) for runs, ticks in zip(able, service, strict=True)]
-        return cls(kappa, tuple(service))
+        return cls(kappa, tuple(service), shares)
 
 
-def _kinds(instance: Instance) -> list[Kind]:
+def kinds_of(instance: Instance) -> list[Kind]:
+    """Model and gang of every job."""
     jobs = instance.workload
     return list(zip(jobs.model.tolist(), jobs.gpus.tolist(), strict=True))
 
@@ -124,7 +134,7 @@ def _usable(instance: Instance) -> dict[str, list[Pair]]:
     """Pairs of kinds of two of the jobs that may share, by GPU type of the cluster."""
     if instance.pair_throughputs is None:
         return {}
-    count, types = Counter(_kinds(instance)), set(instance.cluster.gpu_types)
+    count, types = Counter(kinds_of(instance)), set(instance.cluster.gpu_types)
     # A table may have a pair in both orders; the instance then takes a rate from each.
     most: dict[tuple[str, Kind, Kind], float] = {}
     for (gpu_type, one, other), rates in instance.pair_throughputs.pairs.items():

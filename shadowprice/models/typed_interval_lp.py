@@ -1,4 +1,4 @@
-r"""Interval LP over GPU types: a bound on weighted completion times where speeds differ by type.
+r"""Interval LP over modes of running: a bound on weighted completion times where speeds differ, by GPU type or else.
 
 Source: derived, from the interval LP of :mod:`shadowprice.models.interval_lp`; the mean busy time is
 Goemans' (SODA 1997), with progress in the place of busy time.
@@ -6,13 +6,15 @@ Goemans' (SODA 1997), with progress in the place of busy time.
 =============  ====================  ==========  =======  ======================================
 Symbol         Here                  Index set   Unit     Meaning
 =============  ====================  ==========  =======  ======================================
-J, K, R        m.J, m.K, m.R                              jobs, intervals [b_k, b_{k+1}), types
-r_j, w_j, g_j  m.w[j], m.g[j]        J           slots    release; weight; gang [GPUs]
-p_jr           1 / m.rate[j, r]      J, R        slots    run time on type r, infinite if none
+J, K, R        m.J, m.K, m.R                              jobs, intervals [b_k, b_{k+1}), modes
+Q              m.Q                                        resources
+r_j, w_j       m.w[j]                J           slots    release; weight
+p_jr           1 / m.rate[j, r]      J, R        slots    run time in mode r, infinite if none
 q_j                                  J           slots    min_r p_jr
-G_r            m.G[r]                R           GPUs     GPUs of type r
+v_jrq          m.v[j, r, q]          J, R, Q     units    what j uses of resource q in mode r
+U_q            m.U[q]                Q           units    what there is of resource q
 b_jk           m.b[j, k]             J, K        slots    when j may begin in interval k
-y_jkrl         m.y[j, k, r, l]       J, K, R, L  slots    time j runs on r in interval k, piece l
+y_jkrl         m.y[j, k, r, l]       J, K, R, L  slots    time j runs in mode r in interval k, piece l
 d_jkl, c_jkl   m.d[j, k, l], m.c     J, K, L     slots    length and charge of a piece, below
 =============  ====================  ==========  =======  ======================================
 
@@ -21,11 +23,14 @@ d_jkl, c_jkl   m.d[j, k, l], m.c     J, K, L     slots    length and charge of a
     \min        \sum_j w_j \Bigl( \sum_{k,r,l} \tfrac{b_{jk} + c_{jkl}}{p_{jr}} y_{jkrl}
                 + \tfrac{q_j}{2} \Bigr)                                                && (progress) \\
     \text{s.t.} \sum_{k,r,l} y_{jkrl} / p_{jr} = 1                   \forall j     && (work)     \\
-                \sum_{j,l} g_j y_{jkrl} \le G_r (b_{k+1} - b_k)      \forall k,r   && (capacity) \\
+                \sum_{j,r,l} v_{jrq} y_{jkrl} \le U_q (b_{k+1} - b_k) \forall k,q && (capacity) \\
                 \sum_r y_{jkrl} \le d_{jkl}                          \forall j,k,l && (alone)
 
 with b_jk = max(b_k, r_j). With room = b_{k+1} - b_jk, u = min(room, q_j) and v = min(room, max_r p_jr)
 there are three pieces: d = (u / 2, v / 2, (v - u) / 2) and c = (0, u, v).
+
+Where speeds differ by GPU type alone, modes are the types r and resources their G_r GPUs, of which j uses v_jrr =
+g_j. Others are in :mod:`shadowprice.solvers.offline.modes.job_modes`; the proof of each shows what *Shares* shows here.
 
 Validity. Let a schedule, preemptive or not, let job j hold a_r(t) GPUs of type r, w(t) = sum_r a_r,
 and progress at rate rho(t), whose integral is 1.
@@ -83,12 +88,12 @@ class TypedIntervals:
     ----------
     weight : ndarray, shape (n,)
         w_j.
-    gpus : ndarray of int, shape (n,)
-        g_j.
-    time : ndarray, shape (n, types)
-        p_jr > 0, infinite where the job cannot run.
-    capacity : ndarray, shape (types,)
-        G_r.
+    use : ndarray, shape (n, modes, resources)
+        v_jrq >= 0.
+    time : ndarray, shape (n, modes)
+        p_jr > 0, infinite where the job has no such mode.
+    capacity : ndarray, shape (resources,)
+        U_q.
     bounds : ndarray, shape (intervals + 1,)
         b_0 <= min r_j, increasing; the last so late that everything fits.
     begin : ndarray, shape (n, intervals)
@@ -98,7 +103,7 @@ class TypedIntervals:
     """
 
     weight: NDArray[np.float64]
-    gpus: NDArray[np.int64]
+    use: NDArray[np.float64]
     time: NDArray[np.float64]
     capacity: NDArray[np.float64]
     bounds: NDArray[np.float64]
@@ -108,33 +113,38 @@ class TypedIntervals:
 
 
 def build(data: TypedIntervals) -> pyo.ConcreteModel:
-    """The typed interval LP; O(n intervals types)."""
+    """The typed interval LP; O(n intervals modes resources)."""
     n, intervals = data.begin.shape
     runs = np.isfinite(data.time)
     j, k, l = np.nonzero(data.size > 0)
     job, kind = np.nonzero(runs)
-    # Columns: every piece with every type that its job can run on.
+    # Columns: every piece with every mode of its job.
     types = runs.sum(axis=1)
     piece = np.repeat(np.arange(len(j)), types[j])
     first = np.cumsum(types) - types
     r = kind[np.arange(len(piece)) - np.repeat(np.cumsum(types[j]) - types[j] - first[j], types[j])]
     several = types[j] > 1
-    pool = k[piece] * len(data.capacity) + r
+    # Entries of the capacities: every column with every resource that it uses.
+    column, q = np.nonzero(data.use[j[piece], r] > 0)
+    pool = k[piece][column] * len(data.capacity) + q
     with traced():
         m: Any = pyo.ConcreteModel(name="typed_interval_lp")
         m.J, m.K = pyo.RangeSet(0, n - 1), pyo.RangeSet(0, intervals - 1)
-        m.R = pyo.RangeSet(0, len(data.capacity) - 1)
+        m.R = pyo.RangeSet(0, data.time.shape[1] - 1)
+        m.Q = pyo.RangeSet(0, len(data.capacity) - 1)
         m.JKRL = tuples(j[piece], k[piece], r, l[piece])
         m.JKL = tuples(j, k, l)
         m.shared = tuples(j[several], k[several], l[several])
-        m.KR = tuples(*np.divmod(np.unique(pool), len(data.capacity)))
+        m.KQ = tuples(*np.divmod(np.unique(pool), len(data.capacity)))
         m.of_job = subsets(m.J, j[piece], k[piece], r, l[piece])
-        m.of_pool = subsets(m.KR, (k[piece], r), j[piece], l[piece])
+        m.of_pool = subsets(
+            m.KQ, (k[piece][column], q), j[piece][column], r[column], l[piece][column]
+        )
         m.types_of = subsets(m.J, job, kind)
         m.rate = param(1 / data.time, m.J, m.R)
-        m.g = param(data.gpus, m.J)
+        m.v = param(data.use, m.J, m.R, m.Q)
         m.w = param(data.weight, m.J)
-        m.G = param(data.capacity, m.R)
+        m.U = param(data.capacity, m.Q)
         m.length = param(np.diff(data.bounds), m.K)
         m.b = param(data.begin, m.J, m.K)
         m.d = param(data.size[j, k, l], m.JKL)
@@ -152,17 +162,22 @@ def build(data: TypedIntervals) -> pyo.ConcreteModel:
         def work(m: Any, j: int) -> Any:
             return sum(m.rate[j, r] * m.y[j, k, r, l] for k, r, l in m.of_job[j]) == 1
 
-        @m.Constraint(m.KR, doc="no more time of a type than there is")
-        def capacity(m: Any, k: int, r: int) -> Any:
-            held = sum(m.g[j] * m.y[j, k, r, l] for j, l in m.of_pool[k, r])
-            return held <= m.G[r] * m.length[k]
+        @m.Constraint(m.KQ, doc="no more of a resource than there is")
+        def capacity(m: Any, k: int, q: int) -> Any:
+            held = sum(m.v[j, r, q] * m.y[j, k, r, l] for j, r, l in m.of_pool[k, q])
+            return held <= m.U[q] * m.length[k]
 
-        # Of a job that can run on one type alone it is the bound of the only variable.
-        @m.Constraint(m.shared, doc="a job runs on one type at a time, or in shares of several")
+        # Of a job that has one mode it is the bound of the only variable.
+        @m.Constraint(m.shared, doc="a job runs in one mode at a time, or in shares of several")
         def alone(m: Any, j: int, k: int, l: int) -> Any:
             return sum(m.y[j, k, r, l] for r in m.types_of[j]) <= m.d[j, k, l]
 
     return m
+
+
+def use_of_types(gpus: NDArray[np.int64], types: int) -> NDArray[np.float64]:
+    """Uses of gangs that need GPUs of the type on which they run, shape (n, types, types)."""
+    return np.asarray(gpus[:, None, None] * np.eye(types))
 
 
 def of_instance(instance: Instance) -> pyo.ConcreteModel:
@@ -180,7 +195,7 @@ def of_instance(instance: Instance) -> pyo.ConcreteModel:
     return build(
         TypedIntervals(
             instance.workload.weight,
-            instance.workload.gpus,
+            use_of_types(instance.workload.gpus, time.shape[1]),
             time,
             instance.cluster.gpus_per_type.astype(np.float64),
             bounds,

@@ -1,4 +1,4 @@
-r"""Span LP over GPU types: how soon all jobs can be complete where speeds differ by type.
+r"""Span LP over modes of running: how soon all jobs can be complete where speeds differ, by GPU type or else.
 
 Source: derived; for one GPU a job it is the linear programme of Lawler and Labetoulle (JACM 25, 1978) for
 preemptive scheduling on unrelated machines (recalled), and :func:`shadowprice.models.gavel.max_min` with the
@@ -7,11 +7,11 @@ steps left as needs, in other variables.
 =========  ===============  ===========  =======  ==============================================
 Symbol     Here             Index set    Unit     Meaning
 =========  ===============  ===========  =======  ==============================================
-J, R       m.J, m.R                               jobs, GPU types
-g_j        m.g[j]           J            GPUs     gang
-p_jr       1 / m.rate[j,r]  J, R         s        run time on type r, infinite if none
-G_r        m.G[r]           R            GPUs     GPUs of type r
-x_jr       m.x[j, r]        J, R         s        time that j runs on r
+J, R, Q    m.J, m.R, m.Q                          jobs, modes, resources
+p_jr       1 / m.rate[j,r]  J, R         s        run time in mode r, infinite if none
+v_jrq      m.v[j, r, q]     J, R, Q      units    what j uses of resource q in mode r
+U_q        m.U[q]           Q            units    what there is of resource q
+x_jr       m.x[j, r]        J, R         s        time that j runs in mode r
 T          m.T                           s        from the first moment to the last completion
 =========  ===============  ===========  =======  ==============================================
 
@@ -19,7 +19,7 @@ T          m.T                           s        from the first moment to the l
 
     \min        T                                                          && (span)     \\
     \text{s.t.} \sum_r x_{jr} / p_{jr} = 1              \forall j          && (work)     \\
-                \sum_j g_j x_{jr} \le G_r T             \forall r          && (capacity) \\
+                \sum_{j,r} v_{jrq} x_{jr} \le U_q T      \forall q          && (capacity) \\
                 \sum_r x_{jr} \le T                     \forall j          && (alone)
 
 Validity: the *shares* of :mod:`shadowprice.models.typed_interval_lp`, integrated over the whole schedule.
@@ -39,6 +39,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.models.arrays import param, subsets, tuples
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
+from shadowprice.models.typed_interval_lp import use_of_types
 
 KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.offline.type_prices"
@@ -46,30 +47,32 @@ REFERENCE = "tests/solvers/offline/test_type_prices.py"
 
 
 def build(
-    gpus: NDArray[np.int64], time: NDArray[np.float64], capacity: NDArray[np.float64]
+    use: NDArray[np.float64], time: NDArray[np.float64], capacity: NDArray[np.float64]
 ) -> pyo.ConcreteModel:
-    """The span LP; O(n types).
+    """The span LP; O(n modes resources).
 
     Parameters
     ----------
-    gpus : ndarray of int, shape (n,)
-        g_j.
-    time : ndarray, shape (n, types)
-        p_jr > 0 in any unit, which is then that of T; infinite where the job cannot run.
-    capacity : ndarray, shape (types,)
-        G_r.
+    use : ndarray, shape (n, modes, resources)
+        v_jrq >= 0.
+    time : ndarray, shape (n, modes)
+        p_jr > 0 in any unit, which is then that of T; infinite where the job has no such mode.
+    capacity : ndarray, shape (resources,)
+        U_q.
     """
-    job, gpu_type = np.nonzero(np.isfinite(time))
+    job, mode = np.nonzero(np.isfinite(time))
+    column, resource = np.nonzero(use[job, mode] > 0)
     with traced():
         m: Any = pyo.ConcreteModel(name="typed_span")
-        m.J = pyo.RangeSet(0, len(gpus) - 1)
-        m.R = pyo.RangeSet(0, len(capacity) - 1)
-        m.JR = tuples(job, gpu_type)
-        m.types_of = subsets(m.J, job, gpu_type)
-        m.jobs_on = subsets(m.R, gpu_type, job)
+        m.J = pyo.RangeSet(0, len(time) - 1)
+        m.R = pyo.RangeSet(0, time.shape[1] - 1)
+        m.Q = pyo.RangeSet(0, len(capacity) - 1)
+        m.JR = tuples(job, mode)
+        m.modes_of = subsets(m.J, job, mode)
+        m.users_of = subsets(m.Q, resource, job[column], mode[column])
         m.rate = param(1 / time, m.J, m.R)
-        m.g = param(gpus, m.J)
-        m.G = param(capacity, m.R)
+        m.v = param(use, m.J, m.R, m.Q)
+        m.U = param(capacity, m.Q)
         m.x = pyo.Var(m.JR, bounds=(0, None), dense=False)
         m.T = pyo.Var(bounds=(0, None))
 
@@ -79,15 +82,15 @@ def build(
 
         @m.Constraint(m.J, doc="every job does all its work")
         def work(m: Any, j: int) -> Any:
-            return sum(m.rate[j, r] * m.x[j, r] for r in m.types_of[j]) == 1
+            return sum(m.rate[j, r] * m.x[j, r] for r in m.modes_of[j]) == 1
 
-        @m.Constraint(m.jobs_on.nonempty, doc="no more time of a type than there is")
-        def capacity_of(m: Any, r: int) -> Any:
-            return sum(m.g[j] * m.x[j, r] for j in m.jobs_on[r]) <= m.G[r] * m.T
+        @m.Constraint(m.users_of.nonempty, doc="no more of a resource than there is")
+        def capacity_of(m: Any, q: int) -> Any:
+            return sum(m.v[j, r, q] * m.x[j, r] for j, r in m.users_of[q]) <= m.U[q] * m.T
 
-        @m.Constraint(m.J, doc="a job runs on one type at a time, or in shares of several")
+        @m.Constraint(m.J, doc="a job runs in one mode at a time, or in shares of several")
         def alone(m: Any, j: int) -> Any:
-            return sum(m.x[j, r] for r in m.types_of[j]) <= m.T
+            return sum(m.x[j, r] for r in m.modes_of[j]) <= m.T
 
     return m
 
@@ -95,4 +98,5 @@ def build(
 def of_instance(instance: Instance) -> pyo.ConcreteModel:
     """The span LP of an instance, in seconds."""
     capacity = instance.cluster.gpus_per_type.astype(np.float64)
-    return build(instance.workload.gpus, gang_seconds(instance), capacity)
+    time = gang_seconds(instance)
+    return build(use_of_types(instance.workload.gpus, time.shape[1]), time, capacity)

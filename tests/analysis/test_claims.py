@@ -569,7 +569,7 @@ def test_a_witness_of_another_class_attains_nothing() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[10, 2])
     instance = sp.Instance(sp.Cluster.parse("1x1"), jobs)
     schedule = run(instance, policy("srtf")).schedule
-    assert ScheduleClass.used(instance, schedule) == ScheduleClass(preemptive=True)
+    assert ScheduleClass.used(instance, schedule) == ScheduleClass(True, consolidated=True)
     cost = exact_cost(instance, COMPLETION, Outcome.verified(instance, schedule, policy="s").end_s)
     for preemptive in (True, False):
         bound = bound_of(cost, "job", ScheduleClass(preemptive))
@@ -659,7 +659,7 @@ def test_bounds_know_what_jobs_that_share_could_do() -> None:
             "share GPUs (certified by job)"
         )
     used = ScheduleClass.used(instance, shared.schedule)
-    assert used == ScheduleClass(preemptive=False, sharing=True)
+    assert used == ScheduleClass(preemptive=False, sharing=True, consolidated=True)
     assert ScheduleClass.allowed(instance, preemptive=True).contains(used)
 
 
@@ -857,13 +857,15 @@ def test_the_class_of_an_optimum_is_in_rows_sentences_and_json() -> None:
 
 
 def test_classes_contain_each_other_as_they_say() -> None:
-    every = [ScheduleClass(*flags) for flags in product((False, True), repeat=3)]
+    every = [ScheduleClass(*flags) for flags in product((False, True), repeat=4)]
     for one, other in product(every, repeat=2):
         flags = ("preemptive", "sharing", "elastic")
         expected = all(getattr(one, f) or not getattr(other, f) for f in flags)
+        expected &= other.consolidated or not one.consolidated
         assert one.contains(other) is expected
-    assert str(every[-1]) == "preemptive schedules that may share GPUs and grow"
-    assert len({str(each) for each in every}) == 8
+    assert str(every[-2]) == "preemptive schedules that may share GPUs and grow"
+    assert str(every[-1]) == f"{every[-2]} on as few nodes as gangs fit on"
+    assert len({str(each) for each in every}) == 16
 
 
 # --- what is certified -------------------------------------------------------------------------------

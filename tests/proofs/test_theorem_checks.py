@@ -25,7 +25,7 @@ from build_theorems import theorems
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.shares import run_in_shares
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
@@ -33,7 +33,7 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
@@ -57,12 +57,16 @@ from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
 from shadowprice.proofs.hadar import competitive as hadar_competitive
 from shadowprice.proofs.hadar import copies_work as hadare_work
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
+from shadowprice.proofs.lower_bounds import amounts as lb_amount
 from shadowprice.proofs.lower_bounds import completion_windows as lb_windows
 from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid
 from shadowprice.proofs.lower_bounds import job as lb_job
 from shadowprice.proofs.lower_bounds import lp as lb_lp
 from shadowprice.proofs.lower_bounds import mbt as lb_mbt
+from shadowprice.proofs.lower_bounds import modes as lb_mode
+from shadowprice.proofs.lower_bounds import nodes as lb_node
+from shadowprice.proofs.lower_bounds import pairs as lb_pair
 from shadowprice.proofs.lower_bounds import priced_machine as lb_price
 from shadowprice.proofs.lower_bounds import priced_plans as lb_plan
 from shadowprice.proofs.lower_bounds import span as lb_span
@@ -77,8 +81,11 @@ from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
 from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Priced
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
+from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
+from shadowprice.solvers.offline.modes.nodes import node_modes
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices
 from shadowprice.solvers.offline.type_prices import SpanPrices
+from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices
 from shadowprice.solvers.synergy.servers import (
     ROUNDING,
     Demands,
@@ -209,9 +216,12 @@ def of_hesrpt() -> Iterator[Case]:
     """Jobs that grow on four GPUs; with linear speed-up the total is that of SRPT on one machine, (8 + 2 x 4) / 4."""
     check = hesrpt.check
 
-    def growing(efficiency: float, gpus: Sequence[int], work: Sequence[float]) -> Instance:
+    def growing(
+        efficiency: float | Sequence[float], gpus: Sequence[int], work: Sequence[float]
+    ) -> Instance:
         plain = on("1x4", [0] * len(gpus), gpus, work)
-        elastic = Elasticity(np.full(len(gpus), 4), np.full(len(gpus), efficiency))
+        each = np.broadcast_to(np.asarray(efficiency), len(gpus))
+        elastic = Elasticity(np.full(len(gpus), 4), each)
         return replace(plain, conditions=Conditions(elasticity=elastic))
 
     linear = growing(1.0, [1, 1], [8, 4])
@@ -220,6 +230,11 @@ def of_hesrpt() -> Iterator[Case]:
         check, "a gang of two is of twice the size", growing(1.0, [2, 1], [4, 4]), 4
     )
     yield from at_least(check, "nobody grows", growing(1.0, [4, 4], [8, 4]), 12)
+    # One that does not grow has no part in p, of others the best has.
+    mixed = growing([0.75, 1.0], [1, 1], [8, 4])
+    yield from at_least(check, "the best speed-up counts for all", mixed, 4)
+    still = growing([1.0, 0.75], [4, 4], [8, 4])
+    yield from at_least(check, "the speed-up of those who cannot grow counts for none", still, 12)
     # p = 1/2 but for the rounding of the efficiency: c = 1 and sqrt(3), and four GPUs are twice as fast.
     root = growing(math.sqrt(0.5), [1, 1], [8, 4])
     least = Fraction((8 + 4 * math.sqrt(3)) / 2)
@@ -423,6 +438,94 @@ def of_lb_wide() -> Iterator[Case]:
     weights = on("1x3", [0, 0], [2, 2], [1, 1], [3, 1])
     yield from at_least(lb_wide.check, "weights", weights, 5)
     yield refused(ValueError, lb_wide.check, "sharing", sharing_pair(), 100)
+
+
+def of_lb_mode() -> Iterator[Case]:
+    """Two resources that every job needs, one of them half; modes that are types; a mode that costs less."""
+    both = JobModes(
+        np.array([0, 0]),
+        (Fraction(1), Fraction(1)),
+        np.array([[2 * TICKS_PER_S]] * 2),
+        np.array([1, 1]),
+        np.array([0, 0]),
+        np.array([[[USE_UNIT, USE_UNIT]]]),
+    )
+    half = replace(both, use=np.array([[[USE_UNIT, USE_UNIT // 2]]]))
+    slow = replace(both, time=both.time * [[1, 3]], use=np.array([[[USE_UNIT, 0], [0, USE_UNIT]]]))
+    typed_modes = TypedJobs.of(typed([0, 0], [3, 3]))
+    for what, jobs, prices, least in (
+        ("2 + 4", both, (1, 1), 6),
+        ("3/4 + 9/4 + 1 + 1", half, (1, 1), 5),
+        ("half of 2: 1/2 + 3/2 + 1 + 1", slow, (1, 1), 4),
+        ("cheap by a fifth: 6 / 6, 12 / 6 and 2", slow, (5, 1), 4),
+        ("types", typed_modes, (2, 1), 7),
+        ("one resource decides", half, SpanPrices((1, 0), (0, 0)), 4),
+        ("the other", half, SpanPrices((0, 1), (0, 0)), 2),
+        ("own time", slow, SpanPrices((1, 1), (1, 1)), 2),
+    ):
+        yield yes(lb_mode.check, f"{what}, at the bound", jobs, least, prices)
+        yield no(lb_mode.check, f"{what}, below", jobs, least - LEAST, prices)
+    grid = np.array([0, 2, 4, 8]) * TICKS_PER_S
+    dear = TypedPrices(grid, np.array([[PRICE_UNIT // 2, 0], [0, 0], [0, 0]]))
+    yield yes(lb_mode.check, "prices by interval", both, 6, dear)
+    yield no(lb_mode.check, "the first alone", both, Fraction(7, 2), dear)
+    yield refused(ValueError, lb_mode.check, "one price", both, 6, (1,))
+
+
+def of_lb_pair() -> Iterator[Case]:
+    """Two that keep all of their speed count for half each."""
+    jobs = Workload.from_columns(arrival_s=[0] * 3, gpus=[1] * 3, work=[1] * 3, model=["a"] * 3)
+    rates = {("gpu", ("a", 1), ("a", 1)): (1.0, 1.0)}
+    instance = Instance(
+        Cluster.parse("1x1"), jobs, pair_throughputs=Throughputs(("gpu",), {}, rates)
+    )
+    for what, prices, least in (
+        ("1/4 + 3/4 + 5/4 + 3/2", (1,), Fraction(15, 4)),
+        ("three halves", SpanPrices((1,), (0,) * 3), Fraction(3, 2)),
+    ):
+        yield yes(lb_pair.check, f"{what}, at the bound", instance, least, prices)
+        yield no(lb_pair.check, f"{what}, below", instance, least - LEAST, prices)
+    alone = on("1x1", [0], [1], [1])
+    yield refused(ValueError, lb_pair.check, "nobody shares", alone, 1, (1,))
+
+
+def of_lb_node() -> Iterator[Case]:
+    """Gangs of 5 on nodes of 8: one a node among consolidated schedules, across nodes at half their speed else."""
+    jobs = on("2x8", [0] * 4, [5] * 4, [10] * 4)
+    slower = replace(jobs, conditions=Conditions(locality=Locality(np.full(4, 0.5))))
+    for what, instance, few, least in (
+        ("40 on two nodes", jobs, True, 20),
+        # Within a node a gang uses one of two, across none, and its time has its price.
+        ("GPUs alone", slower, False, Fraction(25, 2)),
+    ):
+        found = node_modes(instance, consolidated=few)
+        assert found is not None
+        rows = tuple(int(q == int(few)) for q in range(len(found.capacity)))
+        given = SpanPrices(rows, (0,) * 4)
+        yield yes(lb_node.check, f"{what}, at the bound", instance, least, given, consolidated=few)
+        yield no(lb_node.check, f"{what}, below", instance, least - LEAST, given, consolidated=few)
+    given = SpanPrices((1,), (0,) * 4)
+    yield refused(ValueError, lb_node.check, "anywhere", jobs, 20, given, consolidated=False)
+
+
+def of_lb_amount() -> Iterator[Case]:
+    """Twice the GPUs for twice the speed are the same area; both CPUs of a node for full speed."""
+    four = on("1x4", [0] * 4, [1] * 4, [10] * 4)
+    grown = replace(four, conditions=Conditions(elasticity=Elasticity(np.full(4, 2), np.ones(4))))
+    given = SpanPrices((1,), (0,) * 4)
+    yield yes(lb_amount.check, "40 / 4, at the bound", grown, 10, given)
+    yield no(lb_amount.check, "40 / 4, below", grown, 10 - LEAST, given)
+    profile = Profile(np.array([1.0, 2.0]), np.array([5.0]), np.array([[0.5], [1.0]]))
+    hungry = Instance(
+        Cluster((Node(4, cpus=4.0, memory_gb=20.0),)),
+        four.workload,
+        conditions=Conditions(Sensitivity((profile,), np.zeros(4, dtype=np.int64))),
+    )
+    cpus = SpanPrices((0, 1, 0), (0,) * 4)
+    yield yes(lb_amount.check, "80 CPU-seconds of 4", hungry, 20, cpus)
+    # What profiles forgive is taken off.
+    yield no(lb_amount.check, "80 CPU-seconds of 4, below", hungry, Fraction(19999, 1000), cpus)
+    yield refused(ValueError, lb_amount.check, "neither", four, 10, given)
 
 
 def of_lb_span() -> Iterator[Case]:
@@ -1092,6 +1195,10 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_plan: of_lb_plan,
     lb_conf: of_lb_conf,
     lb_wide: of_lb_wide,
+    lb_mode: of_lb_mode,
+    lb_pair: of_lb_pair,
+    lb_node: of_lb_node,
+    lb_amount: of_lb_amount,
     lb_windows: of_lb_windows,
     lb_span: of_lb_span,
     pop: of_pop,

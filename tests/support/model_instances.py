@@ -87,7 +87,7 @@ def of_typed_interval_lp(jobs: int, draw: Random) -> Any:
     v = np.minimum(room, finite.max(axis=1)[:, None])
     data = typed_interval_lp.TypedIntervals(
         draw.uniform(0.5, 2, jobs),
-        draw.integers(1, 4, jobs),
+        typed_interval_lp.use_of_types(draw.integers(1, 4, jobs), types),
         time,
         draw.uniform(3, 5, types),
         bounds,
@@ -102,7 +102,8 @@ def of_typed_span(jobs: int, draw: Random) -> Any:
     types = int(draw.integers(1, 4))
     time = draw.uniform(0.5, 3, (jobs, types))
     time[:, 1:][draw.random((jobs, types - 1)) < 0.3] = np.inf
-    return typed_span.build(draw.integers(1, 4, jobs), time, draw.uniform(3, 5, types))
+    use = typed_interval_lp.use_of_types(draw.integers(1, 4, jobs), types)
+    return typed_span.build(use, time, draw.uniform(3, 5, types))
 
 
 def of_synergy(jobs: int, draw: Random) -> Any:

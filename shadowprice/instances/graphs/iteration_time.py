@@ -57,6 +57,7 @@ __all__ = [
     "node_traffic",
     "replica_counts",
     "shortest_iteration_s",
+    "shortest_spread_iteration_s",
 ]
 
 
@@ -203,6 +204,51 @@ def shortest_iteration_s(graph: JobGraph, network: Network) -> float:
             traffic = local[s] / intra + remote[s] / remote_rate
         longest = max(longest, compute + least + 2 * traffic)
     return float(longest * _flush(graph))
+
+
+def shortest_spread_iteration_s(graph: JobGraph, network: Network) -> float:
+    """A bound of alpha of all mappings on two nodes or more [s], no less than alpha_min.
+
+    Notes
+    -----
+    Derived. *Claim*: alpha(P) is at least this for every mapping P that uses more than one node. *Proof*: in the
+    terms of :func:`shortest_iteration_s`, either some stage s is on several nodes. Then its ring crosses a NIC, and
+    no byte takes less than 1 / max(b, B'). Or every stage is on one node, and some two of them are not on the same.
+    If exchanges connect all stages, there are stages s and t that exchange bytes and are on different nodes; all of
+    their bytes take 1 / B' then. Whichever it is, alpha is at least the flush factor times tau_s^m, and in the second
+    case tau_t^m. Where exchanges do not connect all stages, only alpha_min is claimed. QED. O(S + L).
+    """
+    least = shortest_iteration_s(graph, network)
+    intra, nic, gpus = _rates(network)
+    remote_rate = nic / gpus if network.sharing == "per-gpu" else nic
+    alone, peers = _alone(graph), _peers(graph)
+    if not _connected(peers):
+        return least
+    near = [
+        compute + 2 * sum((amount for _, amount in each), Fraction(0)) / max(intra, remote_rate)
+        for (compute, _), each in zip(alone, peers, strict=True)
+    ]
+    cases = [
+        near[s] + ring / nic for s, (_, ring) in enumerate(alone) if graph.stages[s].replicas > 1
+    ]
+    more = max(1 / remote_rate - 1 / intra, Fraction(0))
+    ways = {(s, t): 2 * amount * more for s, each in enumerate(peers) for t, amount in each}
+    cases += [
+        max(near[s] + extra, near[t] + ways.get((t, s), Fraction(0)))
+        for (s, t), extra in ways.items()
+    ]
+    return max(least, float(min(cases) * _flush(graph))) if cases else least
+
+
+def _connected(peers: list[list[tuple[int, Fraction]]]) -> bool:
+    """True if exchanges connect all stages."""
+    seen, rest = {0}, [0]
+    while rest:
+        for t, _ in peers[rest.pop()]:
+            if t not in seen:
+                seen.add(t)
+                rest.append(t)
+    return len(seen) == len(peers)
 
 
 def longest_iteration_s(graph: JobGraph, network: Network) -> float:

@@ -21,6 +21,7 @@ from shadowprice.instances.graphs.iteration_time import (
     iteration_s,
     longest_iteration_s,
     shortest_iteration_s,
+    shortest_spread_iteration_s,
 )
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, ceil_time, up_to_grid
@@ -76,6 +77,11 @@ class JobGraphs:
         return np.array([shortest_iteration_s(each, self.network) for each in self.graph])
 
     @cached_property
+    def shortest_spread_iteration_s(self) -> NDArray[np.float64]:
+        """Least alpha of every graph on several nodes [s], or less; shape (graphs,)."""
+        return np.array([shortest_spread_iteration_s(each, self.network) for each in self.graph])
+
+    @cached_property
     def longest_iteration_s(self) -> NDArray[np.float64]:
         """alpha_max of every graph [s], shape (graphs,)."""
         return np.array([longest_iteration_s(each, self.network) for each in self.graph])
@@ -95,6 +101,10 @@ class JobGraphs:
         A lower bound of its run time under every mapping. O(n).
         """
         return run_s(workload.work, self.shortest_iteration_s[self.of])
+
+    def shortest_spread_s(self, workload: Workload) -> NDArray[np.float64]:
+        """A lower bound of the run time [s] of every job under the mappings on several nodes; shape (n,). O(n)."""
+        return run_s(workload.work, self.shortest_spread_iteration_s[self.of])
 
     def check(self, cluster: Cluster, workload: Workload) -> None:
         """Refuse graphs that do not belong to these jobs, or not on these nodes.

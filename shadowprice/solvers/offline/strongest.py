@@ -1,18 +1,19 @@
 """The strongest lower bound of the offline optimum that a time budget allows.
 
 The bounds that take O(n log n) always; for up to 100 jobs without preemption what offline solvers say,
-CP-SAT and then MILP; where GPUs differ in speed those from one price a GPU type; of up to 12 jobs a search over
+CP-SAT and then MILP; where GPUs differ in speed those from one price a GPU type; where nodes, shared GPUs, widths,
+CPUs or memory matter those from one price a resource; of up to 12 jobs a search over
 windows of completions, which ends with the preemptive optimum; then every job's cheapest plan at
 prices that a search improves, for any number of jobs; then the interval LP on the
-finest grid the budget affords, and where GPUs differ in speed the one with GPU types as well, their duals
-evaluated in exact arithmetic. The search ends early only with an optimum that is certified.
+finest grid the budget affords, and where GPUs differ in speed or jobs have several modes those with GPU types and
+modes as well, their duals evaluated in exact arithmetic. The search ends early only with an optimum that is certified.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -36,9 +37,11 @@ from shadowprice.solvers.offline.bounds import (
     offset_ticks,
     simple_bounds,
 )
+from shadowprice.solvers.offline.modes.families import PAIRS, ModeFamily, mode_families
+from shadowprice.solvers.offline.modes.job_modes import Modes
 from shadowprice.solvers.offline.non_preemptive import Method, optimum, why_not
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
-from shadowprice.solvers.offline.type_prices import type_price_bounds
+from shadowprice.solvers.offline.type_prices import resource_price_bounds, type_price_bounds
 from shadowprice.solvers.offline.typed_bound import (
     FEWEST_INTERVALS,
     LARGEST_TICKS,
@@ -50,12 +53,17 @@ from shadowprice.solvers.offline.typed_bound import (
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.programs.published import stand_down
 
-PLANS_SHARE = 0.5
-"""Share of a budget for the search of prices at which jobs plan."""
+PLANS_SHARE, PLANS_SHARE_BESIDE_MODES = 0.5, 0.15
+"""Share of a budget for the search of prices at which jobs plan; where jobs have several modes."""
 
 
 def strongest_bound(
-    instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float
+    instance: Instance,
+    objective: Objective | str,
+    *,
+    preemptive: bool,
+    budget_s: float,
+    consolidated: bool = False,
 ) -> Bound:
     """The largest lower bound found within a time budget [s]; among equals a certified one.
 
@@ -64,10 +72,13 @@ def strongest_bound(
     preemptive : bool
         Whether the bound must hold for schedules that preempt. If not, the non-preemptive
         optimum is tried too.
+    consolidated : bool
+        Whether it need only hold for schedules that place every gang on as few nodes as it fits on.
     """
-    return max(
-        lower_bounds(instance, objective, preemptive=preemptive, budget_s=budget_s), key=_rank
+    found = lower_bounds(
+        instance, objective, preemptive=preemptive, budget_s=budget_s, consolidated=consolidated
     )
+    return max(found, key=_rank)
 
 
 def certified_and_found(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
@@ -85,9 +96,20 @@ def certified_and_found(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
 
 
 def lower_bounds(
-    instance: Instance, objective: Objective | str, *, preemptive: bool, budget_s: float
+    instance: Instance,
+    objective: Objective | str,
+    *,
+    preemptive: bool,
+    budget_s: float,
+    consolidated: bool = False,
 ) -> Iterator[Bound]:
-    """All bounds a time budget allows, cheapest first; the first ones always."""
+    """All bounds a time budget allows, cheapest first; the first ones always.
+
+    Parameters
+    ----------
+    consolidated : bool
+        As in :func:`strongest_bound`; such bounds come beside those of all placements.
+    """
     goal = Objective(objective)
     if budget_s > 0 and len(instance.workload) and goal is not Objective.MAKESPAN:
         priced_plans.prepare()
@@ -102,6 +124,9 @@ def lower_bounds(
             if proven and bound.certified:
                 return
     yield from type_price_bounds(instance, goal)
+    families = tuple(mode_families(instance, consolidated=consolidated))
+    for family in families:
+        yield from resource_price_bounds(family.jobs, goal, family.holds_for, family.subject)
     if goal is not Objective.MAKESPAN:
         rigid = not (allowed.sharing or allowed.elastic)
         few = len(instance.workload) <= completion_search.MOST_SEARCHED
@@ -110,24 +135,41 @@ def lower_bounds(
             for bound, finished in _of_few_jobs(instance, goal, until):
                 yield bound
                 searched = finished
-            if searched and instance.equal_speeds:
+            if searched and instance.equal_speeds and not families:
                 return  # All that follows bounds the same schedules.
-        effort_s = PLANS_SHARE * budget_s
+        # Plans know one pool of GPUs that are alike: where modes matter, most of the time is for those.
+        share = PLANS_SHARE_BESIDE_MODES if families else PLANS_SHARE
+        effort_s = share * budget_s
         jobs = RelaxedJobs.of(instance)
         rest_s = max(until - time.monotonic(), 0.0)
         small = FEWEST_INTERVALS * 2 * len(jobs.release) <= MOST_COLUMNS
         # Where no interval LP is small enough, all the time is for prices of plans.
-        enough = time.monotonic() + (PLANS_SHARE * rest_s if small else rest_s)
+        enough = time.monotonic() + (share * rest_s if small else rest_s)
         for found in priced_plans.search(jobs, effort_s, rigid=rigid, until=enough):
             yield _shifted(instance, goal, found.ticks, found.kind)
+        if until - time.monotonic() > 0.2:
+            yield from _interval_lps(instance, goal, families, until)
+
+
+def _interval_lps(
+    instance: Instance, goal: Objective, families: Sequence[ModeFamily], until: float
+) -> Iterator[Bound]:
+    """Bounds of the interval LPs: of one pool, of GPU types, of modes. Where there are modes, most time is theirs."""
     left = until - time.monotonic()
-    if goal is not Objective.MAKESPAN and left > 0.2:
-        one_pool = _interval_lp(instance, left if instance.equal_speeds else 0.3 * left)
-        if one_pool is not None:
-            yield _shifted(instance, goal, one_pool, "interval-lp")
-        typed = _typed_interval_lp(instance, until - time.monotonic())
+    first = 1.0 if instance.equal_speeds else 0.3
+    one_pool = _interval_lp(instance, 0.1 * left if families else first * left)
+    if one_pool is not None:
+        yield _shifted(instance, goal, one_pool, "interval-lp")
+    # Equal parts of pairs are the LP over GPU types.
+    if not any(family.subject == PAIRS for family in families):
+        left = until - time.monotonic()
+        mine = 0.3 * left if families else left
+        typed = _typed_interval_lp(TypedJobs.of(instance), mine)
         if typed is not None:
             yield _shifted(instance, goal, typed, "typed-interval-lp")
+    for number, family in enumerate(families):
+        mine = (until - time.monotonic()) / (len(families) - number)
+        yield from _family_interval_lp(family, goal, mine)
 
 
 def _fluid_is_tight(instance: Instance, goal: Objective) -> bool:
@@ -197,15 +239,19 @@ def repeatable_bounds(
     columns : int
         Size of the interval LPs; below some 16 a job, and for the makespan, they are left out.
     """
-    best, exact = {}, None
+    best, exact, families = {}, None, tuple(mode_families(instance))
     for goal in objectives:
         found = list(simple_bounds(instance, goal))
         enough = not len(instance.workload) or _fluid_is_tight(instance, goal)
         if not enough:
             found += type_price_bounds(instance, goal)
+            for each in families:
+                found += resource_price_bounds(each.jobs, goal, each.holds_for, each.subject)
         if not enough and goal is not Objective.MAKESPAN:
             exact = exact or _programmes(instance, columns)
             found += [_shifted(instance, goal, *each) for each in exact]
+            for each in families:
+                found += _family_interval_lp(each, goal, math.inf, columns)
         best[goal] = max(found, key=_rank)
     return best
 
@@ -213,7 +259,7 @@ def repeatable_bounds(
 def _programmes(instance: Instance, columns: int) -> list[tuple[Fraction, str]]:
     """Bounds of the interval LPs on total completion time [ticks], and their kinds."""
     one_pool = _interval_lp(instance, math.inf, columns)
-    typed = _typed_interval_lp(instance, math.inf, columns)
+    typed = _typed_interval_lp(TypedJobs.of(instance), math.inf, columns)
     both = ((one_pool, "interval-lp"), (typed, "typed-interval-lp"))
     return [(ticks, kind) for ticks, kind in both if ticks is not None]
 
@@ -249,12 +295,21 @@ def _interval_lp(
     )
 
 
-def _typed_interval_lp(
-    instance: Instance, budget_s: float, columns: int | None = None
-) -> Fraction | None:
-    """Bound [ticks] of the interval LP over GPU types; None if too large, or types are alike."""
-    prices = None if budget_s <= 0 else typed_prices(instance, budget_s, columns)
-    return None if prices is None else typed_bound(TypedJobs.of(instance), prices)
+def _family_interval_lp(
+    family: ModeFamily, goal: Objective, budget_s: float, columns: int | None = None
+) -> Iterator[Bound]:
+    """The bound of the interval LP over modes, if it is not too large."""
+    jobs = family.jobs
+    ticks = _typed_interval_lp(jobs, budget_s, columns)
+    if ticks is not None:
+        offset = offset_ticks(jobs.weight, jobs.release.tolist(), goal)
+        yield bound_of(ticks - offset, f"interval-lp-of-{family.subject}", family.holds_for)
+
+
+def _typed_interval_lp(jobs: Modes, budget_s: float, columns: int | None = None) -> Fraction | None:
+    """Bound [ticks] of the interval LP over modes; None if too large, or there is one mode and one resource."""
+    prices = None if budget_s <= 0 else typed_prices(jobs, budget_s, columns)
+    return None if prices is None else typed_bound(jobs, prices)
 
 
 @dataclass(frozen=True, eq=False)

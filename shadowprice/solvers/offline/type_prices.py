@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -37,6 +36,14 @@ from shadowprice.solvers.offline.bounds import (
     mean_busy_of_areas,
     offset_ticks,
 )
+from shadowprice.solvers.offline.modes.job_modes import (
+    USE_UNIT,
+    Modes,
+    capacity_floats,
+    every_kth,
+    shortest,
+    use_floats,
+)
 from shadowprice.solvers.offline.typed_bound import TypedJobs
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.programs.published import stand_down
@@ -48,6 +55,10 @@ _STEPS = tuple(Fraction(1, 2**k) for k in range(1, 8))
 """Shares of all prices that a step of the search moves from one type to another."""
 
 _MOST_EVALUATIONS = 120
+
+SAMPLE = 5_000
+"""Jobs up to which all of them count in the search for prices."""
+
 _SPAN_ROUNDS = 4
 """Span programmes, each of the jobs from some arrival on."""
 
@@ -55,7 +66,7 @@ MOST_SPAN_COLUMNS = 150_000
 """Jobs times types up to which the span programme is solved."""
 
 
-def costs(jobs: TypedJobs, prices: Sequence[int]) -> list[int]:
+def costs(jobs: Modes, prices: Sequence[int]) -> list[int]:
     """v_j for whole prices > 0 [price x ticks], shape (n,); O(n types).
 
     Raises
@@ -65,53 +76,59 @@ def costs(jobs: TypedJobs, prices: Sequence[int]) -> list[int]:
     """
     if len(prices) != len(jobs.capacity) or min(prices) < 1:
         raise ValueError(f"prices {prices}: expected {len(jobs.capacity)} whole numbers >= 1")
-    return _least([0] * len(jobs.gpus), jobs, prices)
+    return _least([0] * len(jobs.kind), jobs, prices)
 
 
-def _least(own: Sequence[int], jobs: TypedJobs, prices: Sequence[int]) -> list[int]:
-    """min_r p_jr (g_j lambda_r + mu_j) of every job, mu_j the price of its own time."""
-    rows = zip(jobs.gpus.tolist(), jobs.time.tolist(), own, strict=True)
+def _least(own: Sequence[int], jobs: Modes, prices: Sequence[int]) -> list[int]:
+    """min_m p_jm (sum_q v_jmq lambda_q + mu_j) of every job, mu_j the price of its own time; times USE_UNIT."""
+    rent = (jobs.use.astype(object) @ np.array(prices, dtype=object)).tolist()
+    rows = zip(jobs.kind.tolist(), jobs.time.tolist(), own, strict=True)
     return [
         min(
-            ticks * (gang * price + mine) for ticks, price in zip(row, prices, strict=True) if ticks
+            ticks * (price + mine * USE_UNIT)
+            for ticks, price in zip(row, rent[kind], strict=True)
+            if ticks
         )
-        for gang, row, mine in rows
+        for kind, row, mine in rows
     ]
 
 
-def _rent(jobs: TypedJobs, prices: Sequence[int]) -> Fraction:
-    """Lambda: the most that all GPUs cost at a moment."""
+def _rent(jobs: Modes, prices: Sequence[int]) -> Fraction:
+    """Lambda: the most that all resources cost at a moment; times USE_UNIT."""
     pairs = zip(jobs.capacity.tolist(), prices, strict=True)
-    return sum((Fraction(gpus) * price for gpus, price in pairs), Fraction(0))
+    return USE_UNIT * sum((Fraction(units) * price for units, price in pairs), Fraction(0))
 
 
 # Total completion time.
 
 
-def fluid_price_ticks(jobs: TypedJobs, prices: Sequence[int]) -> int:
+def fluid_price_ticks(jobs: Modes, prices: Sequence[int]) -> int:
     """Sum C_j of SRPT on the machine [ticks], rounded down, whatever the weights; LB-price (a)."""
     works = costs(jobs, prices)
     return fluid_ticks(jobs.release.tolist(), works, [1] * len(works), _rent(jobs, prices))
 
 
-def busy_price_ticks(jobs: TypedJobs, prices: Sequence[int]) -> int:
+def busy_price_ticks(jobs: Modes, prices: Sequence[int]) -> int:
     """Sum w_j (M_j + q_j / 2), M_j by preemptive WSPT on the machine [ticks], rounded down; LB-price (b)."""
     return mean_busy_of_areas(
         jobs.release.tolist(),
-        jobs.shortest.tolist(),
+        shortest(jobs).tolist(),
         costs(jobs, prices),
         list(jobs.weight),
         _rent(jobs, prices),
     )
 
 
-def best_prices(jobs: TypedJobs) -> tuple[int, ...]:
+def best_prices(jobs: Modes) -> tuple[int, ...]:
     """Prices for which :func:`busy_price_ticks` is large; the same on every run.
 
-    From GPUs that cost as much on all types, shares of the rent are moved from one type to another, ever
-    smaller ones, as long as the bound grows. O(n log n) an evaluation, at most 120 of them.
+    From units that cost as much of all resources, such as GPUs of all types, shares of the rent are moved from one
+    resource to another, ever smaller ones, as long as the bound grows. O(n log n) an evaluation, at most 120 of them;
+    of more than ``SAMPLE`` jobs every second, third ... is looked at, for as large a share of the resources.
     """
-    gpus = jobs.capacity_floats
+    if len(jobs.release) > SAMPLE:
+        return best_prices(every_kth(jobs, -(-len(jobs.release) // SAMPLE)))
+    gpus = capacity_floats(jobs)
     share = gpus / gpus.sum()
     best, left = busy_price_ticks(jobs, _whole(share / gpus)), _MOST_EVALUATIONS
     for step in map(float, _STEPS):
@@ -156,7 +173,7 @@ class SpanPrices:
     own: tuple[int, ...]
 
 
-def span_ticks(jobs: TypedJobs, prices: SpanPrices) -> tuple[Fraction, int]:
+def span_ticks(jobs: Modes, prices: SpanPrices) -> tuple[Fraction, int]:
     """Earliest possible last completion [ticks], and the arrival from which jobs decide it; LB-span.
 
     The largest over arrivals r of r + (what the jobs from r on cost) / (what all GPUs and these jobs'
@@ -173,11 +190,11 @@ def span_ticks(jobs: TypedJobs, prices: SpanPrices) -> tuple[Fraction, int]:
     if not any(prices.types):
         raise ValueError(f"prices {prices.types}: expected one above 0")
     late = sorted(range(len(jobs.release)), key=lambda j: -int(jobs.release[j]))
-    release, shortest = jobs.release.tolist(), jobs.shortest.tolist()
+    release, fastest = jobs.release.tolist(), shortest(jobs).tolist()
     work, rent = _least(prices.own, jobs, prices.types), _rent(jobs, prices.types)
     worth = accumulate(work[j] for j in late)
-    own = accumulate(prices.own[j] for j in late)
-    best, when = max((Fraction(release[j] + shortest[j]), release[j]) for j in late)
+    own = accumulate(prices.own[j] * USE_UNIT for j in late)
+    best, when = max((Fraction(release[j] + fastest[j]), release[j]) for j in late)
     for j, value, time in zip(late, worth, own, strict=True):
         found = release[j] + value / (rent + time)
         if found > best:
@@ -185,12 +202,12 @@ def span_ticks(jobs: TypedJobs, prices: SpanPrices) -> tuple[Fraction, int]:
     return best, when
 
 
-def span_bound(jobs: TypedJobs) -> Fraction:
+def span_bound(jobs: Modes) -> Fraction:
     """The largest :func:`span_ticks` of some prices [ticks]; the same on every run."""
     return best_span_prices(jobs)[0]
 
 
-def best_span_prices(jobs: TypedJobs) -> tuple[Fraction, SpanPrices]:
+def best_span_prices(jobs: Modes) -> tuple[Fraction, SpanPrices]:
     """The largest :func:`span_ticks` of some prices [ticks], and these; the same on every run.
 
     The span programme of all jobs proposes prices, then that of the jobs from the arrival on that
@@ -215,12 +232,12 @@ def best_span_prices(jobs: TypedJobs) -> tuple[Fraction, SpanPrices]:
     return best, kept
 
 
-def _programme_prices(jobs: TypedJobs, some: NDArray[np.int64]) -> SpanPrices | None:
+def _programme_prices(jobs: Modes, some: NDArray[np.int64]) -> SpanPrices | None:
     """Duals of the span programme of some jobs; None if it was not solved or no GPU has a price."""
     time = np.where(jobs.time[some] > 0, jobs.time[some], np.inf)
-    unit = float(np.median(jobs.shortest[some]))
+    unit = float(np.median(shortest(jobs)[some]))
     stand_down(typed_span.build, PRICES_ONLY)
-    model = typed_span.build(jobs.gpus[some], time / unit, jobs.capacity_floats)
+    model = typed_span.build(use_floats(jobs)[jobs.kind[some]], time / unit, capacity_floats(jobs))
     compiled = compile_model(model)
     try:
         solution = compiled.solve(SolverOptions(time_limit_s=math.inf, method="highs"))
@@ -256,12 +273,28 @@ def type_price_bounds(instance: Instance, objective: Objective) -> Iterator[Boun
     jobs = TypedJobs.of(instance)
     if len(jobs.capacity) < 2 or not len(jobs.release):
         return
+    yield from resource_price_bounds(jobs, objective, every)
+
+
+def resource_price_bounds(
+    jobs: Modes, objective: Objective, holds_for: ScheduleClass, subject: str = ""
+) -> Iterator[Bound]:
+    """Bounds from one price a resource, of a class of schedules; one job at least.
+
+    Parameters
+    ----------
+    subject : str
+        What the modes are about, for the names of the bounds; GPU types if it is empty.
+    """
+    of = f"-of-{subject}" if subject else ""
     weight = list(jobs.weight)
-    offset = offset_ticks(weight, to_ticks(instance.workload.arrival_s).tolist(), objective)
+    offset = offset_ticks(weight, jobs.release.tolist(), objective)
     if objective is Objective.MAKESPAN:
-        yield bound_of(span_bound(jobs) - offset, "priced-span", every)
+        yield bound_of(span_bound(jobs) - offset, f"priced-span{of}", holds_for)
         return
     prices = best_prices(jobs)
     if all(w == weight[0] for w in weight):
-        yield bound_of(weight[0] * fluid_price_ticks(jobs, prices) - offset, "priced-fluid", every)
-    yield bound_of(busy_price_ticks(jobs, prices) - offset, "priced-mean-busy-time", every)
+        fluid = weight[0] * fluid_price_ticks(jobs, prices)
+        yield bound_of(fluid - offset, f"priced-fluid{of}", holds_for)
+    busy = busy_price_ticks(jobs, prices)
+    yield bound_of(busy - offset, f"priced-mean-busy-time{of}", holds_for)

@@ -1,15 +1,17 @@
-r"""Bounds where GPUs differ in speed: prices by GPU type and interval, evaluated exactly.
+r"""Bounds where jobs have several modes: prices of resources by interval, evaluated exactly.
 
-For prices beta >= 0 and values alpha of the jobs' work the dual of the typed interval LP is
+The modes are GPU types where these differ in speed, and the resources the GPUs of each; or any other of
+:mod:`shadowprice.solvers.offline.modes.job_modes`. For prices beta >= 0 and values alpha of the jobs' work the dual
+of the typed interval LP is
 
 .. math::
 
     L(\alpha, \beta) = \sum_j \Bigl( \alpha_j + w_j \tfrac{q_j}{2} - \sum_{k,l} d_{jkl}
-        \max\Bigl(0, \max_r \tfrac{\alpha_j - w_j (b_{jk} + c_{jkl})}{p_{jr}} - g_j \beta_{kr}\Bigr) \Bigr)
-        - \sum_{k,r} G_r (b_{k+1} - b_k) \beta_{kr}
+        \max\Bigl(0, \max_r \tfrac{\alpha_j - w_j (b_{jk} + c_{jkl})}{p_{jr}} - \sum_q v_{jrq} \beta_{kq}\Bigr) \Bigr)
+        - \sum_{k,q} U_q (b_{k+1} - b_k) \beta_{kq}
 
 in the symbols of :mod:`shadowprice.models.typed_interval_lp`: each job takes its work where time and
-GPUs cost least. By weak duality it is a bound for every beta >= 0 and every alpha_j <= w_j b_K; with
+what it uses cost least. By weak duality it is a bound for every beta >= 0 and every alpha_j <= w_j b_K; with
 the latter nothing is gained from work after the last interval either, so the grid need not be
 long enough for anything. A float solver proposes beta, a search alpha; both are rounded to multiples
 of 2**-20, and everything after is done in whole numbers, rounded so that the bound only falls.
@@ -24,7 +26,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,15 @@ from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.models import typed_interval_lp as typed_relaxation
 from shadowprice.solvers.offline.bounds import PRICES_ONLY
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT, Whole, exact_prices, weight_scale
+from shadowprice.solvers.offline.modes.job_modes import (
+    USE_UNIT,
+    Modes,
+    capacity_floats,
+    pieces,
+    rents,
+    shortest,
+    use_floats,
+)
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.programs.published import stand_down
 
@@ -89,40 +100,28 @@ class TypedJobs:
         weight = tuple(Fraction(w) for w in jobs.weight.tolist())
         return cls(to_ticks(jobs.arrival_s), weight, jobs.gpus, columns, capacity)
 
-    @property
-    def capacity_floats(self) -> NDArray[np.float64]:
-        """Most service of each pool, rounded to floats."""
-        return np.asarray(self.capacity, dtype=np.float64)
+    @cached_property
+    def kind(self) -> NDArray[np.int64]:
+        """Place of each job's gang among the different ones."""
+        return np.unique(self.gpus, return_inverse=True)[1].astype(np.int64)
 
-    @property
-    def shortest(self) -> NDArray[np.int64]:
-        """q_j [ticks], shape (n,)."""
-        top = np.iinfo(np.int64).max
-        return np.asarray(np.where(self.time > 0, self.time, top).min(axis=1, initial=top))
-
-    def pieces(
-        self, bounds: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """b_jk, d_jkl, c_jkl [ticks] on a grid; first pieces are rounded up, which keeps the bound."""
-        begin = np.maximum(bounds[None, :-1], self.release[:, None])
-        room = np.maximum(bounds[None, 1:] - begin, 0)
-        u = np.minimum(room, self.shortest[:, None])
-        v = np.minimum(room, self.time.max(axis=1)[:, None])
-        cuts = (np.zeros_like(u), (u + 1) // 2, (u + v + 1) // 2, v)
-        size = np.stack([late - early for early, late in pairwise(cuts)], axis=2)
-        return begin, size, np.stack((np.zeros_like(u), u, v), axis=2)
+    @cached_property
+    def use(self) -> NDArray[Any]:
+        """GPUs of a gang, of the pool on which it runs; in units of 1 / USE_UNIT."""
+        gangs = np.unique(self.gpus).astype(np.int64) * USE_UNIT
+        return np.asarray(gangs[:, None, None] * np.eye(len(self.capacity), dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class TypedPrices:
-    """Prices of GPU time by interval and pool.
+    """Prices of resources by interval.
 
     Parameters
     ----------
     bounds : ndarray of int, shape (intervals + 1,)
         The grid [ticks].
-    prices : ndarray of int, shape (intervals, pools)
-        In units of 1 / PRICE_UNIT per GPU and tick; Python's where 64 bits do not suffice.
+    prices : ndarray of int, shape (intervals, resources)
+        In units of 1 / PRICE_UNIT per unit, such as a GPU, and tick; Python's where 64 bits do not suffice.
     """
 
     bounds: NDArray[np.int64]
@@ -135,9 +134,9 @@ class TypedPrices:
 
 
 def typed_bound(
-    jobs: TypedJobs, given: TypedPrices, values: NDArray[np.float64] | None = None
+    jobs: Modes, given: TypedPrices, values: NDArray[np.float64] | None = None
 ) -> Fraction:
-    """L [ticks] in exact arithmetic, for any prices >= 0; O(n intervals pools).
+    """L [ticks] in exact arithmetic, for any prices >= 0; O(n intervals modes).
 
     Parameters
     ----------
@@ -151,27 +150,28 @@ def typed_bound(
     """
     if np.any(np.diff(given.bounds) <= 0) or np.any(given.prices < 0):
         raise ValueError("interval bounds are not increasing, or a price is negative")
-    begin, size, charge = jobs.pieces(given.bounds)
+    begin, size, charge = pieces(jobs, given.bounds)
     values = work_values(jobs, given) if values is None else values
     end = int(given.bounds[-1])
     length = np.diff(given.bounds).astype(object)
     rent = sum((length @ given.prices.astype(object)) * jobs.capacity.astype(object))
     total = -Fraction(rent) / PRICE_UNIT
-    for j, (w, most) in enumerate(zip(jobs.weight, jobs.shortest.tolist(), strict=True)):
+    dear = rents(jobs, given.prices)
+    for j, (w, most) in enumerate(zip(jobs.weight, shortest(jobs).tolist(), strict=True)):
         alpha = min(Fraction(round(values[j] * 2), 2), w * end)
         total += alpha + w * Fraction(most, 2)
         when = begin[j][:, None] + charge[j]
         # Only pieces in which the fastest type gains something without rent can count.
         some = np.argwhere((size[j] > 0) & (float(w) * when < float(alpha) * (1 + 1e-9) + 1))
         if len(some):
-            taken = _gain(jobs, given.prices, j, alpha, when, size[j], some)
+            taken = _gain(jobs, dear[jobs.kind[j]], j, alpha, when, size[j], some)
             total -= Fraction(taken, PRICE_UNIT * _FINE)
     return total
 
 
 def _gain(
-    jobs: TypedJobs,
-    prices: Whole,
+    jobs: Modes,
+    rent: NDArray[Any],
     j: int,
     alpha: Fraction,
     when: NDArray[np.int64],
@@ -184,23 +184,22 @@ def _gain(
     common = w.denominator * alpha.denominator
     left = int(alpha * common) - int(w * common) * when[intervals, piece].astype(object)
     best = np.zeros(len(some), dtype=object)
-    for pool in np.flatnonzero(jobs.time[j]).tolist():
-        divisor = int(jobs.time[j, pool]) * common
+    for mode in np.flatnonzero(jobs.time[j]).tolist():
+        divisor = int(jobs.time[j, mode]) * common
         earned = -((-left * (PRICE_UNIT * _FINE)) // divisor)
-        rent = prices[intervals, pool].astype(object) * (int(jobs.gpus[j]) * _FINE)
-        best = np.maximum(best, earned - rent)
+        best = np.maximum(best, earned - rent[intervals, mode] * _FINE)
     return int((best * size[intervals, piece].astype(object)).sum())
 
 
-def work_values(jobs: TypedJobs, given: TypedPrices, steps: int = 50) -> NDArray[np.float64]:
+def work_values(jobs: Modes, given: TypedPrices, steps: int = 50) -> NDArray[np.float64]:
     """Values alpha_j [weighted ticks] that nearly maximise L, by bisection; shape (n,)."""
-    begin, size, charge = jobs.pieces(given.bounds)
+    begin, size, charge = pieces(jobs, given.bounds)
     able = jobs.time > 0
     with np.errstate(divide="ignore"):
         rate = np.where(able, 1.0 / jobs.time, 0.0)
     weight = np.array([float(w) for w in jobs.weight])
     when = weight[:, None, None] * (begin[:, :, None] + charge)
-    rent = jobs.gpus[:, None, None] * (given.floats / PRICE_UNIT)
+    rent = np.einsum("kmq,iq->kim", use_floats(jobs), given.floats / PRICE_UNIT)[jobs.kind]
     low, high = weight * jobs.release, weight * float(given.bounds[-1])
     for _ in range(steps):
         alpha = (low + high) / 2
@@ -229,13 +228,11 @@ def _work_done(
     return np.asarray((bought * size).sum(axis=(1, 2)))
 
 
-def typed_prices(
-    instance: Instance, budget_s: float, columns: int | None = None
-) -> TypedPrices | None:
+def typed_prices(jobs: Modes, budget_s: float, columns: int | None = None) -> TypedPrices | None:
     """Dual prices of the typed interval LP on grids that a budget [s] affords; None if too large.
 
     The second grid is finer where the first one's prices say that GPUs are scarce; the prices that
-    bound more are returned. None as well where all GPUs are alike, and one pool says as much.
+    bound more are returned. None as well where there is one mode and one resource, and one pool says as much.
 
     Parameters
     ----------
@@ -243,8 +240,7 @@ def typed_prices(
         Size of the two LPs together, if it is not to follow from the budget.
     """
     until = time.monotonic() + budget_s
-    jobs = TypedJobs.of(instance)
-    if len(jobs.capacity) < 2 or not len(jobs.release):
+    if jobs.time.shape[1] == len(jobs.capacity) == 1 or not len(jobs.release):
         return None
     if int(jobs.release.max()) + sum(jobs.time.max(axis=1).tolist()) >= LARGEST_TICKS:
         return None
@@ -263,18 +259,18 @@ def typed_prices(
     return best
 
 
-def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> TypedPrices | None:
+def _lp_prices(jobs: Modes, bounds: NDArray[np.int64], left_s: float) -> TypedPrices | None:
     """Prices of the LP on a grid; None if it is not solved in time."""
     until = time.monotonic() + left_s
     weight = np.array([float(w) for w in jobs.weight])
     scale = weight_scale(weight)
     first, step = int(bounds[0]), float(np.median(np.diff(bounds)))
-    begin, size, charge = jobs.pieces(bounds)
+    begin, size, charge = pieces(jobs, bounds)
     data = typed_relaxation.TypedIntervals(
         weight / scale,
-        jobs.gpus,
+        use_floats(jobs)[jobs.kind],
         np.where(jobs.time > 0, jobs.time, np.inf) / step,
-        jobs.capacity_floats,
+        capacity_floats(jobs),
         (bounds - first) / step,
         (begin - first) / step,
         size / step,
@@ -293,7 +289,17 @@ def _lp_prices(jobs: TypedJobs, bounds: NDArray[np.int64], left_s: float) -> Typ
     return TypedPrices(bounds, exact_prices(prices * scale))
 
 
-def _grid(jobs: TypedJobs, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:
+def _drained(jobs: Modes) -> float:
+    """Time in which all work could be done at full use [ticks], as far as one resource after the other says."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(jobs.time > 0, 1.0 / jobs.time, 0.0)
+        most = (capacity_floats(jobs) / use_floats(jobs)[jobs.kind]).min(axis=2)
+    # The most progress of a job at a moment if it had all: of each mode as much as its scarcest resource allows.
+    found = (rate * np.where(rate > 0, most, 0.0)).sum(axis=1)
+    return float((1.0 / found).sum()) + 1.0
+
+
+def _grid(jobs: Modes, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:
     """Starts of intervals, and the end of the last, by which all is done one after the other.
 
     Equal ones until all work could be done at full use, then ever longer ones; if prices are known,
@@ -302,13 +308,11 @@ def _grid(jobs: TypedJobs, intervals: int, known: TypedPrices | None) -> NDArray
     first, last = int(jobs.release.min()), int(jobs.release.max())
     longest = jobs.time.max(axis=1)
     end = last + int(longest.sum()) + 1
-    with np.errstate(divide="ignore"):
-        rate = np.where(jobs.time > 0, 1.0 / jobs.time, 0.0)
-    drained = last + float((jobs.gpus / (rate @ jobs.capacity_floats)).sum()) + 1.0
+    drained = last + _drained(jobs)
     tail = max(intervals // 4, 2)
     points = [np.linspace(first, min(drained, end), intervals - tail)]
     if known is not None and known.prices.any():
-        rent = np.diff(known.bounds) * (known.floats @ jobs.capacity_floats)
+        rent = np.diff(known.bounds) * (known.floats @ capacity_floats(jobs))
         paid = np.concatenate(([0.0], np.cumsum(rent))) / rent.sum()
         half = (intervals - tail) // 2
         quantiles = np.interp(np.linspace(0.0, 1.0, half), paid, known.bounds)

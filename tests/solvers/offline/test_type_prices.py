@@ -16,8 +16,11 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.workload import Workload
 from shadowprice.models import typed_span
+from shadowprice.models.typed_interval_lp import use_of_types
 from shadowprice.proofs.lower_bounds import priced_machine, span
+from shadowprice.solvers.offline import type_prices
 from shadowprice.solvers.offline.bounds import fluid_ticks, mean_busy_ticks, simple_bounds
+from shadowprice.solvers.offline.modes.job_modes import every_kth
 from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
@@ -94,9 +97,8 @@ def test_the_span_of_jobs_that_are_all_there_is_the_programmes(instance: Instanc
         gpu_types=jobs.gpu_types,
     )
     together = Instance(instance.cluster, now)
-    model = typed_span.build(
-        now.gpus, together.processing_s, together.cluster.gpus_per_type.astype(np.float64)
-    )
+    sizes = together.cluster.gpus_per_type.astype(np.float64)
+    model = typed_span.build(use_of_types(now.gpus, len(sizes)), together.processing_s, sizes)
     least = compile_model(model).solve().objective
     found = float(span_bound(TypedJobs.of(together)) / TICKS_PER_S)
     assert found == pytest.approx(least, rel=1e-5)
@@ -153,6 +155,16 @@ def test_searched_prices_are_no_worse_than_equal_ones() -> None:
     found, equal = best_prices(jobs), (1,) * len(jobs.capacity)
     assert busy_price_ticks(jobs, found) > 1.2 * busy_price_ticks(jobs, equal)
     assert best_prices(jobs) == found
+
+
+def test_prices_of_many_jobs_are_those_of_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every second job on half of the GPUs: prices that are nearly as good."""
+    jobs = TypedJobs.of(scarce())
+    all_of_them = busy_price_ticks(jobs, best_prices(jobs))
+    monkeypatch.setattr(type_prices, "SAMPLE", 20)
+    some = best_prices(jobs)
+    assert some == best_prices(every_kth(jobs, 2))
+    assert 0.99 * all_of_them < busy_price_ticks(jobs, some) <= all_of_them * (1 + 1e-3)
 
 
 def test_late_jobs_alone_may_decide_the_span() -> None:

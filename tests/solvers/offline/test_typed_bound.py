@@ -66,7 +66,7 @@ def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.D
 @settings(max_examples=25, deadline=None)
 @given(instance=typed_instances())
 def test_the_programme_bounds_every_policy(instance: Instance) -> None:
-    prices = typed_prices(instance, 0.5)
+    prices = typed_prices(TypedJobs.of(instance), 0.5)
     if prices is None:
         return
     found = typed_bound(TypedJobs.of(instance), prices) / TICKS_PER_S
@@ -88,7 +88,7 @@ def test_never_above_exhaustive_search(data: st.DataObject) -> None:
     instance = Instance(Cluster.parse("1x2:k80,1x2:p100"), jobs)
     least = least_slotted_costs(instance, 7).total_s
     mine = TypedJobs.of(instance)
-    found = [prices_of(data, mine, 10), typed_prices(instance, 1.0)]
+    found = [prices_of(data, mine, 10), typed_prices(mine, 1.0)]
     for prices in found:
         if prices is not None:
             assert typed_bound(mine, prices) / TICKS_PER_S <= least
@@ -137,7 +137,7 @@ def test_equal_types_are_one_pool(instance: Instance, data: st.DataObject) -> No
     assert float(typed_bound(mine, given_) / TICKS_PER_S) == pytest.approx(
         float(one_pool / TICKS_PER_S), abs=1e-3
     )
-    assert typed_prices(equal, 1.0) is None
+    assert typed_prices(mine, 1.0) is None
 
 
 def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:

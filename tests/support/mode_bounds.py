@@ -1,0 +1,41 @@
+"""What every test of modes asks: that no bound of theirs is above the least cost of a schedule."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.objective import Objective
+from shadowprice.proofs.lower_bounds import modes as lb_mode
+from shadowprice.solvers.offline.bounds import EVERY_RIGID
+from shadowprice.solvers.offline.lagrangian import exact_prices
+from shadowprice.solvers.offline.modes.job_modes import JobModes
+from shadowprice.solvers.offline.type_prices import SpanPrices, resource_price_bounds
+from shadowprice.solvers.offline.typed_bound import TypedPrices, typed_bound, typed_prices
+from support.typed_jobs import LeastCosts
+
+
+def never_above(jobs: JobModes, least: LeastCosts, data: st.DataObject) -> None:
+    """Bounds of found prices and of drawn ones are at most the least costs."""
+    first = Fraction(int(jobs.release.min()), TICKS_PER_S)
+    goals = {Objective.COMPLETION: least.total_s, Objective.MAKESPAN: least.last_s - first}
+    for goal, cost in goals.items():
+        for bound in resource_price_bounds(jobs, goal, EVERY_RIGID, "modes"):
+            assert bound.ticks / TICKS_PER_S <= cost, (bound.kind, float(cost))
+    resources = len(jobs.capacity)
+    whole = st.lists(st.integers(1, 9), min_size=resources, max_size=resources)
+    prices = tuple(data.draw(whole))
+    assert lb_mode.check(jobs, least.total_s, prices)
+    n = len(jobs.release)
+    own = tuple(data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n)))
+    assert lb_mode.check(jobs, least.last_s, SpanPrices(prices, own))
+    found = typed_prices(jobs, np.inf, 200)
+    if found is not None:
+        assert typed_bound(jobs, found) / TICKS_PER_S <= least.total_s
+    drawn = data.draw(st.lists(st.floats(0, 3), min_size=4 * resources, max_size=4 * resources))
+    bounds = (np.arange(5) + int(jobs.release.min()) // TICKS_PER_S) * TICKS_PER_S
+    by_interval = TypedPrices(bounds, exact_prices(np.array(drawn).reshape(4, resources)))
+    assert lb_mode.check(jobs, least.total_s, by_interval)
