@@ -31,6 +31,7 @@ from shadowprice.analysis.adversary.search import (
 )
 from shadowprice.analysis.plots.pair import plot_pair
 from shadowprice.cli.adversary import adversary_command
+from shadowprice.cli.panels import shown
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.hard_instances import hard_instances, parse_hard, read_hard
@@ -337,7 +338,7 @@ def test_a_case_is_in_order_of_arrival() -> None:
 
 def command(*words: str) -> Any:
     app = typer.Typer()
-    app.command()(adversary_command)
+    app.command(**shown("adversary"))(adversary_command)
     return CliRunner().invoke(app, list(words))
 
 

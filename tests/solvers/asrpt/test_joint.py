@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from shadowprice.cli.joint import joint_command, sentence
+from shadowprice.cli.panels import shown
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.graphs.iteration_time import Network, iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
@@ -106,7 +107,7 @@ def run(folder: Path, *arguments: str, replicas: tuple[int, ...] = (2, 2)) -> Re
         path.write_text(GRAPH.format(name=f"job{k}", replicas=count), encoding="utf-8")
         paths.append(str(path))
     app = typer.Typer()
-    app.command()(joint_command)
+    app.command(**shown("joint"))(joint_command)
     bandwidths = ("--intra", "100", "--nic", "10", "--slot", "1")
     return CliRunner().invoke(app, [*paths, *bandwidths, *arguments])
 

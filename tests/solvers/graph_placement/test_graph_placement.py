@@ -19,6 +19,7 @@ from matplotlib.patches import FancyBboxPatch
 from typer.testing import CliRunner, Result
 
 from shadowprice.analysis.plots.placement import MAX_REPLICAS, plot_placement
+from shadowprice.cli.panels import shown
 from shadowprice.cli.place import place_command
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.graphs.iteration_time import (
@@ -506,7 +507,7 @@ NODES = "[[nodes]]\ncount = 2\ngpus = 4\nintra_gb_per_s = 100\nnic_gb_per_s = 10
 
 def place(tmp_path: Path, *arguments: str, graph: str = GRAPH) -> Result:
     app = typer.Typer()
-    app.command()(place_command)
+    app.command(**shown("place"))(place_command)
     path = tmp_path / "graph.yaml"
     path.write_text(graph)
     return CliRunner().invoke(app, [str(path), *arguments])

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
+from shadowprice.cli.panels import shown
 from shadowprice.cli.servers import sentence, servers_command
 from shadowprice.errors import InputError, SolverError
 from shadowprice.models.tiresias import ServerJob, build
@@ -64,7 +65,7 @@ def test_the_rule_and_the_best_are_what_enumeration_says(job: ServerJob, togethe
 
 def run(*arguments: str) -> Result:
     app = typer.Typer()
-    app.command()(servers_command)
+    app.command(**shown("servers"))(servers_command)
     return CliRunner().invoke(app, arguments)
 
 
