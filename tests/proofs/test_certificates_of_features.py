@@ -161,7 +161,10 @@ def same_run(schedule, row):
 def column_changed(draw, instance, schedule, rows):
     """One column of a run, changed; the run's times in all of its rows."""
     names = ["start_s", "end_s", "overhead_s", "node", "gpus", "job", "partner"]
-    names += [n for n in ("shared_gpu", "copy", "steps") if getattr(schedule, n) is not None]
+    names += [n for n in ("copy", "steps") if getattr(schedule, n) is not None]
+    # A file has no number of a GPU of jobs that hold whole ones.
+    in_part = instance.workload.fractional[schedule.job[rows[0]]]
+    names += ["shared_gpu"] * bool(in_part)
     names += ["stages"] * (schedule.stages is not None) + ["cpus"] * (schedule.cpus is not None)
     name = draw(st.sampled_from(names))
     values = getattr(schedule, name).copy()
