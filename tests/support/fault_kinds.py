@@ -17,7 +17,6 @@ from shadowprice.execution.real.checkpoints import read_fence
 from support.driver_process import left_over, with_number
 from support.fault_scene import Scene
 
-
 NEAR_THE_END = 40
 """Steps that a job may make between two of its reports, and some more."""
 
