@@ -76,7 +76,7 @@ def series(given: argparse.Namespace) -> int:
         f"{found.most_lost_s():.2f} rounds at once; {len(found.broken)} runs broke a promise"
     )
     for result in found.broken:
-        print(f"\nagain: {again} --only {result.number}\n{result.broken}")
+        print(f"again: {again} --only {result.number}")
     return int(bool(found.broken))
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import shadowprice.proofs
 from shadowprice.errors import InputError
 from shadowprice.instances.hard_instances import HardInstance, hard_instances
+from shadowprice.instances.loose_bounds import LooseBound, loose_bounds
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
@@ -43,7 +44,8 @@ proof, a function `bound` and a function `check`; tests try to break all of them
 [semantics](semantics.md). *Tightest instance*: of the stored instances
 of the theorem's policy the one that comes closest to the factor that the theorem gives there, which stands beside
 it, or the worst one where it gives none. The number is the policy's cost over that of the schedule stored with
-the instance, hence at most its ratio to the optimum.
+the instance, hence at most its ratio to the optimum. Of a lower bound it is the preemptive optimum of flow time over
+the bound, on the stored instance where that is largest: its integrality gap is at least that.
 
 *Typical value on our families*: the median of a theorem's factor, and the least and largest, over those instances of
 the [ratio study](../shadowprice/analysis/ratio_study/ratios.py) that meet its hypotheses; then the median ratio that
@@ -124,6 +126,17 @@ TRIED: Mapping[str, Tried] = {
     "tiresias.las": Tried("las2d", factor=_of_queues),
 }
 """Of theorems on total completion time."""
+
+LOOSE: Mapping[str, str] = {
+    "lower_bounds.job": "job",
+    "lower_bounds.fluid": "fluid",
+    "lower_bounds.mbt": "mean-busy-time",
+    "lower_bounds.wide_gangs": "wide-gangs",
+    "lower_bounds.priced_plans": "priced-plans",
+    "lower_bounds.configurations": "configurations",
+    "lower_bounds.completion_windows": "completion-windows",
+}
+"""Kinds of the bounds that theorems are about."""
 
 
 def theorems() -> tuple[Theorem, ...]:
@@ -246,7 +259,9 @@ def page(root: Path = ROOT) -> str:
         typical = typical_value(theorem.module, ROOT)
         rows.append(f"| {' | '.join(cells)} | {_ratio(theorem.module, hard)} | {typical} |")
     sections = [_section(each, tightest(each.module, stored), used, root) for each in all_of_them]
-    return "\n".join([INTRODUCTION, *rows, "", *sections, _instances(stored)])
+    return "\n".join(
+        [INTRODUCTION, *rows, "", *sections, _instances(stored), _loose(loose_bounds())]
+    )
 
 
 def _section(
@@ -271,6 +286,10 @@ def _anchor(theorem: Theorem) -> str:
 
 
 def _ratio(module: str, hard: HardInstance | None) -> str:
+    if module in LOOSE:
+        mine = {loose.bound: loose for loose in loose_bounds()}.get(LOOSE[module])
+        if mine is not None:
+            return f"{float(mine.ratio):.4f} (loose bound `{mine.name}`)"
     if hard is None:
         return "none stored"
     factor = TRIED[module].factor
@@ -300,6 +319,33 @@ def _instances(stored: Sequence[HardInstance]) -> str:
         rest = (hard.instance.cluster, f"{hard.ratio} = {float(hard.ratio):.4f}", hard.witness_is)
         lines.append(f"| {' | '.join(str(cell) for cell in (*what, *rest))} |")
     return "\n".join(lines if stored else [*lines[:2], "None stored."]) + "\n"
+
+
+def _loose(stored: Sequence[LooseBound]) -> str:
+    lines = [
+        "## Loose bounds",
+        "",
+        "How much each lower bound can lose: the loosest instance found, stored in",
+        "[`instances/loose/`](../shadowprice/instances/loose) with an optimal preemptive schedule. The optimum",
+        "is that of `sp.preemptive_optimum`, exact; bounds are of a fixed effort, `completion-windows` before it",
+        "cuts any window.",
+        "`python benchmarks/loose_bounds.py FOLDER` looks for others.",
+        "",
+        "| bound | objective | jobs | cluster | optimum [s] | bound [s] | optimum over bound |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for loose in stored:
+        cells = (
+            f"`{loose.bound}`",
+            loose.objective,
+            len(loose.instance.workload),
+            loose.instance.cluster,
+            f"{loose.optimum_s:g}",
+            f"{loose.bound_s:.6g}",
+            f"{float(loose.ratio):.4f}",
+        )
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -90,6 +90,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "shadowprice.analysis.limits",
             "shadowprice.analysis.adversary.search",
             "shadowprice.instances.hard_instances",
+            "shadowprice.instances.loose_bounds",
         ),
     ),
     "files": (

@@ -21,6 +21,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
 from shadowprice.analysis.certificates.demands import ClassDemands
@@ -36,6 +37,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.proofs import checker, run_speed
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import (
+    bound_of,
     fluid_ticks,
     mean_busy_of_areas,
     offset_ticks,
@@ -78,6 +80,8 @@ class Certified:
         Of which schedules the optimum is meant.
     instance : str
         SHA-256 of the lines that say what was given.
+    history : BoundHistory
+        Bounds that were tried, in the order in which they were found.
     """
 
     policy: str
@@ -86,6 +90,7 @@ class Certified:
     ratio: Fraction
     of_class: str
     instance: str
+    history: BoundHistory
 
     def sentence(self) -> str:
         """The claim in words."""
@@ -109,7 +114,7 @@ class WrittenCertificate(Certified):
 
 
 def certify(
-    outcome: Outcome, objective: Objective | str = Objective.COMPLETION, *, budget_s: float = 20.0
+    outcome: Outcome, objective: Objective | str = Objective.FLOW, *, budget_s: float = 20.0
 ) -> WrittenCertificate:
     """The certificate with the strongest bound that a time budget allows; checked before it is returned.
 
@@ -136,7 +141,7 @@ def certify(
 def certify_into(
     outcome: VerifiedRun,
     path: Path,
-    objective: Objective | str = Objective.COMPLETION,
+    objective: Objective | str = Objective.FLOW,
     *,
     budget_s: float = 20.0,
 ) -> Certified:
@@ -189,7 +194,7 @@ def _write(
     goal = _refuse(outcome, objective)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
     demands = ClassDemands.of(instance, pairs=pairs)
-    best, value = _strongest(instance, demands, goal, budget_s)
+    best, value, history = _strongest(instance, demands, goal, budget_s)
     cost = exact_cost(instance, goal, outcome.end_s)
     ratio = cost / value if value else Fraction(1)
     lines, about = _Lines(file), _InstanceDigest()
@@ -211,7 +216,13 @@ def _write(
     signed.update(f"\n{_line(claim)}".encode("ascii"))
     lines.add({**claim, "file": signed.hexdigest()})
     return Certified(
-        outcome.policy, str(goal), best["bound"], ratio, demands.of_class, claim["instance"]
+        outcome.policy,
+        str(goal),
+        best["bound"],
+        ratio,
+        demands.of_class,
+        claim["instance"],
+        history,
     )
 
 
@@ -287,16 +298,25 @@ def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
 
 def _strongest(
     instance: Instance, demands: ClassDemands, goal: Objective, budget_s: float
-) -> tuple[Record, Fraction]:
-    """The largest bound with its multipliers, and its value, rounded down [ticks]."""
+) -> tuple[Record, Fraction, BoundHistory]:
+    """The largest bound with its multipliers, its value, rounded down [ticks], and all that were found."""
     offset = offset_ticks(demands.weight, demands.release, goal)
-    found = _bounds(instance, demands, goal, budget_s)
+    found = list(_bounds(instance, demands, goal, budget_s))
+    history = BoundHistory(
+        tuple(bound_of(ticks - offset, _kind(record)) for record, ticks in found)
+    )
     best, value = max(found, key=lambda each: each[1])
     value = max(value - offset, Fraction(0))
     scale = max(_BITS - int(value).bit_length(), 0)
     while value and int(value * 2**scale).bit_length() < _BITS:
         scale += _BITS
-    return best, Fraction(math.floor(value * 2**scale), 2**scale)
+    return best, Fraction(math.floor(value * 2**scale), 2**scale), history
+
+
+def _kind(record: Record) -> str:
+    """Name of a bound; an interval LP with prices of 0 is the bound of jobs alone."""
+    alone = record["bound"] == "interval-lp" and not any(record["prices"])
+    return "job" if alone else str(record["bound"])
 
 
 _PLAIN: Record = {"kind": "bound", "grid": [], "prices": []}

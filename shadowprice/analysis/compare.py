@@ -274,7 +274,7 @@ def compare(
     workload: Workload,
     cluster: Cluster | str | Path,
     policies: Sequence[str | Policy] = ("fifo", "srtf", "las2d", "gittins2d"),
-    objective: Objective | str = Objective.COMPLETION,
+    objective: Objective | str = Objective.FLOW,
     semantics: Semantics | None = None,
     *,
     budget_s: float = 20.0,

@@ -11,7 +11,7 @@ import typer
 from shadowprice.analysis.wording import at_most
 from shadowprice.cli.options import DropOption, FormatOption, JsonOption, ThroughputsOption
 from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write
-from shadowprice.cli.show import console, warnings_told
+from shadowprice.cli.show import console, tell_bounds, warnings_told
 from shadowprice.errors import InputError, VerificationError
 
 
@@ -19,8 +19,8 @@ def certify_command(
     run_directory: Annotated[Path, typer.Argument(help="Written by `simulate -o`.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Certificate (JSON lines).")],
     objective: Annotated[
-        str, typer.Option("--objective", help="completion, flow or makespan.")
-    ] = "completion",
+        str, typer.Option("--objective", help="flow, completion or makespan.")
+    ] = "flow",
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound.")
     ] = 20.0,
@@ -42,6 +42,7 @@ def certify_command(
     (found,) = made
     for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+    tell_bounds([found.history], [] if found.ratio == 1 else [found.history.warning()])
 
 
 def check_command(

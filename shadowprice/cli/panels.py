@@ -75,7 +75,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "compare": (
         Example(
-            "compare jobs.csv --cluster 4x4 --policies fifo,srtf,las2d --objective flow",
+            "compare jobs.csv --cluster 4x4 --policies fifo,srtf,las2d",
             "Costs beside a certified bound of the offline optimum.",
         ),
         Example(

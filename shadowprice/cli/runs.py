@@ -44,6 +44,7 @@ from shadowprice.cli.show import (
     print_summary,
     print_utilities,
     stderr,
+    tell_bounds,
 )
 from shadowprice.errors import InputError
 
@@ -205,8 +206,8 @@ def compare_command(
         ),
     ] = "fifo,srtf,las2d,gittins2d",
     objective: Annotated[
-        str, typer.Option("--objective", help="completion, flow, makespan or utility.")
-    ] = "completion",
+        str, typer.Option("--objective", help="flow, completion, makespan or utility.")
+    ] = "flow",
     utility: Annotated[
         str | None,
         typer.Option(
@@ -278,11 +279,7 @@ def _by_cost(
         )
     report_dropped(next(iter(result.outcomes.values())))
     print_comparison(result, as_json)
-    for history in result.histories:
-        for line in history.sentences():
-            stderr.print(f"bound {line}", markup=False, highlight=False, soft_wrap=True)
-    for warning in result.warnings:
-        stderr.print(warning, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    tell_bounds(result.histories, result.warnings)
     if result.missing:
         note(f"stopped by Ctrl-C: not compared are {', '.join(result.missing)}")
     if given.semantics.preset is None and not as_json:

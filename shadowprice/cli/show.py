@@ -16,6 +16,7 @@ from shadowprice.cli.captions import assumptions, assumptions_by_policy, duratio
 from shadowprice.cli.outputs import print_record
 
 if TYPE_CHECKING:
+    from shadowprice.analysis.bound_history import BoundHistory
     from shadowprice.analysis.compare import Comparison
     from shadowprice.analysis.outcome import VerifiedRun
     from shadowprice.analysis.utility.compare import UtilityComparison
@@ -31,6 +32,16 @@ stderr = Console(stderr=True, emoji=False)
 def note(text: str) -> None:
     """Print a line on stderr that a user should not miss."""
     stderr.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def tell_bounds(histories: Iterable[BoundHistory], warned_of: Iterable[str | None]) -> None:
+    """Print on stderr how far bounds converged, and warnings about them."""
+    for history in histories:
+        for line in history.sentences():
+            stderr.print(f"bound {line}", markup=False, highlight=False, soft_wrap=True)
+    for warning in warned_of:
+        if warning is not None:
+            note(warning)
 
 
 def print_table(

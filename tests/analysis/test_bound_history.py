@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
+
+from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis.bound_history import BoundHistory
+from shadowprice.analysis.certify import certify
+from shadowprice.analysis.run_directory.directory import save
+from shadowprice.cli import app
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.solvers.offline.bounds import Bound, bound_of
 
@@ -40,3 +46,25 @@ def test_a_trivial_bound_is_warned_of() -> None:
     kinds = [row.rows[0].bound_kind for row in (alone, idle, known)]
     assert kinds == ["job", "job", "completion-windows"]
     assert [len(each.warnings) for each in (alone, idle, known)] == [1, 0, 0]
+
+
+def test_certificates_are_about_flow_and_tell_what_was_tried() -> None:
+    crowded = sp.Workload.from_columns(arrival_s=[0, 5, 5], gpus=[2, 1, 2], work=[9, 1, 30])
+    found = certify(sp.simulate(crowded, "1x4", "srtf"), budget_s=0.0)
+    assert found.objective == sp.compare(crowded, "1x4", ["srtf"], budget_s=0.0).objective == "flow"
+    assert list(found.history.by_kind()) == ["mean-busy-time", "fluid", "wide-gangs", "job"]
+    warning = found.history.warning()
+    assert warning is not None
+    assert "job, every job as if it were alone" in warning
+
+
+def test_certify_prints_how_bounds_converged_and_that_one_is_trivial(tmp_path: Path) -> None:
+    crowded = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=[2, 1, 2], work=[9, 1, 30])
+    save(sp.simulate(crowded, "1x4", "srtf"), tmp_path / "run")
+    said = CliRunner().invoke(
+        app, ["certify", str(tmp_path / "run"), "-o", str(tmp_path / "c"), "--budget", "0"]
+    )
+    assert said.exit_code == 0, said.output
+    assert "(flow, certified by" in said.stdout.replace("\n", " ")
+    assert "bound mean-busy-time: " in said.stderr
+    assert "knows no queue" in said.stderr

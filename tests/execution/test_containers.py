@@ -119,7 +119,7 @@ def test_a_directory_that_cannot_be_bound_is_refused(tmp_path: Path) -> None:
 WORDS = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), min_size=1)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(WORDS, min_size=1, max_size=4), st.booleans())
 def test_what_follows_the_image_is_the_command_and_nothing_else(
     command: list[str], gpus: bool

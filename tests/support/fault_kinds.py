@@ -124,7 +124,7 @@ def stale_worker(scene: Scene) -> bool:
     a later epoch, unless it had no more to commit.
     """
     target = scene.target()
-    if target is None or len(scene.stopped) > 1:
+    if target is None or len(scene.stopped) > 1 or not read_report(target.directory):
         return False
     target.signal(signal.SIGSTOP, supervisor=True, command=True)
     scene.stopped.add(target.directory)

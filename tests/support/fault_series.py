@@ -72,7 +72,8 @@ class RunResult:
         if what.unthrown:
             faults += f" (not thrown: {', '.join(what.unthrown)})"
         if self.broken:
-            return f"{head}  {faults}: BROKEN: {self.broken.splitlines()[0]}"
+            kinds = ", ".join(self.campaign.kinds)
+            return f"{head}  {what.wall_s:5.1f} s  BROKEN by {kinds}: {self.broken}"
         lost = max(self.campaign.allowed_loss.values())
         return (
             f"{head}  {what.wall_s:5.1f} s  {counts['leases']:2} leases  "

@@ -17,6 +17,14 @@ GROUPS = ("gang", "job_class", "tenant", "model", "gpu_type")
 """Columns by whose entries jobs are grouped, where a run has several of them."""
 
 
+COLUMNS = (
+    *("id", "arrival_s", "first_start_s", "end_s", "jct_s", "preemptions", "gpus", "held_gpus"),
+    *("job_class", "tenant", "model", "gpu_type", "first_wait_s", "queueing_s", "lost_work_s"),
+    *("copies", "failures", "slowdown", "ftf", "gpu_s", "gang"),
+)
+"""All columns that a table of jobs may have, ``copies`` and ``failures`` where there are any."""
+
+
 def job_table(outcome: Outcome) -> pd.DataFrame:
     """Columns of ``outcome.jobs``, and ``slowdown``, ``ftf``, ``gpu_s`` (GPU time alone) and ``gang``.
 

@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
+from shadowprice.analysis.study.job_table import COLUMNS
 from shadowprice.analysis.study.study_file import (
     ConditionEntry,
     StudyFile,
@@ -35,6 +36,7 @@ from shadowprice.instances.entries import known_keys
 from shadowprice.instances.generators import generators
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.solvers import registry
+from shadowprice.solvers.graph_placement.protocol import graph_placements
 
 AXES = ("workload", "load", "cluster", "conditions", "policy", "seed")
 """Columns that say which run a row is of."""
@@ -162,7 +164,7 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
         },
         "policy": {name: _code_paths(text, folder) for name, text in named(study.policies).items()},
     }
-    _check_names(study, given["policy"].values())
+    _check_names(study, given["policy"].values(), given["conditions"])
     seeds = study.every_seed
     drawn = {name: _is_drawn(entry) for name, entry in study.workloads.items()}
     count = math.prod(map(len, given.values())) * len(seeds)
@@ -184,13 +186,23 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
     return StudyPlan(study, tuple(runs), tuple(notes), code)
 
 
-def _check_names(study: StudyFile, policies: Iterable[str]) -> None:
-    """Refuse policies that there are not, and windows that endless workloads lack or that are none."""
+def _check_names(
+    study: StudyFile, policies: Iterable[str], conditions: Mapping[str, dict[str, Any]]
+) -> None:
+    """Refuse policies, placements and groups that there are not, and windows that are missing or none."""
+    unknown = [name for name in study.statistics.groups or () if name not in COLUMNS]
+    if unknown:
+        raise InputError(
+            f"statistics: groups has {unknown[0]!r}, expected columns of jobs: {', '.join(COLUMNS)}"
+        )
     endless = [name for name, entry in study.workloads.items() if entry.endless]
     for name, entry in study.conditions.items():
         if entry.preset is None:
             for text in policies:
                 _require(text)
+            placement = conditions[name].get("placement")
+            if placement is not None and placement not in graph_placements():
+                registry.placement(placement)
         if entry.until_complete is not None:
             JobWindow.parse(entry.until_complete)
         elif endless:

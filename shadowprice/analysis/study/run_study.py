@@ -6,6 +6,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,11 +167,25 @@ def run_plan(
             if isinstance(ended, FailedRun):
                 failed[task.key] = ended
             else:
-                store.add(task.key, ended)
+                with _told_if_full(folder):
+                    store.add(task.key, ended)
                 rows[task.key] = ended
         results = collect(plan, rows, command=command, failed=_reasons(plan, failed))
-        write_results(results, folder)
+        with _told_if_full(folder):
+            write_results(results, folder)
     return results
+
+
+@contextmanager
+def _told_if_full(folder: Path) -> Iterator[None]:
+    """Say what to do where a disk is full, or a folder gone."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be written: {error.strerror or error}; what had ended before is kept: the same command "
+            "goes on"
+        ) from error
 
 
 def _in_memory(

@@ -70,6 +70,8 @@ class HeldLease:
         When its start was carried out, if later than its grant [s].
     done_exit_code : int or None
         Exit code of its command that says that it is done, of one that reports no steps.
+    reports : bool
+        Whether its command is known to report steps: an earlier lease of the job did.
     """
 
     row: int
@@ -99,6 +101,7 @@ class HeldLease:
     unstarted: bool = False
     ordered_s: float = -math.inf
     done_exit_code: int | None = None
+    reports: bool = False
 
     @cached_property
     def keys(self) -> tuple[LeaseKey, ...]:
@@ -185,6 +188,8 @@ class JobRecord:
         Whether somebody wants it to be cancelled.
     copies : list of HeldLease
         Its leases while it runs as several copies (then ``lease`` is not used).
+    reports : bool
+        Whether its command has reported steps.
     """
 
     row: int
@@ -201,6 +206,7 @@ class JobRecord:
     lease: HeldLease | None = None
     copies: list[HeldLease] = field(default_factory=list)
     written_off: list[HeldLease] = field(default_factory=list)
+    reports: bool = False
 
     @property
     def held(self) -> list[HeldLease]:

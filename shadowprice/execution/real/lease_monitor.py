@@ -146,7 +146,7 @@ class LeaseMonitor:
 
     def _reports(self, lease: HeldLease) -> bool:
         """True if its command reports steps: it has, or an earlier lease of the job had."""
-        return "step" in lease.report or (lease.from_step > 0 and lease.running_s < math.inf)
+        return "step" in lease.report or (lease.reports and lease.running_s < math.inf)
 
     def _check_given_up(self, lease: HeldLease, now_s: float) -> None:
         """Its node is back, say; what it was asked before may not have reached it."""

@@ -132,6 +132,7 @@ class RealHosts:
             moved_s=granted_s,
             step=tracked.step,
             done_exit_code=tracked.job.done_exit_code,
+            reports=tracked.reports or tracked.step > 0,
         )
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
@@ -216,6 +217,7 @@ class RealHosts:
         """The engine knows of this progress."""
         tracked = self.run.tracked[lease.row]
         self.run.measuring.count(lease, progress)
+        tracked.reports = tracked.reports or progress.reported
         if not progress.reported:
             tracked.estimated_s += progress.ran_s * progress.rate
         # The end of a partner may become known later than what came after it.

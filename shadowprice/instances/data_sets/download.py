@@ -215,5 +215,6 @@ def _begins_at(answer: Response) -> int | None:
 
 
 def _reason(error: Exception) -> str:
-    """An error on one line, not long."""
-    return " ".join(str(error).split())[:200]
+    """An error on one line, not long; of a connection that failed again and again why it did."""
+    cause = getattr(error.args[0] if error.args else None, "reason", None)
+    return " ".join(str(cause or error).split())[:200]

@@ -1,1 +1,1 @@
-"""Classic policies: first in first out, backfilling, least job, remaining time or service, filled servers, widths."""
+"""Classic policies: order of arrival, backfilling, short or wide jobs first, least service, filled servers, widths."""

@@ -23,7 +23,7 @@ from shadowprice.solvers.policy import Decision, Knowledge, State
 
 @dataclass
 class _Swap:
-    """True while narrower jobs wait until the widest that waits has started."""
+    """Flag that narrower jobs wait until the widest that waits has started."""
 
     begun: bool = False
 

@@ -52,6 +52,8 @@ MISTAKES = [
     ("[4x4]", "[4y4]", "4y4"),
     ("ideal: {}", "ideal: {samples: none.txt}", "none.txt: No such file"),
     ("ideal: {}", "ideal: {until_complete: x}", "x"),
+    ("ideal: {}", "ideal: {placement: nowhere}", "placement 'nowhere': expected one of"),
+    ("warm_up: m", "groups: [gangg], warm_up: m", "groups has 'gangg', expected columns of jobs"),
     ("workloads:\n  heavy: {", "workloads:\n - {", "expected a mapping of names to entries"),
 ]
 

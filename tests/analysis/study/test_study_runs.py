@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -14,8 +15,10 @@ import pandas as pd
 import pytest
 
 import shadowprice as sp
+from shadowprice.analysis.points.kept import Kept, PointResults
 from shadowprice.analysis.study import run_study
 from shadowprice.analysis.study.comparisons import places, policy_rows, settings_of
+from shadowprice.analysis.study.job_table import COLUMNS, job_table
 from shadowprice.analysis.study.plan import plan_study
 from shadowprice.analysis.study.results import TABLES, locked, read_results
 from shadowprice.analysis.study.run_study import study
@@ -96,6 +99,50 @@ def test_what_has_rows_is_not_run_again(
     ran.clear()
     study({**SMALL, "workloads": {"renamed": SMALL["workloads"]["drawn"]}}, cut)  # type: ignore[index]
     assert ran == []
+
+
+@pytest.mark.parametrize("full", ["points", "tables"])
+def test_a_full_disk_is_told_and_the_same_command_goes_on(
+    done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str
+) -> None:
+    folder, added = tmp_path / "full", []
+    add, write = PointResults.add, run_study.write_results
+
+    def cut(store: PointResults, key: str, kept: Kept) -> None:
+        if len(added) == 5:
+            with store.path.open("a") as file:
+                file.write('{"point": "ha')
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        added.append(key)
+        add(store, key, kept)
+
+    def never(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if full == "points":
+        monkeypatch.setattr(PointResults, "add", cut)
+    else:
+        monkeypatch.setattr(run_study, "write_results", never)
+    with pytest.raises(
+        InputError, match=r"full: cannot be written: No space left .*command goes on"
+    ):
+        study(SMALL, folder)
+    monkeypatch.setattr(PointResults, "add", add)
+    monkeypatch.setattr(run_study, "write_results", write)
+    study(SMALL, folder)
+    assert tables(folder) == tables(done)
+
+
+def test_columns_of_jobs_are_those_that_groups_may_name() -> None:
+    jobs = sp.generate("lognormal", jobs=10, seed=0, load=0.7, gpus_total=8)
+    failing = sp.Semantics(failures=sp.Failures.parse("none"))
+    tables_of_jobs = [
+        job_table(sp.simulate(jobs, "2x4", "fifo", failing)),
+        job_table(sp.simulate(jobs, "2x4", "hadare")),
+    ]
+    found = [name for table in tables_of_jobs for name in table.columns]
+    assert set(found) == set(COLUMNS)
+    assert {"copies", "failures"} <= set(found)
 
 
 @pytest.mark.slow

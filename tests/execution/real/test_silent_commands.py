@@ -42,23 +42,23 @@ class SilentHost:
 
 
 @pytest.mark.parametrize(
-    ("from_step", "report", "hangs"),
+    ("reports", "report", "hangs"),
     [
-        (0, {}, False),
-        (0, {"step": 0}, True),
-        (40, {}, True),
-        (40, {"step": 40}, True),
+        (False, {}, False),
+        (False, {"step": 0}, True),
+        (True, {}, True),
+        (True, {"step": 40}, True),
     ],
 )
 def test_who_reported_steps_and_makes_none_has_failed(
-    from_step: int, report: Mapping[str, Any], hangs: bool
+    reports: bool, report: Mapping[str, Any], hangs: bool
 ) -> None:
     host, clock = SilentHost(), SimpleNamespace(now_s=lambda: now_s)
     key = LeaseKey("job", 1)
     order = LaunchSpec(
         key, (Device("n", 0, "n/0"),), False, ("x",), {}, Path("/l"), Path("/"), 9.0, 9.0
     )
-    lease = HeldLease(0, 1, ((0, 1),), order.devices, (order,), from_step, 100, 0.0, 1.0)
+    lease = HeldLease(0, 1, ((0, 1),), order.devices, (order,), 0, 100, 0.0, 1.0, reports=reports)
     host.report = report
     limits = Limits(hang_s=10.0)
     now_s = 0.0

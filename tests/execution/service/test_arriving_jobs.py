@@ -47,7 +47,7 @@ def grants(ledger: RunLedger) -> list[tuple[float, str, int, list[str]]]:
     ]
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     JOBS,
     st.sampled_from(POLICIES),
@@ -75,7 +75,7 @@ def test_a_service_killed_anywhere_loses_no_job_and_decides_as_it_did(
     ledger.close()
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(JOBS, st.sampled_from(POLICIES))
 def test_jobs_of_a_queue_run_as_those_of_a_file_with_the_same_arrivals(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Any], policy: str

@@ -158,7 +158,7 @@ JOBS = st.builds(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(JOBS)
 def test_an_entry_makes_the_job_it_is_of(job: Job) -> None:
     read = json.loads(json.dumps({"jobs": [entry_of(job)]}))

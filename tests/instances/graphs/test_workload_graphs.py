@@ -137,6 +137,8 @@ def test_the_command_line_takes_predictors_networks_and_placements(tmp_path: Pat
     compared = command(
         "compare",
         str(trace),
+        "--objective",
+        "completion",
         "--policies",
         "asrpt,wcs-duration",
         "--cluster",

@@ -564,6 +564,21 @@ def test_the_scan_is_the_supremum(samples, attained, quanta):
     assert floating == pytest.approx(float(found), rel=1e-12)
 
 
+@given(
+    samples=st.lists(st.integers(1, 30), min_size=1, max_size=14).map(sorted),
+    attained=st.lists(st.integers(0, 32), min_size=1, max_size=9),
+)
+def test_the_index_is_attained_where_it_is_said(samples, attained):
+    """At the least sample that attains it; nowhere beyond the largest."""
+    index, until = ServiceDistribution(np.array(samples, float)).index_until(attained)
+    for a, found, end in zip(attained, index.tolist(), until.tolist(), strict=True):
+        best = tiresias_gittins.scan(samples, a)
+        assert found == pytest.approx(float(best), rel=1e-12)
+        ends = [s for s in samples if s > a]
+        first = [s for s in ends if tiresias_gittins.quantum_index(samples, a, s - a) == best]
+        assert end == (min(first) if ends else np.inf)
+
+
 @given(q=st.fractions(0, Fraction(99, 100), max_denominator=100), quantum=st.integers(1, 30))
 def test_geometric_service_has_a_constant_index(q, quantum):
     assert tiresias_gittins.geometric_index(q, quantum) == 1 - q
