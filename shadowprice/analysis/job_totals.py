@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis import metrics
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
@@ -70,27 +70,6 @@ class JobTotals:
             float(schedule.end_s.max(initial=-math.inf)),
         )
 
-    @classmethod
-    def joined(cls, parts: Sequence[JobTotals]) -> JobTotals:
-        """Totals of consecutive jobs together, none of which run as several copies."""
-
-        def column(name: str) -> NDArray[np.float64]:
-            return np.concatenate([getattr(part, name) for part in parts])
-
-        return cls(
-            column("first_start_s"),
-            column("last_end_s"),
-            column("ran_s"),
-            np.concatenate([part.preemptions for part in parts]),
-            np.concatenate([part.types_used for part in parts]),
-            None,
-            sum((part.held_gpu_s for part in parts), Fraction(0)),
-            sum((part.held_core_s for part in parts), Fraction(0)),
-            sum((part.busy_s for part in parts), Fraction(0)),
-            min(part.begin_s for part in parts),
-            max(part.end_s for part in parts),
-        )
-
     def makespan_s(self, instance: Instance) -> float:
         """Last end minus first arrival [s]; 0 if nothing runs."""
         if self.end_s == -math.inf:
@@ -106,3 +85,65 @@ class JobTotals:
         """Share of the time of cores on nodes without GPUs that jobs held over the makespan; 0 as above."""
         core_s = self.makespan_s(instance) * instance.cluster.cores
         return float(self.held_core_s) / core_s if core_s else 0.0
+
+
+class TotalsOfSegments:
+    """Totals of a schedule whose rows come in segments, in whatever order; O(n) memory.
+
+    The totals are those of :meth:`JobTotals.of`, if the schedule is verified in the end: a run that holds
+    exactly its gang is counted by the GPUs of its rows, which need not be in one segment.
+
+    Parameters
+    ----------
+    instance : Instance
+        One that is verifiable in segments (:mod:`shadowprice.proofs.verification.segments`).
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        n = len(instance.workload)
+        self._instance = instance
+        self._first_start_s, self._last_end_s = np.full(n, np.inf), np.full(n, -np.inf)
+        self._gpus = np.zeros(n, dtype=np.int64)
+        # Whole seconds and the rest of them apart, so that sums of products are exact.
+        self._gpu_s, self._gpu_rest_s = np.zeros(n), np.zeros(n)
+        self._core_s = Fraction(0)
+        self._types = metrics.types_used(instance, _NO_ROWS)
+
+    def add(self, rows: Schedule) -> None:
+        """Count the rows of a segment, each of which is one by itself; O(R)."""
+        job, length_s = rows.job, rows.end_s - rows.start_s
+        np.minimum.at(self._first_start_s, job, rows.start_s)
+        np.maximum.at(self._last_end_s, job, rows.end_s)
+        np.add.at(self._gpus, job, rows.gpus)
+        if self._instance.cluster.cores:
+            self._core_s += metrics.exact_held_core_s(self._instance, rows)
+        whole_s = np.floor(length_s)
+        np.add.at(self._gpu_s, job, rows.gpus * whole_s)
+        np.add.at(self._gpu_rest_s, job, rows.gpus * (length_s - whole_s))
+        if self._types.shape[1] > 1:
+            self._types |= metrics.types_used(self._instance, rows)
+        else:
+            self._types[job] = True
+
+    def whole(self) -> JobTotals:
+        """Totals of all rows."""
+        gang = self._instance.workload.gpus
+        held = Fraction(int(self._gpu_s.astype(np.int64).sum()))
+        held += Fraction(int((self._gpu_rest_s * TICKS_PER_S).astype(np.int64).sum()), TICKS_PER_S)
+        held -= self._core_s
+        return JobTotals(
+            self._first_start_s,
+            self._last_end_s,
+            self._gpu_s / gang + self._gpu_rest_s / gang,
+            np.maximum(self._gpus // gang - 1, 0),
+            self._types,
+            None,
+            held,
+            self._core_s,
+            held,
+            float(self._first_start_s.min(initial=math.inf)),
+            float(self._last_end_s.max(initial=-math.inf)),
+        )
+
+
+_NO_ROWS = Schedule(*(np.zeros(0, dtype=np.int64),) * 3, *(np.zeros(0),) * 3)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shadowprice.analysis.job_totals import JobTotals
+from shadowprice.analysis.job_totals import JobTotals, TotalsOfSegments
 from shadowprice.analysis.outcome import VerifiedRun
 from shadowprice.instances.instance import Instance
-from shadowprice.proofs.verification.segments import Block, ScheduleSegments, verify_segments
+from shadowprice.proofs.verification.segments import ScheduleSegments, verify_segments
 
 if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
@@ -33,7 +29,7 @@ class StreamedOutcome(VerifiedRun):
     policy, settings, decisions, cpu_s
         As of :class:`.Outcome`.
     watch : Watch, optional
-        Told how many jobs are verified.
+        Told how many rows have been read.
 
     Raises
     ------
@@ -57,25 +53,15 @@ class StreamedOutcome(VerifiedRun):
         began = time.process_time()
         if watch is not None:
             watch.begins("verifying")
-        complete: list[NDArray[np.bool_]] = []
-        totals: list[JobTotals] = []
-        for block in verify_segments(instance, segments):
-            complete.append(block.complete)
-            totals.append(_totals(instance, block))
-            if watch is not None:
-                watch.reaches(block.jobs.stop, len(instance.workload))
-        self.complete = np.concatenate([np.zeros(0, dtype=bool), *complete])
-        self._totals = JobTotals.joined(totals)
+        totals = TotalsOfSegments(instance)
+        if watch is None:
+            self.complete = verify_segments(instance, segments, totals.add)
+        else:
+            self.complete = verify_segments(instance, segments, totals.add, watch.reaches)
+        self._totals = totals.whole()
         self.verify_cpu_s = time.process_time() - began
 
     @property
     def totals(self) -> JobTotals:
         """Totals of every job."""
         return self._totals
-
-
-def _totals(instance: Instance, block: Block) -> JobTotals:
-    """Totals of the jobs of a block, by the metrics of an instance that has no others."""
-    jobs = np.arange(block.jobs.start, block.jobs.stop)
-    mine = replace(instance, workload=instance.workload.select(jobs))
-    return JobTotals.of(mine, replace(block.schedule, job=block.schedule.job - block.jobs.start))

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
 from shadowprice.instances.grid import TICK_S, up_to_grid
-from shadowprice.solvers.list_scheduling import serve_in_order
+from shadowprice.solvers.list_scheduling import serve_in_order, widest_of_prefix_first
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
 
@@ -64,6 +65,10 @@ class ServiceRule(StrEnum):
     """All live jobs get GPUs in order, those that do not fit are passed over, and the others stop:
     :func:`shadowprice.solvers.list_scheduling.serve_in_order`."""
 
+    FILLS = "fills"
+    """As ``PREEMPTS``, but the least prefix of the order that asks for all GPUs gets them widest gangs first:
+    :func:`shadowprice.solvers.list_scheduling.widest_of_prefix_first`."""
+
     BACKFILLS = "backfills"
     """As ``HEAD_BLOCKS`` in order of arrival, but jobs behind the head may start if it is not delayed:
     EASY backfilling. The key is not looked at."""
@@ -71,6 +76,10 @@ class ServiceRule(StrEnum):
     RELEASES = "releases"
     """Jobs wait in the order in which a virtual machine completes them, see :class:`VirtualWork`, and start
     from the head as with ``HEAD_BLOCKS``. The key is not looked at."""
+
+
+PREEMPTIVE_RULES = (ServiceRule.PREEMPTS, ServiceRule.FILLS)
+"""Rules that stop running jobs."""
 
 
 class WhileRunning(StrEnum):
@@ -162,8 +171,8 @@ class JobIndex:
         wakes = self.quantum_s < math.inf or self.next_step_s is not None
         if wakes and self.rule is not ServiceRule.PREEMPTS:
             raise PolicyError(
-                f"index: quantum_s or next_step_s is given with the rule {str(self.rule)!r}, which stops "
-                "no running job"
+                f"index: quantum_s or next_step_s is given with the rule {str(self.rule)!r}, expected "
+                f"{str(ServiceRule.PREEMPTS)!r}"
             )
 
 
@@ -226,6 +235,8 @@ class IndexPolicy:
         rule = order.index.rule
         if rule is ServiceRule.PREEMPTS:
             return _serve_live(state, order)
+        if rule is ServiceRule.FILLS:
+            return serve_in_order(state, partial(_filling, order, state.total_gpus))
         decision = Decision(state)
         waiting = state.columns(state.waiting)
         for job in waiting.jobs[order.positions(waiting)].tolist():
@@ -294,6 +305,10 @@ def _serve_live(state: State, order: _IndexOrder) -> Decision:
             gap_s = up_to_grid(order.measured(live, index.next_step_s) - live.attained_s)
             decision.wake_at(state.now_s + max(float(gap_s.min(initial=math.inf)), TICK_S))
     return decision
+
+
+def _filling(order: _IndexOrder, total_gpus: int, live: JobColumns) -> NDArray[np.int64]:
+    return widest_of_prefix_first(order.positions(live), live.gpus, total_gpus)
 
 
 def not_a_number(measure: Measure, job: str) -> str:

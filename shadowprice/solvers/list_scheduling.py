@@ -34,6 +34,26 @@ def serve_in_order(state: State, priority: Priority) -> Decision:
     return run_exactly(state, live, priority(live))
 
 
+def widest_of_prefix_first(
+    order: NDArray[np.int64], gpus: NDArray[np.int64], total_gpus: int
+) -> NDArray[np.int64]:
+    """An order whose least prefix that asks for all GPUs is by gang, the widest first; all of it if none asks for all.
+
+    Parameters
+    ----------
+    order : ndarray of int, shape (L,)
+        Positions of the jobs, first in order first; equal gangs stay in it.
+    gpus : ndarray of int, shape (L,)
+        Gangs by position [GPUs].
+    total_gpus : int
+        GPUs of the cluster.
+    """
+    gangs = gpus[order]
+    prefix = int(np.searchsorted(np.cumsum(gangs), total_gpus)) + 1
+    widest_first = np.argsort(-gangs[:prefix], kind="stable")
+    return np.concatenate((order[:prefix][widest_first], order[prefix:]))
+
+
 def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Decision:
     """Give GPUs in this order, by count for each pool; then place, then fill what is left over."""
     jobs, running = live.jobs[order], live.running[order]

@@ -269,6 +269,7 @@ def test_rounds_break_the_factor_and_it_is_not_printed(
     path = tmp_path / "two.csv"
     path.write_text("id,gpus,submit,duration\na,1,0,1\nb,1,1,1\n")
     words = ["compare", str(path), "--cluster", "1x1", "--policies", "asrpt", "--budget", "1"]
+    words += ["--objective", "completion"]
     app([*words, "--round", "1000"], standalone_mode=False)
     printed = capsys.readouterr().out
     assert "asrpt costs at most 1001x the offline optimum of preemptive schedules" in printed

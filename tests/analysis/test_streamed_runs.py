@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import runpy
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.job_totals import JobTotals, TotalsOfSegments
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import directory as run_directory
 from shadowprice.analysis.run_directory import schedule_file
@@ -19,9 +23,13 @@ from shadowprice.analysis.run_directory.streamed import stream
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.execution.engine import run
 from shadowprice.execution.kernel import run as kernel
-from shadowprice.proofs.verification import segments
+from shadowprice.instances.strategies import instances
+from shadowprice.proofs.verification import segments as verification
+from shadowprice.solvers.registry import policy
 from support.paths import ROOT
+from support.schedule_segments import Cut
 from support.watches import StopAt
 
 CHARGED = sp.Semantics(overheads=sp.Overheads(start_s=1.0, restart_s=3.0, migration_s=2.0))
@@ -33,7 +41,8 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(kernel, "_ROWS_AT_A_TIME", 64)
     monkeypatch.setattr(schedule_file, "ROWS_OF_A_GROUP", 100)
     monkeypatch.setattr(run_directory, "MOST_ROWS_AT_ONCE", 50)
-    monkeypatch.setattr(segments.verify_segments, "__defaults__", (130,))
+    defaults = verification.verify_segments.__defaults__
+    monkeypatch.setattr(verification.verify_segments, "__defaults__", (*defaults[:-1], 130))
 
 
 @pytest.fixture
@@ -68,6 +77,20 @@ def test_the_same_run_and_the_same_metrics(jobs, tmp_path, name, semantics):
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(
         [RUN, SCHEDULE, "workload.parquet"]
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(instances(max_jobs=7), st.sampled_from(["fifo", "srtf", "las2d"]), st.data())
+def test_totals_of_segments_are_those_of_the_whole(instance, name, data):
+    schedule = run(instance, policy(name)).schedule
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(schedule)), max_size=3)))
+    parts, found = Cut(schedule, cuts), TotalsOfSegments(instance)
+    for segment in data.draw(st.permutations(range(len(cuts) + 1))):
+        found.add(parts.read(segment))
+    expected = JobTotals.of(instance, schedule)
+    for each in fields(JobTotals):
+        one, other = getattr(found.whole(), each.name), getattr(expected, each.name)
+        assert np.array_equal(one, other), each.name
 
 
 def test_what_was_saved_in_one_piece_is_checked_in_parts(jobs, tmp_path):

@@ -76,6 +76,7 @@ def test_compare_says_that_a_factor_says_nothing(
     path = tmp_path / "jobs.csv"
     path.write_text("id,gpus,submit,duration\na,1,0,1\nb,1,1,1\n")
     words = ["compare", str(path), "--cluster", "1x2", "--policies", "asrpt", "--budget", "1"]
+    words += ["--objective", "completion"]
     app(words, standalone_mode=False)
     printed = capsys.readouterr().out
     assert "by ASRPT-sharper" in printed

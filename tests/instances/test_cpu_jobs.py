@@ -167,6 +167,20 @@ def test_bounds_and_certificates_hold_of_them(rows: list[tuple[int, int, int, bo
     assert certified.ratio >= 1
 
 
+def test_a_table_of_ones_own_says_which_jobs_hold_cores(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(
+        "job,submit,num_gpus,duration,allowed_types,job_class\na,0,4,100,cores,io\nb,0,2,50,,\nc,5,16,30,cores,io\n"
+    )
+    imported = load_trace(path)
+    assert imported.notes == ()
+    jobs = imported.workload
+    assert jobs.on_cores.tolist() == [True, False, True]
+    assert jobs.job_class.tolist() == ["io", "", "io"]
+    outcome = sp.simulate(jobs, "1x4,1x16:cores", "srtf")
+    assert outcome.jobs["gpu_type"].tolist() == ["cores", "gpu", "cores"]
+
+
 def test_what_cannot_go_with_jobs_on_cores() -> None:
     jobs = jobs_of([(0, 3, 5, True), (0, 1, 5, False)])
     expected = r"needs 3 cores of CPUs, cluster 1x4(,1x2:cores)? has [02]; add nodes of type cores"

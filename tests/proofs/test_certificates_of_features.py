@@ -34,6 +34,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.strategies import mappings
 from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
@@ -514,3 +515,60 @@ def test_prices_by_type_say_more_where_types_differ():
     ):
         with pytest.raises(Rejected, match=says):
             check(signed([*every[:-2], {**every[-2], **wrong}, every[-1]]))
+
+
+# What chance seldom draws.
+
+
+@settings(max_examples=25, deadline=None)
+@given(graph_instances(), st.data())
+def test_two_programs_time_a_mapping_alike(instance, data):
+    """And no mapping is faster than a bound takes the fastest to be."""
+    graphs = instance.graphs
+    checked = checker.GivenInstance()
+    for record in [records.header(instance, "some", "flow"), *records.given(instance, pairs=False)]:
+        checker.TAKE[record.pop("kind")](checked, record)
+    number = data.draw(st.integers(0, len(graphs.graph) - 1))
+    graph = graphs.graph[number]
+    nodes = [node for _, node in data.draw(mappings(graph, graphs.network.gpus_per_node))]
+    work = np.array([7.25])
+    alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+    expected = int(run_speed.iterations_ticks(work, alpha)[0])
+    rows = tuple(sorted(tuple(int(count) for count in node) for node in nodes))
+    assert checked.graphs[number].ticks(7.25, rows) == expected
+    assert checked.graphs[number].ticks(7.25, ()) <= expected
+
+
+def test_only_replicas_with_remote_traffic_share_the_interface_of_their_job():
+    """Of three stages in a chain the first two are on one node: the first sends nothing away."""
+    stages = tuple(Stage(name, 1, 0.5, 0.25) for name in "abc")
+    graph = JobGraph.chain("chain", stages, [8.0, 8.0])
+    jobs = sp.Workload.from_columns(arrival_s=[0], gpus=[3], work=[5])
+    for sharing in ("per-job", "per-gpu"):
+        graphs = JobGraphs((graph,), np.zeros(1, dtype=np.int64), Network(64.0, 2.0, 2, sharing))
+        instance = Instance(Cluster.parse("2x2"), jobs, graphs=graphs)
+        rows = {"job": [0, 0], "node": [0, 1], "gpus": [2, 1], "start_s": [0.0, 0.0]}
+        nodes = [(1, 1, 0), (0, 0, 1)]
+        stage_cells = np.empty(2, dtype=object)
+        stage_cells[:] = nodes
+        alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+        end_s = run_speed.iterations_ticks(jobs.work, alpha)[0] / TICKS_PER_S
+        rows |= {"end_s": [end_s] * 2, "overhead_s": [0.0] * 2}
+        columns = {name: np.array(column) for name, column in rows.items()}
+        certified(instance, Schedule(**columns, stages=stage_cells), "flow")
+
+
+def test_no_gpu_is_held_by_more_than_all_of_it():
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0, 0], gpus=[1, 1], gpu_milli=[600, 600], work=[8, 8]
+    )
+    instance = Instance(Cluster.parse("1x2"), jobs)
+    columns = ([0, 1], [0, 0], [1, 1], [0.0, 0.0], [8.0, 8.0], [0.0, 0.0])
+    rows = [np.array(column) for column in columns]
+    apart = Schedule(*rows, shared_gpu=np.array([0, 1]))
+    certified(instance, apart, "flow")
+    text = certified(instance, apart, "completion").text
+    every = [json.loads(line) for line in text.split("\n")[:-1]]
+    every[-3]["pieces"] = [[0, 1, 0]]
+    with pytest.raises(Rejected, match="GPU 0 of node 0: 1200 thousandths held"):
+        check(signed(every))

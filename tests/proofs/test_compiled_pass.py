@@ -20,6 +20,7 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.verification import compiled_pass
 from shadowprice.solvers.registry import placement, policy
 from support.paths import ROOT
+from support.schedule_segments import Cut
 
 
 @st.composite
@@ -34,10 +35,16 @@ def runs(draw: st.DrawFn) -> tuple[sp.Instance, sp.Schedule]:
 
 
 def scan(instance: sp.Instance, schedule: sp.Schedule) -> bool:
+    """In one piece, and to the same verdict row by row."""
     whole = run_speed.alone_ticks(instance)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled_pass, "LEAST_ROWS", 0)
-        return compiled_pass.holds(instance, schedule, whole)
+        found = compiled_pass.holds(instance, schedule, whole)
+        rows = compiled_pass.CompiledPass.over(instance, whole, len(schedule))
+    one_by_one = Cut(schedule, range(1, len(schedule)))
+    segments = map(one_by_one.read, reversed(range(len(one_by_one.lengths))))
+    assert found == (rows is not None and all(map(rows.goes_on, segments)) and rows.ends())
+    return found
 
 
 def obeys(instance: sp.Instance, schedule: sp.Schedule) -> bool:
@@ -110,6 +117,37 @@ def test_a_node_that_holds_too_much_for_a_moment_does_not_pass() -> None:
     assert not scan(instance, schedule(3.0))
     assert scan(instance, schedule(4.0))
     assert obeys(instance, schedule(4.0))
+
+
+def rows_of(*rows: tuple[int, int, int, float, float]) -> sp.Schedule:
+    """Rows of job, node, GPUs, start and end."""
+    job, node, gpus, start_s, end_s = (np.array(column) for column in zip(*rows, strict=True))
+    return sp.Schedule(job, node, gpus, start_s, end_s, 0 * end_s)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "jobs", "schedule"),
+    [
+        # A job in two runs at a time.
+        ("2x1", [(1, 8)], rows_of((0, 0, 1, 0.0, 4.0), (0, 1, 1, 1.0, 5.0))),
+        # A run with two rows on one node.
+        ("1x2", [(2, 4)], rows_of((0, 0, 1, 0.0, 4.0), (0, 0, 1, 0.0, 4.0))),
+        # Rows out of order, the first of which overlaps the last one on its node.
+        (
+            "1x2",
+            [(1, 3), (1, 4), (2, 1)],
+            rows_of((0, 0, 1, 4.0, 7.0), (1, 0, 1, 0.0, 4.0), (2, 0, 2, 5.0, 6.0)),
+        ),
+    ],
+)
+def test_a_rule_that_few_schedules_break_is_checked(
+    cluster: str, jobs: list[tuple[int, int]], schedule: sp.Schedule
+) -> None:
+    gpus, work = zip(*jobs, strict=True)
+    workload = sp.Workload.from_columns(arrival_s=[0] * len(jobs), gpus=gpus, work=work)
+    instance = sp.Instance(sp.Cluster.parse(cluster), workload)
+    assert not scan(instance, schedule)
+    assert not obeys(instance, schedule)
 
 
 def test_what_is_not_plain_is_left_to_the_rules() -> None:

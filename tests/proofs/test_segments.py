@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from shadowprice.execution.engine import run
 from shadowprice.execution.job_window import cut_schedule
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs.certificate import Violation, verify
+from shadowprice.proofs.verification import compiled_pass
 from shadowprice.proofs.verification.segments import verify_segments
 from shadowprice.solvers.registry import policy
 from support.schedule_segments import Cut, by_end, rows_of
@@ -69,12 +71,38 @@ def test_the_verdict_is_that_of_one_piece(found, data, most_rows):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(schedule)), max_size=5)))
     segments = Cut(schedule, cuts)
     whole = passes(lambda: verify(instance, schedule))
-    assert passes(lambda: list(verify_segments(instance, segments, most_rows))) == whole
-    if whole:
-        blocks = list(verify_segments(instance, segments, most_rows))
-        complete = np.concatenate([block.complete for block in blocks])
-        assert complete.tolist() == verify(instance, schedule).tolist()
-        assert sum(len(block.schedule) for block in blocks) == len(schedule)
+    with pytest.MonkeyPatch.context() as patch:
+        if data.draw(st.booleans()):
+            patch.setattr(compiled_pass, "LEAST_ROWS", 0)
+        assert passes(lambda: verify_segments(instance, segments, most_rows=most_rows)) == whole
+        if whole:
+            taken: list[sp.Schedule] = []
+            complete = verify_segments(instance, segments, taken.append, most_rows=most_rows)
+            assert complete.tolist() == verify(instance, schedule).tolist()
+            assert rows_in(taken) == rows_in(
+                reversed(list(map(segments.read, range(len(cuts) + 1))))
+            )
+
+
+def rows_in(segments: Iterable[sp.Schedule]) -> list[list[list[float]]]:
+    """Rows of the segments that have any."""
+    return [rows.to_frame().to_numpy().tolist() for rows in segments if len(rows)]
+
+
+def test_where_the_compiled_pass_says_no_every_segment_is_given_out_once(monkeypatch):
+    """Two runs that end together, the rows of one around that of the other: the pass has no opinion of them."""
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=[2, 1, 1], work=[4, 4, 6])
+    instance = sp.Instance(sp.Cluster.parse("4x1"), jobs)
+    ends, one = np.array([4.0, 4.0, 4.0, 6.0]), np.ones(4, dtype=np.int64)
+    schedule = sp.Schedule(np.array([0, 1, 0, 2]), np.arange(4), one, 0 * ends, ends, 0 * ends)
+    monkeypatch.setattr(compiled_pass, "LEAST_ROWS", 0)
+    taken: list[sp.Schedule] = []
+    told: list[tuple[int, int]] = []
+    segments = Cut(schedule, [1, 3])
+    complete = verify_segments(instance, segments, taken.append, lambda *far: told.append(far))
+    assert complete.all()
+    assert [rows.job.tolist() for rows in taken] == [[2], [1, 0], [0]]
+    assert told[-1] == (8, 8)
 
 
 def three_jobs() -> tuple[sp.Instance, sp.Schedule]:
@@ -90,16 +118,16 @@ def test_a_long_run_in_the_last_part_is_held_against_the_first():
     with pytest.raises(
         Violation, match=r"capacity: row . .*2 GPUs held on the node at 5.0 s, it has 1"
     ):
-        list(verify_segments(crowded, Cut(schedule, [1, 2])))
+        verify_segments(crowded, Cut(schedule, [1, 2]))
 
 
 def test_a_short_run_in_the_last_part_is_held_against_the_first():
     jobs = sp.Workload.from_columns(arrival_s=[0, 3], gpus=[1, 1], work=[4, 2])
     wide = sp.Instance(sp.Cluster.parse("1x2"), jobs)
     segments = Cut(run(wide, policy("fifo")).schedule, [1])
-    assert len(list(verify_segments(wide, segments))) == 1
+    assert verify_segments(wide, segments).all()
     with pytest.raises(Violation, match="capacity"):
-        list(verify_segments(sp.Instance(sp.Cluster.parse("1x1"), jobs), segments))
+        verify_segments(sp.Instance(sp.Cluster.parse("1x1"), jobs), segments)
 
 
 def test_rows_are_named_by_their_number_in_the_whole():
@@ -107,7 +135,7 @@ def test_rows_are_named_by_their_number_in_the_whole():
     overhead_s = schedule.overhead_s.copy()
     overhead_s[2] = 1.0
     with pytest.raises(Violation, match="overhead: row 2 ") as refused:
-        list(verify_segments(instance, Cut(replace(schedule, overhead_s=overhead_s), [1, 2])))
+        verify_segments(instance, Cut(replace(schedule, overhead_s=overhead_s), [1, 2]))
     assert refused.value.row == 2
 
 
@@ -116,7 +144,7 @@ def test_rows_out_of_order_are_refused():
     columns = {name: getattr(schedule, name)[::-1].copy() for name in FAULTS}
     for cuts in ([], [1, 2]):
         with pytest.raises(Violation, match=r"order: row . .*ends after the row that follows it"):
-            list(verify_segments(instance, Cut(replace(schedule, **columns), cuts)))
+            verify_segments(instance, Cut(replace(schedule, **columns), cuts))
 
 
 def test_a_part_that_changed_is_refused():
@@ -127,7 +155,7 @@ def test_a_part_that_changed_is_refused():
             return Cut(schedule, [1]).read(0)
 
     with pytest.raises(VerificationError, match="segment 1 has 1 rows, expected 2"):
-        list(verify_segments(instance, Short(schedule, [1])))
+        verify_segments(instance, Short(schedule, [1]))
 
 
 def test_a_stopped_run_goes_on_no_longer():
@@ -147,4 +175,4 @@ def test_other_instances_are_not_for_parts():
     instance, schedule = three_jobs()
     window = replace(instance, until_complete=sp.JobWindow(0, 1))
     with pytest.raises(ValueError, match="expected jobs that run alone, to the end"):
-        list(verify_segments(window, Cut(schedule, [])))
+        verify_segments(window, Cut(schedule, []))

@@ -216,9 +216,12 @@ def of_hesrpt() -> Iterator[Case]:
     """Jobs that grow on four GPUs; with linear speed-up the total is that of SRPT on one machine, (8 + 2 x 4) / 4."""
     check = hesrpt.check
 
-    def growing(efficiency: float, gpus: Sequence[int], work: Sequence[float]) -> Instance:
+    def growing(
+        efficiency: float | Sequence[float], gpus: Sequence[int], work: Sequence[float]
+    ) -> Instance:
         plain = on("1x4", [0] * len(gpus), gpus, work)
-        elastic = Elasticity(np.full(len(gpus), 4), np.full(len(gpus), efficiency))
+        each = np.broadcast_to(np.asarray(efficiency), len(gpus))
+        elastic = Elasticity(np.full(len(gpus), 4), each)
         return replace(plain, conditions=Conditions(elasticity=elastic))
 
     linear = growing(1.0, [1, 1], [8, 4])
@@ -227,6 +230,11 @@ def of_hesrpt() -> Iterator[Case]:
         check, "a gang of two is of twice the size", growing(1.0, [2, 1], [4, 4]), 4
     )
     yield from at_least(check, "nobody grows", growing(1.0, [4, 4], [8, 4]), 12)
+    # One that does not grow has no part in p, of others the best has.
+    mixed = growing([0.75, 1.0], [1, 1], [8, 4])
+    yield from at_least(check, "the best speed-up counts for all", mixed, 4)
+    still = growing([1.0, 0.75], [4, 4], [8, 4])
+    yield from at_least(check, "the speed-up of those who cannot grow counts for none", still, 12)
     # p = 1/2 but for the rounding of the efficiency: c = 1 and sqrt(3), and four GPUs are twice as fast.
     root = growing(math.sqrt(0.5), [1, 1], [8, 4])
     least = Fraction((8 + 4 * math.sqrt(3)) / 2)

@@ -456,7 +456,7 @@ def test_no_speed_of_the_package_runs_while_a_schedule_is_verified():
         try:
             verify(fresh, schedule)
             if verifiable_in_segments(fresh):
-                list(verify_segments(fresh, InOneSegment(schedule)))
+                verify_segments(fresh, InOneSegment(schedule))
         finally:
             sys.setprofile(None)
         assert "proofs/run_speed.py" in called

@@ -56,6 +56,7 @@ SIZE = np.dtype(
         ("listed", "i8"),  # where that list begins, and the stack of refused jobs
         ("unsettled", "i8"),  # how many of them have a key with steps to come
         ("split", "i8"),  # how many of them come before a certain waiting job
+        ("pulled", "i8"),  # how many of its waiting jobs are in a prefix of the order
         ("first", "i8"),  # where its heap of waiting jobs begins
         ("waiting", "i8"),  # and how many are in it
         (
@@ -152,7 +153,7 @@ RUN = np.dtype(
 COUNT, CONSOLIDATE, PACK = range(3)
 """Placements."""
 
-HEAD_BLOCKS, SKIPS, PREEMPTS, BACKFILLS, RELEASES = range(5)
+HEAD_BLOCKS, SKIPS, PREEMPTS, FILLS, BACKFILLS, RELEASES = range(6)
 """Rules."""
 
 
@@ -161,7 +162,7 @@ class Arrays(NamedTuple):
 
     ``run`` has one row. ``heaps`` are heaps of waiting jobs, one a gang size, ``stacks`` stacks of those of
     them that were refused, first on top; ``listed`` lists of running jobs, ``sorting`` room to sort them;
-    ``ends`` a heap of ends of runs; ``chosen`` and ``stopped`` jobs of a decision under
+    ``ends`` a heap of ends of runs; ``chosen``, ``stopped`` and ``passed`` jobs of a decision under
     construction; ``sizes_by_last`` gang sizes by their last running job; ``with_free`` the number of nodes
     by free GPUs, ``sets`` these nodes themselves, bit by bit; ``of_size`` the jobs of each gang size in
     order of arrival, ``trees`` the least time left of those that wait; ``works`` virtual works [GPU-ticks]
@@ -182,6 +183,7 @@ class Arrays(NamedTuple):
     ends: NDArray[Any]
     chosen: NDArray[np.int64]
     stopped: NDArray[np.int64]
+    passed: NDArray[np.int64]
     sizes_by_last: NDArray[np.int64]
     with_free: NDArray[np.int64]
     sets: NDArray[np.int64]
@@ -244,6 +246,7 @@ def arrays_of(
         ends=np.zeros(4 * total, dtype=END),
         chosen=np.zeros(total, dtype=np.int64),
         stopped=np.zeros(total, dtype=np.int64),
+        passed=np.zeros(total, dtype=np.int64),
         sizes_by_last=np.zeros(len(sizes), dtype=np.int64),
         with_free=np.bincount(gpus, minlength=int(gpus.max()) + 1).astype(np.int64),
         sets=_sets(gpus) if in_sets else np.zeros(0, dtype=np.int64),

@@ -144,7 +144,8 @@ def jobs_before(
 ) -> int:
     """Number of running jobs of a gang size that come before another job; at least so many do."""
     first, low, high = a.sizes[size].listed, least, a.sizes[size].running
-    middle = high - 1  # Most often all do.
+    # Most often all do, or no more: the last one is looked at, then the first, then those between.
+    middle, following = high - 1, low
     while low < high:
         job = a.listed[first + middle]
         bring_up_to_date(key, level, table, a, job)
@@ -152,7 +153,8 @@ def jobs_before(
             high = middle
         else:
             low = middle + 1
-        middle = (low + high) // 2
+        middle = following if low <= following < high else (low + high) // 2
+        following = NOBODY
     return low
 
 

@@ -18,6 +18,7 @@ from numba import njit
 
 from shadowprice.execution.kernel.arrays import (
     BACKFILLS,
+    FILLS,
     HEAD_BLOCKS,
     NOBODY,
     PREEMPTS,
@@ -27,6 +28,7 @@ from shadowprice.execution.kernel.arrays import (
 )
 from shadowprice.execution.kernel.backfilling import backfill
 from shadowprice.execution.kernel.compiling import OPTIONS, inlined
+from shadowprice.execution.kernel.filling import serve_filling
 from shadowprice.execution.kernel.keys import set_key, set_step
 from shadowprice.execution.kernel.releasing import serve_released
 from shadowprice.execution.kernel.running import next_end_s
@@ -80,6 +82,16 @@ def _admit(
     begin_waiting(a, job)
 
 
+@inlined
+def _admit_due(key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays) -> bool:
+    """Admit the jobs that have arrived by now; true if there are any."""
+    run, before = a.run[0], a.run[0].admitted
+    while run.admitted < len(a.jobs) and a.jobs[run.admitted].arrival_s <= run.now_s:
+        _admit(key, level, next_step_s, table, a, run.admitted)
+        run.admitted += 1
+    return run.admitted > before
+
+
 def shared_rule(rule: int) -> int:
     """The rule whose loop serves a rule: the loop of one that blocks also passes jobs over."""
     return HEAD_BLOCKS if rule == SKIPS else rule
@@ -116,18 +128,17 @@ def compiled(sources: str, rule: int) -> Loop:
                     if next_end_s(a) > run.now_s:
                         break
                     finish(a, a.ends[0].job)
-                before = run.admitted
-                while run.admitted < len(a.jobs) and a.jobs[run.admitted].arrival_s <= run.now_s:
-                    _admit(key, level, next_step_s, table, a, run.admitted)
-                    run.admitted += 1
+                arrived = _admit_due(key, level, next_step_s, table, a)
                 run.wake_s = np.inf
-                if run.asks and run.admitted > before:
+                if run.asks and arrived:
                     run.asked = 1
                     return ASKS
             run.asked = 0
             # Constants, so that the other branches are not compiled.
             if rule == PREEMPTS:
                 serve_live(key, level, next_step_s, table, a)
+            elif rule == FILLS:
+                serve_filling(key, level, next_step_s, table, a)
             elif rule == BACKFILLS:
                 backfill(key, level, next_step_s, table, a)
             elif rule == RELEASES:

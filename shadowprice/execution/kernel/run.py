@@ -26,6 +26,7 @@ from shadowprice.execution.engine import EngineRun, Rounds
 from shadowprice.execution.failing_nodes import run as run_in_engine
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.index_policy import (
+    PREEMPTIVE_RULES,
     HasIndex,
     IndexedJob,
     JobIndex,
@@ -137,7 +138,7 @@ def index_of(instance: Instance, policy: Policy) -> JobIndex | None:
     if Knowledge.DISTRIBUTION in policy.knows:
         service_gpu_s = np.sort(instance.workload.gpus * instance.shortest_s)
     index = policy.job_index(service_gpu_s)
-    if index is not None and (index.rule is ServiceRule.PREEMPTS) != policy.preemptive:
+    if index is not None and (index.rule in PREEMPTIVE_RULES) != policy.preemptive:
         raise PolicyError(
             f"{policy.name}: declares preemptive = {policy.preemptive}, but its index has the rule "
             f"{str(index.rule)!r}"
@@ -333,6 +334,7 @@ def _rule(index: JobIndex) -> int:
         ServiceRule.HEAD_BLOCKS: arrays.HEAD_BLOCKS,
         ServiceRule.SKIPS: arrays.SKIPS,
         ServiceRule.PREEMPTS: arrays.PREEMPTS,
+        ServiceRule.FILLS: arrays.FILLS,
         ServiceRule.BACKFILLS: arrays.BACKFILLS,
         ServiceRule.RELEASES: arrays.RELEASES,
     }

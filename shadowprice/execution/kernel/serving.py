@@ -29,8 +29,8 @@ from shadowprice.execution.kernel.waiting import (
 from shadowprice.instances.grid import TICK_S
 from shadowprice.solvers.index_policy import Measure, Table
 
-_NEVER = -2
-"""Number of no decision."""
+NO_DECISION = -2
+"""Number of no decision, in which no gang size was refused."""
 
 
 @apart
@@ -42,7 +42,7 @@ def serve_waiting(
     skips = run.rule == SKIPS
     while run.free_gpus > 0:
         limit = run.free_gpus if skips else run.total_gpus
-        job = first_waiting(a, limit, run.decisions if skips else _NEVER)
+        job = first_waiting(a, limit, run.decisions if skips else NO_DECISION)
         if job == NOBODY:
             return
         first = take(a, a.jobs[job].gpus)
@@ -63,15 +63,15 @@ def serve_live(key: Measure, level: Measure, next_step_s: Measure, table: Table,
         return
     by_count = run.waiting_gpus <= run.free_gpus
     if by_count and run.placement != CONSOLIDATE:
-        _start_all(key, level, next_step_s, table, a)
+        start_all(key, level, next_step_s, table, a)
         return
     chosen, stopped = _choose(key, level, next_step_s, table, a, by_count)
     if chosen:
         for k in range(stopped):
             give_back(a, a.jobs[a.stopped[k]].pieces)
-        refused = _start_chosen(key, level, next_step_s, table, a, chosen)
+        refused = start_chosen(key, level, next_step_s, table, a, chosen)
         if run.placement == CONSOLIDATE and (stopped or refused):
-            stopped = _fill(key, level, next_step_s, table, a, stopped)
+            stopped = fill(key, level, next_step_s, table, a, int64(0), stopped, int64(0))
         # Who stops begins to wait after all that start have left the queue.
         for k in range(refused - 1, -1, -1):
             push_refused(a, a.chosen[k])
@@ -86,7 +86,7 @@ def serve_live(key: Measure, level: Measure, next_step_s: Measure, table: Table,
 
 
 @apart
-def _start_all(key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays) -> None:
+def start_all(key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays) -> None:
     """Start every waiting job, in the order they began to wait; all fit."""
     for k in range(len(a.sizes)):
         a.sizes[k].waiting = a.sizes[k].stacked = 0
@@ -112,15 +112,15 @@ def _choose(
         sort_running(key, level, table, a)
         for k in range(len(a.sizes)):
             a.sizes[k].split = 0
-    # A literal would have _choose_one_by_one compiled once more, for it.
+    # A literal would have choose_one_by_one compiled once more, for it.
     limit, chosen, gpus, before = run.total_gpus, int64(0), 0, 0
     # As long as all running jobs before a waiting one fit, only their number matters.
     while True:
-        waiting = first_waiting(a, limit, _NEVER)
+        waiting = first_waiting(a, limit, NO_DECISION)
         if waiting == NOBODY:
             break
         if not by_count:
-            before += _gpus_before(key, level, table, a, waiting)
+            before += gpus_before(key, level, table, a, waiting)
             limit = run.total_gpus - gpus - before
             if limit < 0:
                 break
@@ -142,11 +142,11 @@ def _choose(
         last += 1
         excess -= a.jobs[job].gpus
         sizes = _sort_first_size(key, level, table, a, sizes)
-    return _choose_one_by_one(a, chosen, last, -excess)
+    return choose_one_by_one(a, chosen, int64(0), last, -excess)
 
 
 @inlined
-def _gpus_before(key: Measure, level: Measure, table: Table, a: Arrays, waiting: int) -> int:
+def gpus_before(key: Measure, level: Measure, table: Table, a: Arrays, waiting: int) -> int:
     """GPUs of the running jobs that come before a waiting one, without those counted already."""
     gpus = 0
     for k in range(len(a.sizes)):
@@ -198,13 +198,18 @@ def _last_of(a: Arrays, size: int) -> int:
 
 
 @inlined
-def _choose_one_by_one(a: Arrays, chosen: int, last: int, gpus: int) -> tuple[int, int]:
-    """Go on choosing for so many GPUs among the waiting and the last running jobs, which are in no list."""
-    stopped, left, k = 0, gpus, last - 1
+def choose_one_by_one(
+    a: Arrays, chosen: int, stopped: int, last: int, gpus: int
+) -> tuple[int, int]:
+    """Go on choosing for so many GPUs among the waiting and the last running jobs, which are in no list.
+
+    Returns how many waiting jobs are chosen then, and how many running ones are stopped.
+    """
+    left, k = gpus, last - 1
     waiting, asks = NOBODY, True
     while True:
         if asks:
-            waiting, asks = first_waiting(a, left, _NEVER), False
+            waiting, asks = first_waiting(a, left, NO_DECISION), False
         if waiting != NOBODY and (k < 0 or comes_first(a, waiting, a.sorting[k])):
             pop(a, waiting)
             a.chosen[chosen] = waiting
@@ -228,7 +233,7 @@ def _choose_one_by_one(a: Arrays, chosen: int, last: int, gpus: int) -> tuple[in
 
 
 @inlined
-def _start_chosen(
+def start_chosen(
     key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays, chosen: int
 ) -> int:
     """Start the chosen jobs that can be placed; those that cannot come first among them then, so many."""
@@ -249,14 +254,22 @@ def _start_chosen(
 
 
 @inlined
-def _fill(
-    key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays, stopped: int
+def fill(
+    key: Measure,
+    level: Measure,
+    next_step_s: Measure,
+    table: Table,
+    a: Arrays,
+    begin: int,
+    stopped: int,
+    still: int,
 ) -> int:
     """Use what fragmentation left over: stopped jobs go on where they were, others start if they fit.
 
+    Of the stopped jobs those from ``begin`` on are looked at; of those before so many are ``still`` stopped.
     Returns how many are stopped after all.
     """
-    run, k, still = a.run[0], 0, 0
+    run, k = a.run[0], begin
     waiting, asks = NOBODY, True
     while True:
         if asks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shadowprice.execution.kernel.arrays import BACKFILLS, NOBODY, PREEMPTS, Arrays
+from shadowprice.execution.kernel.arrays import BACKFILLS, FILLS, NOBODY, PREEMPTS, Arrays
 from shadowprice.execution.kernel.compiling import apart, inlined
 from shadowprice.execution.kernel.keys import list_running, set_key, set_step
 from shadowprice.execution.kernel.placing import drop_pieces, give_back
@@ -49,7 +49,7 @@ def start(
             append(a, job)
         else:
             insert_by_end(a, job)
-    if run.rule == PREEMPTS:
+    if run.rule == PREEMPTS or run.rule == FILLS:
         set_key(key, level, table, a, job)
         list_running(key, level, table, a, job)
         if run.steps:
@@ -91,7 +91,7 @@ def finish(a: Arrays, job: int) -> None:
     """Let a job end that has done its work."""
     run, it = a.run[0], a.jobs[job]
     remove_end(a, job)
-    if run.rule == PREEMPTS:
+    if run.rule == PREEMPTS or run.rule == FILLS:
         unlist(a, job)
         if it.step_s < np.inf:
             run.unsettled_gpus -= it.gpus

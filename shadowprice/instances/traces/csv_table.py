@@ -80,6 +80,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "deadline_s": ("deadline_s", "deadline"),
     "tenant": ("tenant", "vc", "virtual_cluster", "user", "cluster", "queue"),
     "model": ("model", "model_name", "job_type"),
+    "job_class": ("job_class",),
+    "allowed_types": ("allowed_types",),
+    "gpu_milli": ("gpu_milli",),
 }
 """Our column: the names it is known by, most specific first; case does not matter."""
 

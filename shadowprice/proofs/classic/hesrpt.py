@@ -8,8 +8,7 @@ speed :math:`k^p`; job j is complete when it has done :math:`x_j > 0`, in order 
 
 (a) Every schedule, whatever its release dates, has :math:`\sum_j C_j \ge V`.
 
-(b) With all jobs there at 0 it is attained, for p < 1, by giving the job with the i-th most left of the m that are
-    not
+(b) With all jobs there at 0 it is attained, for p < 1, by giving the job with the i-th most left of the m that are not
 complete the part :math:`\theta_i = (i / m)^a - ((i - 1) / m)^a` of the GPUs.
 
 (c) A gang of g GPUs and run time q that may hold w, at :math:`(w / g)^{p_j}` times its speed, has in (a)
@@ -27,8 +26,8 @@ Proof.
 
    .. math::
 
-       \sum_{k \le m} c_k \theta_k^p \le \Big(\sum_{k \le m} c_k^a\Big)^{1 / a}
-       \Big(\sum_{k \le m} \theta_k\Big)^p \le m .
+       \sum_{k \le m} c_k \theta_k^p \le \Bigl(\sum_{k \le m} c_k^a\Bigr)^{1 / a}
+       \Bigl(\sum_{k \le m} \theta_k\Bigr)^p \le m .
 
 2. (a) With what is left of the jobs for x let V(t) be the same sum, jobs in order of what is left. As c rises, that
    order has the least sum of all, so V is a minimum of linear functions, and at almost every t it falls at the rate

@@ -19,7 +19,7 @@ number for which the jobs with :math:`u_j / p_j \le \zeta_t` have a part of kapp
 .. math::
 
     A = \sum_j w_j r_j + \int \sum_{j : u_j / p_j \le \zeta_t} w_j \, dt, \qquad
-    B = \int \zeta_t \Big( (t - r_{min}) \sum_k W_k \pi_k + \sum_j (t - r_j) \, q_j \Big) dt .
+    B = \int \zeta_t \Bigl( (t - r_{min}) \sum_k W_k \pi_k + \sum_j (t - r_j) \, q_j \Bigr) dt .
 
 Then :math:`\sum_j w_j C^*_j \ge A / \lambda - B / \lambda^2` for every :math:`\lambda \ge 1`.
 

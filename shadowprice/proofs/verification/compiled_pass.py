@@ -5,16 +5,18 @@ as they are written down by whoever runs them. The pass only ever says that all 
 does not, or cannot say, the rules of ``shadowprice/proofs/certificate.py`` are checked one by one, which
 also name what is wrong. It computes everything from the columns and calls no other code.
 
+It goes from the last row to the first, so that rows may come in segments, the last segment first.
+
 Capacity. Most GPUs of a node are held just before the end of some run: of the runs that go on at any moment,
-all still do before the first of them ends. So rows are looked at from the last end to the first, and for
-each the runs on its node that end no earlier and began before its end are added up.
+all still do before the first of them ends. So for each row the runs on its node that end no earlier and
+began before its end are added up. Who began later holds nothing at the end of any row before, either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,26 +44,72 @@ def holds(instance: Instance, schedule: Schedule, whole: NDArray[np.int64]) -> b
     whole : ndarray, shape (n, types)
         Time of each whole job on each GPU type [ticks], 0 where it can never run.
     """
-    if len(schedule) < LEAST_ROWS or not _is_plain(instance, schedule):
-        return False
-    jobs = instance.workload
-    if (whole != whole[:, :1]).any() or (jobs.gpu_milli < _WHOLE_GPU).any():
-        return False
-    if (jobs.allowed_types != "").any():
-        return False
-    if any(node.gpu_type == _CORES for node in instance.cluster.nodes):
-        return False
-    found = _compiled()
-    if found is None:
-        return False
-    runs_fit, capacity_fits = found
-    s = schedule
-    in_line = np.ascontiguousarray
-    job, node, gpus = map(in_line, (s.job, s.node, s.gpus))
-    rows = _Rows(job, node, gpus, in_line(s.start_s), in_line(s.end_s))
-    told = _Jobs(in_line(jobs.arrival_s), in_line(jobs.gpus), in_line(whole[:, 0]))
-    size = np.array([node.gpus for node in instance.cluster.nodes], dtype=np.int64)
-    return bool(runs_fit(rows, told, len(size))) and bool(capacity_fits(rows, size))
+    found = CompiledPass.over(instance, whole, len(schedule))
+    return found is not None and found.goes_on(schedule) and found.ends()
+
+
+class CompiledPass:
+    """A pass over a schedule in segments; it goes on with each, the last first, and ends before the first row.
+
+    Once it has said no there is nothing more to ask it.
+
+    Parameters
+    ----------
+    instance : Instance
+        One of the kind looked at here, see :meth:`over`.
+    whole : ndarray, shape (n,)
+        Time of each whole job [ticks].
+    """
+
+    def __init__(
+        self, instance: Instance, whole: NDArray[np.int64], function: Callable[..., bool]
+    ) -> None:
+        jobs, nodes = instance.workload, instance.cluster.nodes
+        in_line, self._goes_on = np.ascontiguousarray, function
+        self._jobs = _Jobs(in_line(jobs.arrival_s), in_line(jobs.gpus), in_line(whole))
+        size = np.array([node.gpus for node in nodes], dtype=np.int64)
+        total = int(size.sum())
+        self._seen = _Seen(
+            done=np.zeros(len(whole), dtype=np.int64),
+            begins_s=np.full(len(whole), np.inf),
+            size=size,
+            first=np.cumsum(size) - size,
+            used=np.zeros_like(size),
+            runs_from_s=np.zeros(total),
+            runs_on=np.zeros(total, dtype=np.int64),
+            in_run=np.zeros_like(size),
+            run=np.array([-1, 0, 0]),
+            run_s=np.full(2, np.inf),
+        )
+
+    @classmethod
+    def over(cls, instance: Instance, whole: NDArray[np.int64], rows: int) -> CompiledPass | None:
+        """A pass over so many rows; None if the instance is not of the kind, they are few, or without numba."""
+        if rows < LEAST_ROWS or not _is_plain(instance):
+            return None
+        if (whole != whole[:, :1]).any():
+            return None
+        function = _compiled()
+        return None if function is None else cls(instance, whole[:, 0], function)
+
+    def goes_on(self, segment: Schedule) -> bool:
+        """Look at the rows of a segment, the last first; False if they break a rule, or are not of the kind."""
+        s, in_line = segment, np.ascontiguousarray
+        further = (s.stages, s.cpus, s.memory_gb, s.copy, s.steps, s.shared_gpu)
+        if any(column is not None for column in further):
+            return False
+        if (s.partner >= 0).any() or s.overhead_s.any():
+            return False
+        job, node, gpus = map(in_line, (s.job, s.node, s.gpus))
+        rows = _Rows(job, node, gpus, in_line(s.start_s), in_line(s.end_s))
+        return bool(self._goes_on(rows, self._jobs, self._seen))
+
+    def ends(self) -> bool:
+        """True if all rules hold when there are no rows before."""
+        seen, jobs = self._seen, self._jobs
+        job, held, _ = seen.run.tolist()
+        whole_gang = job < 0 or held == jobs.gang[job]
+        return bool(whole_gang and np.all((seen.done == jobs.whole) & (seen.done > 0)))
 
 
 class _Rows(NamedTuple):
@@ -78,11 +126,31 @@ class _Jobs(NamedTuple):
     whole: NDArray[np.int64]
 
 
-def _is_plain(instance: Instance, schedule: Schedule) -> bool:
-    s, rules = schedule, instance.overheads
-    further = (s.stages, s.cpus, s.memory_gb, s.copy, s.steps, s.shared_gpu)
+class _Seen(NamedTuple):
+    """Sums over the rows looked at so far, all later ones.
+
+    ``done`` of each job [ticks], and when the first of its runs ``begins_s``. Each node has ``size`` GPUs and so
+    many places from ``first`` on, so many of which are ``used``: when a run on it begins, and how many
+    GPUs it holds. ``in_run`` is the last run seen on each node, by number. ``run`` is the run of the
+    last row: job, GPUs, and number; ``run_s`` its start and end.
+    """
+
+    done: NDArray[np.int64]
+    begins_s: NDArray[np.float64]
+    size: NDArray[np.int64]
+    first: NDArray[np.int64]
+    used: NDArray[np.int64]
+    runs_from_s: NDArray[np.float64]
+    runs_on: NDArray[np.int64]
+    in_run: NDArray[np.int64]
+    run: NDArray[np.int64]
+    run_s: NDArray[np.float64]
+
+
+def _is_plain(instance: Instance) -> bool:
+    rules, jobs = instance.overheads, instance.workload
     told = (
-        instance.workload.throughput,
+        jobs.throughput,
         instance.pair_throughputs,
         instance.graphs,
         instance.conditions,
@@ -93,69 +161,65 @@ def _is_plain(instance: Instance, schedule: Schedule) -> bool:
         instance.cluster.quotas,
     )
     charged = (rules.start_s, rules.restart_s, rules.migration_s, *rules.restart_by_gpus)
-    plain = all(column is None for column in (*further, *told)) and not any(charged)
-    return plain and bool((s.partner < 0).all()) and not s.overhead_s.any()
+    plain = all(column is None for column in told) and not any(charged)
+    whole = not (jobs.gpu_milli < _WHOLE_GPU).any() and not (jobs.allowed_types != "").any()
+    cores = any(node.gpu_type == _CORES for node in instance.cluster.nodes)
+    return plain and whole and not cores
 
 
 @cache
-def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-    """The two halves of the pass, compiled or read from numba's cache; None without numba."""
+def _compiled() -> Callable[..., bool] | None:
+    """The pass, compiled or read from numba's cache; None without numba."""
     try:
         from numba import njit
     except ImportError:
         return None
-    compiler = njit(cache=True)
-    return compiler(_runs_fit), compiler(_capacity_fits)
+    compiled: Callable[..., bool] = njit(cache=True)(_goes_on)
+    return compiled
 
 
-def _runs_fit(rows: _Rows, jobs: _Jobs, nodes: int) -> bool:
-    """Forwards: every row by itself, whole gangs, jobs in one run at a time, and their work."""
-    done = np.zeros(len(jobs.gang), dtype=np.int64)
-    free_from_s, seen_in = jobs.arrival_s.copy(), np.full(nodes, -1, dtype=np.int64)
-    k, last_s = 0, 0.0
-    while k < len(rows.job):
-        j, begin_s, end_s, held, head = rows.job[k], rows.start_s[k], rows.end_s[k], 0, k
-        # Comparisons with what is not a number are false.
-        if not (0 <= j < len(done) and 0.0 <= begin_s < end_s <= _LATEST_S and last_s <= end_s):
-            return False
-        begin, end = begin_s * _TICKS_PER_S, end_s * _TICKS_PER_S
-        if begin != np.floor(begin) or end != np.floor(end) or begin_s < free_from_s[j]:
-            return False
-        while (
-            k < len(rows.job)
-            and rows.job[k] == j
-            and rows.start_s[k] == begin_s
-            and rows.end_s[k] == end_s
-        ):
-            here = rows.node[k]
-            if not (0 <= here < nodes) or rows.gpus[k] < 1 or seen_in[here] >= head:
-                return False
-            seen_in[here] = k
-            held += rows.gpus[k]
-            k += 1
-        if held != jobs.gang[j]:
-            return False
-        free_from_s[j] = last_s = end_s
-        done[j] += np.int64(end) - np.int64(begin)
-    return bool(np.all((done == jobs.whole) & (done > 0)))
-
-
-def _capacity_fits(rows: _Rows, size: NDArray[np.int64]) -> bool:
-    """Backwards: beside each row the runs on its node that began before its end."""
-    first = np.cumsum(size) - size
-    count, going = np.zeros_like(size), np.zeros(size.sum(), dtype=np.int64)
+def _goes_on(rows: _Rows, jobs: _Jobs, seen: _Seen) -> bool:
+    """Every row by itself, whole gangs, jobs in one run at a time, their work, and capacity."""
+    job, held, number = seen.run
+    begin_s, end_s = seen.run_s
     for k in range(len(rows.job) - 1, -1, -1):
-        here = rows.node[k]
-        kept, held = first[here], rows.gpus[k]
-        for place in range(first[here], first[here] + count[here]):
-            other = going[place]
-            if rows.start_s[other] < rows.end_s[k]:
-                going[kept] = other
-                held += rows.gpus[other]
+        j, here, gpus = rows.job[k], rows.node[k], rows.gpus[k]
+        if j != job or rows.start_s[k] != begin_s or rows.end_s[k] != end_s:
+            if job >= 0 and held != jobs.gang[job]:
+                return False
+            later_s = end_s
+            begin_s, end_s = rows.start_s[k], rows.end_s[k]
+            # Comparisons with what is not a number are false.
+            in_order = 0.0 <= begin_s < end_s <= _LATEST_S and end_s <= later_s
+            if not (0 <= j < len(jobs.gang) and in_order):
+                return False
+            begin, end = begin_s * _TICKS_PER_S, end_s * _TICKS_PER_S
+            if begin != np.floor(begin) or end != np.floor(end):
+                return False
+            if begin_s < jobs.arrival_s[j] or end_s > seen.begins_s[j]:
+                return False
+            seen.begins_s[j] = begin_s
+            seen.done[j] += np.int64(end) - np.int64(begin)
+            job, held, number = j, 0, number + 1
+        if not (0 <= here < len(seen.size)) or not 1 <= gpus <= seen.size[here]:
+            return False
+        if seen.in_run[here] == number:
+            return False
+        seen.in_run[here] = number
+        held += gpus
+        first, on_node = seen.first[here], gpus
+        kept = first
+        for place in range(first, first + seen.used[here]):
+            if seen.runs_from_s[place] < end_s:
+                seen.runs_from_s[kept] = seen.runs_from_s[place]
+                seen.runs_on[kept] = seen.runs_on[place]
+                on_node += seen.runs_on[kept]
                 kept += 1
-        if held > size[here]:
+        if on_node > seen.size[here]:
             return False
         # Each of them holds a GPU at least, so that there is room for all that fit.
-        going[kept] = k
-        count[here] = kept + 1 - first[here]
+        seen.runs_from_s[kept], seen.runs_on[kept] = begin_s, gpus
+        seen.used[here] = kept + 1 - first
+    seen.run[0], seen.run[1], seen.run[2] = job, held, number
+    seen.run_s[0], seen.run_s[1] = begin_s, end_s
     return True

@@ -1,6 +1,7 @@
 """The verifier for schedules that do not fit into memory: segment by segment, by the same rules.
 
-The rows are in order of their ends, in segments. They are read twice.
+The rows are in order of their ends, in segments. Schedules of the plainest kind are read once, by the compiled
+pass (:mod:`.compiled_pass`). Where that says no, and of all others, they are read twice.
 
 Backwards in time first, for what concerns a single row and what jobs hold together. Of the segments read
 before, the rows that begin before the first end of the present segment are kept; there are no more of them
@@ -17,14 +18,15 @@ Memory is O(n + P + B) for n jobs, P rows of the largest segment and B of the la
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.proofs.certificate import WHOLE_GPU, JobsOnTypes, Mask, ScheduleChecks, Violation
+from shadowprice.proofs.verification.compiled_pass import CompiledPass
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
@@ -37,7 +39,7 @@ ORDER = "order"
 """Rule about the order of rows."""
 
 MOST_ROWS = 2**21
-"""Rows of a block of jobs, unless one job alone has more."""
+"""Rows of a block of jobs that are looked at together."""
 
 
 class ScheduleSegments(Protocol):
@@ -51,43 +53,52 @@ class ScheduleSegments(Protocol):
         """The rows of a segment; the same whenever it is read."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """Consecutive jobs that have passed, and all their rows.
+def _nowhere(rows: Schedule) -> None:
+    """Rows that nobody takes."""
 
-    Parameters
-    ----------
-    jobs : slice
-        Rows of the jobs in the workload.
-    schedule : Schedule
-        Their runs, in order of end.
-    complete : ndarray of bool
-        Which of these jobs are complete.
-    """
 
-    jobs: slice
-    schedule: Schedule
-    complete: Mask
+def _unwatched(done: int, total: int) -> None:
+    """Nobody asks how far it is."""
 
 
 def verifiable_in_segments(instance: Instance) -> bool:
-    """True if jobs run as one gang each, alone on whole GPUs, at speeds by GPU type, without quotas, to the end."""
-    more = (instance.pair_throughputs, instance.graphs, instance.conditions, instance.copies)
-    alone = all(each is None for each in more)
+    """True if jobs run as one gang each, alone on whole GPUs of nodes that do not fail, without quotas, to the end."""
+    more = (
+        instance.pair_throughputs,
+        instance.graphs,
+        instance.conditions,
+        instance.copies,
+        instance.failures,
+        instance.until_complete,
+        instance.cluster.quotas,
+    )
     whole = bool((instance.workload.gpu_milli == WHOLE_GPU).all())
-    return whole and instance.cluster.quotas is None and instance.until_complete is None and alone
+    return whole and all(each is None for each in more)
 
 
 def verify_segments(
-    instance: Instance, segments: ScheduleSegments, most_rows: int = MOST_ROWS
-) -> Iterator[Block]:
+    instance: Instance,
+    segments: ScheduleSegments,
+    take: Callable[[Schedule], None] = _nowhere,
+    reaches: Callable[[int, int], None] = _unwatched,
+    most_rows: int = MOST_ROWS,
+) -> Mask:
     """Check a schedule against its instance, as :func:`.certificate.verify` does; O(n + R log R) for R rows.
 
-    Yields
-    ------
-    Block
-        Jobs in order, each in one block. The schedule is verified when there is no further block: what
-        jobs hold together before the first one, each job with its block.
+    Parameters
+    ----------
+    take : callable
+        Is given the rows of every segment once, the last segment first, when each row by itself has been looked
+        at. They are verified when this function returns, and not before.
+    reaches : callable
+        Is told now and then how many rows have been read, and how many there are to read: all twice if need be.
+    most_rows : int
+        Rows of a block of jobs, unless one job alone has more.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True for jobs that are complete: all of them, unless the run was stopped.
 
     Raises
     ------
@@ -99,20 +110,35 @@ def verify_segments(
     """
     if not verifiable_in_segments(instance):
         raise ValueError(f"{instance.workload.source}: expected jobs that run alone, to the end")
-    reading = _Reading(instance, segments)
+    reading = _Reading(instance, segments, take, reaches)
+    if reading.passes():
+        return np.ones(len(instance.workload), dtype=bool)
     counts = reading.backwards()
+    complete = np.zeros(len(counts), dtype=bool)
     for jobs in _blocks(counts, most_rows):
         schedule, number = reading.rows_of(jobs)
         check = ScheduleChecks(instance, reading.on_types, schedule, number, jobs)
-        yield Block(jobs, schedule, check.jobs()[jobs])
+        complete[jobs] = check.jobs()[jobs]
+        reading.goes_on(len(number))
+    return complete
 
 
 class _Reading:
-    def __init__(self, instance: Instance, segments: ScheduleSegments) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        segments: ScheduleSegments,
+        take: Callable[[Schedule], None],
+        reaches: Callable[[int, int], None],
+    ) -> None:
         self.instance, self.segments = instance, segments
+        self.take, self.reaches = take, reaches
         self.on_types = JobsOnTypes.of(instance)
         lengths = np.array(segments.lengths, dtype=np.int64)
         self.begin = np.cumsum(lengths) - lengths
+        self.rows = int(lengths.sum())
+        self.done = 0
+        self.untaken = len(lengths)
         self.first_job = np.full(len(lengths), len(instance.workload))
         self.last_job = np.full(len(lengths), -1)
 
@@ -128,6 +154,30 @@ class _Reading:
                 )
         return rows, self.begin[segment] + np.arange(length)
 
+    def give(self, segment: int, rows: Schedule) -> None:
+        """Hand out a segment the first time that it is looked at."""
+        if segment < self.untaken:
+            self.untaken = segment
+            self.take(rows)
+
+    def goes_on(self, rows: int) -> None:
+        """Tell how many rows have been read of all that will be, in two readings."""
+        self.done += rows
+        self.reaches(self.done, 2 * self.rows)
+
+    def passes(self) -> bool:
+        """True if all is well by the compiled pass; else that is not known."""
+        whole = CompiledPass.over(self.instance, self.on_types.alone, self.rows)
+        if whole is None:
+            return False
+        for segment in reversed(range(len(self.segments.lengths))):
+            rows, _ = self.read(segment)
+            if not whole.goes_on(rows):
+                return False
+            self.give(segment, rows)
+            self.reaches(self.rows - int(self.begin[segment]), self.rows)
+        return whole.ends()
+
     def backwards(self) -> NDArray[np.int64]:
         """Check rows by themselves, their order, and what they hold together; rows of every job."""
         counts = np.zeros(len(self.instance.workload), dtype=np.int64)
@@ -142,6 +192,7 @@ class _Reading:
             check.grid()
             check.release()
             check.stop()
+            self.give(segment, rows)
             following = np.append(rows.end_s[1:], next_end_s)
             check.refuse(ORDER, rows.end_s > following, "ends after the row that follows it")
             next_end_s = float(rows.end_s[0])
@@ -151,6 +202,7 @@ class _Reading:
                 rows, number = _joined([(rows, number), kept])
             ScheduleChecks(self.instance, self.on_types, rows, number).capacity()
             kept = _taken(rows, number, rows.start_s < next_end_s)
+            self.goes_on(self.segments.lengths[segment])
         return counts
 
     def rows_of(self, jobs: slice) -> tuple[Schedule, NDArray[np.int64]]:

@@ -20,7 +20,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.list_scheduling import serve_in_order
+from shadowprice.solvers.classic.srtf import remaining_gpu_s
+from shadowprice.solvers.index_policy import JobIndex, ServiceRule, WhileRunning
+from shadowprice.solvers.list_scheduling import serve_in_order, widest_of_prefix_first
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
 
@@ -42,25 +44,9 @@ class ServerFillingSrpt:
 
         return serve_in_order(state, priority)
 
-
-def widest_of_prefix_first(
-    order: NDArray[np.int64], gpus: NDArray[np.int64], total_gpus: int
-) -> NDArray[np.int64]:
-    """Order in which the least prefix that asks for all GPUs comes by decreasing gangs, and the others behind it.
-
-    Parameters
-    ----------
-    order : ndarray of int, shape (jobs,)
-        Positions of the jobs, first in order first.
-    gpus : ndarray of int, shape (jobs,)
-        Gang sizes by position [GPUs].
-    total_gpus : int
-        GPUs of the cluster.
-    """
-    gangs = gpus[order]
-    prefix = int(np.searchsorted(np.cumsum(gangs), total_gpus)) + 1
-    widest_first = np.argsort(-gangs[:prefix], kind="stable")
-    return np.concatenate((order[:prefix][widest_first], order[prefix:]))
+    def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
+        """Order by remaining service."""
+        return JobIndex(ServiceRule.FILLS, remaining_gpu_s, while_running=WhileRunning.ALIKE)
 
 
 POLICIES = (ServerFillingSrpt(),)

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import up_to_grid
-from shadowprice.solvers.classic.server_filling import widest_of_prefix_first
-from shadowprice.solvers.list_scheduling import serve_in_order
+from shadowprice.solvers.list_scheduling import serve_in_order, widest_of_prefix_first
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 

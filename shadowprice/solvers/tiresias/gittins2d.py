@@ -135,7 +135,7 @@ class Gittins2d(Las2d):
             key=against_index,
             level=queue_in_table,
             next_step_s=demoted_at_in_table_s,
-            table=np.concatenate((counts, self._limits, known.samples_gpu_s, known.prefix)),
+            table=np.concatenate((counts, self._limits, *_by_value(known))),
             while_running=WhileRunning.VARIES,
         )
 
@@ -151,7 +151,16 @@ class Gittins2d(Las2d):
         return state.notes(LearnedDistribution, lambda: LearnedDistribution(self.sample))
 
 
-# The table of the index: 1.0 for reading B, the number of limits, the limits, n samples, n + 1 prefix sums.
+def _by_value(known: ServiceDistribution) -> tuple[NDArray[np.float64], ...]:
+    """Different samples, and before the first and behind each of them: samples up to there, and their sum."""
+    samples = known.samples_gpu_s
+    values, behind = np.unique(samples, return_counts=True)
+    upto = np.concatenate(([0], np.cumsum(behind)))
+    return values, upto.astype(np.float64), known.prefix[upto]
+
+
+# The table of the index: 1.0 for reading B, the number of limits, the limits, m different samples, m + 1 numbers of
+# samples up to them, m + 1 prefix sums. Fewer numbers stay in the cache than of all samples.
 
 
 def queue_in_table(job: IndexedJob, table: Table) -> float:
@@ -185,14 +194,26 @@ def against_index(job: IndexedJob, table: Table) -> float:
     if queue == 2 + limits:
         return 0.0
     quantum = table[queue] - attained if table[0] else table[queue]
-    count = (len(table) - 3 - limits) // 2
-    samples, prefix = table[2 + limits : 2 + limits + count], table[2 + limits + count :]
-    first = np.searchsorted(samples, attained, side="right")
-    if first == count:
+    values = (len(table) - 4 - limits) // 3
+    upto, prefix = 2 + limits + values, 3 + limits + 2 * values
+    samples = table[2 + limits : upto]
+    # As np.searchsorted on the right, without branches: which way it goes nobody can foresee.
+    first, left = 0, values
+    while left > 0:
+        half = (left + 1) // 2
+        first += half * (samples[first + half - 1] <= attained)
+        left -= half
+    if first == values:
         return 0.0
-    within = np.searchsorted(samples, attained + quantum, side="right")
-    ending = within - first
-    served = prefix[within] - prefix[first] - ending * attained + (count - within) * quantum
+    until = attained + quantum
+    within, left = first, values - first
+    while left > 0:
+        half = (left + 1) // 2
+        within += half * (samples[within + half - 1] <= until)
+        left -= half
+    ending = table[upto + within] - table[upto + first]
+    served = table[prefix + within] - table[prefix + first] - ending * attained
+    served += (table[upto + values] - table[upto + within]) * quantum
     return float(-(ending / served))
 
 

@@ -125,7 +125,7 @@ def test_a_key_that_cannot_be_compiled_is_one_sentence() -> None:
         (lambda: compiled(crowded(), ByIndex(INDEX, preemptive=False)), "preemptive = False, but"),
         (lambda: replace(INDEX, quantum_s=0.0), "quantum_s is 0.0, expected seconds"),
         (lambda: replace(INDEX, while_running=WhileRunning.STEPS), "no next_step_s is given"),
-        (lambda: replace(INDEX, rule=ServiceRule.SKIPS, quantum_s=1.0), "stops no running job"),
+        (lambda: replace(INDEX, rule=ServiceRule.SKIPS, quantum_s=1.0), "expected 'preempts'"),
         (
             lambda: engine.run(crowded(), ByIndex(JobIndex(ServiceRule.BACKFILLS, remaining_s))),
             "expected one with another rule",

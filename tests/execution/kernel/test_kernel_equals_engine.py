@@ -18,9 +18,11 @@ from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.classic.easy import Easy
 from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
 from shadowprice.solvers.classic.las import Las
+from shadowprice.solvers.classic.server_filling import ServerFillingSrpt
 from shadowprice.solvers.classic.sjf import Sjf
 from shadowprice.solvers.classic.srtf import Srsf, Srtf
 from shadowprice.solvers.index_policy import (
+    PREEMPTIVE_RULES,
     IndexedJob,
     IndexPolicy,
     JobIndex,
@@ -65,7 +67,7 @@ class Own(IndexPolicy):
 
     @property
     def preemptive(self) -> bool:
-        return self.index.rule is ServiceRule.PREEMPTS
+        return self.index.rule in PREEMPTIVE_RULES
 
     def job_index(self, service_gpu_s: np.ndarray | None) -> JobIndex:
         return self.index
@@ -76,6 +78,8 @@ OWN = [
     JobIndex(PREEMPTS, remaining_per_weight, while_running=VARIES),
     JobIndex(PREEMPTS, youngest, table=np.array([3.0]), while_running=VARIES, quantum_s=7.0),
     JobIndex(ServiceRule.SKIPS, remaining_per_weight),
+    JobIndex(ServiceRule.FILLS, remaining_per_weight, level=narrowest, while_running=VARIES),
+    JobIndex(ServiceRule.FILLS, youngest, table=np.array([3.0]), while_running=VARIES),
     JobIndex(
         PREEMPTS,
         periods,
@@ -97,6 +101,7 @@ POLICIES: list[Policy] = [
     *(Las2d(thresholds_gpu_s=limits) for limits in THRESHOLDS),
     *(Gittins2d(thresholds_gpu_s=limits, reading=r) for limits in THRESHOLDS for r in "AB"),
     Easy(),
+    ServerFillingSrpt(),
     Asrpt(),
     Asrpt(stretch=3.0),
     Asrpt(predictor="adversarial:2/3"),
@@ -166,3 +171,21 @@ def test_schedules_are_the_engines(
 ) -> None:
     for policy in POLICIES:
         agree(instance, policy, placement, engine.Rounds(*round_s))
+
+
+def crowd(seed: int) -> sp.Instance:
+    """Gangs of all sizes on nodes that they fill badly."""
+    rng = np.random.default_rng(seed)
+    jobs = sp.Workload.from_columns(
+        arrival_s=np.sort(rng.integers(0, 600, 200)).astype(float),
+        gpus=rng.choice([1, 1, 2, 3, 4, 5, 6, 7], 200),
+        work=rng.integers(1, 40, 200).astype(float),
+    )
+    return sp.Instance(sp.Cluster.parse("2x5,1x4"), jobs)
+
+
+def test_schedules_of_a_crowd_are_the_engines() -> None:
+    for seed in range(2):
+        for policy in POLICIES:
+            if policy.preemptive:
+                agree(crowd(seed), policy, Consolidate(), engine.Rounds())
