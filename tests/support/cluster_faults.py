@@ -5,11 +5,14 @@ As those of :mod:`support.fault_kinds`, each says whether it was done.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+from shadowprice.execution.supervision.processes import process
 from support.driver_process import with_number
 from support.fault_scene import Scene
 from support.ray_cluster import RayCluster
@@ -40,7 +43,13 @@ def kill_raylet(scene: Scene) -> bool:
 
 def kill_agent(scene: Scene) -> bool:
     """The actor on a node that starts supervisors."""
-    agents = [pid for pid, words in _commands() if words.startswith(b"ray::Agent")]
+    cluster: RayCluster = scene.cluster
+    raylets = {cluster.raylet(name) for name in cluster.nodes}
+    agents = [
+        pid
+        for pid, words in _commands()
+        if words.startswith(b"ray::Agent") and (process(pid) or (0,))[0] in raylets
+    ]
     if not agents or not scene.targets():
         return False
     with_number(scene.draw.choice(agents), signal.SIGKILL)
@@ -103,9 +112,11 @@ def restart_controller(scene: Scene) -> bool:
     if "slurmctld" not in cluster.processes or not scene.targets():
         return False
     cluster.kill_node("slurmctld")
+    scene.away_until = math.inf
 
     def again() -> bool:
         cluster.start_controller()
+        scene.away_until = time.monotonic() + ADMINISTRATOR_S
         scene.after(ADMINISTRATOR_S, resume)
         return True
 

@@ -219,21 +219,23 @@ def share_done(campaign: Campaign, state: Path) -> float:
 
 
 def _look_after_driver(scene: Scene) -> None:
-    """It may leave when all is over, or when its disk is full; then it is started again."""
+    """It may leave when all is over, or when its disk is full or its host away; then it begins again."""
     process = scene.driver.process
     code = None if process is None else process.poll()
     if code in (None, 0, -9):
         return
-    full = scene.full_until > time.monotonic()
+    blocked_until = max(scene.full_until, scene.away_until)
+    full = blocked_until > time.monotonic()
     refused = scene.driver.said().rstrip().rpartition("\n")[2].startswith("refused: HostError")
     assert (full, refused) == (True, True), f"the driver left with {code}\n{_tail(scene)}"
     scene.driver.process = None
 
     def again() -> bool:
-        scene.driver.start()
+        if not scene.driver.runs():
+            scene.driver.start()
         return True
 
-    scene.after(max(scene.full_until - time.monotonic() - 2.0, 0.1), again)
+    scene.after(min(max(blocked_until - time.monotonic() - 2.0, 0.1), 3.0), again)
 
 
 def _tail(scene: Scene) -> str:

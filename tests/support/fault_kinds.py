@@ -17,6 +17,9 @@ from shadowprice.execution.real.checkpoints import read_fence
 from support.driver_process import left_over, with_number
 from support.fault_scene import Scene
 
+NEAR_THE_END = 40
+"""Steps that a job may make between two of its reports, and some more."""
+
 
 def kill_command(scene: Scene) -> bool:
     target = scene.target()
@@ -206,6 +209,9 @@ def torn_checkpoint(scene: Scene) -> bool:
         before = sorted((target.job / "checkpoints").glob("step-*"))
         if not found or len(before) < 2:
             return False  # before the second checkpoint there is nothing to go back to
+        report = read_report(target.directory)
+        if report.get("iterations", 0) - report.get("step", 0) < NEAR_THE_END:
+            return False  # it may end first, and what is damaged after that nobody makes again
         target.signal(signal.SIGKILL, command=True)
         _tear(scene, scene.draw.choice(found))
     except (AssertionError, OSError):

@@ -59,6 +59,8 @@ class Scene:
         Those of them that were killed with their node meanwhile.
     full_until
         Until when the state directory is full.
+    away_until
+        Until when no driver can begin, since Slurm's controller is away or has just come back.
     stale, fenced
         Workers that went on after another lease had their job, and those of them that ended since
         their commit was refused; others were at their end when they fell asleep.
@@ -73,6 +75,7 @@ class Scene:
     stopped: set[Path] = field(default_factory=set)
     killed: set[Path] = field(default_factory=set)
     full_until: float = 0.0
+    away_until: float = 0.0
     stale: int = 0
     fenced: int = 0
 

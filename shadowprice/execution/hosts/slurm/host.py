@@ -251,6 +251,8 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             return replace(status, phase=Phase.LOST)
         if job is not None and job.is_over:
             self._sweep(lease)
+        if self._view.is_closed(lease.order.node):
+            return replace(status, phase=Phase.LOST)  # no sweep starts there
         # Slurm's word that the node answers: whatever is left there ends, or is swept.
         return replace(status, phase=Phase.RUNNING)
 

@@ -329,6 +329,30 @@ def test_a_lease_that_waits_for_a_closed_node_is_void(slurm: SlurmCluster, state
     wait_phase(host, two.key, Phase.RUNNING)
 
 
+def test_what_is_left_on_a_closed_node_is_lost_until_it_opens(
+    slurm: SlurmCluster, state: Path
+) -> None:
+    """After a power cut, of which the record of the supervisor tells nothing: only a sweep can know."""
+    host = opened(state)
+    one = order(state, "one", ["n3/gpu:0"])
+    host.start([one])
+    output(one)
+    found = recorded(one)
+    slurm.run("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=test")
+    try:
+        for pid in (found["pid"], found["command_pid"]):
+            os.kill(pid, signal.SIGKILL)
+        (one.directory / "supervisor.json").write_text("")
+        host = opened(state)
+        host.adopt([one])
+        wait_phase(host, one.key, Phase.LOST)
+        time.sleep(1.0)
+        assert phase(host, one.key) is Phase.LOST
+    finally:
+        slurm.run("scontrol", "update", "NodeName=n3", "State=RESUME")
+    assert ended(host, one.key).code == -9
+
+
 def test_cancelled_by_somebody_else(slurm: SlurmCluster, state: Path) -> None:
     host = opened(state)
     one = order(state, "one", ["n0/gpu:0"])
