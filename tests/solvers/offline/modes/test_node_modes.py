@@ -138,6 +138,27 @@ def test_job_graphs_cannot_all_have_the_best_mapping() -> None:
     assert found["area"] == pytest.approx(10, rel=1e-4)
 
 
+def test_a_gang_in_between_takes_what_is_left_of_two_nodes() -> None:
+    """Three gangs of 2 on two nodes of 3, by turns: two within nodes and one across, at half its speed, in 12 s.
+
+    The third is slower since spread gangs are, or because its ring takes a second more across nodes.
+    """
+    jobs, cluster = gangs(2, 2, 2), Cluster.parse("2x3")
+    slower = Conditions(locality=Locality(np.full(3, 0.5)))
+    ring = JobGraph("ring", (Stage("s", 2, 0.5, 0.5, 1e9),), ())
+    network = Network(1e18, 1e9, 3)
+    graphs = JobGraphs((ring,), np.zeros(3, dtype=int), network)
+    for instance in (
+        Instance(cluster, jobs, conditions=slower),
+        Instance(cluster, jobs, graphs=graphs),
+    ):
+        found = strongest_bound(instance, Objective.MAKESPAN, preemptive=True, budget_s=0)
+        assert found.kind == "priced-span-of-nodes"
+        assert found.value_s == pytest.approx(12, rel=1e-5)
+        # A ring within a node takes a billionth of a second, which is rounded up to a tick.
+        assert found.value_s <= 12 + 2 / 2**20
+
+
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_graphs_never_above_exhaustive_search(data: st.DataObject) -> None:
