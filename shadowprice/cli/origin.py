@@ -109,9 +109,9 @@ def origin() -> Origin:
 
 def _told(value: object) -> object:
     """The value of an option as JSON takes it: that has no infinity."""
-    plain = isinstance(value, bool | int | list | tuple) or (
-        isinstance(value, float) and math.isfinite(value)
-    )
+    if isinstance(value, list | tuple):
+        return [_told(each) for each in value]
+    plain = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
     return value if plain else str(value)
 
 
