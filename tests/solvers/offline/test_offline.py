@@ -254,7 +254,7 @@ def test_one_job_longer_than_all_others(work: list[int]) -> None:
     jobs = Workload.from_columns(arrival_s=[0] * len(work), gpus=[4] * len(work), work=work)
     instance = Instance(Cluster.parse("1x4"), jobs)
     best = optimum(instance, "completion", method="cp-sat", budget_s=10).upper_s
-    bounds = list(lower_bounds(instance, "completion", preemptive=True, budget_s=2))
+    bounds = list(lower_bounds(instance, "completion", preemptive=False, budget_s=2))
     assert "interval-lp" in {bound.kind for bound in bounds}
     assert max(bound.value_s for bound in bounds) <= best
 
