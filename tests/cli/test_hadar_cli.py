@@ -343,11 +343,15 @@ def test_a_directory_changes_its_kind_when_it_is_written_again(tmp_path: Path) -
     assert sorted(path.name for path in directory.iterdir()) == [RUN, SCHEDULE, WORKLOAD]
 
 
-def test_certificates_are_of_gangs_only(tmp_path: Path, run: Run) -> None:
-    code, out, err = run("certify", saved(tmp_path), "-o", tmp_path / "certificate.jsonl")
-    assert (code, out) == (2, "")
-    assert "has jobs that run as several copies; certificates are for jobs without" in err
-    assert not (tmp_path / "certificate.jsonl").exists()
+def test_a_run_of_copies_has_a_certificate(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "certificate.jsonl"
+    code, out, _ = run("certify", saved(tmp_path), "-o", file)
+    assert code == 0
+    code, checked, _ = run("check", file)
+    assert code == 0
+    factor = out.split(" costs at most ")[1].split("x")[0]
+    assert f"hadare costs at most {factor}x the offline optimum" in checked
+    assert "copies" in checked
 
 
 # Prices.

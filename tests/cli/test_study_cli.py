@@ -92,6 +92,7 @@ def test_results_without_a_row_are_refused(file: Path, tmp_path: Path) -> None:
     for words in (("report", file), ("compare", file, file)):
         with pytest.raises(InputError, match="no run has a row, 4 failed"):
             said(*words)
+    pytest.importorskip("rocrate", reason="the extra study is not installed")
     bundle = ("bundle", file, "-o", tmp_path / "x.zip", "--certificates", "none")
     with pytest.raises(InputError, match=r"0 of 4 runs, 4 failed; .*; failed: workload drawn"):
         said(*bundle)
