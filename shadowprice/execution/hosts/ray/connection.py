@@ -135,11 +135,13 @@ def connect(calls: RayThread, address: str, namespace: str) -> bool:
         If it cannot be reached, or Ray's client is not installed.
     """
     ray = import_ray()
-    if address.startswith(CLIENT) and find_spec("grpc") is None:
-        raise HostError(
-            f"hosts {address}: Ray's client is not installed; install it with pip install 'ray[client]', or run this "
-            "on a node of the cluster with ray:HOST:PORT"
-        )
+    if address.startswith(CLIENT):
+        _split(address)
+        if find_spec("grpc") is None:
+            raise HostError(
+                f"hosts {address}: Ray's client is not installed; install it with pip install 'ray[client]', or run "
+                "this on a node of the cluster with ray:HOST:PORT"
+            )
     named = address or os.environ.get("RAY_ADDRESS", "")
     if named and named not in ("auto", "local"):
         _reach(named)
