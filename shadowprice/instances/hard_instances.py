@@ -25,28 +25,30 @@ Files of the package are a benchmark set: :func:`hard_instances` reads them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
-import pandas as pd
 from msgspec import Meta
-from numpy.typing import NDArray
 
-from shadowprice.errors import InputError
-from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import Line, Number, Whole, decode
+from shadowprice.instances.documents.witnesses import (
+    RatioText,
+    WitnessRun,
+    documents_in,
+    read_instance,
+    read_witness,
+    written_jobs,
+    written_runs,
+)
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.workload import Workload
 
-T = TypeVar("T")
 FORMAT = 1
 
 
@@ -55,14 +57,6 @@ class _Job(msgspec.Struct, frozen=True):
     arrival_s: Number
     gpus: Whole
     work_s: Number
-
-
-class _Run(msgspec.Struct, frozen=True):
-    job: Whole
-    node: Whole
-    gpus: Whole
-    start_s: Number
-    end_s: Number
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,15 +69,10 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     objective: Objective
     cluster: Line
     jobs: list[_Job]
-    witness: list[_Run]
+    witness: list[WitnessRun]
     policy_cost_s: Number
     witness_cost_s: Number
-    ratio: Annotated[
-        str,
-        Meta(
-            pattern=r"\A[0-9]{1,400}(/[1-9][0-9]{0,399})?\Z", description="a fraction such as 7/4"
-        ),
-    ]
+    ratio: RatioText
     witness_is: Line
     provenance: dict[str, Any]
 
@@ -126,7 +115,6 @@ class HardInstance:
 
     def to_json(self) -> str:
         """The file's text; the same instance gives the same bytes."""
-        jobs, runs = self.instance.workload, self.witness
         record = _Record(
             format=FORMAT,
             name=self.name,
@@ -134,8 +122,8 @@ class HardInstance:
             predictor=self.predictor,
             objective=self.objective,
             cluster=str(self.instance.cluster),
-            jobs=_rows(_Job, jobs.id, jobs.arrival_s, jobs.gpus, jobs.work),
-            witness=_rows(_Run, runs.job, runs.node, runs.gpus, runs.start_s, runs.end_s),
+            jobs=written_jobs(_Job, self.instance.workload),
+            witness=written_runs(self.witness),
             policy_cost_s=self.policy_cost_s,
             witness_cost_s=self.witness_cost_s,
             ratio=str(self.ratio),
@@ -154,26 +142,13 @@ def parse_hard(text: str, source: str) -> HardInstance:
         If it is not of the format; whether what it claims is true is for others to check.
     """
     record = decode(_Record, parse_json(text, source), source)
-    jobs = Workload.from_columns(
-        id=[job.id for job in record.jobs],
-        arrival_s=[job.arrival_s for job in record.jobs],
-        gpus=[job.gpus for job in record.jobs],
-        work=[job.work_s for job in record.jobs],
-        source=source,
-    )
-    columns = {key: [getattr(run, key) for run in record.witness] for key in _Run.__struct_fields__}
-    runs = pd.DataFrame(columns).assign(overhead_s=0.0)
-    try:
-        instance = Instance(Cluster.parse(record.cluster), jobs)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
     return HardInstance(
         name=record.name,
         policy=record.policy,
         predictor=record.predictor,
         objective=record.objective,
-        instance=instance,
-        witness=Schedule.from_frame(runs, source=source),
+        instance=read_instance(record.cluster, record.jobs, source),
+        witness=read_witness(record.witness, source),
         policy_cost_s=record.policy_cost_s,
         witness_cost_s=record.witness_cost_s,
         ratio=Fraction(record.ratio),
@@ -189,15 +164,4 @@ def read_hard(path: str | Path) -> HardInstance:
 
 def hard_instances() -> tuple[HardInstance, ...]:
     """The hard instances that come with the package, by name."""
-    folder = files("shadowprice.instances").joinpath("hard")
-    found = sorted((each for each in folder.iterdir() if each.name.endswith(".json")), key=_name)
-    return tuple(parse_hard(each.read_text(encoding="utf-8"), each.name) for each in found)
-
-
-def _name(file: Any) -> str:
-    return str(file.name)
-
-
-def _rows(kind: Callable[..., T], *columns: NDArray[Any]) -> list[T]:
-    """One record for each row."""
-    return [kind(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return tuple(parse_hard(text, name) for text, name in documents_in("hard"))

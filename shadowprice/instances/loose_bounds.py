@@ -23,21 +23,25 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.resources import files
 from typing import Annotated, Any
 
 import msgspec
-import pandas as pd
 from msgspec import Meta
 
-from shadowprice.errors import InputError
-from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import Line, Number, Whole, decode
+from shadowprice.instances.documents.witnesses import (
+    RatioText,
+    WitnessRun,
+    documents_in,
+    read_instance,
+    read_witness,
+    written_jobs,
+    written_runs,
+)
 from shadowprice.instances.files import parse_json
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.workload import Workload
 
 FORMAT = 1
 
@@ -49,14 +53,6 @@ class _Job(msgspec.Struct, frozen=True):
     work_s: Number
 
 
-class _Run(msgspec.Struct, frozen=True):
-    job: Whole
-    node: Whole
-    gpus: Whole
-    start_s: Number
-    end_s: Number
-
-
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of a file, in their order."""
 
@@ -66,15 +62,10 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     objective: Objective
     cluster: Line
     jobs: list[_Job]
-    witness: list[_Run]
+    witness: list[WitnessRun]
     optimum_s: Number
     bound_s: Number
-    ratio: Annotated[
-        str,
-        Meta(
-            pattern=r"\A[0-9]{1,400}(/[1-9][0-9]{0,399})?\Z", description="a fraction such as 7/4"
-        ),
-    ]
+    ratio: RatioText
     provenance: dict[str, Any]
 
 
@@ -111,17 +102,14 @@ class LooseBound:
 
     def to_json(self) -> str:
         """The file's text; the same instance gives the same bytes."""
-        jobs, runs = self.instance.workload, self.witness
-        columns = (jobs.id, jobs.arrival_s, jobs.gpus, jobs.work)
-        rows = (runs.job, runs.node, runs.gpus, runs.start_s, runs.end_s)
         record = _Record(
             format=FORMAT,
             name=self.name,
             bound=self.bound,
             objective=self.objective,
             cluster=str(self.instance.cluster),
-            jobs=[_Job(*row) for row in zip(*(c.tolist() for c in columns), strict=True)],
-            witness=[_Run(*row) for row in zip(*(c.tolist() for c in rows), strict=True)],
+            jobs=written_jobs(_Job, self.instance.workload),
+            witness=written_runs(self.witness),
             optimum_s=self.optimum_s,
             bound_s=self.bound_s,
             ratio=str(self.ratio),
@@ -139,24 +127,12 @@ def parse_loose(text: str, source: str) -> LooseBound:
         If it is not of the format; whether what it claims is true is for others to check.
     """
     record = decode(_Record, parse_json(text, source), source)
-    jobs = Workload.from_columns(
-        id=[job.id for job in record.jobs],
-        arrival_s=[job.arrival_s for job in record.jobs],
-        gpus=[job.gpus for job in record.jobs],
-        work=[job.work_s for job in record.jobs],
-        source=source,
-    )
-    columns = {key: [getattr(run, key) for run in record.witness] for key in _Run.__struct_fields__}
-    try:
-        instance = Instance(Cluster.parse(record.cluster), jobs)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
     return LooseBound(
         name=record.name,
         bound=record.bound,
         objective=record.objective,
-        instance=instance,
-        witness=Schedule.from_frame(pd.DataFrame(columns).assign(overhead_s=0.0), source=source),
+        instance=read_instance(record.cluster, record.jobs, source),
+        witness=read_witness(record.witness, source),
         optimum_s=record.optimum_s,
         bound_s=record.bound_s,
         ratio=Fraction(record.ratio),
@@ -166,9 +142,4 @@ def parse_loose(text: str, source: str) -> LooseBound:
 
 def loose_bounds() -> tuple[LooseBound, ...]:
     """The loose bounds that come with the package, by name."""
-    folder = files("shadowprice.instances").joinpath("loose")
-    found = sorted(
-        (each for each in folder.iterdir() if each.name.endswith(".json")),
-        key=lambda file: str(file.name),
-    )
-    return tuple(parse_loose(each.read_text(encoding="utf-8"), each.name) for each in found)
+    return tuple(parse_loose(text, name) for text, name in documents_in("loose"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.options import JsonOption
+from shadowprice.cli.options import RUNS_IT, JsonOption
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write
 from shadowprice.cli.show import console
@@ -64,6 +64,21 @@ StateArgument = Annotated[
 
 _EVENTS = 10
 
+NodePlacementOption = Annotated[
+    str, typer.Option("--placement", help=f"count, consolidate, pack or skew; {RUNS_IT}.")
+]
+ShareOption = Annotated[
+    float | None,
+    typer.Option(
+        "--share", help="Let jobs share GPUs; each is assumed to keep this part of its rate."
+    ),
+]
+GraceOption = Annotated[
+    float, typer.Option("--grace", help="Seconds a stopped job has for a last checkpoint.")
+]
+RetriesOption = Annotated[
+    int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
+]
 HealthCheckOption = Annotated[
     str | None,
     typer.Option(

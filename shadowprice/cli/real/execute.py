@@ -17,9 +17,16 @@ from rich.table import Table
 from rich.text import Text
 
 from shadowprice.analysis.real_runs.status import printable
-from shadowprice.cli.options import POLICY_HELP, RUNS_IT, JsonOption, ThroughputsOption
+from shadowprice.cli.options import POLICY_HELP, JsonOption, ThroughputsOption
 from shadowprice.cli.outputs import print_record
-from shadowprice.cli.real.commands import HealthCheckOption, words_of
+from shadowprice.cli.real.commands import (
+    GraceOption,
+    HealthCheckOption,
+    NodePlacementOption,
+    RetriesOption,
+    ShareOption,
+    words_of,
+)
 from shadowprice.cli.show import console, print_table, stderr
 from shadowprice.execution.real.limits import Limits
 
@@ -138,19 +145,10 @@ def execute_command(
             "--state", help="State directory; the same again goes on. JOBS.state if none."
         ),
     ] = None,
-    placement: Annotated[
-        str, typer.Option("--placement", help=f"count, consolidate, pack or skew; {RUNS_IT}.")
-    ] = "count",
+    placement: NodePlacementOption = "count",
     throughputs: ThroughputsOption = None,
-    share: Annotated[
-        float | None,
-        typer.Option(
-            "--share", help="Let jobs share GPUs; each is assumed to keep this part of its rate."
-        ),
-    ] = None,
-    grace_s: Annotated[
-        float, typer.Option("--grace", help="Seconds a stopped job has for a last checkpoint.")
-    ] = _LIMITS.grace_s,
+    share: ShareOption = None,
+    grace_s: GraceOption = _LIMITS.grace_s,
     ttl_s: Annotated[
         float, typer.Option("--ttl", help="Seconds jobs go on after the driver died.")
     ] = _LIMITS.ttl_s,
@@ -160,9 +158,7 @@ def execute_command(
     hang_s: Annotated[
         float, typer.Option("--hang-timeout", help="Seconds without a step: failed.")
     ] = _LIMITS.hang_s,
-    retries: Annotated[
-        int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
-    ] = _LIMITS.retries,
+    retries: RetriesOption = _LIMITS.retries,
     health_check: HealthCheckOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")

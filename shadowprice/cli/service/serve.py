@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.options import POLICY_HELP, RUNS_IT, ThroughputsOption
-from shadowprice.cli.real.commands import HealthCheckOption, words_of
+from shadowprice.cli.options import POLICY_HELP, ThroughputsOption
+from shadowprice.cli.real.commands import (
+    GraceOption,
+    HealthCheckOption,
+    NodePlacementOption,
+    RetriesOption,
+    ShareOption,
+    words_of,
+)
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 from shadowprice.execution.real.limits import Limits
@@ -57,25 +64,14 @@ def serve_command(
     webhook: Annotated[
         str | None, typer.Option("--webhook", help="Address that events are posted to.")
     ] = None,
-    placement: Annotated[
-        str, typer.Option("--placement", help=f"count, consolidate, pack or skew; {RUNS_IT}.")
-    ] = "count",
+    placement: NodePlacementOption = "count",
     throughputs: ThroughputsOption = None,
-    share: Annotated[
-        float | None,
-        typer.Option(
-            "--share", help="Let jobs share GPUs; each is assumed to keep this part of its rate."
-        ),
-    ] = None,
-    grace_s: Annotated[
-        float, typer.Option("--grace", help="Seconds a stopped job has for a last checkpoint.")
-    ] = _LIMITS.grace_s,
+    share: ShareOption = None,
+    grace_s: GraceOption = _LIMITS.grace_s,
     ttl_s: Annotated[
         float, typer.Option("--ttl", help="Seconds jobs go on after the service died.")
     ] = _LIMITS.ttl_s,
-    retries: Annotated[
-        int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
-    ] = _LIMITS.retries,
+    retries: RetriesOption = _LIMITS.retries,
     health_check: HealthCheckOption = None,
 ) -> None:
     """Run the jobs that users submit, until Ctrl-C; killed or stopped, the same command goes on.
