@@ -271,7 +271,8 @@ def _tail(scene: Scene) -> str:
         states += [f"{row['name']} {row['state']} {row['why']}" for row in ledger.jobs()]
         states += [str(event)[:200] for event in ledger.events()[-8:]]
         ledger.close()
-    return "\n".join([scene.driver.said()[-1000:], *states, *living])
+    told = "" if scene.cluster is None else scene.cluster.told()
+    return "\n".join([scene.driver.said()[-1000:], *states, *living, told])
 
 
 def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> None:

@@ -136,6 +136,13 @@ class RayCluster:
     def tend(self) -> None:
         """Nothing: what is lost is brought back by whoever took it."""
 
+    def told(self) -> str:
+        """What Ray says of its nodes."""
+        import ray
+
+        alive = {n["NodeName"]: n["Alive"] for n in ray.nodes() if n["NodeName"] in self.nodes}
+        return str(alive)
+
     def _wake(self) -> None:
         """Let daemons go on that a test stopped."""
         for node in self.nodes.values():
