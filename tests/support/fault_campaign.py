@@ -209,7 +209,7 @@ def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float) -> 
     waiting += draw.choices(kinds, weights, k=campaign.faults - len(waiting))
     draw.shuffle(waiting)
     began = time.monotonic()
-    wait_until(scene.targets, 60.0)
+    wait_until(scene.targets, until - began)
     next_s = time.monotonic() + campaign.every_s
     while waiting or scene.later or not scene.driver.finished():
         assert time.monotonic() < until, f"too slow: {len(waiting)} faults left\n{_tail(scene)}"
