@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.lease_files import prune
 from shadowprice.execution.hosts.protocol import Device
+from shadowprice.execution.lease_amounts import GrantedAmounts
 from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import (
     FolderCopy,
@@ -226,18 +227,24 @@ class LiveHosts:
 
     @contextmanager
     def grant(
-        self, tracked: JobRecord, pieces: Pieces, partner: int
+        self, tracked: JobRecord, pieces: Pieces, partner: int, amounts: GrantedAmounts
     ) -> Iterator[tuple[int, list[str]]]:
-        """Epoch and devices of a new lease; no devices if some are not to be had."""
+        """Epoch and devices of a new lease; no devices if some, or its amounts, are not to be had."""
         run = self.run
         with run.ledger.transaction():
-            devices = () if tracked.over or tracked.cancel else self._find(pieces, partner)
+            may = (
+                not tracked.over and not tracked.cancel and run.devices.has_amounts(amounts.by_node)
+            )
+            devices = self._find(pieces, partner) if may else ()
             if not devices:
                 yield tracked.epoch, []
                 return
             epoch = tracked.epoch + 1
-            rate = run.measuring.work_rate(tracked.row, pieces, partner)
-            run.record.granted(tracked, epoch, devices, partner, rate)
+            rate = run.measuring.work_rate(tracked.row, pieces, partner, amounts.chosen)
+            told: dict[str, object] = {"amounts": amounts.by_node} if amounts.by_node else {}
+            if amounts.chosen is not None:
+                told["speed"] = run.measuring.speed(tracked.row, pieces, amounts.chosen)
+            run.record.granted(tracked, epoch, devices, partner, rate, told)
             self._granted.append(tracked.row)
             yield epoch, [device.uuid for device in devices]
 
