@@ -12,7 +12,7 @@ import typer
 
 from shadowprice.cli.options import RUNS_IT, JsonOption
 from shadowprice.cli.origin import origin
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
@@ -245,5 +245,5 @@ def report_command(
     target = state / "report.html" if output is None else output
     with RunReader(state) as run:
         page = report(run, made_by=origin().sentence())
-    write(target, lambda partial: partial.write_text(page, encoding="utf-8"))
+    write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"))
     console.print(str(target), markup=False, highlight=False, soft_wrap=True)

@@ -13,7 +13,8 @@ from support import fault_series
 from support.cluster_faults import RAY_KINDS, SLURM_KINDS
 from support.fault_campaign import Campaign, Outcome
 from support.fault_kinds import KINDS
-from support.fault_series import HOSTS, Series, drawn, run_one
+from support.fault_series import Series, drawn, run_one
+from support.run_clusters import HOSTS
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**4), st.sampled_from(HOSTS), st.booleans())
@@ -57,5 +58,5 @@ def test_a_run_of_a_series(tmp_path: Path) -> None:
     result = run_one(21, 17, "local", tmp_path, mounted=False)
     assert result.broken == ""
     assert result.outcome.faults.total() + len(result.outcome.unthrown) == result.campaign.faults
-    assert Series([result]).most_lost_s() <= 1.0
+    assert Series([result]).most_lost() <= 1.0
     assert list(tmp_path.iterdir()) == []
