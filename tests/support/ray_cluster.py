@@ -18,6 +18,8 @@ from support.host_conformance import HostCase, living
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "disabled",  # one user, one machine; no token file in somebody's home
+    # Ray gives its workers, and so the commands of leases, what all others leave, unless told not to.
+    "RAY_worker_niceness": "0",
 }
 CHECKS = {
     "health_check_initial_delay_ms": 3000,
