@@ -24,8 +24,10 @@ import numpy as np
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.demands import ClassDemands, plain_gangs
+from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.certificates.windows import window_bounds
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
@@ -58,6 +60,8 @@ Record = dict[str, Any]
 
 _MOST_TICKS = 2**62
 """Largest time for which the interval LP is tried, whose grid has 64 bits."""
+_WINDOWS_SHARE = 0.9
+"""Share of a budget for windows of completions of few jobs whose speeds do not differ; other bounds know less."""
 _MOST_STEPS = 10**8
 """GPUs times prices of gangs up to which the checker is asked to fill the cluster anew in each cell."""
 _MOST_TYPED_JOBS = 50_000
@@ -194,7 +198,7 @@ def _write(
     goal = _refuse(outcome, objective)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
     demands = ClassDemands.of(instance, pairs=pairs)
-    best, value, history = _strongest(instance, demands, goal, budget_s)
+    found, value, history = _strongest(instance, demands, goal, budget_s)
     cost = exact_cost(instance, goal, outcome.end_s)
     ratio = cost / value if value else Fraction(1)
     lines, about = _Lines(file), _InstanceDigest()
@@ -203,7 +207,8 @@ def _write(
         about.add(lines.add(record))
     for record in _runs(outcome):
         lines.add(record)
-    lines.add(best)
+    for record in (found.record, *found.parts):
+        lines.add(record)
     claim: Record = {
         "kind": "claim",
         "class": demands.of_class,
@@ -218,7 +223,7 @@ def _write(
     return Certified(
         outcome.policy,
         str(goal),
-        best["bound"],
+        found.record["bound"],
         ratio,
         demands.of_class,
         claim["instance"],
@@ -301,25 +306,17 @@ def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
 
 def _strongest(
     instance: Instance, demands: ClassDemands, goal: Objective, budget_s: float
-) -> tuple[Record, Fraction, BoundHistory]:
+) -> tuple[Found, Fraction, BoundHistory]:
     """The largest bound with its multipliers, its value, rounded down [ticks], and all that were found."""
     offset = offset_ticks(demands.weight, demands.release, goal)
     found = list(_bounds(instance, demands, goal, budget_s))
-    history = BoundHistory(
-        tuple(bound_of(ticks - offset, _kind(record)) for record, ticks in found)
-    )
-    best, value = max(found, key=lambda each: each[1])
-    value = max(value - offset, Fraction(0))
+    history = BoundHistory(tuple(bound_of(each.ticks - offset, each.kind) for each in found))
+    best = max(found, key=lambda each: each.ticks)
+    value = max(best.ticks - offset, Fraction(0))
     scale = max(_BITS - int(value).bit_length(), 0)
     while value and int(value * 2**scale).bit_length() < _BITS:
         scale += _BITS
     return best, Fraction(math.floor(value * 2**scale), 2**scale), history
-
-
-def _kind(record: Record) -> str:
-    """Name of a bound; an interval LP with prices of 0 is the bound of jobs alone."""
-    alone = record["bound"] == "interval-lp" and not any(record["prices"])
-    return "job" if alone else str(record["bound"])
 
 
 _PLAIN: Record = {"kind": "bound", "grid": [], "prices": []}
@@ -328,38 +325,44 @@ _LP: Record = {"kind": "bound", "bound": "interval-lp"}
 
 def _bounds(
     instance: Instance, demands: ClassDemands, goal: Objective, budget_s: float
-) -> Iterator[tuple[Record, Fraction]]:
+) -> Iterator[Found]:
     """Bounds on completions, in ticks."""
     release, work, weight = demands.release, demands.shortest, demands.weight
     if budget_s > 0:
         yield from _by_type(instance, demands, goal)
     if goal is Objective.MAKESPAN:
-        yield {**_PLAIN, "bound": "area"}, _span(demands)
+        yield Found({**_PLAIN, "bound": "area"}, _span(demands))
         return
     busy = mean_busy_of_areas(release, work, demands.area, weight, demands.capacity)
-    yield {**_PLAIN, "bound": "mean-busy-time"}, Fraction(busy)
+    yield Found({**_PLAIN, "bound": "mean-busy-time"}, Fraction(busy))
     if len(set(weight)) == 1:
         each = [1] * len(release)
         fluid = fluid_ticks(release, demands.area, each, demands.capacity)
-        yield {**_PLAIN, "bound": "fluid"}, weight[0] * fluid
+        yield Found({**_PLAIN, "bound": "fluid"}, weight[0] * fluid)
     if demands.gangs:
-        yield {**_PLAIN, "bound": "wide-gangs"}, wide_gang_ticks(demands.whole_gangs())
+        yield Found({**_PLAIN, "bound": "wide-gangs"}, wide_gang_ticks(demands.whole_gangs()))
     # Prices of 0 say that no job ends before it could alone; of odd run times half a tick is lost.
     last = max(release) + sum(work)
     halves = ((2 * (r + p) - p % 2, w) for r, p, w in zip(release, work, weight, strict=True))
     alone = sum((w * twice for twice, w in halves), Fraction(0)) / 2
-    yield {**_LP, "grid": [min(release), last], "prices": [0]}, alone
+    yield Found({**_LP, "grid": [min(release), last], "prices": [0]}, alone)
     if budget_s <= 0 or last >= _MOST_TICKS:
         return
     priced_plans.prepare()
     until = time.monotonic() + budget_s
-    yield from _plans(demands, PLANS_SHARE * budget_s, until - PLANS_SHARE * budget_s)
+    if demands.gangs:
+        plain = plain_gangs(instance)
+        share = _WINDOWS_SHARE if plain else PLANS_SHARE
+        for found in window_bounds(demands.whole_gangs(), share * budget_s):
+            yield found
+            if found.optimal and plain:
+                return  # All that follows bounds the same schedules.
+    left = until - time.monotonic()
+    yield from _plans(demands, PLANS_SHARE * left, until - PLANS_SHARE * left)
     yield from _interval_prices(instance, demands, until)
 
 
-def _by_type(
-    instance: Instance, demands: ClassDemands, goal: Objective
-) -> Iterator[tuple[Record, Fraction]]:
+def _by_type(instance: Instance, demands: ClassDemands, goal: Objective) -> Iterator[Found]:
     """Bounds of prices by GPU type, of jobs whose speed depends on nothing else."""
     others = (instance.conditions, instance.graphs, instance.copies)
     names, of_node = run_speed.gpu_types(instance.cluster)
@@ -373,19 +376,19 @@ def _by_type(
     jobs = TypedJobs(release, tuple(demands.weight), np.array(demands.gang), ticks, gpus)
     if goal is Objective.MAKESPAN:
         value, both = best_span_prices(jobs)
-        yield {**_PLAIN, "bound": "priced-span", "prices": [both.types, both.own]}, value
+        record = {**_PLAIN, "bound": "priced-span", "prices": [both.types, both.own]}
+        yield Found(record, value)
         return
     prices = best_prices(jobs)
     found = {**_PLAIN, "prices": prices}
-    yield {**found, "bound": "priced-mean-busy-time"}, Fraction(busy_price_ticks(jobs, prices))
+    busy = Fraction(busy_price_ticks(jobs, prices))
+    yield Found({**found, "bound": "priced-mean-busy-time"}, busy)
     if len(set(demands.weight)) == 1:
         fluid = demands.weight[0] * fluid_price_ticks(jobs, prices)
-        yield {**found, "bound": "priced-fluid"}, fluid
+        yield Found({**found, "bound": "priced-fluid"}, fluid)
 
 
-def _plans(
-    demands: ClassDemands, effort_s: float, until: float
-) -> Iterator[tuple[Record, Fraction]]:
+def _plans(demands: ClassDemands, effort_s: float, until: float) -> Iterator[Found]:
     """Bounds of prices at which jobs plan."""
     jobs, parts = demands.searched()
     ways = [(jobs, parts, demands.gangs and parts == 1)]
@@ -401,14 +404,13 @@ def _plans(
             found: Record = {**_PLAIN, "bound": better.kind, "grid": grid}
             if isinstance(better.prices, PlanPrices):
                 # Of a part of a GPU.
-                yield {**found, "prices": [each * price for price in rows[0]]}, better.ticks
+                record = {**found, "prices": [each * price for price in rows[0]]}
+                yield Found(record, better.ticks)
             elif len(rows) * len(rows[0]) * demands.gpus <= _MOST_STEPS:
-                yield {**found, "prices": rows}, better.ticks
+                yield Found({**found, "prices": rows}, better.ticks)
 
 
-def _interval_prices(
-    instance: Instance, demands: ClassDemands, until: float
-) -> Iterator[tuple[Record, Fraction]]:
+def _interval_prices(instance: Instance, demands: ClassDemands, until: float) -> Iterator[Found]:
     """The bound of the interval LP, whose solver knows neither copies nor parts of GPUs."""
     if instance.copies is not None or demands.scale > 1:
         return
@@ -425,7 +427,8 @@ def _interval_prices(
         value = interval_bound(
             release, work, jobs.gpus, demands.weight, jobs.capacity, grid, prices
         )
-        yield {**_LP, "grid": grid, "prices": [parts * each for each in prices.tolist()]}, value
+        record = {**_LP, "grid": grid, "prices": [parts * each for each in prices.tolist()]}
+        yield Found(record, value)
     except (SolverError, OverflowError):
         return  # The bounds that need no solver are there.
 

@@ -120,7 +120,8 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
         {"part", "spread", "widths", "profile", "sort", "beside", "graph", "work", "steps", "rate"},
     ),
     "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "copy", "steps"}),
-    "bound": ({"bound", "grid", "prices"}, set()),
+    "bound": ({"bound", "grid", "prices"}, {"jobs", "unit"}),
+    "part": (set(), {"cut", "at", "first", "grid", "prices"}),
     "claim": ({"class", "cost", "bound", "ratio", "instance", "file"}, set()),
 }
 ORDER = {kind: place for place, kind in enumerate(FIELDS)}
@@ -1174,6 +1175,138 @@ def bound_area(jobs: LeastWork, bound: Record) -> Fraction:
     return Fraction(best)
 
 
+# Windows of completions: LB-windows.
+
+WINDOWS = "completion-windows"
+Window = tuple[Fraction, Fraction]
+
+
+class WindowTree:
+    """Parts of all schedules by windows of completions, as they come: cuts in two, and parts with prices."""
+
+    def __init__(self, jobs: LeastWork, bound: Record) -> None:
+        need(jobs.gangs, f"{WINDOWS}: jobs share GPUs, hold parts of them or run as copies")
+        self.jobs, self.unit = jobs, rational(bound["unit"], "unit of prices")
+        self.of = [whole(j, "job of the windows") for j in bound["jobs"]]
+        fine = self.of == sorted(set(self.of)) and self.of[-1] < len(jobs.arrival)
+        need(fine and self.unit, "windows are of jobs that there are not, or prices have no unit")
+        last = Fraction(max(jobs.arrival) + sum(jobs.shortest))
+        first = (Fraction(jobs.arrival[j] + jobs.shortest[j]) for j in self.of)
+        self.open: list[dict[int, Window]] = [
+            {j: (e, last) for j, e in zip(self.of, first, strict=True)}
+        ]
+        self.grid: list[Fraction] = []
+        self.rows: list[list[int]] = []
+        self.least: Fraction | None = None
+
+    def take(self, part: Record) -> None:
+        """Take the next part, which is of the windows that were opened last."""
+        need(self.open, "a part comes after all windows have prices")
+        windows = self.open.pop()
+        if part.keys() == {"cut", "at", "first"}:
+            self.cut(part, windows)
+            return
+        need(part.keys() == {"grid", "prices"}, "a part is neither a cut nor has prices")
+        if part["grid"] or part["prices"]:
+            self.grid, self.rows = self.priced(part)
+        need(self.grid, "there are no prices before these windows")
+        found = self.cheapest(windows)
+        if found is not None:
+            self.least = found if self.least is None else min(self.least, found)
+
+    def cut(self, part: Record, windows: dict[int, Window]) -> None:
+        """A job completes up to a moment, or from it on."""
+        j, at = whole(part["cut"], "job of a cut"), rational(part["at"], "moment of a cut")
+        need(j in windows, f"job {j} is cut, which has no windows")
+        need(
+            part["first"] in ("early", "late"), "the first part of a cut is neither early nor late"
+        )
+        begin, end = windows[j]
+        halves = [{**windows, j: (begin, min(end, at))}, {**windows, j: (max(begin, at), end)}]
+        self.open += halves if part["first"] == "late" else halves[::-1]
+
+    def priced(self, part: Record) -> tuple[list[Fraction], list[list[int]]]:
+        """A grid, and a price of each job in each cell."""
+        grid = [rational(at, "grid of windows") for at in part["grid"]]
+        rows = [[whole(price, "price") for price in row] for row in part["prices"]]
+        fine = len(grid) > 1 and all(a < b for a, b in pairwise(grid))
+        need(fine, "the grid of windows does not increase")
+        fine = len(rows) == len(self.of) and all(len(row) == len(grid) - 1 for row in rows)
+        need(fine, "there is not a price of each job in each cell")
+        return grid, rows
+
+    def cheapest(self, windows: dict[int, Window]) -> Fraction | None:
+        """Least cost within windows at the prices at hand; None if nothing can be done within them."""
+        found = -self.rent(windows) * self.unit
+        for j, prices in zip(self.of, self.rows, strict=True):
+            cost = self.cheapest_end(j, windows[j], prices)
+            if cost is None:
+                return None
+            found += cost
+        return found
+
+    def rent(self, windows: dict[int, Window]) -> Fraction:
+        """Most that jobs which fit together are worth in each cell where they may run, over all time."""
+        paid = Fraction(0)
+        for k, (begin, end) in enumerate(pairwise(self.grid)):
+            best = {0: 0}  # Most worth, by GPUs.
+            for j, prices in zip(self.of, self.rows, strict=True):
+                if prices[k] and self.jobs.arrival[j] < end and begin < windows[j][1]:
+                    for gpus, worth in sorted(best.items(), reverse=True):
+                        more = gpus + self.jobs.gang[j]
+                        if more <= self.jobs.gpus:
+                            best[more] = max(best.get(more, 0), worth + prices[k])
+            paid += max(best.values()) * (end - begin)
+        return paid
+
+    def cheapest_end(self, j: int, window: Window, prices: list[int]) -> Fraction | None:
+        """Least of w x end + price of the cheapest time that suffices before it, over ends within a window."""
+        scale = lcm(*(at.denominator for at in (*window, *self.grid)))
+        earliest, latest, *grid = (int(at * scale) for at in (*window, *self.grid))
+        arrival, left = self.jobs.arrival[j] * scale, self.jobs.shortest[j] * scale
+        if earliest > latest:
+            return None
+        # Costs are whole in units of unit / (rent x scale).
+        delay, rent = (self.jobs.weight[j] / self.unit).as_integer_ratio()
+        ends = sorted({min(max(at, arrival), latest) for at in (arrival, earliest, latest, *grid)})
+        paid, best = 0, None
+        taken: list[tuple[int, int]] = []  # (-price, length)
+        for now, end in pairwise([*ends, latest]):
+            cell = bisect_right(grid, now) - 1
+            price = prices[cell] if 0 <= cell < len(prices) else 0
+            begin = now
+            while True:
+                if not left and now >= earliest:
+                    cost = delay * now + rent * paid
+                    best = cost if best is None else min(best, cost)
+                if now == end or not (left or (taken and -taken[0][0] > price)):
+                    break
+                if left:
+                    length = min(left, end - now)
+                    left -= length
+                else:  # time of this cell for the dearest time taken
+                    dear, most = heapq.heappop(taken)
+                    length = min(most, end - now)
+                    paid += length * dear
+                    if length < most:
+                        heapq.heappush(taken, (dear, most - length))
+                paid += length * price
+                now += length
+            if now > begin:
+                heapq.heappush(taken, (-price, now - begin))
+        return None if best is None else self.unit * Fraction(best, rent * scale)
+
+    def bound(self) -> Fraction:
+        """The least of all parts, and jobs without windows as if alone."""
+        need(not self.open, "some windows have no prices")
+        jobs, mine = self.jobs, set(self.of)
+        if self.least is None:
+            raise Rejected("nothing can be done within any windows")
+        others = [j for j in range(len(jobs.arrival)) if j not in mine]
+        alone = (jobs.arrival[j] + jobs.shortest[j] for j in others)
+        return self.least + weighted([jobs.weight[j] for j in others], alone)
+
+
 BOUNDS = {"fluid": bound_fluid, "mean-busy-time": bound_mean_busy_time, "area": bound_area}
 BOUNDS["wide-gangs"] = bound_wide_gangs
 PRICED = {"interval-lp": bound_interval_lp, "priced-plans": bound_priced_plans}
@@ -1181,6 +1314,8 @@ PRICED["configurations"] = bound_configurations
 BOUNDS.update(PRICED)
 BY_TYPE = {f"priced-{kind}": BOUNDS[kind] for kind in ("fluid", "mean-busy-time")}
 SPAN = "priced-span"
+MORE_OF = {WINDOWS: {"jobs", "unit"}}
+"""Fields of bounds beyond grid and prices."""
 TAKE = {
     "header": GivenInstance.take_header,
     "copies": GivenInstance.take_copies,
@@ -1214,6 +1349,7 @@ def prove(records: Iterator[tuple[str, Record]]) -> Record:
     schedule: GangSchedule | CopySchedule | None = None
     bound: Record = {}
     claim: Record = {}
+    tree: WindowTree | None = None
     for kind, record in records:
         if kind in TAKE:
             TAKE[kind](given, record)
@@ -1223,10 +1359,17 @@ def prove(records: Iterator[tuple[str, Record]]) -> Record:
             schedule.run(record)
         elif kind == "bound":
             bound = record
+            if bound["bound"] == WINDOWS:
+                need(given.arrival and given.size, "there are no jobs or no nodes")
+                tree = WindowTree(given.relaxed(), bound)
+        elif kind == "part":
+            need(tree, "parts are of windows of completions, and there are none")
+            if tree is not None:
+                tree.take(record)
         else:
             claim = record
     ends = (schedule or scheduled(given)).finish()
-    return proven(given, ends, bound, claim)
+    return proven(given, ends, bound, tree, claim)
 
 
 def scheduled(given: GivenInstance) -> GangSchedule | CopySchedule:
@@ -1236,12 +1379,14 @@ def scheduled(given: GivenInstance) -> GangSchedule | CopySchedule:
     return CopySchedule(given) if given.copies else GangSchedule(given)
 
 
-def proven(given: GivenInstance, ends: list[int], bound: Record, claim: Record) -> Record:
+def proven(
+    given: GivenInstance, ends: list[int], bound: Record, tree: WindowTree | None, claim: Record
+) -> Record:
     """The claim, after cost, bound and ratio."""
     header, jobs = given.header, given.relaxed()
     cost, offset = cost_of(header["objective"], jobs, ends)
     need(cost == rational(claim["cost"], "cost"), f"the schedule costs {cost}, not {claim['cost']}")
-    value = max(bound_of(given, jobs, bound) - offset, Fraction(0))
+    value = max(bound_of(given, jobs, bound, tree) - offset, Fraction(0))
     least = rational(claim["bound"], "bound")
     need(least <= value, f"the bound is {shown(value)}, not {shown(least)}")
     need(value <= cost, f"the schedule costs {shown(cost)}, less than any can ({shown(value)})")
@@ -1261,11 +1406,15 @@ def proven(given: GivenInstance, ends: list[int], bound: Record, claim: Record) 
     }
 
 
-def bound_of(given: GivenInstance, jobs: LeastWork, bound: Record) -> Fraction:
+def bound_of(
+    given: GivenInstance, jobs: LeastWork, bound: Record, tree: WindowTree | None
+) -> Fraction:
     """Lower bound on completions, or on the last one, in ticks."""
     kind, prices = bound["bound"], bound["prices"]
-    known = type(kind) is str and kind in {*BOUNDS, *BY_TYPE, SPAN}
+    known = type(kind) is str and kind in {*BOUNDS, *BY_TYPE, SPAN, WINDOWS}
     need(known, f"the bound is {kind!r:.80}, which is unknown")
+    more = bound.keys() - FIELDS["bound"][0]
+    need(more == MORE_OF.get(kind, set()), f"{kind} has fields {', '.join(sorted(more))}")
     last = given.header["objective"] == "makespan"
     need((kind in ("area", SPAN)) == last, f"{kind!r} is no bound of that")
     need(type(bound["grid"]) is list and type(prices) is list, "prices are no lists")
@@ -1275,6 +1424,8 @@ def bound_of(given: GivenInstance, jobs: LeastWork, bound: Record) -> Fraction:
     if kind == SPAN:
         return given.span_at_prices(jobs, prices)
     need(kind in PRICED or not prices, f"{kind} takes no prices")
+    if tree is not None:
+        return tree.bound()
     return BOUNDS[kind](jobs, bound)
 
 

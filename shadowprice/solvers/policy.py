@@ -130,7 +130,7 @@ class Decision:
         Returns
         -------
         bool
-            False, and no change, if they are not all free.
+            False, and no change, if they are not all free, or the job's CPUs or memory are not.
 
         Raises
         ------
@@ -143,13 +143,7 @@ class Decision:
                 f"job {job} is placed beyond its tenant's quota, expected a policy that asks `quotas` of the "
                 "state before, or leaves places to the placement"
             )
-        parts = self._state.parts
-        taken = (
-            self._allocator.take_exact(pieces)
-            if parts is None
-            else parts.take_exact_for(job, pieces)
-        )
-        if not taken:
+        if not self._take_exact(job, pieces):
             return False
         self._begin(job, pieces)
         if amounts is not None:
@@ -188,7 +182,7 @@ class Decision:
             If the instance has no graphs, or it is no mapping of the job's replicas.
         """
         mapping, pieces = self._checked(job, mapping)
-        if not self._allocator.take_exact(pieces):
+        if not self._take_exact(job, pieces):
             return False
         self._begin(job, pieces)
         self.mappings = self.mappings or {}
@@ -250,10 +244,7 @@ class Decision:
             if self.partner_of(partner) is not None:
                 return False
             self._share({job: partner, partner: job})
-        elif state.parts is not None:
-            if not state.parts.take_exact_for(job, state.running[job], again=True):
-                return False
-        elif not self._allocator.take_exact(state.running[job]):
+        elif not self._take_exact(job, state.running[job], again=True):
             return False
         self.stops.remove(job)
         if quotas is not None:
@@ -303,6 +294,13 @@ class Decision:
         if state.quotas is not None:
             state.quotas.take(job)
         return True
+
+    def _take_exact(self, job: int, pieces: Pieces, *, again: bool = False) -> bool:
+        """Reserve what a job holds on exactly these GPUs; False, and no change, if it is not free."""
+        holders = self._state.holders
+        if holders is None:
+            return self._allocator.take_exact(pieces)
+        return holders.take_exact_for(job, pieces, again=again)
 
     def _begin(self, job: int, pieces: Pieces) -> None:
         if job in self.starts:

@@ -18,6 +18,8 @@ from support.host_conformance import HostCase, living
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "disabled",  # one user, one machine; no token file in somebody's home
+    # Ray gives its workers, and so the commands of leases, what all others leave, unless told not to.
+    "RAY_worker_niceness": "0",
 }
 CHECKS = {
     "health_check_initial_delay_ms": 3000,
@@ -91,6 +93,7 @@ class RayCluster:
         """Bring all nodes up, whatever a test did to them."""
         import ray
 
+        self._wake()
         for name in self._types:
             if name in self.nodes and not self._is_up(name):
                 self.forget(name)
@@ -127,11 +130,18 @@ class RayCluster:
         import ray
 
         ray.shutdown()
+        self._wake()
+        self._cluster.shutdown()
+
+    def tend(self) -> None:
+        """Nothing: what is lost is brought back by whoever took it."""
+
+    def _wake(self) -> None:
+        """Let daemons go on that a test stopped."""
         for node in self.nodes.values():
             for process in node.all_processes.get("raylet", ()):
                 if process.process.poll() is None:
                     os.kill(process.process.pid, signal.SIGCONT)
-        self._cluster.shutdown()
 
 
 @contextmanager

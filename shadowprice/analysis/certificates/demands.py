@@ -131,6 +131,13 @@ class ClassDemands:
         )
 
 
+def plain_gangs(instance: Instance) -> bool:
+    """True if no job's speed depends on anything, GPU types, nodes and others among it."""
+    others = (instance.conditions, instance.graphs, instance.copies)
+    ticks = run_speed.alone_ticks(instance)
+    return all(part is None for part in others) and bool((ticks == ticks[:, :1]).all())
+
+
 def may_grow(instance: Instance) -> NDArray[np.bool_]:
     """True for jobs that may hold more than their gang, shape (n,)."""
     jobs, conditions = instance.workload, instance.conditions

@@ -11,7 +11,7 @@ from typing import Any
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate
-from shadowprice.execution.first_instance import instance_of
+from shadowprice.execution.first_instance import instance_of, profiles_of
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.real.checkpoints import folder_of
@@ -125,6 +125,7 @@ def plan(settings: Settings) -> ExecutionPlan:
             placement=settings.placement,
             round_s=settings.round_s,
             pair_throughputs=instance.pair_throughputs,
+            profiles=profiles_of(instance),
         )
     outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, semantics)
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)

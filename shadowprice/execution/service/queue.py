@@ -15,6 +15,7 @@ from typing import Any
 
 from shadowprice.errors import InputError
 from shadowprice.execution.first_instance import instance_with
+from shadowprice.execution.lease_amounts import capacity_of, expect_none_asked, expect_room
 from shadowprice.execution.real.job_file import (
     Job,
     JobFile,
@@ -139,6 +140,8 @@ class JobQueue:
             If the user is not let in.
         """
         weight = self.access.weight(user)
+        if isinstance(document, dict) and "profiles" in document:
+            raise InputError("jobs: names profiles, expected none: a service has none")
         given = jobs_of(document, "jobs", folder)
         expect_images(given, "jobs")
         jobs = [self._admitted(job, user, weight) for job in given]
@@ -179,8 +182,14 @@ class JobQueue:
         return job
 
     def _expect_feasible(self, job: Job) -> None:
-        rows, _ = workload(JobFile(Path(job.name), (job,), ""), self._cluster)
+        path = Path(job.name)
+        rows, _ = workload(JobFile(path, (job,), ""), self._cluster)
         Instance(self._cluster, rows)
+        if self.ledger.value("shares_gpus"):
+            expect_none_asked(
+                [job], "in this service jobs share GPUs, and nobody counts what each holds"
+            )
+        expect_room([job], list(map(capacity_of, self.ledger.nodes())), self._cluster, path)
 
     def _add(self, user: User, job: Job, number: int, arrival_s: float, request: str) -> str:
         """Write a job down."""

@@ -1,0 +1,41 @@
+"""A lower bound that a certificate may have: its record, its parts and its value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A bound with its multipliers.
+
+    Parameters
+    ----------
+    record : dict
+        Kind and multipliers.
+    ticks : Fraction
+        Lower bound of completions, or of the last one [ticks].
+    parts : tuple of dict
+        Records that come after it: of windows of completions.
+    optimal : bool
+        Whether it is as large as any bound of its class can be, so that none need be searched after it.
+    consolidated : bool
+        Whether it is of schedules alone that place every gang on as few nodes as it fits on.
+    """
+
+    record: Record
+    ticks: Fraction
+    parts: tuple[Record, ...] = ()
+    optimal: bool = False
+    consolidated: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Name of the bound; an interval LP with prices of 0 is the bound of jobs alone."""
+        record = self.record
+        alone = record["bound"] == "interval-lp" and not any(record["prices"])
+        return "job" if alone else str(record["bound"])

@@ -1,0 +1,78 @@
+"""Windows of completions as records of a certificate: the bound of few jobs, and its parts in an order to stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.certificates.records import text_of
+from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
+from shadowprice.solvers.offline import completion_search
+from shadowprice.solvers.offline.completion_search import Cut, Part, Priced
+
+if TYPE_CHECKING:
+    from shadowprice.solvers.offline.bounds import RelaxedJobs
+    from shadowprice.solvers.offline.completion_search import CompletionTree
+
+Record = dict[str, Any]
+
+
+def window_bounds(jobs: RelaxedJobs, effort_s: float) -> Iterator[Found]:
+    """Bounds of the search over windows of completions, which ends with the preemptive optimum; none of many jobs.
+
+    Parameters
+    ----------
+    jobs : RelaxedJobs
+        Gangs of which no two are on a GPU.
+    effort_s : float
+        Time for the search [s].
+    """
+    if len(jobs.release) > completion_search.MOST_SEARCHED:
+        return
+    completion_search.prepare()
+    until = time.monotonic() + effort_s
+    for searched in completion_search.search_optimum(jobs, until=until):
+        tree = searched.tree
+        record: Record = {
+            "kind": "bound",
+            "bound": "completion-windows",
+            "grid": [],
+            "prices": [],
+            "jobs": list(tree.jobs),
+            "unit": text_of(tree.price_unit),
+        }
+        finished = searched.finished
+        yield Found(record, tree_bound(jobs, tree), tuple(parts_of(tree)), finished)
+
+
+def parts_of(tree: CompletionTree) -> Iterator[Record]:
+    """Parts of a tree, a cut before what it cuts; prices that are those of the leaf before are left out.
+
+    A leaf comes before the cut beside it, so that who reads needs to keep the prices of one leaf only.
+    """
+    latest: Priced | None = None
+    open_parts: list[Part] = [tree.root]
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, Cut):
+            late = _late_first(part, latest)
+            first = "late" if late else "early"
+            yield {"kind": "part", "cut": part.job, "at": text_of(part.at_ticks), "first": first}
+            open_parts += [part.early, part.late] if late else [part.late, part.early]
+            continue
+        same = part is latest
+        latest = part
+        yield {
+            "kind": "part",
+            "grid": [] if same else [text_of(Fraction(at)) for at in part.grid_ticks],
+            "prices": [] if same else [list(row) for row in part.rows],
+        }
+
+
+def _late_first(cut: Cut, latest: Priced | None) -> bool:
+    if isinstance(cut.early, Cut):
+        return isinstance(cut.late, Priced)
+    return cut.late is latest and cut.early is not latest
