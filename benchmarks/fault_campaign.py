@@ -16,13 +16,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.fault_campaign import Campaign, Outcome, run_campaign
-from support.fault_series import HOSTS, run_series
+from support.fault_record import machine, page, totals
+from support.fault_series import PARALLEL, run_series
+from support.run_clusters import HOSTS
 
 
 def told(campaign: Campaign, outcome: Outcome) -> None:
@@ -63,18 +66,16 @@ def series(given: argparse.Namespace) -> int:
             given.host,
             Path(folder),
             mounted=os.geteuid() == 0,
-            parallel=given.parallel,
+            parallel=given.parallel or PARALLEL[given.host],
             tell=lambda result: print(result.line(), flush=True),
         )
     print(f"\n{'fault':36} thrown")
     for kind, count in sorted(found.faults().items()):
         print(f"{kind:36} {count:6}")
-    print(
-        f"\n{len(found.results)} runs on {given.host}, {found.faults().total()} faults, seed "
-        f"{given.seed}: {found.wall_s:.0f} s; {found.total('leases')} leases of {found.total('jobs')} "
-        f"jobs, {found.total('drivers')} drivers, {found.total('steps_lost')} steps lost, at most "
-        f"{found.most_lost_s():.2f} rounds at once; {len(found.broken)} runs broke a promise"
-    )
+    print(f"\n{machine(found)}\n{totals(found, given.host, given.seed)}")
+    if given.record is not None:
+        command = f"python benchmarks/fault_campaign.py --runs {given.runs} --host {given.host} --seed {given.seed}"
+        given.record.write_text(page(found, given.host, given.seed, command))
     for result in found.broken:
         print(f"again: {again} --only {result.number}")
     return int(bool(found.broken))
@@ -84,7 +85,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, help="so many short runs, instead of one long one")
     parser.add_argument("--host", choices=HOSTS, default="local", help="of short runs")
-    parser.add_argument("--parallel", type=int, default=2, help="short runs at once, on local")
+    parser.add_argument("--parallel", type=int, help="so many short runs at once")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="a page on the short runs")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="that one of the short runs")
     parser.add_argument("--jobs", type=int, default=20)
     parser.add_argument("--faults", type=int, default=200)
@@ -93,6 +95,9 @@ def main() -> int:
     parser.add_argument("--within-s", type=float, default=2400.0)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and clean up
+    # Hundreds of processes are started; each would compile the package again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     load = "/".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"{os.cpu_count()} cores, load {load}, Python {sys.version.split()[0]}", flush=True)
     return one_long_run(given) if given.runs is None else series(given)

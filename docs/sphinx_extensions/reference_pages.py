@@ -89,8 +89,11 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "shadowprice.proofs.checker",
             "shadowprice.analysis.limits",
             "shadowprice.analysis.adversary.search",
+            "shadowprice.analysis.resource_augmentation",
+            "shadowprice.instances.speeds.augmentation",
             "shadowprice.instances.hard_instances",
             "shadowprice.instances.loose_bounds",
+            "shadowprice.instances.tight_instances",
         ),
     ),
     "files": (

@@ -26,7 +26,7 @@ from shadowprice.cli.listed import GENERATORS, generators_command, policies_comm
 from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.origin import origin
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write_picture, write_table
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file, write_picture
 from shadowprice.cli.panels import PanelGroup, shown
 from shadowprice.cli.place import place_command
 from shadowprice.cli.progress import INTERRUPTED, progress_line
@@ -194,7 +194,7 @@ def generate(
         chosen = parameters_for(name, parameters, chosen)
     workload = generate_workload(name, seed=seed, **chosen)
     made_by = origin().record()
-    write_table(output, lambda partial: write_workload(workload, partial, made_by))
+    write_file(output, lambda partial: write_workload(workload, partial, made_by))
     console.print(f"{len(workload)} jobs to {output}")
 
 

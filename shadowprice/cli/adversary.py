@@ -11,7 +11,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from shadowprice.cli.options import POLICY_HELP, JsonOption, SeedOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write, write_picture
+from shadowprice.cli.outputs import (
+    ForceOption,
+    expect_outputs,
+    print_record,
+    write_file,
+    write_picture,
+)
 from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.show import console, note
 
@@ -99,7 +105,9 @@ def adversary_command(
             stopped = say.asked_to_stop
     if output is not None:
         found = renamed(found, output.stem)
-        write(output, lambda partial: partial.write_text(found.hard.to_json(), encoding="utf-8"))
+        write_file(
+            output, lambda partial: partial.write_text(found.hard.to_json(), encoding="utf-8")
+        )
     if plot is not None:
         write_picture(plot, found.plot())
     if as_json:

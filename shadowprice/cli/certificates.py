@@ -10,7 +10,7 @@ import typer
 
 from shadowprice.analysis.wording import at_most
 from shadowprice.cli.options import DropOption, FormatOption, JsonOption, ThroughputsOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
 from shadowprice.cli.show import console, tell_bounds, warnings_told
 from shadowprice.errors import InputError, VerificationError
 
@@ -35,7 +35,7 @@ def certify_command(
     from shadowprice.analysis.certify import Certified, certify_into
 
     made: list[Certified] = []
-    write(
+    write_file(
         output,
         lambda partial: made.append(certify_into(run, partial, objective, budget_s=budget_s)),
     )

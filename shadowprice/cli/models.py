@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from shadowprice.cli.options import FormatOption, JsonOption, ThroughputsOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 from shadowprice.models.catalogue import OF_INSTANCE, ModelFile, model_file, model_files
@@ -136,7 +136,7 @@ def _show(found: ModelFile, instance: Instance | None, output: Path | None, as_j
     compiled = compile_model(model)
     size = size_of(compiled)
     if output is not None:
-        write(output, lambda partial: write_model(model, compiled, partial))
+        write_file(output, lambda partial: write_model(model, compiled, partial))
     if as_json:
         print(json.dumps({**_entry(found), **asdict(size)}))
         return

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from shadowprice.version import __version__
 
+_DESCRIBED_BY = ("run.json", "study.json", "points.jsonl")
+"""Files that say what is in a directory: of a run (with digests of its other files), of a study."""
 _NOT_TOLD = ("force", "as_json", "version")
 
 
@@ -116,12 +118,19 @@ def _told(value: object) -> object:
 
 
 def _files(value: object) -> Iterator[Path]:
-    """Files that an option names: by itself, or before a colon or an ``@`` (``FILE.py:NAME``, ``FILE@DATE``)."""
+    """Files that an option names: by itself, or before a colon or an ``@`` (``FILE.py:NAME``, ``FILE@DATE``).
+
+    Of a directory, those that say what is in it.
+    """
     if isinstance(value, list | tuple):
         for each in value:
             yield from _files(each)
         return
     if not isinstance(value, str | Path):
+        return
+    if _is_directory(value):
+        described = (Path(value) / name for name in _DESCRIBED_BY)
+        yield from (path for path in described if _is_file(path))
         return
     for piece in [str(value)] if isinstance(value, Path) else value.split(","):
         for name in dict.fromkeys((piece, re.split("[:@]", piece, maxsplit=1)[0])):
@@ -130,8 +139,15 @@ def _files(value: object) -> Iterator[Path]:
                 break
 
 
-def _is_file(name: str) -> bool:
+def _is_file(name: str | Path) -> bool:
     try:
         return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_directory(name: str | Path) -> bool:
+    try:
+        return bool(str(name)) and Path(name).is_dir()
     except (OSError, ValueError):
         return False

@@ -12,9 +12,14 @@ import typer
 
 from shadowprice.cli.origin import note_outputs, origin
 from shadowprice.errors import InputError, ShadowpriceError
+from shadowprice.instances.documents.table_files import write_frame
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
+
+_ORIGIN_INSIDE = frozenset({".html", ".parquet", ".pdf", ".png", ".svg", ".tex", ".zip"})
+"""Endings of files that have a place for what made them."""
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
 
@@ -36,7 +41,8 @@ def expect_outputs(force: bool, *paths: Path | None) -> None:
         exists already.
     """
     named = [path for path in paths if path is not None]
-    given = [*named, *(metadata_of(path) for path in named if path.suffix == ".csv")]
+    beside = [metadata_of(path) for path in named]
+    given = [*named, *(path for path in beside if path is not None)]
     note_outputs(*given)
     for path in given:
         _expect_writable(path.parent, path)
@@ -83,7 +89,7 @@ def _expect_writable(folder: Path, path: Path) -> None:
         raise InputError(f"{path}: cannot be written: {folder} is not yours to write to")
 
 
-def write(path: Path, action: Callable[[Path], object]) -> None:
+def write_whole(path: Path, action: Callable[[Path], object]) -> None:
     """Write a file whole: beside its place, and renamed when all of it is on disk.
 
     Parameters
@@ -116,12 +122,46 @@ def write(path: Path, action: Callable[[Path], object]) -> None:
             partial.unlink(missing_ok=True)
 
 
-def metadata_of(path: Path) -> Path:
-    """File beside a table in CSV that says what it is and where it comes from.
+def metadata_of(path: Path) -> Path | None:
+    """File beside another that says where that comes from; None if the other has a place for it inside.
 
-    Named as the W3C's Metadata Vocabulary for Tabular Data says (2015, section 5.3): ``jobs.csv-metadata.json``.
+    Named as the W3C's Metadata Vocabulary for Tabular Data says of tables (2015, section 5.3):
+    ``jobs.csv-metadata.json``.
     """
-    return path.with_name(f"{path.name}-metadata.json")
+    beside = path.with_name(f"{path.name}-metadata.json")
+    return None if path.suffix.lower() in _ORIGIN_INSIDE else beside
+
+
+def write_file(path: Path, action: Callable[[Path], object]) -> None:
+    """Write a file whole; beside one of a format that has no place for it, a file with its origin.
+
+    Raises
+    ------
+    ShadowpriceError
+        As of :func:`write_whole`.
+    """
+    write_whole(path, action)
+    beside = metadata_of(path)
+    if beside is None or not path.is_file():
+        return
+    context = {"@context": "http://www.w3.org/ns/csvw"} if path.suffix == ".csv" else {}
+    told = {**context, "url": path.name, "notes": [{"made_by": origin().record()}]}
+    text = json.dumps(told, indent=1) + "\n"
+    write_whole(beside, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def write_table(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table whole, with its origin, as Parquet or CSV by the ending of the name.
+
+    Raises
+    ------
+    InputError
+        If the name has another ending.
+    ShadowpriceError
+        As of :func:`write_whole`.
+    """
+    made_by = origin().record()
+    write_file(path, lambda partial: write_frame(frame, partial, made_by))
 
 
 def print_record(record: Mapping[str, object]) -> None:
@@ -129,27 +169,8 @@ def print_record(record: Mapping[str, object]) -> None:
     print(json.dumps({**record, "made_by": origin().record()}))
 
 
-def write_table(path: Path, action: Callable[[Path], object]) -> None:
-    """Write a table whole; beside one in CSV, which has no place for it, a file with its origin.
-
-    Raises
-    ------
-    ShadowpriceError
-        As of :func:`write`.
-    """
-    write(path, action)
-    if path.suffix == ".csv" and path.is_file():
-        told = {
-            "@context": "http://www.w3.org/ns/csvw",
-            "url": path.name,
-            "notes": [{"made_by": origin().record()}],
-        }
-        beside = metadata_of(path)
-        write(beside, lambda partial: partial.write_text(json.dumps(told, indent=1) + "\n"))
-
-
 def write_picture(path: Path, figure: Figure) -> None:
-    """Write a picture whole, its origin in the metadata; a format that matplotlib gives none has none.
+    """Write a picture whole, its origin in its metadata, or beside it where the format has none.
 
     Raises
     ------
@@ -165,4 +186,4 @@ def write_picture(path: Path, figure: Figure) -> None:
         told["CreationDate"] = None
     if path.suffix.lower() == ".svg":
         told["Date"] = None
-    write(path, lambda partial: figure.savefig(partial, dpi=150, metadata=told or None))
+    write_file(path, lambda partial: figure.savefig(partial, dpi=150, metadata=told or None))

@@ -92,7 +92,7 @@ def simulate_command(
         ),
     ] = False,
     jobs_out: Annotated[
-        Path | None, typer.Option("--jobs-out", help="Write one row a job (CSV).")
+        Path | None, typer.Option("--jobs-out", help="Write one row a job (.parquet, .csv).")
     ] = None,
     prices_out: Annotated[
         Path | None,
@@ -129,7 +129,7 @@ def simulate_command(
     outcome = _simulated(given, f"simulating {policy} on {jobs}", policy, run_directory)
     report_dropped(outcome)
     if jobs_out is not None:
-        write_table(jobs_out, lambda partial: outcome.jobs.to_csv(partial, index=False))
+        write_table(jobs_out, outcome.jobs)
     _write_prices(outcome, prices_out, prices_plot)
     if outcome.losses is None:
         print_summary(outcome, as_json)
@@ -183,11 +183,11 @@ def _write_prices(outcome: VerifiedRun, table: Path | None, picture: Path | None
     if table is None and picture is None:
         return
     from shadowprice.analysis.outcome import Outcome
-    from shadowprice.analysis.plots.prices import plot_prices, write_prices
+    from shadowprice.analysis.plots.prices import plot_prices, prices_frame
 
     assert isinstance(outcome, Outcome)  # A run that keeps prices is not streamed.
     if table is not None:
-        write_table(table, lambda partial: write_prices(outcome, partial))
+        write_table(table, prices_frame(outcome))
     if picture is not None:
         write_picture(picture, plot_prices(outcome))
 

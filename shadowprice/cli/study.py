@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.origin import origin
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
 from shadowprice.cli.panels import shown
 from shadowprice.cli.progress import INTERRUPTED, StepProgress, progress_line
 from shadowprice.cli.show import note, stderr
@@ -180,14 +181,15 @@ def report_command(
         from shadowprice.analysis.study.paper import paper_files, style_named
 
         files = {
-            paper / name: action for name, action in paper_files(found, style_named(style)).items()
+            paper / name: action
+            for name, action in paper_files(found, style_named(style), origin().sentence()).items()
         }
         _make_folder(paper)
         expect_outputs(force, page, *files)
-    write(page, lambda path: path.write_text(study_page(found), encoding="utf-8"))
+    write_file(page, lambda path: path.write_text(study_page(found), encoding="utf-8"))
     print(page)
     for path, action in files.items():
-        write(path, action)
+        write_file(path, action)
     if files:
         print(paper)
 
@@ -257,7 +259,7 @@ def bundle_command(
     choices = BundleChoices(Certificates(certificates), budget_s, with_traces)
     there, told = results or results_folder(file), list[str]()
     with progress_line() as say:
-        write(output, lambda path: told.extend(write_bundle(file, there, path, choices, say)))
+        write_file(output, lambda path: told.extend(write_bundle(file, there, path, choices, say)))
     for line in told:
         _warn(line)
     print(output)

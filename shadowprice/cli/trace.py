@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceArgument
 from shadowprice.cli.origin import origin
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write, write_table
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
 from shadowprice.cli.panels import shown
 from shadowprice.cli.show import console, stderr, warnings_told
 from shadowprice.errors import InputError
@@ -65,7 +65,7 @@ def show_command(
     jobs, where = imported.workload, None if cluster is None else Cluster.load(cluster)
     if page is not None:
         text = trace_page(jobs, where, imported.lines(), made_by=origin().sentence())
-        write(page, lambda partial: partial.write_text(text, encoding="utf-8"))
+        write_file(page, lambda partial: partial.write_text(text, encoding="utf-8"))
     found = contents(jobs, where)
     if as_json:
         print(json.dumps(found.document()))
@@ -108,7 +108,7 @@ def fit_command(
     from shadowprice.analysis.trace.fit import GENERATOR, fit, write_fit
 
     found = fit(imported.workload)
-    write(output, lambda partial: write_fit(found, imported.workload.source, partial))
+    write_file(output, lambda partial: write_fit(found, imported.workload.source, partial))
     for name in ("median_s", "sigma", "jobs_per_hour"):
         each = getattr(found, name)
         console.print(f"{name} {each.value:.6g} (95 %: {each.low:.6g} to {each.high:.6g})")
@@ -168,7 +168,7 @@ def scale_command(
     elif load is not None:
         jobs = at_load(jobs, load, gpus, run_s)
     made_by = origin().record()
-    write_table(output, lambda partial: write_workload(jobs, partial, made_by))
+    write_file(output, lambda partial: write_workload(jobs, partial, made_by))
     console.print(f"{len(jobs)} jobs to {output}", soft_wrap=True)
 
 

@@ -83,7 +83,14 @@ class Container:
             )
 
     def argv(
-        self, command: Sequence[str], directory: Path, own: Path, *, gpus: bool
+        self,
+        command: Sequence[str],
+        directory: Path,
+        own: Path,
+        *,
+        gpus: bool,
+        cpus: float | None = None,
+        memory_mib: int | None = None,
     ) -> tuple[str, ...]:
         """Command line of the runtime for a command.
 
@@ -98,6 +105,8 @@ class Container:
             The job's files in the state directory, seen inside under the same name.
         gpus : bool
             Whether the GPUs and their libraries are to be seen inside.
+        cpus, memory_mib
+            CPUs and memory [MiB] that the runtime limits it to, by control groups; None for no limit.
 
         Examples
         --------
@@ -109,4 +118,15 @@ class Container:
         ]
         devices = ["--nv"] if gpus else []
         where = ["--pwd", str(directory)]
-        return (RUNTIME, "exec", *devices, *binds, *where, self.source(directory), *command)
+        limits = [] if cpus is None else ["--cpus", f"{cpus:g}"]
+        limits += [] if memory_mib is None else ["--memory", f"{memory_mib}M"]
+        return (
+            RUNTIME,
+            "exec",
+            *devices,
+            *limits,
+            *binds,
+            *where,
+            self.source(directory),
+            *command,
+        )

@@ -5,12 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from shadowprice.errors import InputError
 from shadowprice.execution.hosts.protocol import FoundNode
+from shadowprice.execution.lease_amounts import (
+    capacity_of,
+    demand_of,
+    expect_none_asked,
+    expect_room,
+    expect_whole_nodes,
+)
+from shadowprice.execution.real.copies.policy import copies_policy
 from shadowprice.execution.real.job_file import Job, JobFile, cluster_of, workload
 from shadowprice.execution.real.settings import Settings
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.profiles import Profiles
+from shadowprice.instances.speeds.sensitivity import Profile, proportional_share
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.workload import Workload
+from shadowprice.solvers.placement.amounts import AmountsDemand
+from shadowprice.solvers.policy import ChoosesNodes
 
 
 def instance_of(
@@ -23,7 +39,89 @@ def instance_of(
     together = None if table is None or not table.pairs else table
     if settings.share is not None:
         together = _any_pairs(jobs, cluster.gpu_types, settings.share, together)
-    return Instance(cluster, jobs, pair_throughputs=together), notes
+    asking = any(demand_of(job).says for job in job_file.jobs)
+    why = why_not_counted(settings, together) if asking else ""
+    if copies_policy(settings) is not None:
+        expect_whole_nodes(job_file.jobs, nodes)
+    elif why:
+        expect_none_asked(job_file.jobs, why)
+    else:
+        expect_room(job_file.jobs, list(map(capacity_of, nodes)), cluster, job_file.path)
+    conditions = None
+    if job_file.profiles is not None:
+        conditions = Conditions(profiles_for(job_file, job_file.profiles).of(jobs, cluster))
+        if copies_policy(settings) is not None or together is not None:
+            raise InputError(
+                f"{job_file.path}: names profiles, expected none where jobs share GPUs or run as copies: "
+                "nobody gives out CPUs and memory there"
+            )
+    return Instance(cluster, jobs, pair_throughputs=together, conditions=conditions), notes
+
+
+def why_not_counted(settings: Settings, together: Throughputs | None) -> str:
+    """Reason that jobs of a run cannot ask for CPUs or memory; empty if they can.
+
+    Parameters
+    ----------
+    together : Throughputs, optional
+        Rates of jobs that share GPUs.
+    """
+    if together is not None or settings.share is not None:
+        return "where jobs share GPUs nobody counts what each holds"
+    if copies_policy(settings) is None and isinstance(settings.acting_policy(), ChoosesNodes):
+        return f"{settings.policy_name} chooses nodes by their GPUs alone"
+    return ""
+
+
+def profiles_for(job_file: JobFile, profiles: Profiles) -> Profiles:
+    """Profiles of the kinds of jobs of a file; those of jobs that ask for amounts of their own are these alone.
+
+    Raises
+    ------
+    InputError
+        If jobs of one kind ask for different amounts, or a job asks for some and has a table.
+    """
+    tables: dict[tuple[str, int], Profile] = {}
+    asked: dict[tuple[str, int], AmountsDemand] = {}
+    for k, job in enumerate(job_file.jobs, 1):
+        kind, demand = (job.kind, job.gpus), demand_of(job)
+        where = f"{job_file.path}: job {k} ({job.name})"
+        table = profiles.table(*kind)
+        if demand.says and table is not None:
+            raise InputError(
+                f"{where}: asks for CPUs or memory, and {table.name} has a table of it, expected one of the two"
+            )
+        if asked.setdefault(kind, demand) != demand:
+            raise InputError(
+                f"{where}: asks for other CPUs or memory than another of its model and gang, expected the same"
+            )
+        if table is not None:
+            tables[kind] = table
+        elif demand.says:
+            cpus, memory_gb = demand.cpus / job.gpus, demand.memory_gb / job.gpus
+            tables[kind] = Profile(
+                np.array([cpus]), np.array([memory_gb]), np.array([[1.0]]), where
+            )
+    return Profiles(tables, profiles.source)
+
+
+def profiles_of(instance: Instance) -> Profiles | None:
+    """Profiles of the kinds of jobs of an instance, 1 with the share of their GPUs; None if it has none.
+
+    Those of which nothing is known but that they run with the share of their GPUs are left out.
+    """
+    conditions, jobs = instance.conditions, instance.workload
+    if conditions is None or conditions.sensitivity is None:
+        return None
+    share = proportional_share(instance.cluster)
+    kinds = zip(jobs.model.tolist(), jobs.gpus.tolist(), strict=True)
+    found = {kind: conditions.sensitivity.profile_of(row) for row, kind in enumerate(kinds)}
+    told = {
+        kind: profile
+        for kind, profile in found.items()
+        if profile.speed.size > 1 or profile.demand() != share
+    }
+    return Profiles(told, "profiles of the job file")
 
 
 def _any_pairs(

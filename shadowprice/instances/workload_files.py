@@ -4,58 +4,39 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.table_files import UNKNOWN, write_frame
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.workload import Workload
-from shadowprice.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def write_workload(
-    workload: Workload, path: str | Path, made_by: Mapping[str, object] = MappingProxyType({})
+    workload: Workload, path: str | Path, made_by: Mapping[str, object] = UNKNOWN
 ) -> None:
     """Write a ``.parquet`` or ``.csv`` file; :func:`read_workload` gives the same workload back.
 
     Parameters
     ----------
     made_by : mapping
-        Origin of the jobs, such as a command and the digests of its inputs. With the version of this package
-        it is JSON in the metadata of a Parquet file, by the key ``shadowprice``; CSV has no place for it.
+        Origin of the jobs, such as a command and the digests of its inputs: as :func:`write_frame` keeps it.
 
     Raises
     ------
     InputError
         If the name ends with neither, or the file cannot be written.
     """
-    path = Path(path)
-    frame = workload.to_frame()
-    try:
-        if path.suffix == ".parquet":
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-            told = json.dumps({"version": __version__, **made_by})
-            metadata = {**(table.schema.metadata or {}), b"shadowprice": told.encode()}
-            pq.write_table(table.replace_schema_metadata(metadata), path)
-        elif path.suffix == ".csv":
-            frame.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
-        else:
-            raise InputError(f"{path}: expected a name that ends with .parquet or .csv")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    write_frame(workload.to_frame(), Path(path), made_by)
 
 
 def read_workload(path: str | Path) -> Workload:

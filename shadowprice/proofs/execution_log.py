@@ -13,6 +13,7 @@ The log is what the driver wrote down before it acted. Rules, each event against
 ``epoch``       epochs of a job increase; only copies of a job, numbered differently, have the same
 ``lease``       a job has one lease at a time; only leases that are held run, stop, or are released
 ``gang``        a lease holds the job's gang, a copy a whole node: devices that exist, each once, there
+``amounts``     a lease holds the CPUs and memory that its job asks for; nodes have what is held of them
 ``double``      nobody else holds its devices, but one partner, the very same: both name each other
 ``quarantine``  no device is on a lost node or quarantined; it is kept until its lease is released
 ``progress``    a lease goes on from the last committed step, which decreases by damage only
@@ -63,11 +64,15 @@ def whole(value: object) -> int:
 
 @dataclass
 class LoggedLease:
-    """Devices that a job holds; ``quarantined`` are those of them whose release is not confirmed."""
+    """Devices that a job holds; ``quarantined`` are those of them whose release is not confirmed.
+
+    Beside them CPUs [thousandths] and memory [MiB] of their nodes, where they are counted.
+    """
 
     key: Key
     devices: frozenset[str]
     partner: str | None
+    amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     quarantined: set[str] = field(default_factory=set)
 
     @property
@@ -86,7 +91,10 @@ class DeviceHolders:
     """
 
     def __init__(self, nodes: Iterable[Mapping[str, Any]]) -> None:
+        nodes = list(nodes)
         self.node_of = {d["uuid"]: node["name"] for node in nodes for d in node["devices"]}
+        self._most = {node["name"]: _most(node) for node in nodes}
+        self._amounts: dict[str, list[int]] = {node["name"]: [0, 0] for node in nodes}
         self._holders: dict[str, list[LoggedLease]] = defaultdict(list)
         self._quarantined: dict[str, set[Key]] = defaultdict(set)
         self._lost: set[str] = set()
@@ -121,6 +129,26 @@ class DeviceHolders:
         for device in lease.devices:
             self._holders[device].append(lease)
 
+    def hold_amounts(self, lease: LoggedLease, asks: tuple[int, int]) -> None:
+        """On its own nodes, at least what its job asks for, and nowhere more than a node has.
+
+        They are held until its processes are gone, also where it was written off.
+        """
+        if not lease.amounts:
+            need(asks == (0, 0), "amounts", f"{lease.key} holds none, its job asks for {asks}")
+            return
+        nodes = {self.node_of[device] for device in lease.devices}
+        need(lease.amounts.keys() == nodes, "amounts", f"{lease.key} holds some on {lease.amounts}")
+        for k, what in enumerate(("thousandths of a CPU", "MiB")):
+            held = sum(amounts[k] for amounts in lease.amounts.values())
+            # Memory is rounded down on each node.
+            least = asks[k] - (len(nodes) - 1) * k
+            need(held >= least, "amounts", f"{lease.key} holds {held} {what}, not {asks[k]}")
+            for node, amounts in lease.amounts.items():
+                self._amounts[node][k] += amounts[k]
+                used, most = self._amounts[node][k], self._most[node][k]
+                need(used <= most, "amounts", f"{used} {what} of {node} are held, it has {most}")
+
     def others(self, lease: LoggedLease) -> list[LoggedLease]:
         """Other leases that hold some of its devices."""
         found = {other.key: other for d in sorted(lease.devices) for other in self._holders[d]}
@@ -130,6 +158,9 @@ class DeviceHolders:
         """A lease is released."""
         for device in lease.devices:
             self._holders[device].remove(lease)
+        for node, amounts in lease.amounts.items():
+            for k in range(2):
+                self._amounts[node][k] -= amounts[k]
 
     def quarantine(self, device: str, key: Key, lease: LoggedLease | None) -> None:
         """A device may not be free though its lease is over, or is not to be used."""
@@ -155,6 +186,28 @@ class DeviceHolders:
         """A node answers again."""
         need(node in self._lost, "quarantine", f"{node} was not lost")
         self._lost.discard(node)
+
+
+CPU_MILLI, MIB, NOISE = 1000, 2**20, 1e-6
+"""Units of amounts, and the part of one that rounding to a double may have added."""
+
+
+def _most(node: Mapping[str, Any]) -> tuple[int, int]:
+    """CPUs [thousandths] and memory [MiB] of a node."""
+    cpus, memory_gb = node.get("cpus", 0.0), node.get("memory_gb", 0.0)
+    return int(cpus * CPU_MILLI + NOISE), int(memory_gb * 1e9 / MIB + NOISE)
+
+
+def _asked(data: Mapping[str, Any]) -> tuple[int, int]:
+    """CPUs [thousandths] and memory [MiB] that a job asks for, rounded down; 0 where it does not say."""
+    cpus, memory_gb = float(data.get("cpus", 0.0)), float(data.get("memory_gb", 0.0))
+    return int(cpus * CPU_MILLI + NOISE), int(memory_gb * 1e9 / MIB + NOISE)
+
+
+def _held(data: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """CPUs [thousandths] and memory [MiB] that a lease holds on its nodes; empty if not counted."""
+    told = data.get("amounts", {})
+    return {node: (whole(cpus), whole(memory)) for node, (cpus, memory) in told.items()}
 
 
 Event = Mapping[str, Any]
@@ -244,6 +297,7 @@ class _Log:
         self.leases: dict[Key, LoggedLease] = {}
         self.used: set[Key] = set()
         self.step: dict[str, int] = defaultdict(int)  # last committed
+        self.asks: dict[str, tuple[int, int]] = {}  # CPUs and memory
         self.unsure: set[str] = set()  # a lease that was written off may have committed more
         names = ("events", "leases", "jobs", "steps_lost", "most_lost", "drivers")
         self.counts = dict.fromkeys(names, 0)
@@ -283,6 +337,7 @@ class _Log:
         again = self.state.get(name) == "arrived" and not self.epoch[name]
         need(name not in self.state or again, "arrival", f"{name} arrives a second time")
         self.counts["jobs"] += not again
+        self.asks[name] = _asked(data)
         self.state[name] = "arrived"
 
     def decided(self, key: Key, data: Event) -> None:
@@ -317,8 +372,10 @@ class _Log:
         need(goes_on, "progress", f"{name} goes on from step {step}, committed is {before}")
         size = None if self.gpus is None else self.gpus[name]
         self.devices.gang(data, size)
-        lease = LoggedLease(key, frozenset(data["devices"]), data["partner"])
+        lease = LoggedLease(key, frozenset(data["devices"]), data["partner"], _held(data))
         self.devices.hold(lease)
+        whole_node = bool(data.get("whole_node"))
+        self.devices.hold_amounts(lease, (0, 0) if whole_node else self.asks[name])
         self.leases[key], self.state[name] = lease, "arrived"
         self.step[name], self.epoch[name] = step, epoch
         self.unsure.discard(name)

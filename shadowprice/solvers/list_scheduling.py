@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.workload import WHOLE_GPU
+from shadowprice.solvers.placement.amounts import AmountsAllocator
 from shadowprice.solvers.policy import Decision, JobColumns, State
 
 Priority = Callable[[JobColumns], NDArray[np.int64]]
@@ -59,6 +60,8 @@ def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Dec
     jobs, running = live.jobs[order], live.running[order]
     if state.quotas is not None:
         chosen = choose_by_pool(state, jobs.tolist())
+    elif state.counted is not None and not state.counted.by_count:
+        chosen = choose_with_amounts(state, state.counted, jobs.tolist())
     elif state.parts is not None and state.one_pool:
         held = live.gpus * live.gpu_milli
         chosen = choose_by_count(held[order], state.up_gpus * WHOLE_GPU)
@@ -129,6 +132,32 @@ def choose_by_pool(state: State, jobs: list[int]) -> NDArray[np.bool_]:
                 chosen[position] = True
                 if quotas is not None:
                     left[quotas.tenant_of(job)] -= quotas.size_of(job)
+                break
+    return chosen
+
+
+def choose_with_amounts(
+    state: State, allocator: AmountsAllocator, jobs: list[int]
+) -> NDArray[np.bool_]:
+    """The same where jobs hold CPUs and memory: a waiting job takes its first pool with room for all three."""
+    held = {job: allocator.pool_of(pieces[0][0]) for job, pieces in state.running.items()}
+    pools = {pool for job in jobs for pool in state.pools[job]} | set(held.values())
+    room = {pool: (allocator.free_in(pool), *allocator.left_in(pool)) for pool in pools}
+    holds = {job: allocator.held_by(job, pieces) for job, pieces in state.running.items()}
+    for job, pool in held.items():
+        gpus, cpus, memory = room[pool]
+        room[pool] = (gpus + state.gang[job], cpus + holds[job][0], memory + holds[job][1])
+    chosen = np.zeros(len(jobs), dtype=bool)
+    for position, job in enumerate(jobs):
+        for pool in (held[job],) if job in held else state.pools[job]:
+            amounts = holds[job] if job in held else allocator.needed(job, state.gang[job], pool)
+            left = tuple(
+                free - part
+                for free, part in zip(room[pool], (state.gang[job], *amounts), strict=True)
+            )
+            if min(left) >= 0:
+                room[pool] = (left[0], left[1], left[2])
+                chosen[position] = True
                 break
     return chosen
 

@@ -47,6 +47,15 @@ class Policy(Protocol):
         """Say which jobs start and stop now, and optionally when to ask again."""
 
 
+@runtime_checkable
+class ChoosesNodes(Protocol):
+    """Policy that chooses the nodes of jobs by their free GPUs alone, not by the placement."""
+
+    @property
+    def chooses_nodes(self) -> bool:
+        """True: jobs that ask for CPUs or memory are not for it, which it does not look at."""
+
+
 class Decision:
     """A decision under construction; GPUs are reserved as it is written, nothing runs yet.
 
@@ -130,7 +139,7 @@ class Decision:
         Returns
         -------
         bool
-            False, and no change, if they are not all free.
+            False, and no change, if they are not all free, or the job's CPUs or memory are not.
 
         Raises
         ------
@@ -143,13 +152,7 @@ class Decision:
                 f"job {job} is placed beyond its tenant's quota, expected a policy that asks `quotas` of the "
                 "state before, or leaves places to the placement"
             )
-        parts = self._state.parts
-        taken = (
-            self._allocator.take_exact(pieces)
-            if parts is None
-            else parts.take_exact_for(job, pieces)
-        )
-        if not taken:
+        if not self._take_exact(job, pieces):
             return False
         self._begin(job, pieces)
         if amounts is not None:
@@ -188,7 +191,7 @@ class Decision:
             If the instance has no graphs, or it is no mapping of the job's replicas.
         """
         mapping, pieces = self._checked(job, mapping)
-        if not self._allocator.take_exact(pieces):
+        if not self._take_exact(job, pieces):
             return False
         self._begin(job, pieces)
         self.mappings = self.mappings or {}
@@ -250,10 +253,7 @@ class Decision:
             if self.partner_of(partner) is not None:
                 return False
             self._share({job: partner, partner: job})
-        elif state.parts is not None:
-            if not state.parts.take_exact_for(job, state.running[job], again=True):
-                return False
-        elif not self._allocator.take_exact(state.running[job]):
+        elif not self._take_exact(job, state.running[job], again=True):
             return False
         self.stops.remove(job)
         if quotas is not None:
@@ -303,6 +303,13 @@ class Decision:
         if state.quotas is not None:
             state.quotas.take(job)
         return True
+
+    def _take_exact(self, job: int, pieces: Pieces, *, again: bool = False) -> bool:
+        """Reserve what a job holds on exactly these GPUs; False, and no change, if it is not free."""
+        holders = self._state.holders
+        if holders is None:
+            return self._allocator.take_exact(pieces)
+        return holders.take_exact_for(job, pieces, again=again)
 
     def _begin(self, job: int, pieces: Pieces) -> None:
         if job in self.starts:

@@ -18,8 +18,14 @@ from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportio
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.knowledge import Knowledge
+from shadowprice.solvers.placement.amounts import AmountsAllocator
 from shadowprice.solvers.placement.parts import PartsAllocator
-from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
+from shadowprice.solvers.placement.protocol import (
+    Allocator,
+    HolderAllocator,
+    JobAllocator,
+    Pieces,
+)
 from shadowprice.solvers.placement.quota_ledger import QuotaLedger
 
 Notes = TypeVar("Notes")
@@ -68,8 +74,12 @@ class State:
         Free GPUs, and where the next gang would go.
     job_allocator : JobAllocator or None
         The same if it treats jobs differently.
+    holders : HolderAllocator or None
+        The same if it knows who holds what.
     parts : PartsAllocator or None
         The same where some jobs hold a part of a GPU.
+    counted : AmountsAllocator or None
+        The same where jobs may ask for CPUs and memory, which are then given out with their GPUs.
     quotas : QuotaLedger or None
         GPUs that tenants hold, where they have quotas; starts that exceed them do not fit.
     arrived, finished : list of int
@@ -91,11 +101,13 @@ class State:
         "allocator",
         "amounts",
         "arrived",
+        "counted",
         "down_nodes",
         "environment",
         "failed",
         "finished",
         "gang",
+        "holders",
         "job_allocator",
         "now_s",
         "one_pool",
@@ -126,7 +138,9 @@ class State:
         self.one_pool = len(environment.pools.names) == 1
         self.allocator = allocator
         self.job_allocator = allocator if isinstance(allocator, JobAllocator) else None
+        self.holders = allocator if isinstance(allocator, HolderAllocator) else None
         self.parts = allocator if isinstance(allocator, PartsAllocator) else None
+        self.counted = allocator if isinstance(allocator, AmountsAllocator) else None
         quotas = environment.cluster.quotas
         self.quotas = None if quotas is None else QuotaLedger(quotas)
         self.now_s = 0.0
@@ -242,7 +256,8 @@ class State:
     @property
     def fits_by_count(self) -> bool:
         """True if as many GPUs are free as all waiting jobs need, though perhaps badly spread."""
-        plain = self.parts is None and self.quotas is None and self.one_pool
+        amounts = self.counted is None or self.counted.by_count
+        plain = self.parts is None and amounts and self.quotas is None and self.one_pool
         return plain and self.waiting_gpus <= self.allocator.free_gpus
 
     def free_gpus_by_node(self) -> list[int]:
@@ -360,9 +375,18 @@ class State:
         """Engine: free the GPUs of a job, or the part of one that it holds."""
         if self.quotas is not None:
             self.quotas.give_back(job)
-        if self.parts is not None:
-            return self.parts.give_back_of(job, pieces)
+        if self.holders is not None:
+            return self.holders.give_back_of(job, pieces)
         return self.allocator.give_back(pieces)
+
+    def take_again(self, job: int) -> bool:
+        """Engine: take what a running job holds once more, after it was released; False if it is not free."""
+        pieces = self.running[job]
+        if self.quotas is not None:
+            self.quotas.take(job)
+        if self.holders is not None:
+            return self.holders.take_exact_for(job, pieces, again=True)
+        return self.allocator.take_exact(pieces)
 
     def readmit(self, job: int, left_s: float) -> None:
         """Engine: a job that had to leave before its end arrives again with so much work left."""

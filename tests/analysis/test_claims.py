@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ from shadowprice.proofs.asrpt import early as asrpt_early
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.asrpt.asrpt import Asrpt
-from shadowprice.solvers.offline import completion_search, lagrangian, strongest
+from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans, strongest
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simple_bounds
 from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds, strongest_bound
@@ -924,8 +925,13 @@ def test_the_area_bound_is_rounded_down() -> None:
 def test_bounds_of_large_weights_are_as_sharp_as_of_small_ones(
     weight: float, most: int, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where a search would find the optimum of so few jobs."""
+    """Also where a search would find the optimum of so few jobs.
+
+    The clock stands still: the time that is left chooses the grid of the LP, and so its bound.
+    """
     monkeypatch.setattr(completion_search, "MOST_SEARCHED", most)
+    for module in (strongest, priced_plans, completion_search):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 0.0))
     jobs = sp.Workload.from_columns(
         arrival_s=[0, 1, 2, 3], gpus=[1, 2, 1, 2], work=[10, 5, 3, 20], weight=[1, 2, 1, 1]
     )

@@ -390,7 +390,7 @@ def test_who_has_no_prices_or_an_unknown_ending(run: Run, trace: Path, tmp_path:
     assert "'fifo' sets no prices, expected one of hadar" in err
     code, _, err = run(*words, "hadar", "--prices-out", tmp_path / "p.txt")
     assert code == 2
-    assert "expected .parquet or .csv" in err
+    assert "expected a name that ends with .parquet or .csv" in err
     with pytest.raises(InputError, match="kept no prices"):
         sp.plot_prices(sp.Outcome(*_made(sp.simulate(typed_jobs(), TYPES, "hadar")), "hadar"))
 

@@ -14,6 +14,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from shadowprice.cli.models import models_command
+from shadowprice.cli.panels import shown
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
@@ -45,7 +46,7 @@ def trace(tmp_path: Path) -> Path:
 
 def run(*arguments: object) -> Result:
     app = typer.Typer()
-    app.command()(models_command)
+    app.command(**shown("models"))(models_command)
     return CliRunner().invoke(app, [str(each) for each in arguments], env={"COLUMNS": "200"})
 
 

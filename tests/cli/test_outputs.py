@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from shadowprice.cli import main
-from shadowprice.cli.outputs import expect_outputs, expect_run_directory, write
+from shadowprice.cli.outputs import expect_outputs, expect_run_directory, write_whole
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.version import __version__
 from support.paths import ROOT
@@ -68,7 +68,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(ShadowpriceError, match=r"jobs.csv: cannot be written: No space left"):
-        write(path, half)
+        write_whole(path, half)
     assert path.read_text() == "mine"
     assert [each.name for each in tmp_path.iterdir()] == ["jobs.csv"]
 
@@ -98,11 +98,11 @@ def test_a_link_stays_a_link_and_a_device_a_device(tmp_path):
     real, link = tmp_path / "real.csv", tmp_path / "link.csv"
     real.write_text("old")
     link.symlink_to(real)
-    write(link, lambda partial: partial.write_text("new"))
+    write_whole(link, lambda partial: partial.write_text("new"))
     assert link.is_symlink()
     assert real.read_text() == "new"
     expect_outputs(False, Path(os.devnull))
-    write(Path(os.devnull), lambda partial: partial.write_text("gone"))
+    write_whole(Path(os.devnull), lambda partial: partial.write_text("gone"))
     assert not Path(os.devnull).is_file()
 
 
@@ -225,6 +225,58 @@ def test_every_kind_of_output_says_what_made_it(shadowprice, tmp_path, monkeypat
     page = Path("page.html").read_text()
     assert f"Made by shadowprice {__version__}: trace show" in page
     assert sha256(Path("jobs.csv")) in page
+
+
+WRITERS = {
+    "certify run -o OUT.jsonl --budget 0": {"run/run.json"},
+    "models synergy --write OUT.lp": set(),
+    "models synergy --write OUT.mps": set(),
+    "adversary --policy fifo --jobs 2 --gpus 2 --evaluations 5 -o OUT.json --plot OUT.eps": set(),
+    "trace fit jobs.csv -o OUT.json": {"jobs.csv"},
+    "trace scale jobs.csv --shuffle -o OUT.parquet": {"jobs.csv"},
+    "trace scale jobs.csv --shuffle -o OUT.csv": {"jobs.csv"},
+    "simulate jobs.csv --cluster 2x8 --policy srtf --jobs-out OUT.parquet": {"jobs.csv"},
+    "simulate jobs.csv --cluster 2x8 --policy hadar --prices-out OUT.parquet": {"jobs.csv"},
+    "simulate jobs.csv --cluster 2x8 --policy hadar --prices-out OUT.csv": {"jobs.csv"},
+}
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_files_of_every_format_have_their_origin_inside_or_beside(
+    shadowprice, tmp_path, monkeypatch, command
+):
+    monkeypatch.chdir(tmp_path)
+    assert generate(shadowprice, Path("jobs.csv"))[0] == 0
+    simulate = ("simulate", "jobs.csv", "--cluster", "2x8", "--policy", "srtf", "-o", "run")
+    assert shadowprice(*simulate)[0] == 0
+    before = set(Path().iterdir())
+    code, said = shadowprice(*command.split())
+    assert code == 0, said
+    written = {each for each in set(Path().iterdir()) - before if "metadata" not in each.name}
+    assert {each.name for each in written} == {
+        word for word in command.split() if word.startswith("OUT.")
+    }
+    for each in written:
+        if each.suffix == ".parquet":
+            made_by = json.loads(pq.read_schema(each).metadata[b"shadowprice"])
+        else:
+            beside = json.loads(Path(f"{each}-metadata.json").read_text())
+            assert beside["url"] == each.name
+            assert ("@context" in beside) == (each.suffix == ".csv")
+            (note,) = beside["notes"]
+            made_by = note["made_by"]
+        assert made_by["version"] == __version__
+        assert command.startswith(made_by["command"])
+        assert "OUT" not in str(made_by["options"])
+        assert made_by["inputs_sha256"] == {name: sha256(Path(name)) for name in WRITERS[command]}
+
+
+def test_commands_write_by_the_functions_that_keep_the_origin():
+    """No command writes by itself."""
+    for file in (ROOT / "shadowprice/cli").rglob("*.py"):
+        text = file.read_text()
+        assert "write_text(" not in text or "write_file(" in text, file
+        assert file.name == "outputs.py" or "write_whole" not in text, file
 
 
 def test_a_policy_of_a_file_is_an_input(shadowprice, tmp_path, monkeypatch):

@@ -47,7 +47,13 @@ from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.classic import hesrpt, relevant_work, saturation, server_filling
+from shadowprice.proofs.classic import (
+    elapsed_time,
+    hesrpt,
+    relevant_work,
+    saturation,
+    server_filling,
+)
 from shadowprice.proofs.gandiva import matching as gandiva_matching
 from shadowprice.proofs.gavel import pop
 from shadowprice.proofs.gavel import proportional_fairness as gavel_pf
@@ -210,6 +216,27 @@ def of_saturation() -> Iterator[Case]:
     yield refused(InputError, check, "two of three GPUs", other, rows((0, 2, 0, 3)))
     late = on("1x2", [1], [2], [3])
     yield refused(InputError, in_order, "arrivals", late, rows((0, 2, 1, 4)))
+
+
+def of_elapsed_time() -> Iterator[Case]:
+    """Jobs of 2 and 1 at 0 and 1, which SRPT completes at 3 and 2: flow 4; at speed 2 twice that is allowed."""
+    check, two = elapsed_time.check, Fraction(2)
+    instance = on("1x1", [0, 1], [1, 1], [2, 1])
+    yield yes(check, "SETF", instance, two, [Fraction(1), Fraction(3, 2)])
+    # Flow times of 2 + 6 are allowed, but only while SRPT has a job left.
+    yield yes(check, "both until the other has none", instance, two, [Fraction(3), Fraction(3)])
+    yield no(check, "a job more than none", instance, two, [Fraction(3) + LEAST, Fraction(3)])
+    yield no(check, "(a) without (b)", instance, two, [Fraction(2), Fraction(7)])
+    # Speed 4 allows 4/3 of one job: no two, where SRPT has one left.
+    four = Fraction(4)
+    alone = [Fraction(1), Fraction(2)]
+    yield yes(check, "one beside one", instance, four, alone)
+    both = on("1x1", [0, 0], [1, 1], [1, 3])
+    yield yes(check, "two beside two, then one", both, four, [Fraction(1), Fraction(4)])
+    yield no(check, "two beside one", both, four, [Fraction(2), Fraction(2)])
+    yield refused(InputError, check, "speed 1", instance, Fraction(1), [Fraction(3)] * 2)
+    gangs = on("1x2", [0], [2], [1])
+    yield refused(InputError, check, "two GPUs", gangs, two, [Fraction(1)])
 
 
 def of_hesrpt() -> Iterator[Case]:
@@ -1206,6 +1233,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     hesrpt: of_hesrpt,
     relevant_work: of_relevant_work,
     saturation: of_saturation,
+    elapsed_time: of_elapsed_time,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
     synergy_floor: of_synergy_floor,

@@ -107,11 +107,23 @@ class Campaign:
         return {f"job-{k}": round(1e3 * seconds / self.step_ms) for k in range(self.jobs)}
 
 
+@dataclass(frozen=True)
+class Strike:
+    """A fault that was thrown: when, since the run began [s], which one, and at what."""
+
+    at_s: float
+    kind: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.where}, {self.at_s:.1f} s)"
+
+
 @dataclass
 class Outcome:
     """What happened."""
 
-    faults: Counter[str] = field(default_factory=Counter)
+    strikes: list[Strike] = field(default_factory=list)
     wall_s: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
     recoveries: Counter[str] = field(default_factory=Counter)
@@ -123,13 +135,18 @@ class Outcome:
     same: int = 0
     unthrown: tuple[str, ...] = ()
 
+    @property
+    def faults(self) -> Counter[str]:
+        """How often each was thrown."""
+        return Counter(strike.kind for strike in self.strikes)
+
 
 def run_campaign(
     campaign: Campaign,
     folder: Path,
     within_s: float,
-    verbose: bool = False,
     cluster: Any = None,
+    outcome: Outcome | None = None,
 ) -> Outcome:
     """Run, throw faults, and check everything that is promised.
 
@@ -137,12 +154,15 @@ def run_campaign(
     ----------
     cluster
         The Ray or Slurm cluster of its hosts.
+    outcome
+        Filled meanwhile, so that it tells how far a run came that breaks a promise.
 
     Raises
     ------
     AssertionError
         If anything promised does not hold.
     """
+    outcome = Outcome() if outcome is None else outcome
     with _state_directory(campaign, folder) as state:
         _copy_programs(folder)
         jobs = write_jobs(folder / "jobs.yaml", [campaign.job(k) for k in range(campaign.jobs)])
@@ -162,10 +182,10 @@ def run_campaign(
             campaign.mounted,
             cluster,
         )
-        outcome, began = Outcome(), time.monotonic()
+        began = time.monotonic()
         try:
             driver.start()
-            _throw(campaign, scene, outcome, began + within_s, verbose)
+            _throw(campaign, scene, outcome, began + within_s)
             outcome.wall_s = time.monotonic() - began
             outcome.stale, outcome.fenced = scene.stale, scene.fenced
             check(campaign, folder, state, outcome)
@@ -174,7 +194,7 @@ def run_campaign(
     return outcome
 
 
-def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float, verbose: bool) -> None:
+def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float) -> None:
     """Faults at random times, until all are thrown and all jobs are over.
 
     On a fast machine they come sooner than drawn: one for each part of the work that is committed,
@@ -188,7 +208,8 @@ def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float, ver
     waiting = draw.sample(kinds, len(kinds))[: campaign.faults]
     waiting += draw.choices(kinds, weights, k=campaign.faults - len(waiting))
     draw.shuffle(waiting)
-    wait_until(scene.targets, 60.0)
+    began = time.monotonic()
+    wait_until(scene.targets, until - began)
     next_s = time.monotonic() + campaign.every_s
     while waiting or scene.later or not scene.driver.finished():
         assert time.monotonic() < until, f"too slow: {len(waiting)} faults left\n{_tail(scene)}"
@@ -202,11 +223,9 @@ def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float, ver
         if waiting and (time.monotonic() >= next_s or share_done(campaign, scene.state) > due):
             # One for which there is no target now may have one later.
             for k, kind in enumerate(waiting):
-                if known[kind][0](scene):
+                if where := known[kind][0](scene):
                     del waiting[k]
-                    outcome.faults[kind] += 1
-                    if verbose:
-                        print(f"{time.strftime('%X')} {kind}", flush=True)
+                    outcome.strikes.append(Strike(time.monotonic() - began, kind, where))
                     break
             next_s = time.monotonic() + draw.expovariate(1.0 / campaign.every_s)
         time.sleep(0.02)
@@ -219,15 +238,17 @@ def share_done(campaign: Campaign, state: Path) -> float:
 
 
 def _look_after_driver(scene: Scene) -> None:
-    """It may leave when all is over, or when its disk is full or its host away; then it begins again."""
+    """It may leave when all is over, or its disk is full, its host away, or all nodes closed: it begins again."""
     process = scene.driver.process
     code = None if process is None else process.poll()
     if code in (None, 0, -9):
         return
-    blocked_until = max(scene.full_until, scene.away_until)
-    full = blocked_until > time.monotonic()
-    refused = scene.driver.said().rstrip().rpartition("\n")[2].startswith("refused: HostError")
-    assert (full, refused) == (True, True), f"the driver left with {code}\n{_tail(scene)}"
+    blocked_until = scene.blocked_until
+    last = scene.driver.said().rstrip().rpartition("\n")[2]
+    # The driver may see that nodes are closed before the administrator does.
+    blocked = blocked_until > time.monotonic() or "no free device in partition" in last
+    refused = last.startswith("refused: HostError")
+    assert (blocked, refused) == (True, True), f"the driver left with {code}\n{_tail(scene)}"
     scene.driver.process = None
 
     def again() -> bool:
@@ -250,7 +271,8 @@ def _tail(scene: Scene) -> str:
         states += [f"{row['name']} {row['state']} {row['why']}" for row in ledger.jobs()]
         states += [str(event)[:200] for event in ledger.events()[-8:]]
         ledger.close()
-    return "\n".join([scene.driver.said()[-1000:], *states, *living])
+    told = "" if scene.cluster is None else scene.cluster.told()
+    return "\n".join([scene.driver.said()[-1000:], *states, *living, told])
 
 
 def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> None:

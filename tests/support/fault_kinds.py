@@ -1,6 +1,6 @@
 """Faults for real runs on this machine: what can be killed, stopped, filled and torn.
 
-Each says whether it was done; not if there is nothing now that it could be done to.
+Each says what it was done to; nothing if there is nothing now that it could be done to.
 """
 
 from __future__ import annotations
@@ -17,44 +17,45 @@ from shadowprice.execution.real.checkpoints import read_fence
 from support.driver_process import left_over, with_number
 from support.fault_scene import Scene
 
+DRIVER, EVERYTHING = "driver", "driver, supervisors and commands"
 NEAR_THE_END = 40
 """Steps that a job may make between two of its reports, and some more."""
 
 
-def kill_command(scene: Scene) -> bool:
+def kill_command(scene: Scene) -> str:
     target = scene.target()
     if target is not None:
         target.signal(signal.SIGKILL, command=True)
-    return target is not None
+    return "" if target is None else target.name
 
 
-def kill_supervisor(scene: Scene) -> bool:
+def kill_supervisor(scene: Scene) -> str:
     target = scene.target()
     if target is not None:
         target.signal(signal.SIGKILL, supervisor=True)
-    return target is not None
+    return "" if target is None else target.name
 
 
-def kill_job(scene: Scene) -> bool:
+def kill_job(scene: Scene) -> str:
     target = scene.target()
     if target is not None:
         target.signal(signal.SIGKILL, supervisor=True, command=True)
-    return target is not None
+    return "" if target is None else target.name
 
 
-def kill_driver(scene: Scene) -> bool:
+def kill_driver(scene: Scene) -> str:
     """While it drives; that of the whole node strikes at any time."""
-    return scene.driving() and _lose_driver(scene, scene.draw.uniform(0.0, 1.5))
+    return _lose_driver(scene, scene.draw.uniform(0.0, 1.5)) if scene.driving() else ""
 
 
-def driver_away(scene: Scene) -> bool:
-    return scene.driving() and _lose_driver(scene, scene.away_s)
+def driver_away(scene: Scene) -> str:
+    return _lose_driver(scene, scene.away_s) if scene.driving() else ""
 
 
-def stop_driver(scene: Scene) -> bool:
+def stop_driver(scene: Scene) -> str:
     """It sleeps, as when a machine is suspended."""
     if not scene.driver.runs():
-        return False
+        return ""
     sleeps = scene.driver.process
     assert sleeps is not None
     sleeps.send_signal(signal.SIGSTOP)
@@ -65,49 +66,49 @@ def stop_driver(scene: Scene) -> bool:
         return True
 
     scene.after(scene.draw.uniform(0.5, 3.0), wake)
-    return True
+    return DRIVER
 
 
-def kill_node(scene: Scene) -> bool:
+def kill_node(scene: Scene) -> str:
     """All there is, at once."""
     if not scene.driver.runs():
-        return False
+        return ""
     scene.killed |= scene.stopped
     pids = left_over(scene.state)
-    done = _lose_driver(scene, scene.draw.uniform(0.0, 1.5))
+    _lose_driver(scene, scene.draw.uniform(0.0, 1.5))
     for pid in pids:
         with_number(pid, signal.SIGKILL)
-    return done
+    return EVERYTHING
 
 
-def cut_power(scene: Scene) -> bool:
+def cut_power(scene: Scene) -> str:
     """All there is, at once, and of files that nobody flushed a part is left, or nothing."""
     targets = scene.targets()
     if not targets or not kill_node(scene):
-        return False
+        return ""
     names = ("supervisor", "lease", "order", "report", "exit")
     for target in targets:
         for path in (target.directory / f"{name}.json" for name in names):
             if path.exists():
                 size = scene.draw.choice([0, 0, scene.draw.randrange(path.stat().st_size + 1)])
                 os.truncate(path, size)
-    return True
+    return EVERYTHING
 
 
-def hang(scene: Scene) -> bool:
+def hang(scene: Scene) -> str:
     """One that has reported: of others nobody knows that they ever will."""
     target = scene.target()
     if target is None or not read_report(target.directory):
-        return False
+        return ""
     target.signal(signal.SIGSTOP, command=True)
-    return True
+    return target.name
 
 
-def stop_supervisor(scene: Scene) -> bool:
+def stop_supervisor(scene: Scene) -> str:
     """For a while; its command goes on."""
     target = scene.target()
     if target is None or len(scene.stopped) > 1:
-        return False
+        return ""
     target.signal(signal.SIGSTOP, supervisor=True)
     scene.stopped.add(target.directory)
 
@@ -117,10 +118,10 @@ def stop_supervisor(scene: Scene) -> bool:
         return True
 
     scene.after(scene.draw.uniform(1.0, 8.0), wake)
-    return True
+    return target.name
 
 
-def stale_worker(scene: Scene) -> bool:
+def stale_worker(scene: Scene) -> str:
     """A worker and its supervisor sleep until another has their job, and then go on.
 
     However slow the worker is, it is waited for: its own next commit ends it, since the fence shows
@@ -128,7 +129,7 @@ def stale_worker(scene: Scene) -> bool:
     """
     target = scene.target()
     if target is None or len(scene.stopped) > 1 or not read_report(target.directory):
-        return False
+        return ""
     target.signal(signal.SIGSTOP, supervisor=True, command=True)
     scene.stopped.add(target.directory)
 
@@ -153,14 +154,14 @@ def stale_worker(scene: Scene) -> bool:
         return True
 
     scene.after(0.5, wake)
-    return True
+    return target.name
 
 
-def full_folder(scene: Scene) -> bool:
+def full_folder(scene: Scene) -> str:
     """The checkpoints of one job find no room."""
     target = scene.target()
     if target is None or (target.job / "full").exists():
-        return False
+        return ""
     (target.job / "full").touch()
 
     def free() -> bool:
@@ -168,14 +169,14 @@ def full_folder(scene: Scene) -> bool:
         return True
 
     scene.after(scene.draw.uniform(0.3, 1.0), free)
-    return True
+    return target.job.name
 
 
-def full_disk(scene: Scene) -> bool:
+def full_disk(scene: Scene) -> str:
     """Nothing of the run finds room: ledger, leases, reports, checkpoints."""
     due = scene.mounted and scene.driver.runs() and scene.full_until < time.monotonic()
     if not due or not scene.targets():
-        return False
+        return ""
     filler = scene.state / "filler"
 
     def refill() -> bool:
@@ -196,10 +197,10 @@ def full_disk(scene: Scene) -> bool:
     scene.full_until = until + 3.0
     if not refill():
         scene.after(0.05, refill)
-    return True
+    return "state directory"
 
 
-def torn_checkpoint(scene: Scene) -> bool:
+def torn_checkpoint(scene: Scene) -> str:
     """A file of the last checkpoint is damaged, by a disk or a person, and the job crashes."""
     target = scene.target()
     try:
@@ -208,22 +209,22 @@ def torn_checkpoint(scene: Scene) -> bool:
         found = sorted((target.job / "checkpoints" / last).iterdir())
         before = sorted((target.job / "checkpoints").glob("step-*"))
         if not found or len(before) < 2:
-            return False  # before the second checkpoint there is nothing to go back to
+            return ""  # before the second checkpoint there is nothing to go back to
         report = read_report(target.directory)
         if report.get("iterations", 0) - report.get("step", 0) < NEAR_THE_END:
-            return False  # it may end first, and what is damaged after that nobody makes again
+            return ""  # it may end first, and what is damaged after that nobody makes again
         target.signal(signal.SIGKILL, command=True)
         _tear(scene, scene.draw.choice(found))
     except (AssertionError, OSError):
-        return False
-    return True
+        return ""
+    return f"{target.name}, {last}"
 
 
-def torn_files(scene: Scene) -> bool:
+def torn_files(scene: Scene) -> str:
     """What a crash in the middle of a write leaves: half a report, a temporary folder."""
     target = scene.target()
     if target is None:
-        return False
+        return ""
     checkpoints = target.job / "checkpoints"
     try:
         what = scene.draw.choice(["report", "lease", "folder", "order"])
@@ -238,8 +239,8 @@ def torn_files(scene: Scene) -> bool:
             data = path.read_bytes()
             path.write_bytes(data[: scene.draw.randrange(len(data))])
     except (OSError, ValueError):
-        return False
-    return True
+        return ""
+    return f"{target.name}, {what}"
 
 
 def _tear(scene: Scene, path: Path) -> None:
@@ -259,9 +260,9 @@ def _tear(scene: Scene, path: Path) -> None:
             file.write(bytes([byte ^ 1 << scene.draw.randrange(8)]))
 
 
-def _lose_driver(scene: Scene, wait_s: float) -> bool:
+def _lose_driver(scene: Scene, wait_s: float) -> str:
     if not scene.driver.runs():
-        return False
+        return ""
     scene.driver.kill()
 
     def again() -> bool:
@@ -270,10 +271,10 @@ def _lose_driver(scene: Scene, wait_s: float) -> bool:
         return True
 
     scene.after(wait_s, again)
-    return True
+    return DRIVER
 
 
-KINDS: dict[str, tuple[Callable[[Scene], bool], int]] = {
+KINDS: dict[str, tuple[Callable[[Scene], str], int]] = {
     "SIGKILL command": (kill_command, 5),
     "SIGKILL supervisor": (kill_supervisor, 5),
     "SIGKILL driver": (kill_driver, 5),

@@ -27,6 +27,11 @@ class Target:
     supervisor: int
     command: int
 
+    @property
+    def name(self) -> str:
+        """Its job and which of its leases it is."""
+        return f"{self.job.name} lease {self.epoch}"
+
     def signal(self, number: int, *, supervisor: bool = False, command: bool = False) -> None:
         for wanted, pid in ((supervisor, self.supervisor), (command, self.command)):
             if wanted:
@@ -96,6 +101,12 @@ class Scene:
                 found.append(Target(directory.parents[1], epoch, directory, *pids))
         return found
 
+    @property
+    def blocked_until(self) -> float:
+        """Until when a driver may be refused: its disk is full, or Slurm away, or its nodes closed."""
+        closed_until = getattr(self.cluster, "closed_until_s", 0.0)
+        return max(self.full_until, self.away_until, closed_until)
+
     def driving(self) -> bool:
         """Whether the driver has taken the run over, and is not still being started."""
         ledger = self.state / "run.db"
@@ -120,6 +131,8 @@ class Scene:
 
     def tend(self) -> None:
         """Do what is due."""
+        if self.cluster is not None:
+            self.cluster.tend()
         due = [each for each in self.later if each[0] <= time.monotonic()]
         for each in due:
             self.later.remove(each)

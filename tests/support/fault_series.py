@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import os
+import queue
 import random
+import signal
+import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from support.cluster_faults import RAY_KINDS, SLURM_KINDS
-from support.driver_process import wait_until
 from support.fault_campaign import Campaign, Outcome, run_campaign
 from support.fault_kinds import KINDS
-from support.ray_cluster import running_cluster
-from support.slurm_cluster import NODES, slurm_cluster
+from support.run_clusters import RunClusters
 
-HOSTS = ("local", "ray", "slurm")
 POLICIES = ("las:quantum_s=1.5", "las2d:thresholds_gpu_s=3", "srtf", "fifo")
 WITHIN_S = 240.0
 """A run that takes longer hangs."""
+PARALLEL = {"local": 4, "ray": 3, "slurm": 4}
+"""Runs at once: they mostly wait, and each has a cluster to itself. Ray's takes a GiB of memory."""
 _OF_HOST = {"local": {}, "ray": RAY_KINDS, "slurm": SLURM_KINDS}
 
 
@@ -57,27 +58,39 @@ def drawn(seed: int, number: int, host: str, *, mounted: bool) -> Campaign:
 
 @dataclass
 class RunResult:
-    """One run of a series; ``broken`` says which promise was, empty if none."""
+    """One run of a series; ``broken`` says which promise was, empty if none.
+
+    Attributes
+    ----------
+    load : float
+        Of the machine when it ended, over a minute.
+    """
 
     number: int
     campaign: Campaign
     outcome: Outcome
     broken: str = ""
+    load: float = 0.0
+
+    @property
+    def lost_rounds(self) -> float:
+        """Most time of work lost at once, against the length of a round."""
+        steps = self.outcome.counts.get("most_lost", 0)
+        return steps * self.campaign.step_ms / 1e3 / self.campaign.round_s
 
     def line(self) -> str:
         """What was done to it, and what it cost."""
         what, counts = self.outcome, self.outcome.counts
-        head = f"{self.number:4} {self.campaign.policy:26} {self.campaign.jobs} jobs"
-        faults = ", ".join(what.faults) or "no fault"
+        head = f"{self.number:4} {self.campaign.policy:26} {self.campaign.jobs} jobs  {what.wall_s:5.1f} s"
+        faults = ", ".join(map(str, what.strikes)) or "no fault"
         if what.unthrown:
             faults += f" (not thrown: {', '.join(what.unthrown)})"
         if self.broken:
-            kinds = ", ".join(self.campaign.kinds)
-            return f"{head}  {what.wall_s:5.1f} s  BROKEN by {kinds}: {self.broken}"
+            return f"{head}  BROKEN by {faults}: {self.broken}"
         lost = max(self.campaign.allowed_loss.values())
         return (
-            f"{head}  {what.wall_s:5.1f} s  {counts['leases']:2} leases  "
-            f"lost {counts['most_lost']:3} steps at once, allowed {lost}: {faults}"
+            f"{head}  {counts['leases']:2} leases  lost {counts['most_lost']:3} of {lost} steps, "
+            f"{self.lost_rounds:.2f} rounds: {faults}"
         )
 
 
@@ -100,46 +113,41 @@ class Series:
         """Sum of a count of the verifier over all runs that broke no promise."""
         return sum(result.outcome.counts.get(count, 0) for result in self.results)
 
-    def most_lost_s(self) -> float:
-        """Most time of work lost at once, against the length of a round."""
-        rounds = [
-            result.outcome.counts.get("most_lost", 0)
-            * result.campaign.step_ms
-            / 1e3
-            / result.campaign.round_s
-            for result in self.results
-        ]
-        return max(rounds, default=0.0)
+    def most_lost(self, kind: str = "") -> float:
+        """Most rounds of work lost at once, in any run or in those in which one fault was thrown."""
+        return max(
+            (
+                result.lost_rounds
+                for result in self.results
+                if not kind or kind in result.outcome.faults
+            ),
+            default=0.0,
+        )
 
 
 def run_one(
-    seed: int,
-    number: int,
-    host: str,
-    folder: Path,
-    mounted: bool,
-    hosts: str = "",
-    cluster: Any = None,
+    seed: int, number: int, host: str, folder: Path, mounted: bool, on: RunClusters | None = None
 ) -> RunResult:
-    """One run of a series, in a folder that is removed unless a promise was broken."""
+    """One run of a series, in a folder that is removed at its end."""
     campaign = drawn(seed, number, host, mounted=mounted)
-    if hosts:
-        campaign = replace(campaign, hosts=hosts)
+    cluster: Any = None
+    if on is not None and on.hosts:
+        campaign, cluster = replace(campaign, hosts=on.hosts), on.cluster
     outcome, broken = Outcome(), ""
     began_s = time.monotonic()
     with TemporaryDirectory(dir=folder, prefix=f"run-{number}-") as place:
         try:
-            outcome = run_campaign(campaign, Path(place), WITHIN_S, cluster=cluster)
+            run_campaign(campaign, Path(place), WITHIN_S, cluster=cluster, outcome=outcome)
         except Exception as error:  # whatever it is, the other runs are told of
             broken = f"{type(error).__name__}: {error}"
             broken += "".join(traceback.format_tb(error.__traceback__)[-2:])
-    outcome.wall_s = outcome.wall_s or time.monotonic() - began_s
-    return RunResult(number, campaign, outcome, broken)
+    outcome.wall_s = time.monotonic() - began_s
+    return RunResult(number, campaign, outcome, broken, os.getloadavg()[0])
 
 
 def run_series(
     seed: int,
-    numbers: range,
+    numbers: Iterable[int],
     host: str,
     folder: Path,
     *,
@@ -147,61 +155,63 @@ def run_series(
     parallel: int,
     tell: Callable[[RunResult], None],
 ) -> Series:
-    """All runs of a series; on a cluster one after another, since each takes all of its devices."""
+    """All runs of a series, several at once; each has a cluster to itself while it lasts.
+
+    Raises
+    ------
+    RuntimeError
+        If a process that carries out runs died.
+    """
     series, began_s = Series(), time.monotonic()
-
-    def keep(result: RunResult) -> None:
-        series.results.append(result)
-        series.wall_s = time.monotonic() - began_s
-        tell(result)
-
-    if host == "local":
-        with ProcessPoolExecutor(parallel, get_context("spawn")) as pool:
-            waiting = [pool.submit(run_one, seed, k, host, folder, mounted) for k in numbers]
-            for future in waiting:
-                keep(future.result())
-        return series
-    with ExitStack() as stack:
-        hosts, cluster = _cluster(host, folder, stack)
-        for k in numbers:
-            keep(run_one(seed, k, host, folder, mounted, hosts, cluster))
-            _mend(host, cluster)
+    context = get_context("spawn")
+    waiting, done = context.Queue(), context.Queue()
+    count = 0
+    for number in numbers:
+        waiting.put(number)
+        count += 1
+    workers = [
+        context.Process(target=_carry_out, args=(seed, host, folder, mounted, waiting, done))
+        for _ in range(min(parallel, count))
+    ]
+    for worker in workers:
+        waiting.put(None)
+        worker.start()
+    try:
+        while len(series.results) < count:
+            result = _next(done, workers)
+            series.results.append(result)
+            series.wall_s = time.monotonic() - began_s
+            tell(result)
+    except BaseException:
+        for worker in workers:
+            worker.terminate()
+        raise
+    finally:
+        for worker in workers:
+            worker.join()
+    series.results.sort(key=lambda result: result.number)
     return series
 
 
-def _cluster(host: str, folder: Path, stack: ExitStack) -> tuple[str, Any]:
-    """A cluster for all runs, and what ``--hosts`` is on it."""
-    if host == "ray":
-        cluster = stack.enter_context(running_cluster())
-        return f"ray:{cluster.address}", cluster
-    root = folder / "slurm"
-    root.mkdir()
-    slurm = stack.enter_context(slurm_cluster(root))
-    stack.enter_context(_environment(slurm.environment))
-    return "slurm:first", slurm
+def _next(done: Any, workers: list[BaseProcess]) -> RunResult:
+    """The next result; no worker is waited for that died."""
+    while True:
+        try:
+            result: RunResult = done.get(timeout=1.0)
+        except queue.Empty:
+            if died := [worker.exitcode for worker in workers if worker.exitcode]:
+                raise RuntimeError(f"a process of the campaign ended with {died[0]}") from None
+        else:
+            return result
 
 
-def _mend(host: str, cluster: Any) -> None:
-    """Bring the nodes of a cluster up for the next run."""
-    if host == "ray":
-        cluster.connect()
-        cluster.restore()
-        return
-    cluster.cancel_all()
-    cluster.resume()
-    wait_until(lambda: cluster.idle() == len(NODES), 60.0, every_s=0.1)
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Variables for the processes that are started meanwhile."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+def _carry_out(seed: int, host: str, folder: Path, mounted: bool, waiting: Any, done: Any) -> None:
+    """Carry out runs until there are no more: the main function of a worker."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and clean up
+    with (
+        TemporaryDirectory(dir=folder, prefix="cluster-") as place,
+        RunClusters(host, Path(place)) as on,
+    ):
+        while (number := waiting.get()) is not None:
+            on.prepare()
+            done.put(run_one(seed, number, host, folder, mounted, on))

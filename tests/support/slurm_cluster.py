@@ -8,6 +8,7 @@ in one folder, with a munge key and ports of its own, so that several may run si
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import secrets
 import shutil
@@ -27,6 +28,8 @@ import pytest
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
 NODES = {"n0": "v100", "n1": "v100", "n2": "k80", "n3": "k80"}
 GPUS_PER_NODE, CPUS, MEMORY_MB = 2, 8, 4000
+ADMINISTRATOR_S, ADMINISTRATOR_LOOKS_S = 4.0, 2.0
+"""After which time a node is opened again that Slurm closed, and between two looks for one."""
 # Below the range from which Linux takes ports of outgoing connections.
 FIRST_PORT, PORT_STEP, PORT_BLOCKS = 17000, 8, 200
 
@@ -124,7 +127,13 @@ def _is_free(port: int) -> bool:
 
 @dataclass
 class SlurmCluster:
-    """A running cluster; ``environment`` is what commands need to reach it."""
+    """A running cluster; ``environment`` is what commands need to reach it.
+
+    Attributes
+    ----------
+    closed_until_s
+        Until when a driver may find no node that takes jobs, since Slurm closed some; monotonic clock.
+    """
 
     root: Path
     ports: range
@@ -133,6 +142,10 @@ class SlurmCluster:
     gpus_per_node: int = GPUS_PER_NODE
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     logs: list[IO[bytes]] = field(default_factory=list)
+    closed_until_s: float = -math.inf
+    _looked_s: float = -math.inf
+    _closed_s: dict[str, float] = field(default_factory=dict)
+    _asked: subprocess.Popen[str] | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -165,10 +178,10 @@ class SlurmCluster:
         self._wait(lambda: self.idle() == len(NODES), "four idle nodes")
 
     def start_controller(self) -> None:
-        self._spawn("slurmctld", "slurmctld", "-D")
+        self._spawn("slurmctld", *_daemon("slurmctld"))
 
     def start_node(self, name: str) -> None:
-        self._spawn(name, "slurmd", "-D", "-N", name)
+        self._spawn(name, *_daemon(name))
 
     def kill_node(self, name: str) -> None:
         """SIGKILL of a daemon; the jobs of a slurmd stay behind, as when a node loses it."""
@@ -179,11 +192,76 @@ class SlurmCluster:
     def resume(self) -> None:
         """Open nodes again that Slurm closed, as after losing sight of a job, like an administrator."""
         for name in NODES:
-            self.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
+            self._open(name)
+
+    def tend(self) -> None:
+        """Look after the nodes as an administrator does, without waiting for an answer of Slurm.
+
+        Slurm closes nodes by itself: where it had lost jobs, and where the answer to a start came
+        late, so that it asked for the start twice. They are opened again after a while.
+        """
+        now_s = time.monotonic()
+        if self._asked is None and now_s - self._looked_s > ADMINISTRATOR_LOOKS_S:
+            self._looked_s = now_s
+            self._asked = self._ask_closed() if "slurmctld" in self.processes else None
+        if self._asked is None or self._asked.poll() is None:
+            return
+        said, code = self._asked.communicate()[0], self._asked.returncode
+        self._asked = None
+        if code:
+            return
+        closed = {name for name in said.split() if name in self.processes}
+        self._closed_s = {name: self._closed_s.get(name, now_s) for name in closed}
+        for name, since_s in self._closed_s.items():
+            self.closed_until_s = now_s + 2 * ADMINISTRATOR_LOOKS_S
+            if now_s - since_s >= ADMINISTRATOR_S:
+                self._open(name)
+
+    def _ask_closed(self) -> subprocess.Popen[str]:
+        """A process that prints the nodes that take no jobs."""
+        states = "drain,draining,drained,down"
+        return subprocess.Popen(
+            ["sinfo", "-h", "-N", "-p", "all", "-t", states, "-o", "%N"],
+            env={**os.environ, **self.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def _ask_no_more(self) -> None:
+        """Give up a question that waits for its answer."""
+        if self._asked is not None:
+            self._asked.kill()
+            self._asked.communicate()
+            self._asked = None
+
+    def told(self) -> str:
+        """What Slurm says of nodes and jobs."""
+        nodes = self.run("sinfo", "-N", "-p", "all", "-o", "%N %T %E", check=False)
+        return nodes + self.run("squeue", "-o", "%i %T %N %r", check=False)
+
+    def _open(self, name: str) -> None:
+        self.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
+
+    def restore(self) -> None:
+        """Bring all daemons and nodes up, whatever was done to them; no job is left."""
+        self._ask_no_more()
+        for name in ("slurmctld", *NODES):
+            if name in self.processes:
+                self.processes[name].send_signal(signal.SIGCONT)
+            if name in self.processes and self.processes[name].poll() is not None:
+                self.processes.pop(name)
+            if name not in self.processes:
+                self._spawn(name, *_daemon(name))
+        self.cancel_all()
+        self.resume()
+        self._wait(lambda: self.idle() == len(NODES), "four idle nodes", 30.0)
 
     def idle(self) -> int:
-        found = self.run("sinfo", "-h", "-p", "all", "-t", "idle", "-o", "%D", check=False).strip()
-        return int(found or 0)
+        """Nodes that are idle and take jobs; ``-t idle`` counts drained ones too."""
+        states = self.run("sinfo", "-h", "-N", "-p", "all", "-o", "%T", check=False)
+        return states.split().count("idle")
 
     def node_state(self, name: str) -> str:
         return self.run("sinfo", "-h", "-n", name, "-p", "all", "-o", "%T").strip()
@@ -215,6 +293,7 @@ class SlurmCluster:
 
     def stop(self) -> None:
         """End all jobs and daemons."""
+        self._ask_no_more()
         if "slurmctld" in self.processes and self.processes["slurmctld"].poll() is None:
             self.run("scancel", "--user=root", check=False)
         for name in [*NODES, "slurmctld", "munged"]:
@@ -285,6 +364,11 @@ class SlurmCluster:
                 nodes="\n".join(nodes),
             )
         )
+
+
+def _daemon(name: str) -> tuple[str, ...]:
+    """Command of the controller, or of the daemon of a node."""
+    return ("slurmctld", "-D") if name == "slurmctld" else ("slurmd", "-D", "-N", name)
 
 
 def _processes_with(text: str) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import cycle
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -67,23 +66,6 @@ def load_at(schedule: Schedule, cluster: Cluster, time_s: NDArray[np.float64]) -
             total = np.concatenate(([0], np.cumsum(schedule.gpus[order])))
             load[:, node] += sign * total[np.searchsorted(times[order], time_s, side="right")]
     return load
-
-
-def write_prices(outcome: Outcome, path: Path) -> None:
-    """Write the table as Parquet or CSV, by the ending of the name.
-
-    Raises
-    ------
-    InputError
-        If the ending is another, or the run kept no prices.
-    """
-    frame = prices_frame(outcome)
-    if path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    elif path.suffix == ".csv":
-        frame.to_csv(path, index=False)
-    else:
-        raise InputError(f"{path}: ends in {path.suffix!r}, expected .parquet or .csv")
 
 
 def plot_prices(outcome: Outcome) -> Figure:

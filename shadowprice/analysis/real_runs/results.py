@@ -208,6 +208,7 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
         overheads=run.overheads,
         pair_throughputs=run.table if run.table.pairs else None,
         skews=speeds if speeds.models else None,
+        profiles=run.profiles,
     )
     outcome = simulate(run.workload, run.cluster, policy or run.policy, semantics)
     assumed = {

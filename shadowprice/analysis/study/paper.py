@@ -60,21 +60,29 @@ def style_named(name: str) -> PaperStyle:
     return STYLES[name]
 
 
-def paper_files(results: StudyResults, style: PaperStyle) -> dict[str, Callable[[Path], None]]:
-    """All tables and pictures: the name of each file, and what writes it at a path."""
+def paper_files(
+    results: StudyResults, style: PaperStyle, made_by: str
+) -> dict[str, Callable[[Path], None]]:
+    """All tables and pictures: the name of each file, and what writes it at a path.
+
+    Parameters
+    ----------
+    made_by : str
+        Sentence on the origin of the files, kept in each of them.
+    """
 
     def tables(path: Path) -> None:
-        path.write_text(tables_tex(results), encoding="utf-8")
+        path.write_text(tables_tex(results, made_by), encoding="utf-8")
 
     def picture(draw: Picture, path: Path) -> None:
-        write_picture(draw(), path, style)
+        write_picture(draw(), path, style, made_by)
 
     drawn = pictures(results, style).items()
     return {TABLES: tables, **{f"{name}.pdf": partial(picture, draw) for name, draw in drawn}}
 
 
-def tables_tex(results: StudyResults) -> str:
-    """All tables of a study as LaTeX."""
+def tables_tex(results: StudyResults, made_by: str) -> str:
+    """All tables of a study as LaTeX; its first lines are comments, with a sentence on its origin."""
     templates = Environment(
         loader=PackageLoader("shadowprice.analysis.study", "."),
         # What is of LaTeX itself is full of braces.
@@ -89,7 +97,7 @@ def tables_tex(results: StudyResults) -> str:
     )
     return templates.get_template("tables.tex.j2").render(
         title=_line(results.study.study),
-        sentences=[_line(each) for each in (*findings(results), *rules(results))],
+        sentences=[_line(each) for each in (*findings(results), *rules(results), made_by)],
         tables=list(_tables(results)),
     )
 

@@ -104,8 +104,13 @@ def as_svg(figure: Figure, style: PaperStyle = SCREEN) -> str:
     return text[text.index("<svg") :]
 
 
-def write_picture(figure: Figure, path: Path, style: PaperStyle) -> None:
+def write_picture(figure: Figure, path: Path, style: PaperStyle, made_by: str) -> None:
     """Write a picture as PDF, with its fonts, the same bytes each time; no text below 8 pt or beyond the edge.
+
+    Parameters
+    ----------
+    made_by : str
+        Sentence on its origin, for the metadata.
 
     Raises
     ------
@@ -114,7 +119,7 @@ def write_picture(figure: Figure, path: Path, style: PaperStyle) -> None:
     """
     with style.applied():
         finished(figure, path.stem, compares=True)
-        figure.savefig(path, metadata={"CreationDate": None})
+        figure.savefig(path, metadata={"CreationDate": None, "Subject": made_by})
 
 
 def plot_distributions(

@@ -12,7 +12,7 @@ import typer
 
 from shadowprice.cli.options import RUNS_IT, JsonOption
 from shadowprice.cli.origin import origin
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
@@ -179,7 +179,6 @@ def drain_command(
 ) -> None:
     """Give devices of a real run to nobody any more; jobs there go on until they end or move."""
     from shadowprice.analysis.real_runs.run import RunReader
-    from shadowprice.execution.real.copies.policy import has_copies
     from shadowprice.execution.real.devices import Drains
     from shadowprice.execution.real.ledger import RunLedger
     from shadowprice.execution.real.state_directory import LEDGER
@@ -189,10 +188,6 @@ def drain_command(
     ledger = RunLedger.open(state / LEDGER)
     try:
         with ledger.transaction():
-            if has_copies(str(ledger.value("policy"))):
-                raise InputError(
-                    f"{state}: runs jobs as copies on whole nodes, expected a run of gangs to drain nodes of"
-                )
             uuids = devices_named(ledger.nodes(), names)
             if back:
                 Drains(ledger).undrain(uuids)
@@ -245,5 +240,5 @@ def report_command(
     target = state / "report.html" if output is None else output
     with RunReader(state) as run:
         page = report(run, made_by=origin().sentence())
-    write(target, lambda partial: partial.write_text(page, encoding="utf-8"))
+    write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"))
     console.print(str(target), markup=False, highlight=False, soft_wrap=True)

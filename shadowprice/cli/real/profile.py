@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
 from shadowprice.cli.show import console, stderr
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def profile_command(
     )
     entry = table_entry(model, gpus, found.profile, _record(found, storage, command))
     text = json.dumps({"profiles": [entry]}, indent=1) + "\n"
-    write(output, lambda partial: partial.write_text(text, encoding="utf-8"))
+    write_file(output, lambda partial: partial.write_text(text, encoding="utf-8"))
     _print(found, model, gpus)
 
 

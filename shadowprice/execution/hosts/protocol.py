@@ -50,6 +50,8 @@ class FoundNode:
         Main memory [GB], 0 if unknown.
     address : str
         Where other nodes reach it; the first rank's is ``MASTER_ADDR`` of a gang.
+    whole_cpus : bool
+        Whether the host gives CPUs to leases by whole ones only.
     """
 
     name: str
@@ -58,6 +60,7 @@ class FoundNode:
     cpus: float = 0.0
     memory_gb: float = 0.0
     address: str = "127.0.0.1"
+    whole_cpus: bool = False
 
     def record(self) -> dict[str, Any]:
         """Plain data, for a ledger."""
@@ -122,6 +125,8 @@ class LaunchSpec:
         if empty.
     log_bytes : int
         Output kept; of more, the first and the last half of it.
+    amounts : (int, int) or None
+        CPUs [thousandths] and memory [MiB] that it holds on its node; None if they are not counted.
     """
 
     key: LeaseKey
@@ -137,6 +142,7 @@ class LaunchSpec:
     health_check: tuple[str, ...] = ()
     private: frozenset[str] = frozenset()
     poll_s: float = 0.05
+    amounts: tuple[int, int] | None = None
 
     @property
     def node(self) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from shadowprice.execution.hosts.protocol import Device, FoundNode
+from shadowprice.execution.lease_amounts import NodeAmounts, capacity_of
 from shadowprice.execution.real.ledger import RunLedger
 
 _DRAINED, _TOLD = "drained", "drained_told"
@@ -76,6 +77,9 @@ class DevicePool:
         self.lost: set[str] = set()
         self._running: dict[str, set[Holder]] = defaultdict(set)
         self._written_off: dict[str, set[Holder]] = defaultdict(set)
+        self._capacity = {node.name: capacity_of(node).most for node in nodes}
+        self._amounts: dict[Holder, NodeAmounts] = {}
+        self._aside: set[Holder] = set()
         self.of_uuid = {device.uuid: device for node in nodes for device in node.devices}
 
     def find(self, node: int, count: int) -> tuple[Device, ...]:
@@ -90,22 +94,51 @@ class DevicePool:
         """True if nothing but a running lease may be left on these devices."""
         return not any(self._written_off[device.uuid] for device in devices)
 
-    def hold(self, devices: Iterable[Device], holder: Holder) -> None:
-        """Hold these devices, beside others that do."""
+    def hold(
+        self, devices: Iterable[Device], holder: Holder, amounts: NodeAmounts | None = None
+    ) -> None:
+        """Hold these devices, beside others that do, and CPUs and memory of their nodes."""
         for device in devices:
             self._running[device.uuid].add(holder)
+        if amounts:
+            self._amounts[holder] = amounts
+
+    def has_amounts(self, amounts: NodeAmounts) -> bool:
+        """True if nobody holds these CPUs and this memory, written-off leases included."""
+        for node, wanted in amounts.items():
+            held = [by_node[node] for by_node in self._amounts.values() if node in by_node]
+            for k, most in enumerate(self._capacity[node]):
+                if wanted[k] + sum(each[k] for each in held) > most:
+                    return False
+        return True
+
+    def amounts_aside(self) -> Mapping[int, tuple[int, int]]:
+        """CPUs and memory of each node, by its place, that leases hold which were written off."""
+        aside: dict[int, tuple[int, int]] = {}
+        for place, node in enumerate(self.nodes):
+            held = [
+                self._amounts[holder][node.name]
+                for holder in self._aside
+                if node.name in self._amounts.get(holder, {})
+            ]
+            if held:
+                aside[place] = sum(cpus for cpus, _ in held), sum(memory for _, memory in held)
+        return aside
 
     def write_off(self, devices: Iterable[Device], holder: Holder) -> None:
         """The engine thinks that a lease is over, but processes of it may be left."""
         for device in devices:
             self._running[device.uuid].discard(holder)
             self._written_off[device.uuid].add(holder)
+        self._aside.add(holder)
 
     def free(self, devices: Iterable[Device], holder: Holder) -> None:
         """A lease's processes are confirmed gone."""
         for device in devices:
             self._running[device.uuid].discard(holder)
             self._written_off[device.uuid].discard(holder)
+        self._amounts.pop(holder, None)
+        self._aside.discard(holder)
 
     def quarantined(self) -> list[int]:
         """Devices of every node that no running lease holds and none may be given."""

@@ -14,9 +14,10 @@ from types import FrameType
 
 from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.first_instance import instance_of
+from shadowprice.execution.first_instance import instance_of, profiles_of
 from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
+from shadowprice.execution.lease_amounts import LeaseAmounts
 from shadowprice.execution.real.clock import Clock, WallClock
 from shadowprice.execution.real.copies.engine import CopyEngine
 from shadowprice.execution.real.copies.policy import copies_policy, expect_averageable
@@ -34,6 +35,7 @@ from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import locked, open_ledger, take_over
 from shadowprice.execution.service.arrivals import Arrivals, NoArrivals
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.speeds.profiles import table_entry
 from shadowprice.solvers.registry import placement as find_placement
 
 # The parts of a run, from a job file and hosts.
@@ -85,6 +87,14 @@ def assemble(
     everything = {device.uuid for node in nodes for device in node.devices}
     gone = frozenset(node.name for node in nodes) - {node.name for node in found}
     watch = LeaseMonitor(host, clock, settings.limits, tick, gone)
+    conditions = instance.conditions
+    amounts = LeaseAmounts(
+        nodes,
+        counted=copies_policy(settings) is None and instance.pair_throughputs is None,
+        by_policy=conditions is not None and conditions.sensitivity is not None,
+    )
+    for one in tracked:
+        amounts.add(one.job)
     return RealRun(
         tracked=tracked,
         ledger=ledger,
@@ -96,6 +106,7 @@ def assemble(
         limits=settings.limits,
         clock=clock,
         arrivals=arrivals or NoArrivals(),
+        amounts=amounts,
     )
 
 
@@ -119,6 +130,10 @@ def _write_down(
                 arrival_s=float(instance.workload.arrival_s[one.row]),
                 model=job.model,
             )
+        profiles = profiles_of(instance)
+        if profiles is not None:
+            tables = profiles.tables.items()
+            ledger.set("profiles", [table_entry(*kind, table) for kind, table in tables])
         for text in notes:
             ledger.event(0.0, "note", text=text)
         ledger.set("ready", True)

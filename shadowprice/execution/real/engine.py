@@ -16,6 +16,7 @@ from shadowprice.execution.real.real_hosts import RealHosts
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Policy, State
@@ -27,7 +28,8 @@ class RealEngine(Engine):
     def __init__(self, run: RealRun, policy: Policy, placement: Placement, rounds: Rounds) -> None:
         self.run = run
         self.real = RealHosts(run)
-        super().__init__(run.measuring.instance, policy, placement, rounds, self.real)
+        counted = run.amounts.over(placement)
+        super().__init__(run.measuring.instance, policy, counted, rounds, self.real)
         self._quarantined = [0] * len(run.devices.nodes)
 
     def _await(self, wake_s: float) -> float:
@@ -75,6 +77,7 @@ class RealEngine(Engine):
         began_s = time.process_time()
         decision = super()._decide()
         cpu_s = time.process_time() - began_s
+        _restart_adjusted(state, decision)
         stays = renewed(state, decision)
         decision.stops = [job for job in decision.stops if job not in stays]
         for job in stays:
@@ -88,6 +91,8 @@ class RealEngine(Engine):
 
         Partners are regrouped between stops and starts, so that decisions on pairs are applied whole.
         """
+        given = self._given(decision)
+        self.real.give(given)
         if decision.partners or not decision.stops:
             with self.real.applying(decision.stops):
                 super()._apply(decision, now_s)
@@ -97,35 +102,49 @@ class RealEngine(Engine):
         stops, starts = list(decision.stops), dict(decision.starts)
         over = self.real.await_stops(stops, -math.inf)
         while True:
-            self._apply_part(over, stops, starts, now_s)
+            for job in self._apply_part(over, stops, starts, now_s):
+                if given:
+                    self.state.amounts[job] = given[job]
             if not stops or not (over := self.real.await_stops(stops, until_s)):
                 break
         self._take_back(stops, starts)
 
     def _apply_part(
         self, over: Sequence[int], stops: list[int], starts: dict[int, Pieces], now_s: float
-    ) -> None:
-        """Apply those stops of a decision that are over, and the starts whose GPUs are free."""
-        state, hosts = self.state, self.real
+    ) -> list[int]:
+        """Apply those stops of a decision that are over, and the starts whose GPUs are free; which these are."""
+        state, hosts, started = self.state, self.real, list[int]()
         with hosts.applying(()):
             for job in over:
                 stops.remove(job)
                 state.stopped(job, *hosts.stop(job, now_s))
             for job, pieces in list(starts.items()):
-                if not stops or (job not in stops and hosts.has_free(pieces)):
+                if not stops or (job not in stops and hosts.has_free(job, pieces)):
                     del starts[job]
                     state.started(job, pieces, *hosts.start(job, pieces, now_s))
+                    started.append(job)
+        return started
+
+    def _given(self, decision: Decision) -> dict[int, Amounts]:
+        """CPUs and memory of the jobs that start, where policies give them out: the share if they do not."""
+        if self.conditioned is None or not self.state.profiled:
+            return {}
+        chosen = decision.amounts or {}
+        return {
+            job: chosen.get(job) or self.conditioned.proportional(pieces)
+            for job, pieces in decision.starts.items()
+        }
 
     def _take_back(self, stops: Sequence[int], starts: Mapping[int, Pieces]) -> None:
         """Take back what a decision could not do in time.
 
         The jobs that it stops run until they end, as they were asked to; those that it starts wait.
         """
-        allocator = self.state.allocator
-        for pieces in starts.values():
-            allocator.give_back(pieces)
+        state = self.state
+        for job, pieces in starts.items():
+            state.release(job, pieces)
         for job in stops:
-            taken = allocator.take_exact(self.state.running[job])
+            taken = state.take_again(job)
             assert taken, "the GPUs of a job that runs were given to another"
 
     def _withdraw(self, job: int) -> None:
@@ -138,7 +157,9 @@ class RealEngine(Engine):
         state.finished.append(job)
 
     def _quarantine(self) -> None:
-        """Let nobody have the GPUs of lost nodes, nor those that may not be free."""
+        """Let nobody have the GPUs of lost nodes, nor what may not be free."""
+        if self.state.counted is not None:
+            self.state.counted.set_aside(self.run.devices.amounts_aside())
         for node, count in enumerate(self.run.devices.quarantined()):
             more = count - self._quarantined[node]
             if more > 0:
@@ -149,17 +170,28 @@ class RealEngine(Engine):
             self._quarantined[node] = count
 
 
+def _restart_adjusted(state: State, decision: Decision) -> None:
+    """Restart jobs that go on with other CPUs and memory, on the same nodes: no command can be given others."""
+    for job, amounts in (decision.adjusted or {}).items():
+        decision.stops.append(job)
+        decision.starts[job] = state.running[job]
+        decision.amounts = {**(decision.amounts or {}), job: amounts}
+    decision.adjusted = None
+
+
 def renewed(state: State, decision: Decision) -> Collection[int]:
     """Jobs that a decision stops and starts on the very GPUs they hold: their leases go on.
 
     Those that share GPUs before or after are left as they are, since which GPUs of a node a pair
-    holds may differ.
+    holds may differ; and those that get other CPUs or memory.
     """
     starts, partners = decision.starts, decision.partners or {}
+    chosen = decision.amounts or {}
     return {
         job
         for job in decision.stops
         if job in starts
         and sorted(starts[job]) == sorted(state.running[job])
+        and (job not in chosen or chosen[job] == state.amounts[job])
         and state.partner_of.get(job, ALONE) == partners.get(job, ALONE) == ALONE
     }

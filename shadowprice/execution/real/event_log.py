@@ -61,12 +61,24 @@ class Record:
     clock: Clock
 
     def granted(
-        self, tracked: JobRecord, epoch: int, devices: Sequence[Device], partner: int, rate: float
+        self,
+        tracked: JobRecord,
+        epoch: int,
+        devices: Sequence[Device],
+        partner: int,
+        rate: float,
+        more: Mapping[str, object],
     ) -> None:
-        """A lease holds devices from now on."""
+        """A lease holds devices from now on.
+
+        Parameters
+        ----------
+        more : mapping
+            ``amounts``: thousandths of CPUs and MiB of memory by node; ``speed`` by its profile.
+        """
         name = tracked.job.name
         other = None if partner == ALONE else self._name(partner)
-        self.holds(name, epoch, devices, partner=other, from_step=tracked.step)
+        self.holds(name, epoch, devices, partner=other, from_step=tracked.step, **more)
         self.begins(name, epoch, rate, tracked.step)
 
     def begins(self, name: str, epoch: int, rate: float, step: int) -> None:
@@ -196,7 +208,10 @@ class Record:
     def arrived(self, tracked: JobRecord) -> None:
         """A job arrived."""
         with self.ledger.transaction():
-            self._event("arrived", tracked.job.name)
+            job = tracked.job
+            asks = {"cpus": job.cpus, "memory_gb": job.memory_gb}
+            data: dict[str, Any] = {key: value for key, value in asks.items() if value}
+            self._event("arrived", job.name, **data)
             self.ledger.update_job(tracked.job.name, state="waiting")
 
     def progress(
@@ -216,7 +231,7 @@ class Record:
             "model": self.tracked[lease.row].job.model,
             "co_model": self.tracked[lease.partner].job.model if where["co_runner"] else "",
         }
-        self.ledger.observe(where | models, *window)
+        self.ledger.observe(where | models, *measuring.at_share(lease, window))
 
     def samples(self, leases: Sequence[HeldLease], measuring: Measuring, now_s: float) -> None:
         """Record the rates of jobs, between two decisions."""

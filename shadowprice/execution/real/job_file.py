@@ -2,6 +2,7 @@
 
 ::
 
+    profiles: profiles.json         # optional: speeds by CPUs and memory, from the folder of this file on
     defaults:                       # optional: keys for all jobs that do not say otherwise
       gpus: 1
       env: {OMP_NUM_THREADS: 1}     # merged by name
@@ -44,6 +45,7 @@ from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
 from shadowprice.instances.documents.schema import SECRET, Line, Name, decode
 from shadowprice.instances.entries import LARGEST, known_keys, shown
 from shadowprice.instances.grid import MAX_TIME_S
+from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.throughput_files import JOB_PREFIX, kind_name
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import MAX_GANG, Workload
@@ -136,7 +138,8 @@ class Job:
     gpu_types : tuple of str
         Types on which it may run; empty for all.
     cpus, memory_gb : float
-        CPU cores and memory [GB] of the whole gang; 0 if it does not matter.
+        CPU cores and memory [GB] of the whole gang, in proportion to its GPUs on each node; 0 for the
+        share of its GPUs, what a node has over its GPUs.
     weight, arrival_s, deadline_s : float
         As in a workload: times [s] count from the beginning of the run; no deadline is infinity.
     done_exit_code : int or None
@@ -288,6 +291,7 @@ class _Tree(msgspec.Struct, frozen=True):
         ),
     ]
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
+    profiles: Line = ""
 
 
 __all__ = [
@@ -314,12 +318,16 @@ class JobFile:
     path : Path
         Where it was read.
     sha256 : str
-        Of the file's bytes, in hexadecimal: a run that is resumed asks for the same.
+        Of the bytes of the file and of the profiles that it names, in hexadecimal: a run that is
+        resumed asks for the same.
+    profiles : Profiles or None
+        Speeds of models by CPUs and memory, which the policy then gives out.
     """
 
     path: Path
     jobs: tuple[Job, ...]
     sha256: str
+    profiles: Profiles | None = None
 
 
 def load_job_file(path: str | Path) -> JobFile:
@@ -332,9 +340,16 @@ def load_job_file(path: str | Path) -> JobFile:
     """
     path = Path(path)
     data = read_small(path)
-    jobs = jobs_of(parse(data, str(path)), str(path), path.parent)
+    document = parse(data, str(path))
+    jobs = jobs_of(document, str(path), path.parent)
     expect_images(jobs, str(path))
-    return JobFile(path, jobs, hashlib.sha256(data).hexdigest())
+    named = decode(_Tree, document, str(path)).profiles
+    if not named:
+        return JobFile(path, jobs, hashlib.sha256(data).hexdigest())
+    tables = path.parent / named
+    profiles = Profiles.load(tables)
+    sha256 = hashlib.sha256(data + read_small(tables)).hexdigest()
+    return JobFile(path, jobs, sha256, profiles)
 
 
 def expect_images(jobs: Sequence[Job], source: str) -> None:
@@ -464,8 +479,7 @@ def workload(
     -------
     Workload, list of str
         Rows in order of arrival, with a throughput for each GPU type of the cluster; one line for
-        each job whose rate is assumed, that keeps off a type because it has no rate there, or that asks
-        for CPUs or memory.
+        each job whose rate is assumed, or that keeps off a type because it has no rate there.
 
     Raises
     ------
@@ -483,8 +497,6 @@ def workload(
                 f"the cluster has {', '.join(cluster.gpu_types)}"
             )
         rates.append(rows)
-        if job.cpus or job.memory_gb:
-            assumed = [*assumed, "asks for CPUs or memory, which policies of real runs do not see"]
         notes += [f"job {job.name}: {note}" for note in assumed]
     jobs = job_file.jobs
     made = Workload.from_columns(

@@ -10,9 +10,14 @@ from pathlib import Path
 from shadowprice.execution.containers import PYTHON
 from shadowprice.execution.hosts.meeting import meeting_of
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
+from shadowprice.execution.lease_amounts import GrantedAmounts
 from shadowprice.execution.real.checkpoints import folder_of
 from shadowprice.execution.real.job_file import Job
 from shadowprice.execution.real.limits import Limits
+from shadowprice.solvers.placement.amounts import CPU_MILLI, MIB_PER_GB, HeldAmounts
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Variables by which numerical libraries are told how many threads to use."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class LaunchSpecs:
         copy: int = 0,
         stop_at: int | None = None,
         origin: Path | None = None,
+        amounts: GrantedAmounts | None = None,
     ) -> tuple[LaunchSpec, ...]:
         """One order for each node of a gang, rank 0 on the node of the first device.
 
@@ -62,6 +68,8 @@ class LaunchSpecs:
             Step at which the lease ends though the job does not.
         origin : Path, optional
             Where checkpoints are, if not in the job's directory.
+        amounts : GrantedAmounts, optional
+            CPUs and memory that it holds on each node.
         """
         by_node: dict[str, list[Device]] = {}
         for device in devices:
@@ -82,15 +90,19 @@ class LaunchSpecs:
         if stop_at is not None:
             common["SHADOWPRICE_STOP_AT"] = str(stop_at)
         folder = str(folder_of(directory, epoch))
-        argv = command_line(job, directory, folder, gpus="cpu:" not in devices[0].uuid)
+        gpus, granted = "cpu:" not in devices[0].uuid, amounts or GrantedAmounts()
         meeting = meeting_of(job.name, epoch, addresses[devices[0].node], devices[0].index)
         made = []
         for rank, held in enumerate(by_node.values()):
             key = LeaseKey(job.name, epoch, rank, copy)
             place = self._place(key)
+            own = granted.by_node.get(held[0].node)
+            limits = Limited.of(job, own, chosen=granted.chosen is not None)
+            argv = command_line(job, directory, folder, gpus=gpus, limits=limits)
             env = (
                 common
                 | _devices(held)
+                | limits.variables(own, slots=not gpus)
                 | meeting.variables(rank, len(by_node), len(held), addresses[held[0].node])
                 | {"SHADOWPRICE_LEASE": str(place), "SHADOWPRICE_RANK": str(rank)}
             )
@@ -107,6 +119,7 @@ class LaunchSpecs:
                     grace_s=self.limits.grace_s,
                     private=frozenset(job.env),
                     health_check=self.health_check,
+                    amounts=own,
                 )
             )
         return tuple(made)
@@ -116,7 +129,44 @@ class LaunchSpecs:
         return self.job_directory(key.job) / "leases" / key.folder
 
 
-def command_line(job: Job, own: Path, folder: str, *, gpus: bool) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Limited:
+    """CPUs and memory that a command is to keep to: what was asked for, or chosen, not mere shares.
+
+    Parameters
+    ----------
+    cpu_milli, memory_mib : int or None
+        None for no limit.
+    """
+
+    cpu_milli: int | None = None
+    memory_mib: int | None = None
+
+    @classmethod
+    def of(cls, job: Job, held: HeldAmounts | None, *, chosen: bool) -> Limited:
+        """Limits of a job that holds these amounts on a node, which the policy may have chosen."""
+        if held is None:
+            return cls()
+        return cls(
+            held[0] if chosen or job.cpus else None, held[1] if chosen or job.memory_gb else None
+        )
+
+    def variables(self, held: HeldAmounts | None, *, slots: bool) -> dict[str, str]:
+        """Variables by which a command finds what it holds; threads of libraries on CPU slots."""
+        if held is None:
+            return {}
+        told = {
+            "SHADOWPRICE_CPUS": f"{held[0] / CPU_MILLI:g}",
+            "SHADOWPRICE_MEMORY_GB": f"{held[1] / MIB_PER_GB:.6g}",
+        }
+        if slots and self.cpu_milli is not None:
+            told |= dict.fromkeys(THREADS, str(max(self.cpu_milli // CPU_MILLI, 1)))
+        return told
+
+
+def command_line(
+    job: Job, own: Path, folder: str, *, gpus: bool, limits: Limited | None = None
+) -> tuple[str, ...]:
     """Command line of a job, in its container if it has one.
 
     Parameters
@@ -127,10 +177,21 @@ def command_line(job: Job, own: Path, folder: str, *, gpus: bool) -> tuple[str, 
         For its checkpoints.
     gpus : bool
         Whether it has GPUs, not slots of a CPU.
+    limits : Limited, optional
+        CPUs and memory that a container is kept to.
     """
     if job.container is None:
         return job.argv(sys.executable, folder)
-    return job.container.argv(job.argv(PYTHON, folder), job.directory, own, gpus=gpus)
+    limits = limits or Limited()
+    cpus = None if limits.cpu_milli is None else limits.cpu_milli / CPU_MILLI
+    return job.container.argv(
+        job.argv(PYTHON, folder),
+        job.directory,
+        own,
+        gpus=gpus,
+        cpus=cpus,
+        memory_mib=limits.memory_mib,
+    )
 
 
 def _devices(held: Sequence[Device]) -> dict[str, str]:
@@ -142,10 +203,7 @@ def _devices(held: Sequence[Device]) -> dict[str, str]:
         return {
             "SHADOWPRICE_DEVICES": uuids,
             "CUDA_VISIBLE_DEVICES": "",
-            "OMP_NUM_THREADS": threads,
-            "MKL_NUM_THREADS": threads,
-            "OPENBLAS_NUM_THREADS": threads,
-        }
+        } | dict.fromkeys(THREADS, threads)
     return {
         "SHADOWPRICE_DEVICES": uuids,
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

@@ -19,6 +19,7 @@ from shadowprice.execution.hosts.protocol import (
 )
 from shadowprice.execution.real.job_file import Job
 from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.solvers.placement.protocol import Pieces
 
 ABSENT, WAITING, RUNNING = "absent", "waiting", "running"
@@ -72,6 +73,10 @@ class HeldLease:
         Exit code of its command that says that it is done, of one that reports no steps.
     reports : bool
         Whether its command is known to report steps: an earlier lease of the job did.
+    amounts : mapping of str to (int, int)
+        CPUs [thousandths] and memory [MiB] that it holds on each node; empty if they are not counted.
+    given : tuple of (float, float) or None
+        CPUs and memory [GB] for each of its pieces, where the policy gives them out.
     """
 
     row: int
@@ -102,6 +107,8 @@ class HeldLease:
     ordered_s: float = -math.inf
     done_exit_code: int | None = None
     reports: bool = False
+    amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    given: Amounts | None = None
 
     @cached_property
     def keys(self) -> tuple[LeaseKey, ...]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.lease_files import prune
 from shadowprice.execution.hosts.protocol import Device
+from shadowprice.execution.lease_amounts import GrantedAmounts
 from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import (
     FolderCopy,
@@ -27,7 +28,6 @@ from shadowprice.execution.real.event_log import describe_decision
 from shadowprice.execution.real.lease import (
     ABSENT,
     RUNNING,
-    UNHEALTHY,
     WAITING,
     Ending,
     HeldLease,
@@ -173,7 +173,7 @@ class LiveHosts:
         ]
         for row in cancelled:
             run.record.cancelled(run.tracked[row], now_s)
-        self._tell_drained()
+        self.observer.tell_drained()
         return HostEvents(
             progress=progress,
             ended=ended,
@@ -226,18 +226,24 @@ class LiveHosts:
 
     @contextmanager
     def grant(
-        self, tracked: JobRecord, pieces: Pieces, partner: int
+        self, tracked: JobRecord, pieces: Pieces, partner: int, amounts: GrantedAmounts
     ) -> Iterator[tuple[int, list[str]]]:
-        """Epoch and devices of a new lease; no devices if some are not to be had."""
+        """Epoch and devices of a new lease; no devices if some, or its amounts, are not to be had."""
         run = self.run
         with run.ledger.transaction():
-            devices = () if tracked.over or tracked.cancel else self._find(pieces, partner)
+            may = (
+                not tracked.over and not tracked.cancel and run.devices.has_amounts(amounts.by_node)
+            )
+            devices = self._find(pieces, partner) if may else ()
             if not devices:
                 yield tracked.epoch, []
                 return
             epoch = tracked.epoch + 1
-            rate = run.measuring.work_rate(tracked.row, pieces, partner)
-            run.record.granted(tracked, epoch, devices, partner, rate)
+            rate = run.measuring.work_rate(tracked.row, pieces, partner, amounts.chosen)
+            told: dict[str, object] = {"amounts": amounts.by_node} if amounts.by_node else {}
+            if amounts.chosen is not None:
+                told["speed"] = run.measuring.speed(tracked.row, pieces, amounts.chosen)
+            run.record.granted(tracked, epoch, devices, partner, rate, told)
             self._granted.append(tracked.row)
             yield epoch, [device.uuid for device in devices]
 
@@ -354,30 +360,12 @@ class LiveHosts:
         run, tracked = self.run, self.run.tracked[lease.row]
         end = lease_ending(lease)
         step = self._committed(tracked, lease, end)
-        self._drain_unhealthy(lease)
+        self.observer.drain_unhealthy(lease)
         outcome = conclude(tracked, lease, end, step, now_s, run.limits)
         if at_once and not outcome.over:
             outcome = replace(outcome, return_s=now_s)
         run.record.ended(lease, end, outcome, now_s)
         return outcome
-
-    def _drain_unhealthy(self, lease: HeldLease) -> None:
-        """Drain the devices of those ranks of a lease whose health check failed."""
-        run = self.run
-        for order in lease.orders:
-            seen = lease.seen.get(order.key)
-            if seen is not None and seen.exit is not None and seen.exit.reason == UNHEALTHY:
-                uuids = [device.uuid for device in order.devices]
-                Drains(run.ledger).drain(uuids, seen.exit.detail)
-                run.watch.drained |= set(uuids)
-
-    def _tell_drained(self) -> None:
-        """Write down which devices are drained since the last time, and which are no more."""
-        run, drains = self.run, Drains(self.run.ledger)
-        told, why = drains.told(), drains.why()
-        if told != run.watch.drained:
-            run.record.drained(told, {uuid: why.get(uuid, "") for uuid in run.watch.drained})
-            drains.tell(run.watch.drained)
 
     def _sleep(self, now_s: float, until_s: float) -> None:
         wait_s = min(self.run.limits.poll_s, until_s - now_s)

@@ -32,6 +32,8 @@ from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
 from shadowprice.instances.instance import Overheads
+from shadowprice.instances.speeds.profiles import Profiles, table_entry
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.speeds.throughput_files import (
     Observation,
     kind_name,
@@ -67,6 +69,8 @@ class LeaseTime:
         Whether the job had a lease before.
     finished : bool
         Whether it finished the job; else the policy stopped it.
+    speed : float
+        Of the job with the CPUs and memory that the policy gave it, by its profile.
     """
 
     job: str
@@ -75,6 +79,7 @@ class LeaseTime:
     steps: int
     resumed: bool
     finished: bool
+    speed: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class _Open:
     devices: tuple[str, ...]
     from_step: int
     resumed: bool
+    speed: float = 1.0
     stopped: bool = False
     released_s: float = 0.0
     steps: int = 0
@@ -103,7 +109,8 @@ def lease_times(events: Iterable[Event]) -> list[LeaseTime]:
             leases.clear()
         elif kind == "granted":
             devices, name = tuple(data["devices"]), event["job"]
-            leases[key] = _Open(event["time_s"], devices, data["from_step"], name in begun)
+            began = (event["time_s"], devices, data["from_step"], name in begun)
+            leases[key] = _Open(*began, float(data.get("speed", 1.0)))
             begun.add(name)
         elif kind == "stop-asked" and key in leases:
             leases[key] = replace(leases[key], stopped=True)
@@ -128,7 +135,7 @@ def lease_times(events: Iterable[Event]) -> list[LeaseTime]:
 
 def _time(job: str, lease: _Open, end_s: float, *, finished: bool) -> LeaseTime:
     held_s = end_s - lease.granted_s
-    return LeaseTime(job, lease.devices, held_s, lease.steps, lease.resumed, finished)
+    return LeaseTime(job, lease.devices, held_s, lease.steps, lease.resumed, finished, lease.speed)
 
 
 def measured_overheads(
@@ -155,7 +162,7 @@ def measured_overheads(
         rate = min((rates.get((lease.job, type_of[d]), 0.0) for d in lease.devices), default=0.0)
         if rate > 0:
             causes.append((1.0, float(lease.resumed), float(not lease.finished)))
-            extra_s.append(max(lease.held_s - lease.steps / rate, 0.0))
+            extra_s.append(max(lease.held_s - lease.steps / (rate * lease.speed), 0.0))
     if not causes:
         return Overheads()
     (start_s, resume_s, stop_s), _ = nnls(np.array(causes), np.array(extra_s))
@@ -200,6 +207,8 @@ class MeasuredRun:
         is what they did, so that others wait for them as long as they did.
     notes : tuple of str
         What had to be assumed.
+    profiles : Profiles or None
+        Speeds of jobs by CPUs and memory, where the policy gave them out.
     """
 
     policy: str
@@ -212,6 +221,7 @@ class MeasuredRun:
     overheads: Overheads
     notes: tuple[str, ...] = ()
     placement: str = "count"
+    profiles: Profiles | None = None
 
 
 def measured_run(ledger: RunLedger) -> MeasuredRun:
@@ -249,7 +259,25 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         measured_overheads(leases, rates, type_of),
         tuple(notes),
         str(ledger.value("placement", "count")),
+        _profiles(ledger),
     )
+
+
+def _profiles(ledger: RunLedger) -> Profiles | None:
+    """Profiles that the policy of a run was told, None if none."""
+    entries = ledger.value("profiles")
+    if entries is None:
+        return None
+    tables = {
+        (entry["model"], int(entry["gpus"])): Profile(
+            np.array(entry["cpus_per_gpu"]),
+            np.array(entry["memory_gb_per_gpu"]),
+            np.array(entry["speed"]),
+            entry["model"],
+        )
+        for entry in entries
+    }
+    return Profiles(tables, f"{ledger.path}: profiles")
 
 
 def measured_workload(
@@ -338,6 +366,11 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
     if run.table.alone:
         write_throughputs(run.table, table)
         words += ["--throughputs", str(table)]
+    if run.profiles is not None:
+        profiles = directory / "profiles.json"
+        entries = [table_entry(*kind, each) for kind, each in run.profiles.tables.items()]
+        profiles.write_text(json.dumps({"profiles": entries}, indent=1) + "\n", encoding="utf-8")
+        words += ["--profiles", str(profiles)]
     speeds = spread_speeds(run.observations)
     if speeds.models and "--placement" in words:
         write_spread(speeds, directory / "spread.json")

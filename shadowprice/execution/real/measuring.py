@@ -14,6 +14,7 @@ from shadowprice.execution.real.lease import HeldLease, JobRecord
 from shadowprice.instances.grid import TICK_S, to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 from shadowprice.solvers.placement.protocol import Pieces
 
@@ -152,14 +153,30 @@ class Measuring:
             return
         lease.counted = (progress.steps, progress.seconds)
         conditions = self.conditions(lease)
-        self._sums[conditions] = _add(self._sums.get(conditions), window)
+        self._sums[conditions] = _add(self._sums.get(conditions), self.at_share(lease, window))
+
+    def at_share(self, lease: HeldLease, window: tuple[int, float]) -> tuple[int, float]:
+        """Timed steps and seconds, as they would be where work is counted: with the share of its GPUs.
+
+        Rates are of that; profiles say how much faster a lease is with the CPUs and memory it holds.
+        """
+        return window[0], window[1] * self.speed(lease.row, lease.pieces, lease.given)
+
+    def speed(self, row: int, pieces: Pieces, given: Amounts | None) -> float:
+        """Speed of a job with CPUs and memory that the policy gave it; 1 where it gives none."""
+        parts = self.instance.conditions
+        if parts is None or parts.sensitivity is None or given is None:
+            return 1.0
+        return parts.sensitivity.speed(row, pieces, given)
 
     def conditions(self, lease: HeldLease) -> TimingConditions:
         """Under what a lease runs now."""
         gpu_type = int(self.instance.cluster.type_of_node[lease.pieces[0][0]])
         return TimingConditions(lease.row, gpu_type, len(lease.pieces), lease.partner)
 
-    def prior_rate(self, row: int, pieces: Pieces, partner: int) -> float:
+    def prior_rate(
+        self, row: int, pieces: Pieces, partner: int, given: Amounts | None = None
+    ) -> float:
         """Rate of a run against the job's fastest type, by what is known now."""
         instance = self.instance
         types = {int(instance.cluster.type_of_node[node]) for node, _ in pieces}
@@ -167,11 +184,14 @@ class Measuring:
             whole_s = max(instance.shared_s(row, partner, gpu_type) for gpu_type in types)
         else:
             whole_s = max(float(instance.plain_processing_s[row, gpu_type]) for gpu_type in types)
+            whole_s /= self.speed(row, pieces, given) or 1.0
         return float(instance.shortest_s[row]) / whole_s if math.isfinite(whole_s) else 1.0
 
-    def work_rate(self, row: int, pieces: Pieces, partner: int) -> float:
+    def work_rate(
+        self, row: int, pieces: Pieces, partner: int, given: Amounts | None = None
+    ) -> float:
         """Iterations a second that are expected of a run."""
-        return self._fastest(row) * self.prior_rate(row, pieces, partner)
+        return self._fastest(row) * self.prior_rate(row, pieces, partner, given)
 
     def learn(self) -> bool:
         """Take rates that were measured well into the instance; whether any changed."""

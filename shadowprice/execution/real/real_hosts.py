@@ -8,10 +8,11 @@ that a driver that takes a run over has those of the one before it where the ans
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 
 from shadowprice.execution.hosts.protocol import Device
+from shadowprice.execution.lease_amounts import GrantedAmounts
 from shadowprice.execution.real.lease import ABSENT, RUNNING, WAITING, HeldLease, JobRecord
 from shadowprice.execution.real.lease_outcome import CANCELLED, LeaseOutcome
 from shadowprice.execution.real.live_hosts import HostEvents, LiveHosts, StoppedRun
@@ -19,6 +20,7 @@ from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.replay import Journal
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, State
 
@@ -38,6 +40,7 @@ class RealHosts:
     def __init__(self, run: RealRun) -> None:
         self.run = run
         self.live = LiveHosts(run)
+        self._given: Mapping[int, Amounts] = {}
         self.journal = Journal(
             run.ledger, self.live.observer.keep_alive, self.live.observer.take_over
         )
@@ -79,9 +82,19 @@ class RealHosts:
             "stopped", list[int], lambda: nullcontext(self.live.wait_stops(stops, until_s))
         )
 
-    def has_free(self, pieces: Pieces) -> bool:
-        """True if there are free devices for pieces."""
-        return all(self.run.devices.find(node, count) for node, count in pieces)
+    def give(self, amounts: Mapping[int, Amounts]) -> None:
+        """CPUs and memory that the policy gives to the jobs that start next."""
+        self._given = amounts
+
+    def has_free(self, job: int, pieces: Pieces) -> bool:
+        """True if there are free devices for pieces of a job, with their CPUs and memory."""
+        devices = self.run.devices
+        return devices.has_amounts(self._amounts(job, pieces).by_node) and all(
+            devices.find(node, count) for node, count in pieces
+        )
+
+    def _amounts(self, job: int, pieces: Pieces) -> GrantedAmounts:
+        return self.run.amounts.of(job, pieces, self._given.get(job))
 
     @contextmanager
     def applying(self, stops: Sequence[int]) -> Iterator[None]:
@@ -98,41 +111,56 @@ class RealHosts:
         self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
     ) -> tuple[float, float]:
         """Grant a lease. One for which no devices are free is over with the next events."""
-        tracked = self.run.tracked[job]
+        tracked, amounts = self.run.tracked[job], self._amounts(job, pieces)
         call = f"start {job} {list(map(list, pieces))} {partner}"
+        if amounts.chosen is not None:
+            call = f"{call} {list(map(list, amounts.by_node.values()))}"
         epoch, uuids = self.journal.ask(
-            call, tuple[int, list[str]], lambda: self.live.grant(tracked, pieces, partner)
+            call,
+            tuple[int, list[str]],
+            lambda: self.live.grant(tracked, pieces, partner, amounts),
         )
         tracked.view, tracked.pieces, tracked.epoch = RUNNING, pieces, epoch
         if not uuids:
             return now_s, 1.0
-        tracked.lease = self._lease(tracked, self.run.devices.named(uuids), partner, now_s)
+        devices = self.run.devices.named(uuids)
+        tracked.lease = self._lease(tracked, devices, partner, amounts, now_s)
         return now_s, tracked.lease.rate
 
     def _lease(
-        self, tracked: JobRecord, devices: tuple[Device, ...], partner: int, now_s: float
+        self,
+        tracked: JobRecord,
+        devices: tuple[Device, ...],
+        partner: int,
+        amounts: GrantedAmounts,
+        now_s: float,
     ) -> HeldLease:
         """A lease that was granted, whose devices are held from now on."""
         run, epoch = self.run, tracked.epoch
         # Later than the end of the round, if there was much to do at it.
         granted_s = max(now_s, run.clock.now_s())
-        run.devices.hold(devices, (tracked.job.name, epoch))
+        run.devices.hold(devices, (tracked.job.name, epoch), amounts.by_node)
+        orders = run.orders.orders(
+            tracked.job, epoch, devices, shared=partner != ALONE, amounts=amounts
+        )
         return HeldLease(
             tracked.row,
             epoch,
             tracked.pieces,
             devices,
-            run.orders.orders(tracked.job, epoch, devices, shared=partner != ALONE),
+            orders,
             from_step=tracked.step,
             target=tracked.job.iterations,
             granted_s=granted_s,
-            rate=run.measuring.prior_rate(tracked.row, tracked.pieces, partner),
+            rate=run.measuring.prior_rate(tracked.row, tracked.pieces, partner, amounts.chosen),
             partner=partner,
             synced_s=now_s,
             moved_s=granted_s,
             step=tracked.step,
             done_exit_code=tracked.job.done_exit_code,
             reports=tracked.reports or tracked.step > 0,
+            amounts=amounts.by_node,
+            given=amounts.chosen,
         )
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
@@ -165,7 +193,7 @@ class RealHosts:
         )
         self._advance(lease, progress, at_s)
         lease.partner = partner
-        lease.rate = self.run.measuring.prior_rate(job, lease.pieces, partner)
+        lease.rate = self.run.measuring.prior_rate(job, lease.pieces, partner, lease.given)
         return progress.ran_s, progress.left_s, lease.synced_s, lease.rate
 
     def left_s(self, tracked: JobRecord) -> float:
@@ -209,6 +237,7 @@ class RealHosts:
         run = self.run
         job, instance, notes = run.arrivals.take(number, run.measuring.instance)
         run.tracked.append(JobRecord(len(run.tracked), job))
+        run.amounts.add(job)
         run.measuring.grow(instance)
         for text in notes:
             self.journal.act(lambda text=text: run.record.note("note", text=text))  # type: ignore[misc]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from shadowprice.errors import HostError
+from shadowprice.execution.lease_amounts import LeaseAmounts
 from shadowprice.execution.real.clock import Clock
 from shadowprice.execution.real.devices import DevicePool, Drains
 from shadowprice.execution.real.event_log import Record
@@ -41,6 +42,7 @@ class RealRun:
     limits: Limits
     clock: Clock
     arrivals: Arrivals
+    amounts: LeaseAmounts
 
     def leases(self) -> list[HeldLease]:
         """All leases whose end is not confirmed."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from shadowprice.errors import InputError
 from shadowprice.execution.first_instance import instance_with
+from shadowprice.execution.lease_amounts import capacity_of, expect_none_asked, expect_room
 from shadowprice.execution.real.job_file import (
     Job,
     JobFile,
@@ -52,6 +53,10 @@ def run_time_s(ledger: RunLedger) -> float:
     """Time of a run by its driver's clock [s], on the grid of times."""
     facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
     return math.floor(passed_s(facts, 0.0) * TICKS_PER_S) / TICKS_PER_S
+
+
+NOT_COUNTED = "not_counted"
+"""Reason in the ledger that jobs of a service cannot ask for CPUs or memory."""
 
 
 class QueuedArrivals:
@@ -139,6 +144,8 @@ class JobQueue:
             If the user is not let in.
         """
         weight = self.access.weight(user)
+        if isinstance(document, dict) and "profiles" in document:
+            raise InputError("jobs: names profiles, expected none: a service has none")
         given = jobs_of(document, "jobs", folder)
         expect_images(given, "jobs")
         jobs = [self._admitted(job, user, weight) for job in given]
@@ -179,8 +186,13 @@ class JobQueue:
         return job
 
     def _expect_feasible(self, job: Job) -> None:
-        rows, _ = workload(JobFile(Path(job.name), (job,), ""), self._cluster)
+        path = Path(job.name)
+        rows, _ = workload(JobFile(path, (job,), ""), self._cluster)
         Instance(self._cluster, rows)
+        why = str(self.ledger.value(NOT_COUNTED, ""))
+        if why:
+            expect_none_asked([job], why)
+        expect_room([job], list(map(capacity_of, self.ledger.nodes())), self._cluster, path)
 
     def _add(self, user: User, job: Job, number: int, arrival_s: float, request: str) -> str:
         """Write a job down."""

@@ -65,3 +65,20 @@ class JobAllocator(Allocator, Protocol):
 
     def take_for(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
         """As :meth:`take`, for a job that has arrived."""
+
+
+@runtime_checkable
+class HolderAllocator(JobAllocator, Protocol):
+    """An allocator that knows who holds what, since jobs hold more, or less, than whole GPUs."""
+
+    def take_exact_for(self, job: int, pieces: Pieces, *, again: bool = False) -> bool:
+        """Take what a job holds on exactly these GPUs, if it is free.
+
+        Parameters
+        ----------
+        again : bool
+            The very same that the job held last.
+        """
+
+    def give_back_of(self, job: int, pieces: Pieces) -> None:
+        """Free what a job holds."""

@@ -288,14 +288,23 @@ def _new_round(
     ranked = _ranked(state, notes, live, order, fair=mechanism.fair)
     if notes.demands is None:
         return run_exactly(state, live, ranked)
-    jobs = live.jobs[ranked]
+    jobs, size = live.jobs[ranked], _usable(state)
     if not mechanism.skips:
-        jobs = jobs[choose_by_count(live.gpus[ranked], state.total_gpus)]
-    servers = Servers(notes.demands.size, notes.demands.share)
+        jobs = jobs[choose_by_count(live.gpus[ranked], int(size.sum()))]
+    servers = Servers(size, notes.demands.share)
     mechanism.place(_asks(state, notes, jobs, fair=mechanism.fair), servers, notes.demands)
     decision = Decision(state)
     carry_out(state, decision, kept_in_place(servers.held, state.running, servers.size))
     return decision
+
+
+def _usable(state: State) -> NDArray[np.int64]:
+    """GPUs of every node that are free or held by a job: all but those of nodes that are lost or down."""
+    size = np.array(state.free_gpus_by_node(), dtype=np.int64)
+    for pieces in state.running.values():
+        for node, gpus in pieces:
+            size[node] += gpus
+    return size
 
 
 def _fill(
@@ -312,7 +321,7 @@ def _fill(
     if not mechanism.skips:
         jobs = jobs[choose_by_count(live.gpus[ranked], decision.free_gpus)]
     if len(jobs):
-        servers = Servers.holding(notes.demands.size, notes.demands.share, grants_of(state))
+        servers = Servers.holding(_usable(state), notes.demands.share, grants_of(state))
         mechanism.place(_asks(state, notes, jobs, fair=mechanism.fair), servers, notes.demands)
         carry_out(state, decision, servers.held)
 

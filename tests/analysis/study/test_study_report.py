@@ -29,6 +29,7 @@ from shadowprice.analysis.study.run_study import study
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.proofs.checker import check
 
+MADE_BY = "Made by shadowprice: study report"
 EVIL = "<script>alert(1)</script>_&%"
 GIVEN = {
     "study": f"two policies {EVIL}",
@@ -60,7 +61,7 @@ def test_the_page_escapes_what_users_wrote_and_asks_the_network_for_nothing(
 
 
 def test_tables_of_a_paper_are_latex_that_prints_every_letter(found: StudyResults) -> None:
-    text = tables_tex(found)
+    text = tables_tex(found, MADE_BY)
     body = [line for line in text.splitlines() if not line.startswith("%")]
     assert r"first\_come" in text
     assert r"\textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{}\_\&\%" in text
@@ -81,7 +82,7 @@ def test_tables_of_a_paper_are_latex_that_prints_every_letter(found: StudyResult
 def test_pictures_of_a_paper_fit_the_column(found: StudyResults, tmp_path: Path, name: str) -> None:
     style = style_named(name)
     plain = with_names(found, "srtf")
-    files = paper_files(plain, style)
+    files = paper_files(plain, style, MADE_BY)
     for file, action in files.items():
         action(tmp_path / file)
     assert list(files) == [
@@ -91,9 +92,11 @@ def test_pictures_of_a_paper_fit_the_column(found: StudyResults, tmp_path: Path,
         "loads.pdf",
         "ratio-flow.pdf",
     ]
+    assert MADE_BY in (tmp_path / "tables.tex").read_text().partition("\\begin")[0]
     for draw in pictures(plain, style).values():
         assert draw().get_size_inches()[0] == style.width_in
     first = (tmp_path / "loads.pdf").read_bytes()
+    assert f"/Subject ({MADE_BY})".encode() in first
     assert f"/MediaBox [ 0 0 {style.width_in * 72:g}".encode() in first
     files["loads.pdf"](tmp_path / "loads.pdf")
     assert (tmp_path / "loads.pdf").read_bytes() == first
@@ -154,7 +157,7 @@ def with_names(found: StudyResults, name: str) -> StudyResults:
 
 @pytest.mark.parametrize("name", [EVIL, "[x]{", "a & b \\\\ c"])
 def test_tables_of_a_paper_are_whole(found: StudyResults, name: str) -> None:
-    text = tables_tex(with_names(found, name))
+    text = tables_tex(with_names(found, name), MADE_BY)
     rows = [line for line in text.splitlines() if not line.startswith("%")]
     depth: list[str] = []
     for line in rows:
@@ -176,7 +179,7 @@ def test_tables_of_a_paper_are_whole(found: StudyResults, name: str) -> None:
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="LaTeX is not installed")
 def test_tables_of_a_paper_compile(found: StudyResults, tmp_path: Path) -> None:
     evil = with_names(found, "[a_b&c%d$e#f{g}h~i^j\\k<l>m|n\"o`p''q--r*[s] é ü ß")
-    (tmp_path / "tables.tex").write_text(tables_tex(evil), encoding="utf-8")
+    (tmp_path / "tables.tex").write_text(tables_tex(evil, MADE_BY), encoding="utf-8")
     (tmp_path / "main.tex").write_text(
         "\\documentclass{article}\\usepackage{booktabs,graphicx}\n"
         "\\begin{document}\\input{tables}\\end{document}\n"

@@ -34,29 +34,64 @@ from shadowprice.execution.hosts.shared_storage import SharedStorageHost, Stored
 from shadowprice.execution.supervision.processes import TAG, machine, process, send
 
 IDLE_POLL_S = 2.0
-_ADDRESS = re.compile(r"|((?P<nodes>[1-9][0-9]{0,3})x)?(?P<slots>[1-9][0-9]{0,3})")
+_ADDRESS = re.compile(r"((?P<nodes>[1-9][0-9]{0,3})x)?(?P<slots>[1-9][0-9]{0,3})")
+_AMOUNT = re.compile(r"(?P<name>cpus|memory_gb)=(?P<value>[0-9]{1,9}(\.[0-9]{1,6})?)")
 
 
 def open_host(address: str, state: Path, run_id: str) -> LocalHost:
     """The driver's machine; the address is a number of CPU slots to use instead of GPUs.
 
-    ``2x1`` makes two nodes of one slot each out of the machine, for what needs several nodes.
+    ``2x1`` makes two nodes of one slot each out of the machine, for what needs several nodes;
+    ``cpus=N`` and ``memory_gb=N`` after it, or alone, say how much of the machine jobs may hold.
 
     Raises
     ------
     InputError
-        If the address is neither a number from 1 nor two of them.
+        If a part of the address is something else, or is there twice.
     HostError
         If the state directory cannot be written.
     """
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
-        raise InputError(
-            f"hosts local:{address}: expected a number of CPU slots, from 1, or NODESxSLOTS"
-        )
-    slots = int(found["slots"]) if address else None
-    nodes = int(found["nodes"] or 1)
-    return LocalHost(state, slots, nodes, nvml=load_nvml(), claims=DeviceClaims(run_id))
+    amounts: dict[str, float] = {}
+    slots, nodes = None, 1
+    for position, part in enumerate(address.split(",")) if address else ():
+        found, amount = _ADDRESS.fullmatch(part), _AMOUNT.fullmatch(part)
+        if position == 0 and found is not None:
+            slots, nodes = int(found["slots"]), int(found["nodes"] or 1)
+        elif amount is not None and amount["name"] not in amounts and float(amount["value"]) > 0:
+            amounts[amount["name"]] = float(amount["value"])
+        else:
+            raise InputError(
+                f"hosts local:{address}: expected a number of CPU slots, from 1, or NODESxSLOTS, and cpus=N and "
+                f"memory_gb=N, each once and above 0; {part!r} is none of them"
+            )
+    return LocalHost(
+        state,
+        slots,
+        nodes,
+        nvml=load_nvml(),
+        claims=DeviceClaims(run_id),
+        amounts=MachineAmounts(**amounts),
+    )
+
+
+@dataclass(frozen=True)
+class MachineAmounts:
+    """CPUs and memory of this machine that jobs may hold.
+
+    Parameters
+    ----------
+    cpus, memory_gb : float
+        CPU cores and memory [GB]; 0 for all that the driver may use.
+    """
+
+    cpus: float = 0.0
+    memory_gb: float = 0.0
+
+    def share(self, part: float) -> tuple[float, float]:
+        """CPUs and memory [GB] of a part of the machine."""
+        cores = self.cpus or len(os.sched_getaffinity(0))
+        memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+        return cores * part, (self.memory_gb or memory_gb) * part
 
 
 @dataclass
@@ -97,6 +132,8 @@ class LocalHost(SharedStorageHost[LocalLease]):
         The run's claims on GPUs.
     smi : str
         Program that lists GPUs where ``nvml`` is None.
+    amounts : MachineAmounts
+        CPUs and memory that jobs may hold.
     """
 
     name = "local"
@@ -110,11 +147,13 @@ class LocalHost(SharedStorageHost[LocalLease]):
         nvml: ModuleType | None,
         claims: DeviceClaims,
         smi: str = "nvidia-smi",
+        amounts: MachineAmounts | None = None,
     ) -> None:
         super().__init__(state)
         self._slots, self._nodes = slots, nodes
         self._nvml = nvml
         self._smi = smi
+        self._amounts = amounts or MachineAmounts()
         self._claims = claims
         self._claimed: frozenset[str] = frozenset()
         self._launcher: LauncherProcess | None = None
@@ -132,7 +171,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
             cores = len(os.sched_getaffinity(0))
             count = self._slots or cores
             return tuple(
-                _node(name, "cpu", _slots(name, count), 1.0 / self._nodes)
+                self._node(name, "cpu", _slots(name, count), 1.0 / self._nodes)
                 for name in map(_name, range(self._nodes))
             )
         notes = {gpu.uuid: self._taken(gpu) for gpu in found}
@@ -146,8 +185,14 @@ class LocalHost(SharedStorageHost[LocalLease]):
             name = _name(k)
             uuids = [gpu.uuid for gpu in free if gpu.gpu_type == gpu_type]
             devices = tuple(Device(name, index, uuid) for index, uuid in enumerate(uuids))
-            nodes.append(_node(name, gpu_type, devices, len(uuids) / len(free)))
+            nodes.append(self._node(name, gpu_type, devices, len(uuids) / len(free)))
         return tuple(nodes)
+
+    def _node(
+        self, name: str, gpu_type: str, devices: tuple[Device, ...], share: float
+    ) -> FoundNode:
+        """A node with its share of the machine's cores and memory."""
+        return FoundNode(name, gpu_type, devices, *self._amounts.share(share))
 
     def _taken(self, gpu: FoundGpu) -> str:
         """Reason that a GPU cannot be used, empty if it can."""
@@ -242,13 +287,6 @@ def _name(k: int) -> str:
 
 def _slots(name: str, count: int) -> tuple[Device, ...]:
     return tuple(Device(name, k, f"{name}/cpu:{k}") for k in range(count))
-
-
-def _node(name: str, gpu_type: str, devices: tuple[Device, ...], share: float) -> FoundNode:
-    """A node with its share of the machine's cores and memory."""
-    cores = len(os.sched_getaffinity(0))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    return FoundNode(name, gpu_type, devices, cores * share, memory * share)
 
 
 HOST = HostKind(name="local", open_host=open_host)

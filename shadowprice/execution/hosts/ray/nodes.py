@@ -174,14 +174,19 @@ def _order(visible: str) -> tuple[int, str]:
 
 
 def found_node(member: Member, slots: Collection[Slot]) -> FoundNode:
-    """A node as the driver knows it, with the devices that this run holds."""
+    """A node as the driver knows it, with the devices that this run holds.
+
+    Its CPUs are those that its slots reserve, where they do; memory, of which Ray keeps no books for
+    slots, is their share of the node's.
+    """
     devices = tuple(slot.device for slot in slots)
     share = len(devices) / member.slots
+    cpus = member.bundle.get("CPU", member.cpus / member.slots) * len(devices)
     return FoundNode(
         member.name,
         member.gpu_type,
         devices,
-        member.cpus * share,
+        cpus,
         member.memory_gb * share,
         member.address,
     )

@@ -407,7 +407,13 @@ def _with_slots(node: SlurmNode) -> FoundNode:
 
 def _node(node: SlurmNode, kind: str, devices: tuple[Device, ...]) -> FoundNode:
     return FoundNode(
-        node.name, kind, devices, float(node.cpus), node.memory_mb * GB_PER_MIB, node.address
+        node.name,
+        kind,
+        devices,
+        float(node.cpus),
+        node.memory_mb * GB_PER_MIB,
+        node.address,
+        whole_cpus=True,
     )
 
 

@@ -159,23 +159,27 @@ class Comment:
 
 
 def lease_options(order: LaunchSpec, node: FoundNode, run: str, options: SlurmOptions) -> list[str]:
-    """Options of ``sbatch`` for a lease's job: its node, its devices, and their share of the rest.
+    """Options of ``sbatch`` for a lease's job: its node, its devices, and what it holds of the rest.
 
-    CPUs and memory are the node's in proportion to the devices. Without a limit on memory, Slurm
-    would give a job all of a node's wherever memory is counted, and no second lease would fit.
+    CPUs and memory are those of the lease; where they are not counted, the node's in proportion to
+    the devices. Without a limit on memory, Slurm would give a job all of a node's wherever memory is
+    counted, and no second lease would fit.
     """
     held, of = len(order.devices), len(node.devices)
     has_gpus = not order.devices[0].uuid.startswith(f"{node.name}/cpu:")
     kind = "" if node.gpu_type == "gpu" else f"{node.gpu_type}:"
     gpus = [f"--gres=gpu:{kind}{held}"] if has_gpus else []
+    cpus = max(1, math.floor(node.cpus * held / of))
     memory_mb = math.floor(node.memory_gb / GB_PER_MIB * held / of + 1e-6)
+    if order.amounts is not None:
+        cpus, memory_mb = max(1, order.amounts[0] // 1000), order.amounts[1]
     # SIGTERM before a time limit leaves room for a checkpoint.
     notice_s = min(65535, math.ceil(order.grace_s) + 5)
     key = order.key
     return [
         *_common(order.node, str(Comment(run, key, held if has_gpus else 0)), options),
         f"--job-name={_MARK}-{key.job}-{key.folder}",
-        f"--cpus-per-task={max(1, math.floor(node.cpus * held / of))}",
+        f"--cpus-per-task={cpus}",
         *([f"--mem={memory_mb}M"] if memory_mb else []),
         *gpus,
         *([f"--time={options.time_limit}"] if options.time_limit else []),

@@ -1,0 +1,175 @@
+"""CPUs and memory that leases of a real run hold on their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.execution.hosts.protocol import FoundNode
+from shadowprice.execution.real.job_file import Job
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.speeds.sensitivity import Amounts
+from shadowprice.solvers.placement.amounts import (
+    AmountsAllocator,
+    AmountsDemand,
+    HeldAmounts,
+    NodeCapacity,
+    no_room,
+)
+from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
+
+NodeAmounts = Mapping[str, HeldAmounts]
+"""Thousandths of CPUs and MiB of memory by the name of the node."""
+
+
+@dataclass(frozen=True)
+class GrantedAmounts:
+    """CPUs and memory of a lease.
+
+    Parameters
+    ----------
+    by_node : mapping of str to (int, int)
+        Empty where they are not counted.
+    chosen : tuple of (float, float) or None
+        CPUs and memory [GB] for each piece of the gang, as the policy chose them; None where they are
+        what the job asks for, or its share.
+    """
+
+    by_node: NodeAmounts = field(default_factory=dict)
+    chosen: Amounts | None = None
+
+
+def demand_of(job: Job) -> AmountsDemand:
+    """CPUs and memory that a job asks for."""
+    return AmountsDemand(job.gpus, job.cpus, job.memory_gb)
+
+
+def capacity_of(node: FoundNode) -> NodeCapacity:
+    """CPUs and memory of a node, in whole numbers."""
+    return NodeCapacity.of(len(node.devices), node.cpus, node.memory_gb, whole_cpus=node.whole_cpus)
+
+
+@dataclass(frozen=True)
+class LeaseAmounts:
+    """CPUs and memory of all leases of a run.
+
+    Parameters
+    ----------
+    nodes : sequence of FoundNode
+        In the order of the cluster.
+    counted : bool
+        Whether they are counted; not where jobs share GPUs, or run as copies on whole nodes.
+    by_policy : bool
+        Whether the policy gives them out, by profiles; else the placement looks at them.
+    demands : list of AmountsDemand
+        Of each job by its row.
+    """
+
+    nodes: Sequence[FoundNode]
+    counted: bool
+    by_policy: bool
+    demands: list[AmountsDemand] = field(default_factory=list)
+
+    def add(self, job: Job) -> None:
+        """Know one more job, in the next row."""
+        self.demands.append(demand_of(job))
+
+    def over(self, placement: Placement) -> Placement:
+        """A placement that looks at CPUs and memory as well."""
+        if not self.counted or self.by_policy:
+            return placement
+        capacities = [capacity_of(node) for node in self.nodes]
+        return _CountedPlacement(placement, capacities, self.demands)
+
+    def of(self, row: int, pieces: Pieces, given: Amounts | None) -> GrantedAmounts:
+        """Amounts that a lease holds.
+
+        Parameters
+        ----------
+        given : tuple of (float, float), optional
+            What the policy gave, for each of the pieces.
+        """
+        if not self.counted:
+            return GrantedAmounts()
+        held = {}
+        for k, (node, gpus) in enumerate(pieces):
+            capacity = capacity_of(self.nodes[node])
+            held[self.nodes[node].name] = (
+                capacity.held(self.demands[row], gpus)
+                if given is None
+                else capacity.given(*given[k])
+            )
+        return GrantedAmounts(held, given)
+
+
+@dataclass(frozen=True)
+class _CountedPlacement:
+    placement: Placement
+    nodes: Sequence[NodeCapacity]
+    demands: Sequence[AmountsDemand]
+
+    @property
+    def name(self) -> str:
+        return self.placement.name
+
+    def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> Allocator:
+        gpus = self.placement.allocator(cluster, pool_of_node)
+        return AmountsAllocator(gpus, self.nodes, self.demands)
+
+
+def expect_room(
+    jobs: Sequence[Job], nodes: Sequence[NodeCapacity], cluster: Cluster, path: Path
+) -> None:
+    """Refuse jobs whose CPUs or memory no nodes of the cluster can hold.
+
+    Parameters
+    ----------
+    nodes : sequence of NodeCapacity
+        Of the cluster, in its order.
+
+    Raises
+    ------
+    InfeasibleJobError
+        Naming the job, what it asks for and what there is.
+    """
+    for k, job in enumerate(jobs, 1):
+        names = [name for name in cluster.gpu_types if not job.gpu_types or name in job.gpu_types]
+        pools = [
+            [at for at, node in enumerate(cluster.nodes) if node.gpu_type == name] for name in names
+        ]
+        why = no_room(demand_of(job), nodes, pools)
+        if why:
+            raise InfeasibleJobError(f"{path}: job {k} ({job.name}) {why}")
+
+
+def expect_none_asked(jobs: Sequence[Job], why: str) -> None:
+    """Refuse jobs that ask for CPUs or memory in a run that does not count them.
+
+    Raises
+    ------
+    InputError
+        Naming the first, and why.
+    """
+    for job in jobs:
+        if demand_of(job).says:
+            raise InputError(f"job {job.name}: asks for CPUs or memory, expected none: {why}")
+
+
+def expect_whole_nodes(jobs: Sequence[Job], nodes: Sequence[FoundNode]) -> None:
+    """Refuse jobs that run as copies, each on a whole node, and ask for more than each node has.
+
+    Raises
+    ------
+    InfeasibleJobError
+        Naming the first, and the node.
+    """
+    for job in jobs:
+        for node in nodes:
+            if job.cpus > node.cpus or job.memory_gb > node.memory_gb:
+                raise InfeasibleJobError(
+                    f"job {job.name} asks for {job.cpus:g} CPUs and {job.memory_gb:g} GB, node {node.name} has "
+                    f"{node.cpus:g} and {node.memory_gb:.6g} GB; expected nodes that all have as much, for a "
+                    "copy runs on any"
+                )

@@ -1,0 +1,301 @@
+"""CPUs and memory that jobs hold beside GPUs, over any placement.
+
+A job that says how many CPUs or how much memory its gang needs holds of each on a node in proportion to
+its GPUs there; one that does not say holds the share of its GPUs, what the node has over its GPUs. Shares
+of all GPUs of a node always fit, so that nothing changes where no job says anything. Derived, not of a
+paper; where profiles tell how speeds depend on these amounts, policies such as Synergy's give them out.
+
+Amounts are whole numbers, thousandths of a CPU and MiB: sums are exact, and so is what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
+
+CPU_MILLI = 1000
+"""Thousandths of a CPU core."""
+MIB_PER_GB = 1e9 / 2**20
+_NOISE = 1e-6
+"""Of a thousandth, or of a MiB: what rounding may have added to a number that was whole."""
+
+HeldAmounts = tuple[int, int]
+"""CPUs in thousandths, memory in MiB."""
+
+
+@dataclass(frozen=True)
+class AmountsDemand:
+    """CPUs and memory that a job asks for.
+
+    Parameters
+    ----------
+    gpus : int
+        Gang size.
+    cpus, memory_gb : float
+        CPU cores and memory [GB] of the whole gang; 0 where it does not say.
+    """
+
+    gpus: int
+    cpus: float = 0.0
+    memory_gb: float = 0.0
+
+    @property
+    def says(self) -> bool:
+        """True if it asks for any of them."""
+        return self.cpus > 0 or self.memory_gb > 0
+
+
+@dataclass(frozen=True)
+class NodeCapacity:
+    """GPUs, CPUs and memory of a node.
+
+    Parameters
+    ----------
+    gpus : int
+    cpu_milli, memory_mib : int
+        CPUs in thousandths, memory in MiB; memory is 0 if unknown.
+    whole_cpus : bool
+        Whether CPUs are given out by whole ones only: of what jobs ask for the next larger number, of
+        shares the next smaller one, at least 1.
+    """
+
+    gpus: int
+    cpu_milli: int
+    memory_mib: int
+    whole_cpus: bool = False
+
+    @classmethod
+    def of(
+        cls, gpus: int, cpus: float, memory_gb: float, *, whole_cpus: bool = False
+    ) -> NodeCapacity:
+        """The same in whole numbers, rounded down."""
+        milli = math.floor(cpus * CPU_MILLI + _NOISE)
+        return cls(gpus, milli, math.floor(memory_gb * MIB_PER_GB + _NOISE), whole_cpus)
+
+    @property
+    def most(self) -> HeldAmounts:
+        """All of it."""
+        return self.cpu_milli, self.memory_mib
+
+    def held(self, demand: AmountsDemand, gpus: int) -> HeldAmounts:
+        """Amounts that a job holds with so many of the node's GPUs: CPUs rounded up, memory down."""
+        part = gpus / demand.gpus
+        asked = math.ceil(demand.cpus * CPU_MILLI * part - _NOISE)
+        # Down, so that a job may have all memory of a node.
+        memory = math.floor(demand.memory_gb * MIB_PER_GB * part + _NOISE)
+        share = self.cpu_milli * gpus // self.gpus
+        if self.whole_cpus:
+            asked = -(-asked // CPU_MILLI) * CPU_MILLI
+            share = max(share // CPU_MILLI, 1) * CPU_MILLI
+        return (
+            asked if demand.cpus > 0 else share,
+            memory if demand.memory_gb > 0 else self.memory_mib * gpus // self.gpus,
+        )
+
+    def given(self, cpus: float, memory_gb: float) -> HeldAmounts:
+        """Amounts that a policy gave, rounded down."""
+        milli = math.floor(cpus * CPU_MILLI + _NOISE)
+        if self.whole_cpus:
+            milli = max(milli // CPU_MILLI, 1) * CPU_MILLI
+        return milli, math.floor(memory_gb * MIB_PER_GB + _NOISE)
+
+    def most_gpus(self, demand: AmountsDemand, left: HeldAmounts, gpus: int) -> int:
+        """Most GPUs, up to a number, whose amounts a job can have of what is left; O(log gpus)."""
+        fewest, most = 0, gpus
+        while fewest < most:
+            middle = (fewest + most + 1) // 2
+            if all(
+                held <= free for held, free in zip(self.held(demand, middle), left, strict=True)
+            ):
+                fewest = middle
+            else:
+                most = middle - 1
+        return fewest
+
+
+class AmountsAllocator:
+    """Free GPUs of a placement, given out only where CPUs and memory suffice.
+
+    Taking looks at all nodes; GPUs for whose amounts there is no room are hidden from the placement.
+
+    Parameters
+    ----------
+    gpus : Allocator
+        Of GPUs.
+    nodes : sequence of NodeCapacity
+        In the order of the cluster.
+    demands : sequence of AmountsDemand
+        Of each job by its number; more may be added before they arrive.
+    """
+
+    def __init__(
+        self,
+        gpus: Allocator,
+        nodes: Sequence[NodeCapacity],
+        demands: Sequence[AmountsDemand],
+    ) -> None:
+        self._gpus = gpus
+        self._of_jobs = gpus if isinstance(gpus, JobAllocator) else None
+        self._nodes, self._demands = nodes, demands
+        self._used = [(0, 0)] * len(nodes)
+        self._aside = [(0, 0)] * len(nodes)
+        self._arrived = 0
+        self._says = False
+
+    @property
+    def free_gpus(self) -> int:
+        """Free GPUs, whether there are CPUs and memory for them or not."""
+        return self._gpus.free_gpus
+
+    @property
+    def anywhere(self) -> bool:
+        """True if the placement says so and no job has arrived that asks for amounts."""
+        return self._gpus.anywhere and not self._says
+
+    @property
+    def by_count(self) -> bool:
+        """True if the number of free GPUs says whether a gang fits, as far as amounts go."""
+        return not self._says
+
+    def free_in(self, pool: int) -> int:
+        """Free GPUs of one pool."""
+        return self._gpus.free_in(pool)
+
+    def pool_of(self, node: int) -> int:
+        """Pool of a node."""
+        return self._gpus.pool_of(node)
+
+    def free_by_node(self) -> list[int]:
+        """Free GPUs of every node, a copy."""
+        return self._gpus.free_by_node()
+
+    def arrive(self, model: str) -> None:
+        """Take note of a job that arrives."""
+        self._says = self._says or self._demands[self._arrived].says
+        self._arrived += 1
+        if self._of_jobs is not None:
+            self._of_jobs.arrive(model)
+
+    def left(self, node: int) -> HeldAmounts:
+        """CPUs and memory of a node that nobody holds."""
+        used, aside, most = self._used[node], self._aside[node], self._nodes[node].most
+        return most[0] - used[0] - aside[0], most[1] - used[1] - aside[1]
+
+    def left_in(self, pool: int) -> HeldAmounts:
+        """The same of all nodes of a pool."""
+        left = [self.left(node) for node in self._of_pool(pool)]
+        return sum(cpus for cpus, _ in left), sum(memory for _, memory in left)
+
+    def needed(self, job: int, gpus: int, pool: int) -> HeldAmounts:
+        """Amounts that a job would hold if the pool were one node."""
+        nodes = [self._nodes[node] for node in self._of_pool(pool)]
+        whole = NodeCapacity(
+            sum(node.gpus for node in nodes),
+            sum(node.cpu_milli for node in nodes),
+            sum(node.memory_mib for node in nodes),
+        )
+        return whole.held(self._demands[job], gpus)
+
+    def held_by(self, job: int, pieces: Pieces) -> HeldAmounts:
+        """Amounts that a job holds on these GPUs."""
+        demand = self._demands[job]
+        held = [self._nodes[node].held(demand, gpus) for node, gpus in pieces]
+        return sum(cpus for cpus, _ in held), sum(memory for _, memory in held)
+
+    def _of_pool(self, pool: int) -> list[int]:
+        return [node for node in range(len(self._nodes)) if self._gpus.pool_of(node) == pool]
+
+    def set_aside(self, amounts: Mapping[int, HeldAmounts]) -> None:
+        """Let nobody have these amounts of nodes, instead of those that were set aside before."""
+        self._aside = [amounts.get(node, (0, 0)) for node in range(len(self._nodes))]
+
+    def take(self, gpus: int, pools: Sequence[int]) -> Pieces | None:
+        """Take GPUs without regard to amounts: whoever asks for a job uses :meth:`take_for`."""
+        return self._gpus.take(gpus, pools)
+
+    def take_for(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
+        """Take a gang and its amounts from the first of the pools in which both fit."""
+        hidden = self._hidden(job) if self._says else ()
+        if hidden:
+            taken = self._gpus.take_exact(hidden)
+            assert taken, "GPUs that are free are not"
+        pieces = self._take_gpus(job, gpus, pools)
+        if hidden:
+            self._gpus.give_back(hidden)
+        if pieces is not None:
+            self._use(job, pieces, 1)
+        return pieces
+
+    def _take_gpus(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
+        if self._of_jobs is not None:
+            return self._of_jobs.take_for(job, gpus, pools)
+        return self._gpus.take(gpus, pools)
+
+    def _hidden(self, job: int) -> Pieces:
+        """Free GPUs for whose amounts there is no room."""
+        demand, hidden = self._demands[job], []
+        for node, free in enumerate(self._gpus.free_by_node()):
+            if free:
+                usable = self._nodes[node].most_gpus(demand, self.left(node), free)
+                if usable < free:
+                    hidden.append((node, free - usable))
+        return tuple(hidden)
+
+    def take_exact(self, pieces: Pieces) -> bool:
+        """Take exactly these GPUs if they are all free, and no amounts."""
+        return self._gpus.take_exact(pieces)
+
+    def take_exact_for(self, job: int, pieces: Pieces, *, again: bool = False) -> bool:
+        """Take exactly these GPUs for a job, with their amounts, if all are free."""
+        demand = self._demands[job]
+        for node, gpus in pieces if self._says else ():
+            if self._nodes[node].most_gpus(demand, self.left(node), gpus) < gpus:
+                return False
+        if not self._gpus.take_exact(pieces):
+            return False
+        self._use(job, pieces, 1)
+        return True
+
+    def give_back(self, pieces: Pieces) -> None:
+        """Free GPUs that were taken without amounts."""
+        self._gpus.give_back(pieces)
+
+    def give_back_of(self, job: int, pieces: Pieces) -> None:
+        """Free the GPUs of a job, and its amounts."""
+        self._gpus.give_back(pieces)
+        self._use(job, pieces, -1)
+
+    def _use(self, job: int, pieces: Pieces, sign: int) -> None:
+        demand = self._demands[job]
+        for node, gpus in pieces:
+            (cpus, memory), held = self._used[node], self._nodes[node].held(demand, gpus)
+            self._used[node] = cpus + sign * held[0], memory + sign * held[1]
+
+
+def no_room(
+    demand: AmountsDemand, nodes: Sequence[NodeCapacity], pools: Sequence[Sequence[int]]
+) -> str:
+    """Reason why a job can never have its amounts; empty if it can on an empty cluster.
+
+    Parameters
+    ----------
+    pools : sequence of sequence of int
+        Nodes of each pool that it may use.
+    """
+    room = [
+        sum(nodes[node].most_gpus(demand, nodes[node].most, nodes[node].gpus) for node in pool)
+        for pool in pools
+    ]
+    if not demand.says or max(room, default=0) >= demand.gpus:
+        return ""
+    usable = [nodes[node] for pool in pools for node in pool]
+    cpus = max((node.cpu_milli / CPU_MILLI for node in usable), default=0.0)
+    memory_gb = max((node.memory_mib / MIB_PER_GB for node in usable), default=0.0)
+    told = f"{memory_gb:.4g} GB" if memory_gb else "an unknown memory"
+    return (
+        f"asks for {demand.cpus:g} CPUs and {demand.memory_gb:g} GB for {demand.gpus} GPUs, nodes that it may "
+        f"use have at most {cpus:g} CPUs and {told} each, room for {max(room, default=0)} of its GPUs"
+    )

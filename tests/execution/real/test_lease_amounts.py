@@ -1,0 +1,307 @@
+"""CPUs and memory of leases: nodes give no more than they have, whoever fails, and the log is checked."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shadowprice.analysis.real_runs.unsimulated import unsimulated
+from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.execution.hosts.local.host import open_host
+from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
+from shadowprice.execution.hosts.slurm.jobs import SlurmOptions, lease_options
+from shadowprice.execution.lease_amounts import GrantedAmounts
+from shadowprice.execution.real.job_file import load_job_file
+from shadowprice.execution.real.launch_specs import LaunchSpecs
+from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.execution.real.limits import Limits
+from shadowprice.execution.service.queue import NOT_COUNTED, JobQueue
+from shadowprice.proofs.execution_log import LogRejected, verify_ledger, verify_log
+from support.fake_host import FakeHost, two_nodes
+from support.fake_run import FakeRun, events, log
+from support.fake_service import ACCESS, ALICE, FakeService
+
+NODES = tuple(replace(node, cpus=8.0, memory_gb=16.0) for node in two_nodes())
+OVER = {"finished", "failed", "cancelled"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_power_cuts() -> Iterator[None]:
+    """Runs in memory flush no disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+def job(name: str, iterations: int = 60, gpus: int = 1, **more: Any) -> dict[str, Any]:
+    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
+
+
+class CountingHost(FakeHost):
+    """A host that has so many CPUs and so much memory, and sees when it would need more."""
+
+    def start(self, orders: Sequence[LaunchSpec]) -> None:
+        super().start(orders)
+        held: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for process in self.processes.values():
+            if process.exit is None and process.order.node not in self.down:
+                assert process.order.amounts is not None
+                for k in range(2):
+                    held[process.order.node][k] += process.order.amounts[k]
+        for node in self.nodes:
+            assert held[node.name][0] <= node.cpus * 1000, (node, held)
+            assert held[node.name][1] <= node.memory_gb * 1e9 / 2**20, (node, held)
+
+
+def run_of(path: Path, jobs: list[dict[str, Any]], **more: Any) -> FakeRun:
+    run = FakeRun(path, jobs, nodes=NODES, **more)
+    host = run.host
+    run.host = CountingHost(host.clock, host.nodes, host.jobs, host.state)
+    run.host.on_poll = host.on_poll
+    return run
+
+
+def check(run: FakeRun) -> list[dict[str, Any]]:
+    ledger = run.execute()
+    assert {row["state"] for row in ledger.jobs()} <= OVER, log(ledger)
+    told = list(ledger.events())
+    ledger.close()
+    verify_ledger(run.state / "run.db")
+    return told
+
+
+@pytest.mark.parametrize(
+    ("policy", "seed"),
+    [
+        ("srtf", 0),
+        *(
+            pytest.param(p, k, marks=pytest.mark.slow)
+            for p in ("srtf", "las2d")
+            for k in range(1, 6)
+        ),
+    ],
+)
+def test_nodes_give_no_more_than_they_have(tmp_path: Path, policy: str, seed: int) -> None:
+    """With crashes, lost nodes and drivers that are killed."""
+    r = random.Random(seed)
+    jobs = [
+        job(
+            f"j{k}",
+            r.randint(20, 200),
+            r.choice([1, 1, 2]),
+            arrival_s=float(r.choice([0, 3, 20])),
+            cpus=r.choice([0, 0, 1.5, 4, 7]),
+            memory_gb=r.choice([0, 0, 2, 10]),
+        )
+        for k in range(6)
+    ]
+
+    def crash(run: FakeRun) -> None:
+        if running := run.host.running():
+            run.host.crash(r.choice(running))
+
+    faults = [
+        (5.0, crash),
+        (9.0, lambda run: run.host.down.add("n0")),
+        (17.0, lambda run: run.host.down.clear()),
+    ]
+    killed = sorted(r.uniform(0, 40) for _ in range(2))
+    run = run_of(tmp_path / "run", jobs, policy=policy, faults=faults, kill_at_s=killed)
+    run.kill_at_write = [r.randint(2, 30)]
+    check(run)
+
+
+def test_who_asks_for_more_than_is_left_waits(tmp_path: Path) -> None:
+    """Both run on a node of their own, the third, for whose GPU there are no CPUs left, after them."""
+    run = run_of(tmp_path / "run", [job(name, cpus=6, gpu_types=["A100"]) for name in "ab"])
+    told = check(run)
+    held = [e["data"]["amounts"] for e in told if e["kind"] == "granted"]
+    assert held == [{"n0": [6000, 7629]}] * 2
+    first, second = (e["time_s"] for e in told if e["kind"] == "granted")
+    assert second >= next(e["time_s"] for e in told if e["kind"] == "released") > first
+    assert "2 jobs asked for CPUs or memory, and may have waited for them" in unsimulated(told)
+
+
+def test_priorities_count_amounts(tmp_path: Path) -> None:
+    """A shorter job that needs the CPUs of a longer one takes them, though GPUs are free."""
+    jobs = [
+        job("long", 300, cpus=5, gpu_types=["A100"]),
+        job("short", 20, cpus=5, gpu_types=["A100"], arrival_s=8.0),
+    ]
+    told = check(run_of(tmp_path / "run", jobs, policy="srtf"))
+    finished = [e["job"] for e in told if e["kind"] == "finished"]
+    assert finished == ["short", "long"]
+
+
+def test_a_lease_that_is_not_confirmed_keeps_its_amounts(tmp_path: Path) -> None:
+    """The job whose node is lost goes on elsewhere; there nobody else gets its CPUs."""
+    jobs = [job("a", 150, cpus=7), job("b", 150, cpus=7, arrival_s=1.0)]
+    down = [(4.0, lambda run: run.host.down.add("n0")), (30.0, lambda run: run.host.down.clear())]
+    check(run_of(tmp_path / "run", jobs, faults=down))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"cpus": 9},
+            "asks for 9 CPUs and 0 GB for 1 GPUs, nodes .* at most 8 CPUs and 16 GB each",
+        ),
+        ({"memory_gb": 17}, "asks for 0 CPUs and 17 GB"),
+        ({"gpus": 2, "cpus": 20}, "room for 0 of its GPUs"),
+    ],
+)
+def test_what_no_node_has_is_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    with pytest.raises(InfeasibleJobError, match=said):
+        run_of(tmp_path / "run", [job("a", **more)]).execute()
+
+
+def test_jobs_that_share_gpus_ask_for_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="job a: asks for CPUs or memory, expected none"):
+        run_of(tmp_path / "run", [job("a", cpus=1)], share=0.5).execute()
+
+
+@pytest.mark.parametrize("policy", ["hadar", "gandiva", "hadar-committed"])
+def test_policies_that_choose_nodes_themselves_take_none(tmp_path: Path, policy: str) -> None:
+    rows = run_of(tmp_path / "run", [job("a")], policy=policy).execute().jobs()
+    assert [row["state"] for row in rows] == ["finished"]
+    with pytest.raises(InputError, match=f"expected none: {policy} chooses nodes by their GPUs"):
+        run_of(tmp_path / "asks", [job("a", cpus=1)], policy=policy).execute()
+
+
+def more_of(k: int) -> Any:
+    def change(data: dict[str, Any]) -> None:
+        (node,) = data["amounts"]
+        data["amounts"][node][k] += 40_000
+
+    return change
+
+
+def less(data: dict[str, Any]) -> None:
+    (node,) = data["amounts"]
+    data["amounts"][node][0] -= 1
+
+
+def elsewhere(data: dict[str, Any]) -> None:
+    (node,) = data["amounts"]
+    data["amounts"] = {"n1" if node == "n0" else "n0": data["amounts"][node]}
+
+
+@pytest.mark.parametrize(
+    "change", [more_of(0), more_of(1), less, elsewhere, lambda d: d.pop("amounts")]
+)
+def test_the_verifier_refuses_other_amounts(tmp_path: Path, change: Any) -> None:
+    run = run_of(tmp_path / "run", [job("a", cpus=5, memory_gb=3), job("b", cpus=2)])
+    ledger = run.execute()
+    told = list(ledger.events())
+    nodes = ledger.value("nodes")
+    ledger.close()
+    verify_log(told, nodes, ended=True)
+    change(next(e for e in told if e["kind"] == "granted" and e["job"] == "a")["data"])
+    with pytest.raises(LogRejected, match="amounts"):
+        verify_log(told, nodes, ended=True)
+
+
+def test_the_verifier_adds_leases_up(tmp_path: Path) -> None:
+    """Each has little enough; together they hold more than the node has."""
+    run = run_of(tmp_path / "run", [job(name, cpus=3, gpu_types=["A100"]) for name in "ab"])
+    told = list(run.execute().events())
+    nodes = [node.record() | {"cpus": 5.0} for node in NODES]
+    with pytest.raises(LogRejected, match="6000 thousandths of a CPU of n0 are held, it has 5000"):
+        verify_log(told, nodes)
+
+
+def test_jobs_of_a_service_ask_as_well(tmp_path: Path) -> None:
+    """The second waits for the CPUs of the first; what no node has is refused when it is submitted."""
+    plan = [
+        (4.0, ALICE, {"command": ["x"], **job(name, 60, cpus=6, gpu_types=["A100"])})
+        for name in "ab"
+    ]
+    run = FakeService(tmp_path / "r", [], policy="srtf", nodes=NODES, plan=plan)
+    host = run.host
+    run.host = CountingHost(host.clock, host.nodes, host.jobs, host.state)
+    run.host.on_poll = host.on_poll
+    ledger = run.execute()
+    assert {row["state"] for row in ledger.jobs()} == {"finished"}
+    first, second = (e["time_s"] for e in events(ledger, "granted"))
+    assert second >= events(ledger, "released")[0]["time_s"] > first
+    verify_ledger(ledger.path)
+    queue = JobQueue(run.state, ACCESS, lambda ledger: 100.0)
+    asks = {"jobs": [{"command": ["x"], **job("c", cpus=9)}]}
+    with pytest.raises(InfeasibleJobError, match="asks for 9 CPUs"):
+        queue.submit(ALICE, asks, tmp_path, "r3")
+    with ledger.transaction():
+        ledger.set(NOT_COUNTED, "hadar chooses nodes by their GPUs alone")
+    asks["jobs"][0]["cpus"] = 1
+    with pytest.raises(InputError, match="expected none: hadar chooses nodes"):
+        queue.submit(ALICE, asks, tmp_path, "r3")
+    queue.close()
+    ledger.close()
+
+
+# What becomes of them on hosts.
+
+
+def spec(tmp_path: Path, text: str, uuid: str = "n0/cpu:0", **node: Any) -> LaunchSpec:
+    (tmp_path / "jobs.yaml").write_text(f"jobs:\n  - {{name: a, iterations: 1, {text}}}\n")
+    (given,) = load_job_file(tmp_path / "jobs.yaml").jobs
+    device = Device("n0", 0, uuid)
+    found = FoundNode("n0", "cpu", (device,), **node)
+    amounts = GrantedAmounts({"n0": (2500, 3000)})
+    specs = LaunchSpecs(tmp_path, [found], Limits(), 60.0)
+    return specs.orders(given, 1, (device,), amounts=amounts)[0]
+
+
+def test_commands_are_told_what_they_hold(tmp_path: Path) -> None:
+    env = spec(tmp_path, "command: [x], cpus: 2.5").env
+    assert (env["SHADOWPRICE_CPUS"], env["SHADOWPRICE_MEMORY_GB"]) == ("2.5", "3.14573")
+    assert env["OMP_NUM_THREADS"] == "2"
+    assert spec(tmp_path, "command: [x]").env["OMP_NUM_THREADS"] == "1"
+
+
+def test_containers_are_limited_to_what_was_asked_for(tmp_path: Path) -> None:
+    image = "command: [x], container: {image: 'docker://a'}"
+    argv = spec(tmp_path, f"{image}, cpus: 2.5, memory_gb: 3").argv
+    assert argv[2:6] == ("--cpus", "2.5", "--memory", "3000M")
+    assert not {"--cpus", "--memory"} & set(spec(tmp_path, image).argv)
+
+
+def test_slurm_is_asked_for_what_a_lease_holds() -> None:
+    devices = (Device("n0", 0, "n0/gpu:0"),)
+    node = FoundNode("n0", "v100", (*devices, Device("n0", 1, "n0/gpu:1")), 8.0, 16.0)
+    order = LaunchSpec(
+        LeaseKey("a", 1), devices, False, ("x",), {}, Path("/s"), Path("/"), 60.0, 5.0
+    )
+    assert "--cpus-per-task=4" in lease_options(order, node, "r", SlurmOptions())
+    counted = lease_options(replace(order, amounts=(3000, 512)), node, "r", SlurmOptions())
+    assert {"--cpus-per-task=3", "--mem=512M"} <= set(counted)
+
+
+def test_what_this_machine_gives_can_be_said(tmp_path: Path) -> None:
+    (node,) = open_host("2,cpus=16,memory_gb=0.5", tmp_path, "run").discover()
+    assert (len(node.devices), node.cpus, node.memory_gb) == (2, 16.0, 0.5)
+    for address in ("2,cpus=0", "2,cpus=1,cpus=2", "cpus=1,2", "2,gpus=1", "2,", "2,cpus=x"):
+        with pytest.raises(InputError, match="and cpus=N and memory_gb=N"):
+            open_host(address, tmp_path, "run")
+
+
+def test_facts_of_whole_cpus_are_kept(tmp_path: Path) -> None:
+    ledger = RunLedger.create(tmp_path / "run.db")
+    node = replace(NODES[0], whole_cpus=True)
+    ledger.set("nodes", [node.record()])
+    assert ledger.nodes() == (node,)
+    ledger.close()
+
+
+def test_events_say_what_a_job_asks_for(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [job("a", cpus=2, memory_gb=1), job("b")])
+    ledger = run.execute()
+    assert [e["data"] for e in events(ledger, "arrived")] == [{"cpus": 2.0, "memory_gb": 1.0}, {}]
+    ledger.close()
