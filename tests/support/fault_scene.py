@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sqlite3
 import time
@@ -39,6 +40,16 @@ class Target:
 
     def lives(self) -> bool:
         return process(self.command) is not None
+
+    def holds(self, path: Path) -> bool:
+        """Whether its command has a file open."""
+        try:
+            return any(
+                os.path.samefile(opened, path)
+                for opened in Path(f"/proc/{self.command}/fd").iterdir()
+            )
+        except OSError:
+            return False
 
 
 @dataclass
