@@ -135,8 +135,8 @@ def certify(
     Raises
     ------
     InputError
-        If the instance has no jobs, jobs that need not be complete, quotas, a name that does not print on
-        one line or a number that cannot be written, or the objective is unknown.
+        If the instance has no jobs, jobs that need not be complete or that restart when preempted, quotas, a name
+        that does not print on one line or a number that cannot be written, or the objective is unknown.
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
@@ -277,7 +277,10 @@ def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
     source = jobs.source
     if not len(jobs):
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
-    for what, there in (("jobs that need not be complete", not instance.all_complete),):
+    for what, there in (
+        ("jobs that need not be complete", not instance.all_complete),
+        ("jobs that restart from nothing when preempted", instance.restarts),
+    ):
         if there:
             raise InputError(f"{source}: has {what}; certificates are for runs without")
     if instance.cluster.quotas is not None:

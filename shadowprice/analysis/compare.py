@@ -286,10 +286,11 @@ def compare(
 ) -> Comparison:
     """Run policies over the same workload and bound what any of them could have reached.
 
-    The bound holds for preemptive schedules if one of the policies preempts, else for non-preemptive
-    ones at least, so that all rows are measured with one yardstick. It holds for all that the instance
-    allows, jobs that share GPUs or grow among it, whether or not a policy makes use of it. Where all
-    schedules have every gang on as few nodes as it fits on, a bound of such schedules alone counts too. Charges of
+    The bound holds for preemptive schedules if one of the policies preempts and jobs keep their work, else for
+    non-preemptive ones at least (runs that are lost may be left out), so that all rows are measured with one
+    yardstick. It holds for all that the instance allows, jobs that share GPUs or grow among it, whether or not a
+    policy makes use of it. Where all schedules have every gang on as few nodes as it fits on, a bound of such
+    schedules alone counts too. Charges of
     starts count; other charges only restrict schedules further.
 
     Parameters
@@ -369,7 +370,8 @@ def _malleable(instance: Instance, goal: Objective) -> Iterator[Bound]:
 
 def _preempts(outcome: Outcome) -> bool:
     used = ScheduleClass.used(outcome.instance, outcome.schedule)
-    return bool(outcome.settings["preemptive"]) or used.preemptive
+    resumes = not outcome.instance.restarts
+    return (bool(outcome.settings["preemptive"]) and resumes) or used.preemptive
 
 
 def _consolidates(outcome: Outcome) -> bool:
