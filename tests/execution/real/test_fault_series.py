@@ -11,12 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import fault_series
+from support import slurm_cluster as slurm_support
 from support.cluster_faults import RAY_KINDS, SLURM_KINDS
+from support.driver_process import wait_until
 from support.fault_campaign import Campaign, Outcome, Strike
 from support.fault_kinds import KINDS
 from support.fault_record import page
 from support.fault_series import RunResult, Series, drawn, run_one, run_series
 from support.run_clusters import HOSTS
+from support.slurm_cluster import missing, slurm_cluster
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**4), st.sampled_from(HOSTS), st.booleans())
@@ -118,6 +121,28 @@ def test_a_worker_that_dies_ends_the_series(
     assert sorted(told) == [3, 4]
     with pytest.raises(RuntimeError, match="a process of the campaign ended with 3"):
         series(_exits)
+
+
+@pytest.mark.slurm
+@pytest.mark.skipif(bool(missing()), reason=missing() or "-")
+@pytest.mark.timeout(60)
+def test_nodes_that_slurm_closed_are_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm_support, "ADMINISTRATOR_S", 0.2)
+    monkeypatch.setattr(slurm_support, "ADMINISTRATOR_LOOKS_S", 0.2)
+    with slurm_cluster(tmp_path) as cluster:
+        for name in ("n0", "n1"):
+            reason = (f"NodeName={name}", "State=DRAIN", "Reason=maintenance")
+            cluster.run("scontrol", "update", *reason)
+        assert cluster.idle() == 2
+
+        def opened() -> bool:
+            cluster.tend()
+            return cluster.idle() == 4
+
+        wait_until(opened, 20.0)
+        assert cluster.closed_until_s > 0.0
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def nodes_after(ledger: RunLedger, time_s: float) -> set[str]:
     }
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(
     drained_s=st.integers(1, 20),
     lasts_s=st.integers(5, 20),
