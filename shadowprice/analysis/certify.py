@@ -24,11 +24,17 @@ import numpy as np
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
+from shadowprice.analysis.certificates.counted import (
+    counted_cost,
+    counted_demands,
+    counted_instance,
+    counted_rows,
+    stopped_bounds,
+)
 from shadowprice.analysis.certificates.demands import ClassDemands, plain_gangs
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.windows import window_bounds
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.analysis.wording import at_most
@@ -130,8 +136,9 @@ def certify(
     Raises
     ------
     InputError
-        If the instance has no jobs, jobs that need not be complete, quotas, a name that does not print on
-        one line or a number that cannot be written, or the objective is unknown.
+        If the instance has no jobs, or the run was stopped before one arrived, a name that does not print on
+        one line or a number that cannot be written, or the objective is unknown, or the makespan of a run that
+        was stopped.
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
@@ -197,9 +204,9 @@ def _write(
     instance = outcome.instance
     goal = _refuse(outcome, objective)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
-    demands = ClassDemands.of(instance, pairs=pairs)
+    demands = counted_demands(instance, pairs=pairs)
     found, value, history = _strongest(instance, demands, goal, budget_s)
-    cost = exact_cost(instance, goal, outcome.end_s)
+    cost = counted_cost(instance, goal, outcome.end_s)
     ratio = cost / value if value else Fraction(1)
     lines, about = _Lines(file), _InstanceDigest()
     lines.add(records.header(instance, outcome.policy, str(goal)))
@@ -268,12 +275,9 @@ def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
     source = jobs.source
     if not len(jobs):
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
-    for what, there in (("jobs that need not be complete", not instance.all_complete),):
-        if there:
-            raise InputError(f"{source}: has {what}; certificates are for runs without")
-    if instance.cluster.quotas is not None:
+    if not len(counted_rows(instance)):
         raise InputError(
-            f"{source}: tenants have quotas of GPUs: certificates are for clusters that are anybody's"
+            f"{source}: the run was stopped at {instance.stopped_s!r} s, before a job arrived; expected a later time"
         )
     names = [("policy", outcome.policy), *(("job", each) for each in jobs.id.tolist())]
     names += [("GPU type", node.gpu_type) for node in instance.cluster.nodes]
@@ -293,12 +297,22 @@ def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
             raise InputError(
                 f"{source}: job {jobs.id[k]!r}: {what} is {float(values[k])!r}, expected {expected} >= 0"
             )
+    return _goal(instance, objective)
+
+
+def _goal(instance: Instance, objective: Objective | str) -> Objective:
     try:
-        return Objective(objective)
+        goal = Objective(objective)
     except ValueError:
         raise InputError(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
         ) from None
+    if instance.stopped_s is not None and goal is Objective.MAKESPAN:
+        raise InputError(
+            f"objective {str(objective)!r}: the run was stopped at {instance.stopped_s!r} s and has no makespan, "
+            f"expected {Objective.FLOW} or {Objective.COMPLETION}"
+        )
+    return goal
 
 
 def _strongest(
@@ -306,7 +320,10 @@ def _strongest(
 ) -> tuple[Found, Fraction, BoundHistory]:
     """The largest bound with its multipliers, its value, rounded down [ticks], and all that were found."""
     offset = offset_ticks(demands.weight, demands.release, goal)
-    found = list(_bounds(instance, demands, goal, budget_s))
+    if instance.stopped_s is None:
+        found = list(_bounds(counted_instance(instance), demands, goal, budget_s))
+    else:
+        found = list(stopped_bounds(demands, instance.stopped_s, budget_s))
     history = BoundHistory(tuple(bound_of(each.ticks - offset, each.kind) for each in found))
     best = max(found, key=lambda each: each.ticks)
     value = max(best.ticks - offset, Fraction(0))
