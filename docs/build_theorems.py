@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import math
 import pkgutil
 import re
 import sys
@@ -17,10 +18,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import shadowprice.proofs
+from shadowprice.analysis.adversary.tightest.catalogue import NO_FACTOR
 from shadowprice.errors import InputError
 from shadowprice.instances.hard_instances import HardInstance, hard_instances
 from shadowprice.instances.loose_bounds import LooseBound, loose_bounds
 from shadowprice.instances.objective import Objective
+from shadowprice.instances.tight_instances import TightInstance, tight_instances
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.tiresias import las as tiresias_las
@@ -41,11 +44,12 @@ Made by `make theorems` from the files of [`proofs/`](../shadowprice/proofs), wh
 proof, a function `bound` and a function `check`; tests try to break all of them. Do not edit this page.
 
 *Status* says whose a theorem is: the paper's, classic, ours, or open. *Recalled* and *derived* are defined in
-[semantics](semantics.md). *Tightest instance*: of the stored instances
-of the theorem's policy the one that comes closest to the factor that the theorem gives there, which stands beside
-it, or the worst one where it gives none. The number is the policy's cost over that of the schedule stored with
-the instance, hence at most its ratio to the optimum. Of a lower bound it is the preemptive optimum of flow time over
-the bound, on the stored instance where that is largest: its integrality gap is at least that.
+[semantics](semantics.md). *Tightest instance*: the stored instance that comes closest to what the theorem allows there,
+which stands behind "of". It is one of the [tight instances](#tight-instances); or of the theorem's policy one of the
+[hard instances](#hard-instances), and then the number is the policy's cost over that of the schedule stored with it,
+hence at most its ratio to the optimum. Of a lower bound it is the optimum over the bound, on the stored instance where
+that is largest: its integrality gap is at least that. A factor that is *attained* cannot be smaller; of another it is
+not known whether it can, and how close it was approached is said.
 
 *Typical value on our families*: the median of a theorem's factor, and the least and largest, over those instances of
 the [ratio study](../shadowprice/analysis/ratio_study/ratios.py) that meet its hypotheses; then the median ratio that
@@ -90,15 +94,12 @@ class Tried:
     ----------
     policy : str
         Name, before any parameters.
-    predicted : bool
-        Whether those with a predictor; those without one otherwise.
-    factor : callable, optional
+    factor : callable
         The theorem's factor for an instance.
     """
 
     policy: str
-    predicted: bool = False
-    factor: Callable[[HardInstance], Fraction] | None = None
+    factor: Callable[[HardInstance], Fraction]
 
 
 def _of_ratio(hard: HardInstance) -> Fraction:
@@ -121,8 +122,6 @@ def _of_queues(hard: HardInstance) -> Fraction:
 TRIED: Mapping[str, Tried] = {
     "asrpt.ratio": Tried("asrpt", factor=_of_ratio),
     "asrpt.sharper": Tried("asrpt", factor=_of_sharper),
-    "asrpt.prediction": Tried("asrpt", predicted=True),
-    "asrpt.early": Tried("asrpt-early"),
     "tiresias.las": Tried("las2d", factor=_of_queues),
 }
 """Of theorems on total completion time."""
@@ -130,6 +129,7 @@ TRIED: Mapping[str, Tried] = {
 LOOSE: Mapping[str, str] = {
     "lower_bounds.job": "job",
     "lower_bounds.fluid": "fluid",
+    "lower_bounds.lp": "interval-lp",
     "lower_bounds.mbt": "mean-busy-time",
     "lower_bounds.wide_gangs": "wide-gangs",
     "lower_bounds.priced_plans": "priced-plans",
@@ -218,10 +218,7 @@ def _imported(path: Path) -> Iterator[str]:
 
 
 def tightest(module: str, stored: Sequence[HardInstance]) -> HardInstance | None:
-    """The stored instance of a theorem whose ratio is closest to its factor; None if none is stored.
-
-    Where the theorem has no factor for an instance it is the one with the largest ratio.
-    """
+    """The hard instance with exact predictions whose ratio is closest to a theorem's factor; None if none is stored."""
     tried = TRIED.get(module)
     if tried is None:
         return None
@@ -230,10 +227,9 @@ def tightest(module: str, stored: Sequence[HardInstance]) -> HardInstance | None
         for hard in stored
         if hard.policy.partition(":")[0] == tried.policy
         and hard.objective is Objective.COMPLETION
-        and (hard.predictor is not None) is tried.predicted
+        and hard.predictor is None
     ]
-    factor = tried.factor or (lambda instance: Fraction(1))
-    return max(mine, key=lambda hard: (hard.ratio / factor(hard), hard.name), default=None)
+    return max(mine, key=lambda hard: (hard.ratio / tried.factor(hard), hard.name), default=None)
 
 
 def page(root: Path = ROOT) -> str:
@@ -260,7 +256,15 @@ def page(root: Path = ROOT) -> str:
         rows.append(f"| {' | '.join(cells)} | {_ratio(theorem.module, hard)} | {typical} |")
     sections = [_section(each, tightest(each.module, stored), used, root) for each in all_of_them]
     return "\n".join(
-        [INTRODUCTION, *rows, "", *sections, _instances(stored), _loose(loose_bounds())]
+        [
+            INTRODUCTION,
+            *rows,
+            "",
+            *sections,
+            _instances(stored),
+            _loose(loose_bounds()),
+            _tight(tight_instances()),
+        ]
     )
 
 
@@ -290,11 +294,22 @@ def _ratio(module: str, hard: HardInstance | None) -> str:
         mine = {loose.bound: loose for loose in loose_bounds()}.get(LOOSE[module])
         if mine is not None:
             return f"{float(mine.ratio):.4f} (loose bound `{mine.name}`)"
-    if hard is None:
-        return "none stored"
-    factor = TRIED[module].factor
-    proven = "" if factor is None else f", proven {float(factor(hard)):.4f}"
-    return f"{float(hard.ratio):.4f}{proven} (`{hard.name}`)"
+    if hard is not None:
+        return f"{_closeness(hard.ratio, TRIED[module].factor(hard))} (`{hard.name}`)"
+    for each in tight_instances():
+        if each.theorem == module:
+            return f"{_closeness(each.attained, each.allowed)} (tight instance `{each.name}`)"
+    return NO_FACTOR.get(module, "none stored")
+
+
+def _closeness(attained: Fraction, allowed: Fraction | None) -> str:
+    """What is attained of what is allowed, in words."""
+    if allowed is None:
+        return f"{float(attained):.4f}"
+    if attained == allowed:
+        return f"{float(attained):.4f}, attained"
+    percent = math.floor(100 * attained / allowed)
+    return f"{float(attained):.4f} of {float(allowed):.4f}, approached to {percent} %"
 
 
 def _picture(hard: HardInstance | None, root: Path) -> str:
@@ -346,6 +361,37 @@ def _loose(stored: Sequence[LooseBound]) -> str:
         )
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
+
+
+def _tight(stored: Sequence[TightInstance]) -> str:
+    lines = [
+        "## Tight instances",
+        "",
+        "How close theorems come to being tight: the closest instances found, stored in",
+        "[`instances/tight/`](../shadowprice/instances/tight) as tables of whole numbers. What is attained and what",
+        "is allowed are exact fractions, but for numbers of a solver; tests compute them again.",
+        "`python benchmarks/tight_instances.py FOLDER` looks for others.",
+        "",
+        "| theorem | attained, and allowed | attained | allowed | columns | rows |",
+        "|---|---|---|---|---|---|",
+    ]
+    for each in stored:
+        rows = " ".join("(" + ", ".join(map(str, row)) + ")" for row in each.rows)
+        cells = (
+            f"`{each.theorem}`",
+            each.says,
+            _number(each.attained),
+            "-" if each.allowed is None else _number(each.allowed),
+            ", ".join(each.columns),
+            rows,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: Fraction) -> str:
+    """A fraction as it is, or four digits of one with a long denominator."""
+    return str(value) if value.denominator <= 10**4 else f"{float(value):.4f}"
 
 
 if __name__ == "__main__":

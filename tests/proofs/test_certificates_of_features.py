@@ -132,8 +132,20 @@ def within_quotas(draw):
 
 
 @st.composite
+def restarting(draw):
+    arrival, work, held = zip(*draw(st.lists(PARTS, min_size=1, max_size=6)), strict=True)
+    gpus, milli = zip(*held, strict=True)
+    charges = sp.Overheads(draw(st.sampled_from([0.0, 1.0])), draw(st.sampled_from([0.0, 2.0])))
+    jobs = sp.Workload.from_columns(arrival_s=arrival, work=work, gpus=gpus, gpu_milli=milli)
+    instance = Instance(Cluster.parse("2x2"), jobs, charges, preemption=sp.Preemption.RESTART)
+    return instance, run(instance, policy(draw(st.sampled_from(["fifo", "srtf"])))).schedule
+
+
+@st.composite
 def until_a_window(draw):
-    instance, schedule = draw(st.one_of(of_types(), of_pairs(), of_parts(), within_quotas()))
+    instance, schedule = draw(
+        st.one_of(of_types(), of_pairs(), of_parts(), within_quotas(), restarting())
+    )
     assume(len(schedule))
     first = draw(st.integers(0, len(instance.workload) - 1))
     last = draw(st.integers(first + 1, len(instance.workload)))
@@ -169,6 +181,7 @@ CASES = {
     "failures": (on_failing_nodes(), "on nodes that fail"),
     "copies": (of_copies(), "copies on whole nodes"),
     "quotas": (within_quotas(), "within quotas of tenants"),
+    "restarts": (restarting(), "jobs restart when preempted"),
     "windows of jobs": (until_a_window(), "counting jobs "),
     "stopped": (stopped(), "counting time until "),
 }

@@ -268,6 +268,19 @@ def test_no_run_begins_beyond_a_quota(of_quotas):
 # What is asked of them.
 
 
+def test_a_budget_does_not_ask_for_more_of_a_run():
+    """Searches know the jobs that count, on whole GPUs or parts, with and without quotas."""
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0, 1, 2], gpus=[1, 1, 2], gpu_milli=[400, 1000, 1000], work=[8, 9, 5], tenant="a"
+    )
+    quotas = Quotas(("a",), (0.0,), ((4,),))
+    for cluster in (Cluster.parse("2x2"), replace(Cluster.parse("2x2"), quotas=quotas)):
+        for some in (jobs, jobs.select(np.arange(1, 3))):
+            outcome = sp.simulate(some, cluster, "srtf")
+            for found in (outcome, until_window(outcome, 0, 1), stopped_at(outcome, 6.0)):
+                assert certify(found, "flow", budget_s=0.05).ratio >= 1
+
+
 def test_what_was_stopped_has_no_makespan_and_needs_a_job():
     jobs = workload([(5, 5, 1, 1), (5, 7, 2, 1)])
     whole = sp.simulate(jobs, "2x2", "fifo")

@@ -1,8 +1,8 @@
 r"""Jobs whose completions a certificate counts: all, those of a window, or those that arrived before a run was stopped.
 
 The others only stand in the way of these, so that a schedule of these alone costs no more, whatever becomes of the
-others. What is bounded is therefore the instance of the jobs that count. Quotas and failures only restrict
-schedules, and bounds do not know them.
+others. What is bounded is therefore the instance of the jobs that count. Quotas, failures and
+restarts only restrict schedules, or let jobs work in vain, and bounds do not know them.
 
 Of a run that was stopped at T the cost counts time until T: job j has :math:`w_j (\min(C_j, T) - r_j)`, the time
 integral of the weight of jobs that have arrived and are not complete. Bounds of it (derived): SRPT on one machine has
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.optimum import exact_cost
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -49,22 +50,33 @@ def counted_rows(instance: Instance) -> NDArray[np.int64]:
     return np.arange(len(jobs))
 
 
-def counted_instance(instance: Instance) -> Instance:
-    """The jobs that count, on a cluster that is anybody's, whose nodes are always up, until all are complete."""
-    if instance.all_complete and instance.cluster.quotas is None:
+def to_the_end(instance: Instance) -> Instance:
+    """All jobs on nodes that are anybody's, until all are complete; who is preempted goes on later."""
+    if instance.all_complete and instance.cluster.quotas is None and not instance.restarts:
         return instance
+    return replace(
+        instance,
+        cluster=replace(instance.cluster, quotas=None),
+        until_complete=None,
+        stopped_s=None,
+        preemption=Preemption.RESUME,
+    )
+
+
+def counted_instance(instance: Instance) -> Instance:
+    """The jobs that count, as :func:`to_the_end` has them."""
+    free = to_the_end(instance)
+    if instance.all_complete:
+        return free
     kept = np.zeros(len(instance.workload), dtype=np.bool_)
     kept[counted_rows(instance)] = True
     graphs, conditions = instance.graphs, instance.conditions
     return replace(
-        instance,
-        cluster=replace(instance.cluster, quotas=None),
+        free,
         workload=instance.workload.select(kept),
         graphs=None if graphs is None else graphs.select(kept),
         conditions=None if conditions is None else conditions.select(kept),
         failures=None,
-        until_complete=None,
-        stopped_s=None,
     )
 
 

@@ -1,0 +1,29 @@
+"""Entries of all theorems whose tightest instance is a table, and why others have none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shadowprice.analysis.adversary.tightest import (
+    allocations,
+    on_one_pool,
+    placements,
+    relaxations,
+    utilities,
+)
+from shadowprice.analysis.adversary.tightest.comparisons import TightnessOf
+
+TIGHTNESS: Mapping[str, TightnessOf] = {
+    entry.theorem: entry
+    for module in (on_one_pool, allocations, utilities, relaxations, placements)
+    for entry in module.ENTRIES
+}
+"""By the theorem's file in :mod:`shadowprice.proofs`."""
+
+NO_FACTOR: Mapping[str, str] = {
+    "hadar.copies_work": "states no factor: a number of busy nodes, and which copies it takes",
+    "lower_bounds.modes": "that of LB-price, LB-pair, LB-node and LB-amount, of which it is the general case",
+    "synergy.floor": "states no factor: a floor, at which every job is that asks for its share",
+    "tiresias.gittins": "states no factor: an index, and an optimum in expectation",
+}
+"""Theorems without a tightest instance, and why."""
