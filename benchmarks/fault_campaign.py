@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.fault_campaign import Campaign, Outcome, run_campaign
+from support.fault_record import machine, page, totals
 from support.fault_series import PARALLEL, run_series
 from support.run_clusters import HOSTS
 
@@ -71,12 +72,10 @@ def series(given: argparse.Namespace) -> int:
     print(f"\n{'fault':36} thrown")
     for kind, count in sorted(found.faults().items()):
         print(f"{kind:36} {count:6}")
-    print(
-        f"\n{len(found.results)} runs on {given.host}, {found.faults().total()} faults, seed "
-        f"{given.seed}: {found.wall_s:.0f} s; {found.total('leases')} leases of {found.total('jobs')} "
-        f"jobs, {found.total('drivers')} drivers, {found.total('steps_lost')} steps lost, at most "
-        f"{found.most_lost():.2f} rounds at once; {len(found.broken)} runs broke a promise"
-    )
+    print(f"\n{machine(found)}\n{totals(found, given.host, given.seed)}")
+    if given.record is not None:
+        command = f"python benchmarks/fault_campaign.py --runs {given.runs} --host {given.host} --seed {given.seed}"
+        given.record.write_text(page(found, given.host, given.seed, command))
     for result in found.broken:
         print(f"again: {again} --only {result.number}")
     return int(bool(found.broken))
@@ -87,6 +86,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, help="so many short runs, instead of one long one")
     parser.add_argument("--host", choices=HOSTS, default="local", help="of short runs")
     parser.add_argument("--parallel", type=int, help="so many short runs at once")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="a page on the short runs")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="that one of the short runs")
     parser.add_argument("--jobs", type=int, default=20)
     parser.add_argument("--faults", type=int, default=200)

@@ -52,6 +52,7 @@ HUNTS = (
     Hunt("synergy-greedy:round_s=1"),
     Hunt("synergy-opt:round_s=1"),
     Hunt("synergy-proportional:round_s=1"),
+    Hunt("b-scaling"),
 )
 """In the order in which they have their minutes; rounds and quanta of one unit of the families.
 

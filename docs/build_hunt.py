@@ -12,6 +12,7 @@ from pathlib import Path
 from shadowprice.analysis.adversary.hunt import Spent
 from shadowprice.analysis.adversary.search import rerun
 from shadowprice.instances.hard_instances import HardInstance, hunted_instances
+from shadowprice.solvers.registry import policies
 
 INTRODUCTION = """\
 # A hunt for each policy
@@ -74,6 +75,10 @@ def page() -> str:
         "",
         OUTRO,
     ]
+    hunted = {hard.policy.partition(":")[0] for hard in hunted_instances()}
+    rest = [f"`{name}`" for name in sorted(policies()) if name not in hunted]
+    if rest:
+        lines += [f"Not hunted yet: {', '.join(rest)}.", ""]
     return "\n".join(lines)
 
 

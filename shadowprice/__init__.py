@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.allocation_problem import AllocationProblem
     from shadowprice.instances.cluster import Cluster, Node
     from shadowprice.instances.failures.failures import Failures
+    from shadowprice.instances.failures.preemption import Preemption
     from shadowprice.instances.generators import endless, generate
     from shadowprice.instances.instance import Instance, Overheads
     from shadowprice.instances.objective import Objective
@@ -60,6 +61,7 @@ __all__ = [
     "Objective",
     "Outcome",
     "Overheads",
+    "Preemption",
     "Schedule",
     "Semantics",
     "ShadowpriceError",
@@ -98,6 +100,7 @@ _HOME = {
     "Objective": "instances.objective",
     "Outcome": "analysis.outcome",
     "Overheads": "instances.instance",
+    "Preemption": "instances.failures.preemption",
     "Schedule": "instances.schedule",
     "Semantics": "analysis.semantics",
     "ShadowpriceError": "errors",

@@ -39,6 +39,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
             "Instance",
             "Overheads",
             "Failures",
+            "Preemption",
             "Objective",
             "Schedule",
             "Throughputs",

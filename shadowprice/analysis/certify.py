@@ -24,8 +24,15 @@ import numpy as np
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
-from shadowprice.analysis.certificates.demands import ClassDemands, plain_gangs
+from shadowprice.analysis.certificates.demands import CONSOLIDATED, ClassDemands, plain_gangs
 from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.certificates.modes import (
+    WrittenModes,
+    interval_bounds,
+    steady_bounds,
+    type_modes,
+    written_modes,
+)
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.windows import window_bounds
 from shadowprice.analysis.optimum import exact_cost
@@ -36,7 +43,8 @@ from shadowprice.errors import InputError, SolverError, VerificationError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.proofs import checker, run_speed
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.proofs import checker
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import (
     bound_of,
@@ -47,14 +55,11 @@ from shadowprice.solvers.offline.bounds import (
 )
 from shadowprice.solvers.offline.lagrangian import interval_bound
 from shadowprice.solvers.offline.plan_prices import PlanPrices
-from shadowprice.solvers.offline.strongest import PLANS_SHARE, interval_prices
-from shadowprice.solvers.offline.type_prices import (
-    best_prices,
-    best_span_prices,
-    busy_price_ticks,
-    fluid_price_ticks,
+from shadowprice.solvers.offline.strongest import (
+    PLANS_SHARE,
+    PLANS_SHARE_BESIDE_MODES,
+    interval_prices,
 )
-from shadowprice.solvers.offline.typed_bound import TypedJobs
 
 Record = dict[str, Any]
 
@@ -130,8 +135,8 @@ def certify(
     Raises
     ------
     InputError
-        If the instance has no jobs, jobs that need not be complete, quotas, a name that does not print on
-        one line or a number that cannot be written, or the objective is unknown.
+        If the instance has no jobs, jobs that need not be complete or that restart when preempted, quotas, a name
+        that does not print on one line or a number that cannot be written, or the objective is unknown.
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
@@ -198,11 +203,15 @@ def _write(
     goal = _refuse(outcome, objective)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
     demands = ClassDemands.of(instance, pairs=pairs)
-    found, value, history = _strongest(instance, demands, goal, budget_s)
+    modes = _modes(outcome, demands, pairs) if budget_s > 0 else ()
+    asked = _Asked(instance, demands, goal, modes)
+    found, value, history = _strongest(asked, budget_s)
     cost = exact_cost(instance, goal, outcome.end_s)
     ratio = cost / value if value else Fraction(1)
     lines, about = _Lines(file), _InstanceDigest()
-    lines.add(records.header(instance, outcome.policy, str(goal)))
+    of_class = demands.of_class + (CONSOLIDATED if found.consolidated else "")
+    header = records.header(instance, outcome.policy, str(goal))
+    lines.add({**header, "placement": "consolidated"} if found.consolidated else header)
     for record in records.given(instance, pairs=pairs):
         about.add(lines.add(record))
     for record in _runs(outcome):
@@ -211,7 +220,7 @@ def _write(
         lines.add(record)
     claim: Record = {
         "kind": "claim",
-        "class": demands.of_class,
+        "class": of_class,
         "cost": text_of(cost),
         "bound": text_of(value),
         "ratio": text_of(ratio),
@@ -225,7 +234,7 @@ def _write(
         str(goal),
         found.record["bound"],
         ratio,
-        demands.of_class,
+        of_class,
         claim["instance"],
         history,
     )
@@ -268,7 +277,10 @@ def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
     source = jobs.source
     if not len(jobs):
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
-    for what, there in (("jobs that need not be complete", not instance.all_complete),):
+    for what, there in (
+        ("jobs that need not be complete", not instance.all_complete),
+        ("jobs that restart from nothing when preempted", instance.restarts),
+    ):
         if there:
             raise InputError(f"{source}: has {what}; certificates are for runs without")
     if instance.cluster.quotas is not None:
@@ -301,12 +313,34 @@ def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
         ) from None
 
 
-def _strongest(
-    instance: Instance, demands: ClassDemands, goal: Objective, budget_s: float
-) -> tuple[Found, Fraction, BoundHistory]:
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Of what a bound is asked: an instance, its work in a class, an objective, and modes of its jobs."""
+
+    instance: Instance
+    demands: ClassDemands
+    goal: Objective
+    modes: tuple[WrittenModes, ...]
+
+
+def _modes(outcome: VerifiedRun, demands: ClassDemands, pairs: bool) -> tuple[WrittenModes, ...]:
+    """Modes of jobs, unless there are very many; of consolidated schedules too, if the run's is one."""
+    instance = outcome.instance
+    if len(instance.workload) > _MOST_TYPED_JOBS or instance.copies is not None:
+        return ()
+    few = False
+    if isinstance(outcome, Outcome):
+        few = ScheduleClass.used(instance, outcome.schedule).consolidated
+    found = written_modes(instance, pairs=pairs, consolidated=few)
+    types = type_modes(instance) if demands.gangs else None
+    return (*found, types) if types is not None else tuple(found)
+
+
+def _strongest(asked: _Asked, budget_s: float) -> tuple[Found, Fraction, BoundHistory]:
     """The largest bound with its multipliers, its value, rounded down [ticks], and all that were found."""
+    demands, goal = asked.demands, asked.goal
     offset = offset_ticks(demands.weight, demands.release, goal)
-    found = list(_bounds(instance, demands, goal, budget_s))
+    found = list(_bounds(asked, budget_s))
     history = BoundHistory(tuple(bound_of(each.ticks - offset, each.kind) for each in found))
     best = max(found, key=lambda each: each.ticks)
     value = max(best.ticks - offset, Fraction(0))
@@ -320,15 +354,14 @@ _PLAIN: Record = {"kind": "bound", "grid": [], "prices": []}
 _LP: Record = {"kind": "bound", "bound": "interval-lp"}
 
 
-def _bounds(
-    instance: Instance, demands: ClassDemands, goal: Objective, budget_s: float
-) -> Iterator[Found]:
+def _bounds(asked: _Asked, budget_s: float) -> Iterator[Found]:
     """Bounds on completions, in ticks."""
+    instance, demands, goal = asked.instance, asked.demands, asked.goal
     release, work, weight = demands.release, demands.shortest, demands.weight
-    if budget_s > 0:
-        yield from _by_type(instance, demands, goal)
     if goal is Objective.MAKESPAN:
         yield Found({**_PLAIN, "bound": "area"}, _span(demands))
+        for modes in asked.modes:
+            yield from steady_bounds(modes, goal)
         return
     busy = mean_busy_of_areas(release, work, demands.area, weight, demands.capacity)
     yield Found({**_PLAIN, "bound": "mean-busy-time"}, Fraction(busy))
@@ -343,6 +376,8 @@ def _bounds(
     halves = ((2 * (r + p) - p % 2, w) for r, p, w in zip(release, work, weight, strict=True))
     alone = sum((w * twice for twice, w in halves), Fraction(0)) / 2
     yield Found({**_LP, "grid": [min(release), last], "prices": [0]}, alone)
+    for modes in asked.modes:
+        yield from steady_bounds(modes, goal)
     if budget_s <= 0 or last >= _MOST_TICKS:
         return
     priced_plans.prepare()
@@ -354,35 +389,16 @@ def _bounds(
             yield found
             if found.optimal and plain:
                 return  # All that follows bounds the same schedules.
+    # Plans know one pool of GPUs that are alike: where modes matter, most of the time is for those.
+    share = PLANS_SHARE_BESIDE_MODES if asked.modes else PLANS_SHARE
     left = until - time.monotonic()
-    yield from _plans(demands, PLANS_SHARE * left, until - PLANS_SHARE * left)
-    yield from _interval_prices(instance, demands, until)
-
-
-def _by_type(instance: Instance, demands: ClassDemands, goal: Objective) -> Iterator[Found]:
-    """Bounds of prices by GPU type, of jobs whose speed depends on nothing else."""
-    others = (instance.conditions, instance.graphs, instance.copies)
-    names, of_node = run_speed.gpu_types(instance.cluster)
-    few = len(demands.release) <= _MOST_TYPED_JOBS
-    if any(part is not None for part in others) or not demands.gangs or not few:
-        return
-    gpus = np.bincount(of_node, [node.gpus for node in instance.cluster.nodes]).astype(np.int64)
-    release, ticks = np.array(demands.release), run_speed.alone_ticks(instance)
-    if len(names) < 2 or bool((ticks == ticks[:, :1]).all()):
-        return
-    jobs = TypedJobs(release, tuple(demands.weight), np.array(demands.gang), ticks, gpus)
-    if goal is Objective.MAKESPAN:
-        value, both = best_span_prices(jobs)
-        record = {**_PLAIN, "bound": "priced-span", "prices": [both.types, both.own]}
-        yield Found(record, value)
-        return
-    prices = best_prices(jobs)
-    found = {**_PLAIN, "prices": prices}
-    busy = Fraction(busy_price_ticks(jobs, prices))
-    yield Found({**found, "bound": "priced-mean-busy-time"}, busy)
-    if len(set(demands.weight)) == 1:
-        fluid = demands.weight[0] * fluid_price_ticks(jobs, prices)
-        yield Found({**found, "bound": "priced-fluid"}, fluid)
+    yield from _plans(demands, share * left, until - (1 - share) * left)
+    left = until - time.monotonic()
+    enough = time.monotonic() + 0.1 * left if asked.modes else until
+    yield from _interval_prices(instance, demands, enough)
+    for number, modes in enumerate(asked.modes):
+        left = until - time.monotonic()
+        yield from interval_bounds(modes, left / (len(asked.modes) - number))
 
 
 def _plans(demands: ClassDemands, effort_s: float, until: float) -> Iterator[Found]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
@@ -22,13 +22,14 @@ from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import RunsItself
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs
+from shadowprice.proofs.classic import hesrpt
+from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs, bound_of, offset_ticks
 from shadowprice.solvers.offline.modes.families import mode_families
 from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds
 from shadowprice.solvers.policy import Policy
@@ -285,10 +286,11 @@ def compare(
 ) -> Comparison:
     """Run policies over the same workload and bound what any of them could have reached.
 
-    The bound holds for preemptive schedules if one of the policies preempts, else for non-preemptive
-    ones at least, so that all rows are measured with one yardstick. It holds for all that the instance
-    allows, jobs that share GPUs or grow among it, whether or not a policy makes use of it. Where all
-    schedules have every gang on as few nodes as it fits on, a bound of such schedules alone counts too. Charges of
+    The bound holds for preemptive schedules if one of the policies preempts and jobs keep their work, else for
+    non-preemptive ones at least (runs that are lost may be left out), so that all rows are measured with one
+    yardstick. It holds for all that the instance allows, jobs that share GPUs or grow among it, whether or not a
+    policy makes use of it. Where all schedules have every gang on as few nodes as it fits on, a bound of such
+    schedules alone counts too. Charges of
     starts count; other charges only restrict schedules further.
 
     Parameters
@@ -346,7 +348,7 @@ def compare(
             budget_s=budget_s / len(groups),
             consolidated=consolidated,
         )
-        history = BoundHistory(tuple(search))
+        history = BoundHistory((*search, *_malleable(instance, goal)))
         histories.append(history)
         rows |= _rows(group, goal, history)
     missing = tuple(name for name in given if name not in outcomes)
@@ -354,9 +356,22 @@ def compare(
     return Comparison(goal, ordered, outcomes, runs, tuple(histories), missing)
 
 
+def _malleable(instance: Instance, goal: Objective) -> Iterator[Bound]:
+    """The bound of HESRPT, of jobs that weigh the same and may grow where nothing else decides their speed."""
+    weight = instance.workload.weight.tolist()
+    every = _every(instance)
+    alike = len(set(weight)) == 1 and goal is not Objective.MAKESPAN
+    if alike and every.elastic and hesrpt.why_not(instance) is None:
+        each, release = Fraction(weight[0]), to_ticks(instance.workload.arrival_s).tolist()
+        ticks = each * hesrpt.bound(instance) * TICKS_PER_S
+        offset = offset_ticks([each] * len(release), release, goal)
+        yield bound_of(ticks - offset, "hesrpt", every)
+
+
 def _preempts(outcome: Outcome) -> bool:
     used = ScheduleClass.used(outcome.instance, outcome.schedule)
-    return bool(outcome.settings["preemptive"]) or used.preemptive
+    resumes = not outcome.instance.restarts
+    return (bool(outcome.settings["preemptive"]) and resumes) or used.preemptive
 
 
 def _consolidates(outcome: Outcome) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
+from shadowprice.instances.failures.preemption import Preemption
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
@@ -35,6 +36,7 @@ OF_THE_ENGINE = (
     "interference",
     "until_complete",
     "failures",
+    "preemption",
 )
 """Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
@@ -90,6 +92,8 @@ class Semantics:
         Jobs, in order of arrival, whose completion ends the run; arrivals go on until then.
     failures : Failures, optional
         When nodes go down and come up, and what jobs save of their work.
+    preemption : Preemption
+        Whether a job that is preempted keeps its work.
     prices : bool
         Whether to keep the prices over time, of policies that set some.
     local_sgd : bool
@@ -113,6 +117,7 @@ class Semantics:
     interference: Interference | None = None
     until_complete: JobWindow | None = None
     failures: Failures | None = None
+    preemption: Preemption = Preemption.RESUME
     prices: bool = False
     local_sgd: bool = False
 

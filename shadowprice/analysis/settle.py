@@ -148,6 +148,8 @@ def settle(
     run = Run(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
     if chosen.failures is not None:
         run = replace(run, settings={**settings, **_told(chosen.failures)})
+    if instance.restarts:
+        run = replace(run, settings={**settings, "preemption": str(chosen.preemption)})
     if not chosen.prices:
         return run
     if not isinstance(run.policy, KeepsPrices):
@@ -249,6 +251,7 @@ def _instance(
         copies,
         chosen.until_complete,
         failures,
+        preemption=chosen.preemption,
     )
 
 

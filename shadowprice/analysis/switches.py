@@ -46,6 +46,8 @@ class WrittenSwitches:
         Nodes that fail, as of :meth:`Failures.parse`.
     checkpoint_interval_s, checkpoint_cost_s : float, optional
         Progress between checkpoints, and the time of one [s]; with ``failures``.
+    preemption : str
+        ``resume`` or ``restart``, as of :class:`Preemption`.
     seed : int
     """
 
@@ -66,6 +68,7 @@ class WrittenSwitches:
     failures: str | None = None
     checkpoint_interval_s: float | None = None
     checkpoint_cost_s: float | None = None
+    preemption: str = "resume"
     seed: int = 0
 
     @property
@@ -97,6 +100,7 @@ class WrittenSwitches:
         """
         from shadowprice.analysis.semantics import Semantics
         from shadowprice.instances.cluster import Cluster
+        from shadowprice.instances.failures.preemption import Preemption
         from shadowprice.instances.instance import Overheads
         from shadowprice.instances.samples import load_samples
         from shadowprice.instances.speeds.conditions import Growth
@@ -126,6 +130,7 @@ class WrittenSwitches:
             growth=None if self.grow is None else Growth.parse(self.grow),
             interference=_named(self.interference, Interference, Interference.load),
             failures=self._failures(),
+            preemption=Preemption.parse(self.preemption),
             **switches,
         )
 

@@ -61,6 +61,7 @@ OPTION_OF = {
     "interference": "--interference",
     "until_complete": "--until-complete",
     "failures": "--failures",
+    "preemption": "--preemption",
     "predictor": "--predictor",
     "graph_placement": "--placement of job graphs",
     "prices": "--prices-out, --prices-plot",
@@ -177,6 +178,13 @@ class RunOptions:
         float | None,
         typer.Option("--checkpoint-cost", help="Seconds that a checkpoint takes."),
     ] = None
+    preemption: Annotated[
+        str,
+        typer.Option(
+            "--preemption",
+            help="resume: a preempted job keeps its work; restart: it starts from nothing.",
+        ),
+    ] = "resume"
     trace_format: FormatOption = None
     drop_infeasible: DropOption = False
 

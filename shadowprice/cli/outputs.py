@@ -12,7 +12,7 @@ import typer
 
 from shadowprice.cli.origin import note_outputs, origin
 from shadowprice.errors import InputError, ShadowpriceError
-from shadowprice.instances.table_files import write_frame
+from shadowprice.instances.documents.table_files import write_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _IDLE_WAKES = 100_000
 """Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""
+_RESTARTS_A_JOB = 100
+"""Stops that lose work, for each job that is there, in a row without an arrival or a completion: a hang."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,7 @@ class Engine:
         self.next_end_s = math.inf
         self.decisions = 0
         self.idle_wakes = 0
+        self.restarts = 0
         self.watch: Watch | None = None
         self.stopped = False
 
@@ -333,6 +336,8 @@ class Engine:
 
     def _apply(self, decision: Decision, now_s: float) -> None:
         state, hosts = self.state, self.hosts
+        if self.instance.restarts:
+            self._count_restarts(len(decision.stops))
         for job in decision.stops:
             state.stopped(job, *hosts.stop(job, now_s))
         partners = decision.partners
@@ -376,6 +381,19 @@ class Engine:
         self.idle_wakes = self.idle_wakes + 1 if nothing_else else 0
         if self.idle_wakes > _IDLE_WAKES:
             self._starved()
+
+    def _count_restarts(self, stops: int) -> None:
+        """Give up a policy that stops jobs, which lose their work, again and again before any is complete."""
+        state = self.state
+        happened = bool(state.arrived or state.finished)
+        self.restarts = 0 if happened else self.restarts + stops
+        live = len(state.waiting) + len(state.running)
+        if self.restarts > _RESTARTS_A_JOB * live:
+            raise PolicyError(
+                f"{self.policy.name} at {state.now_s} s: stopped jobs {self.restarts} times since one arrived or "
+                f"ended, of {live} that are there, and who is stopped starts from nothing; expected a policy that "
+                "lets runs grow, such as b-scaling, or --preemption resume"
+            )
 
     def _starved(self) -> None:
         state = self.state

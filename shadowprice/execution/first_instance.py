@@ -26,6 +26,7 @@ from shadowprice.instances.speeds.sensitivity import Profile, proportional_share
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.placement.amounts import AmountsDemand
+from shadowprice.solvers.policy import ChoosesNodes
 
 
 def instance_of(
@@ -38,10 +39,12 @@ def instance_of(
     together = None if table is None or not table.pairs else table
     if settings.share is not None:
         together = _any_pairs(jobs, cluster.gpu_types, settings.share, together)
+    asking = any(demand_of(job).says for job in job_file.jobs)
+    why = why_not_counted(settings, together) if asking else ""
     if copies_policy(settings) is not None:
         expect_whole_nodes(job_file.jobs, nodes)
-    elif together is not None:
-        expect_none_asked(job_file.jobs, "where jobs share GPUs nobody counts what each holds")
+    elif why:
+        expect_none_asked(job_file.jobs, why)
     else:
         expect_room(job_file.jobs, list(map(capacity_of, nodes)), cluster, job_file.path)
     conditions = None
@@ -53,6 +56,21 @@ def instance_of(
                 "nobody gives out CPUs and memory there"
             )
     return Instance(cluster, jobs, pair_throughputs=together, conditions=conditions), notes
+
+
+def why_not_counted(settings: Settings, together: Throughputs | None) -> str:
+    """Reason that jobs of a run cannot ask for CPUs or memory; empty if they can.
+
+    Parameters
+    ----------
+    together : Throughputs, optional
+        Rates of jobs that share GPUs.
+    """
+    if together is not None or settings.share is not None:
+        return "where jobs share GPUs nobody counts what each holds"
+    if copies_policy(settings) is None and isinstance(settings.acting_policy(), ChoosesNodes):
+        return f"{settings.policy_name} chooses nodes by their GPUs alone"
+    return ""
 
 
 def profiles_for(job_file: JobFile, profiles: Profiles) -> Profiles:

@@ -29,6 +29,11 @@ _NEVER = (math.nan, ALONE)
 """When the last run of a job ended that has not run yet: no time equals it."""
 
 
+def _nothing(ran: int) -> int:
+    """Progress that is kept of a run from which nothing is [ticks]."""
+    return 0
+
+
 class SimulatedHosts:
     """Executes starts and stops in virtual time and records the schedule.
 
@@ -60,6 +65,7 @@ class SimulatedHosts:
         )
         failures = instance.failures
         self._checkpoints = None if failures is None else failures.checkpoints
+        self._restarts = instance.restarts
         self._overheads = None if instance.overheads.free else instance.overheads
         self._gang = instance.workload.gpus.tolist()
         self._debt = [0.0] * n if self._overheads else []
@@ -100,11 +106,16 @@ class SimulatedHosts:
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
         """Preempt a run; returns the progress made, the work left and the debt, all in seconds.
 
-        Work left is on the fastest type.
+        Work left is on the fastest type; where preempted jobs restart, that is all of it.
 
         The debt is what the job owes for resuming: its restart, and what it has not paid yet.
         """
-        ran, debt, pieces = self._interrupt(job, now_s)
+        if self._restarts:
+            start_s, _, owed, _, _ = self._begun[job]
+            _, debt, pieces = self._interrupt(job, now_s, _nothing)
+            ran = max(now_s - start_s - owed, 0.0)
+        else:
+            ran, debt, pieces = self._interrupt(job, now_s)
         return ran, self._left[job], self._owe(job, debt, pieces)
 
     def fail(self, job: int, now_s: float) -> tuple[float, float]:
@@ -210,7 +221,9 @@ class SimulatedHosts:
         paid = min(debt, now_s - start_s)
         ran = now_s - start_s - paid
         if self._checkpoints is not None:
-            ran = (kept or self._checkpoints.progress_ticks)(int(ran * TICKS_PER_S)) * TICK_S
+            kept = kept or self._checkpoints.progress_ticks
+        if kept is not None:
+            ran = kept(int(ran * TICKS_PER_S)) * TICK_S
         if not whole:
             self._left[job] = max(self._left[job] - ran, 0.0)
         elif ran:

@@ -14,6 +14,7 @@ from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.failures.node_failures import NodeFailures
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions
@@ -106,6 +107,9 @@ class Instance:
     stopped_s : float, optional
         Time at which the run was stopped before its end [s]: no job need be complete, and nothing goes
         on after it. Not with copies, nor with a window of jobs.
+    preemption : Preemption
+        Whether a job that is preempted keeps its work. With ``RESTART`` not with rates of jobs that share GPUs or
+        profiles by CPUs and memory, where runs are cut that go on, nor with copies or nodes that fail.
 
     Raises
     ------
@@ -127,6 +131,7 @@ class Instance:
     until_complete: JobWindow | None = None
     failures: NodeFailures | None = None
     stopped_s: float | None = None
+    preemption: Preemption = Preemption.RESUME
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", self.workload.on_allowed_types(self.cluster))
@@ -148,6 +153,8 @@ class Instance:
             self._check_copies()
         if self.failures is not None:
             self._check_failures(self.failures)
+        if self.restarts:
+            self._check_restarts()
         if self.workload.fractional.any():
             for name, part in (
                 ("job graphs", self.graphs),
@@ -238,6 +245,16 @@ class Instance:
         self._only(alone, "profiles by CPUs and memory", "nodes that fail")
         self._only(self.copies is None, "rules of copies", "nodes that fail")
 
+    def _check_restarts(self) -> None:
+        parts = self.conditions
+        for name, there in (
+            ("rates of jobs that share GPUs", self.pair_throughputs is not None),
+            ("profiles by CPUs and memory", parts is not None and parts.sensitivity is not None),
+            ("rules of copies", self.copies is not None),
+            ("nodes that fail", self.failures is not None),
+        ):
+            self._only(not there, "jobs that restart from nothing when preempted", name)
+
     def _check_copies(self) -> None:
         for name, part in (
             ("job graphs", self.graphs),
@@ -324,6 +341,11 @@ class Instance:
                 f"{self.workload.source}: runs until jobs {self.until_complete} are complete: {what} are for "
                 "runs in which all jobs are; simulate gives the metrics of the window"
             )
+
+    @property
+    def restarts(self) -> bool:
+        """True if a job that is preempted loses its work and starts from the beginning."""
+        return self.preemption is Preemption.RESTART
 
     @property
     def all_complete(self) -> bool:

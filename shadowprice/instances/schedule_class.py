@@ -70,7 +70,9 @@ class ScheduleClass:
         instance.expect_all_complete("bounds and classes of schedules")
         s, jobs = schedule, instance.workload
         begun = s.runs[~s.continues[s.runs]]
-        again = bool((np.bincount(s.job[begun], minlength=len(jobs)) > 1).any())
+        # Runs that are lost may be left out: what remains is one run a job.
+        several = (np.bincount(s.job[begun], minlength=len(jobs)) > 1).any()
+        again = bool(several) and not instance.restarts
         order = np.lexsort((s.start_s, s.job))
         job, start, first = s.job[order], s.start_s[order], np.ones(len(order), dtype=bool)
         first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])

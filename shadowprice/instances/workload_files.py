@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.table_files import UNKNOWN, write_frame
 from shadowprice.instances.files import read_bytes, read_text
-from shadowprice.instances.table_files import UNKNOWN, write_frame
 from shadowprice.instances.workload import Workload
 
 if TYPE_CHECKING:

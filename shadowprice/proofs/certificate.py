@@ -34,7 +34,7 @@ Rules, in the order they are checked (the first violated row is named):
                         faults are known, and nobody shares GPUs (``partner``)
 ``overhead``            starts, restarts and migrations are charged as the instance says, paid first
 ``work``                every job does its work: all of it, and it stops with the tick that
-                        completes it; what a run lost to a node that went down does not count
+                        completes it; what is lost to nodes that go down, or to restarts, does not count
 ``lost``                every job runs
 ======================  =====================================================================
 
@@ -82,6 +82,7 @@ from shadowprice.proofs import run_speed
 from shadowprice.proofs.verification import compiled_pass
 from shadowprice.proofs.verification.copies import CopiedRuns
 from shadowprice.proofs.verification.failures import FailingRuns
+from shadowprice.proofs.verification.restarts import RESUME, last_runs
 from shadowprice.proofs.verification.speeds import (
     ConditionedRuns,
     MappedRuns,
@@ -530,6 +531,9 @@ class ScheduleChecks:
         whole = self._run_ticks(runs)
         endless = whole == 0
         self.refuse("work", endless, "would take longer than 2**32 s for the whole job", runs.row)
+        if self.instance.preemption != RESUME:
+            ran, again = last_runs(s.job[runs.row], ran, whole)
+            self.refuse("work", again, "completes its job, which runs again", runs.row)
         if self.failing is not None:
             ran = self.failing.counted
             again = self.failing.completing(whole)

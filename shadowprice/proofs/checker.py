@@ -21,7 +21,7 @@ import json
 import re
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, chain, pairwise
@@ -106,7 +106,7 @@ def digest(lines: Iterable[str]) -> str:
 # The file: kinds of records in their order, with their fields and those that some instances add.
 
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
-    "header": ({"format", "policy", "objective", "start", "restart", "migration"}, set()),
+    "header": ({"format", "policy", "objective", "start", "restart", "migration"}, {"placement"}),
     "copies": ({"round", "restart", "aggregation", "most"}, set()),
     "checkpoints": ({"interval", "cost", "until"}, set()),
     "network": ({"intra", "nic", "gpus", "sharing"}, set()),
@@ -120,7 +120,7 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
         {"part", "spread", "widths", "profile", "sort", "beside", "graph", "work", "steps", "rate"},
     ),
     "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "copy", "steps"}),
-    "bound": ({"bound", "grid", "prices"}, {"jobs", "unit"}),
+    "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values"}),
     "part": (set(), {"cut", "at", "first", "grid", "prices"}),
     "claim": ({"class", "cost", "bound", "ratio", "instance", "file"}, set()),
 }
@@ -253,6 +253,8 @@ class GivenInstance:
         )
         for _, ticks in header["restart"]:
             whole(ticks, "restart")
+        fine = header.get("placement", "consolidated") == "consolidated"
+        need(fine, f"placement is {header.get('placement')!r:.80}, not consolidated")
         self.header = header
 
     def take_copies(self, rules: Record) -> None:
@@ -261,6 +263,7 @@ class GivenInstance:
         whole(rules["round"], "round", charges + 1)
         whole(rules["most"], "most copies", 1)
         free = not self.header["start"] + self.header["migration"]
+        need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
         self.copies = rules
 
@@ -492,7 +495,9 @@ class GivenInstance:
         need(rent and len(own) == len(jobs.area), "there are no prices of GPUs or of jobs' time")
         for j in sorted(range(len(own)), key=lambda j: -jobs.arrival[j]):
             worth, rent = worth + self.least_rent(jobs, j, by_type, own[j]), rent + own[j]
-            best = max(best, jobs.arrival[j] + Fraction(worth, rent))
+            best = max(
+                best, jobs.arrival[j] + max(Fraction(worth, rent), Fraction(jobs.shortest[j]))
+            )
         return best
 
     def rent(self, prices: list[int]) -> int:
@@ -531,7 +536,8 @@ class GivenInstance:
             share = "no two jobs share a GPU"
         grow = " and gangs may grow" if "widths" in more else ""
         fail = " on nodes that fail" if self.checkpoints else ""
-        return f"preemptive schedules{fail} in which {share}{grow}"
+        few = ", on as few nodes as gangs fit on" if "placement" in self.header else ""
+        return f"preemptive schedules{fail} in which {share}{grow}{few}"
 
 
 def slower(ticks: int, *speeds: float) -> int:
@@ -593,6 +599,40 @@ class Graph:
             sent = sum((each for _, each in self.traffic[s]), Fraction(0))
             slowest = max(slowest, compute + ring / (fast if near else nic) + 2 * sent / fast)
         return slowest
+
+    def spread_ticks(self, work: float) -> int:
+        """Ticks of so many iterations on two nodes or more, at least."""
+        if "spread" not in self.known:
+            self.known["spread"] = float(self.spread() * self.factor)
+        return max(ceil(work * self.known["spread"] * TICKS_PER_S), 1)
+
+    def spread(self) -> Fraction:
+        """Least time of an iteration on two nodes or more: a stage is on several, or two that exchange are apart."""
+        intra, nic = self.network["intra"], self.network["nic"]
+        away = nic / self.network["gpus"] if self.network["sharing"] == "per-gpu" else nic
+        sent: list[dict[int, Fraction]] = [{} for _ in self.times]
+        for s, links in enumerate(self.traffic):
+            for t, each in links:
+                sent[s][t] = sent[s].get(t, Fraction(0)) + each
+        together, layer = {0}, {0}
+        while layer:
+            layer = {t for s in layer for t in sent[s]} - together
+            together |= layer
+        near = [
+            compute + 2 * sum(each.values(), Fraction(0)) / max(intra, away)
+            for (compute, _), each in zip(self.times, sent, strict=True)
+        ]
+        more = 2 * max(1 / away - 1 / intra, Fraction(0))
+        cases = [
+            near[s] + ring / nic for s, (_, ring) in enumerate(self.times) if self.replicas[s] > 1
+        ]
+        for s, peers in enumerate(sent):
+            cases += [
+                max(near[s] + amount * more, near[t] + sent[t][s] * more)
+                for t, amount in peers.items()
+            ]
+        known = len(together) == len(sent) and bool(cases)
+        return max(self.unhindered(), min(cases)) if known else self.unhindered()
 
     def slowest(self, nodes: tuple[tuple[int, ...], ...]) -> Fraction:
         """Time of the slowest replica of an iteration."""
@@ -686,6 +726,7 @@ class GangSchedule:
 
     def __init__(self, given: GivenInstance) -> None:
         self.given, self.amounts = given, Amounts(given)
+        self.consolidated = "placement" in given.header
         self.begun: dict[int, Begun] = {}
         self.ends = [0] * len(given.arrival)
         self.start = 0
@@ -741,6 +782,8 @@ class GangSchedule:
         gang = self.given.gang[j]
         widest = gang if more is None or "widths" not in more else self.given.widest(j)
         need(gang <= width <= widest, f"{which} holds {width} GPUs, not its gang")
+        if self.consolidated and len(pieces) > self.given.fewest(width):
+            raise Rejected(f"{which} is on {len(pieces)} nodes, which are more than need be")
         return tuple((piece[0], piece[1]) for piece in pieces)
 
     def hold(self, run: Record, held: Held, more: Record) -> None:
@@ -1307,6 +1350,353 @@ class WindowTree:
         return self.least + weighted([jobs.weight[j] for j in others], alone)
 
 
+# Modes of running: LB-mode. Each builder says why shares of modes use no more than there is.
+
+
+class Modes(NamedTuple):
+    """Ways in which jobs can run, and what these use of resources.
+
+    ``time`` has ticks of all of a job in each mode, 0 for none; ``use`` of jobs of a kind in each mode, pairs of a
+    resource and how much of it, in units of 1 / PRICE_UNIT; ``capacity`` what there is of each resource.
+    """
+
+    kind: list[int]
+    time: list[tuple[int, ...]]
+    use: list[list[list[tuple[int, int]]]]
+    capacity: list[Fraction]
+
+    def shortest(self, j: int) -> int:
+        """Ticks of the fastest mode."""
+        return min(ticks for ticks in self.time[j] if ticks)
+
+    def rent(self, prices: list[int]) -> Fraction:
+        """Price of all resources for a tick."""
+        need(
+            len(prices) == len(self.capacity),
+            f"there are no prices for {len(self.capacity)} resources",
+        )
+        pairs = zip(self.capacity, prices, strict=True)
+        return sum((units * price for units, price in pairs), Fraction(0))
+
+    def rents(self, prices: list[int]) -> list[list[int]]:
+        """Price of a tick of each kind of job in each mode, times PRICE_UNIT."""
+        return [[sum(amount * prices[q] for q, amount in uses) for uses in row] for row in self.use]
+
+    def least(self, prices: list[int], own: list[int]) -> list[int]:
+        """Least that each job costs in one of its modes, at a price of its own time besides; times PRICE_UNIT."""
+        rents = self.rents(prices)
+        rows = zip(self.kind, self.time, own, strict=True)
+        return [
+            min(
+                t * (rent + mine * PRICE_UNIT) for t, rent in zip(times, rents[k], strict=True) if t
+            )
+            for k, times, mine in rows
+        ]
+
+
+def numbered(keys: Iterable[Any]) -> tuple[list[Any], list[int]]:
+    """Different keys in order of appearance, and the place of each."""
+    every = list(keys)
+    place = {key: k for k, key in enumerate(dict.fromkeys(every))}
+    return list(place), [place[key] for key in every]
+
+
+def gpus_by_type(given: GivenInstance) -> list[Fraction]:
+    """GPUs of each type."""
+    found = [Fraction(0)] * len(given.types)
+    for size, kind in zip(given.size, given.type_of, strict=True):
+        found[kind] += size
+    return found
+
+
+def type_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
+    """A mode for each GPU type, which uses the gang."""
+    need(jobs.gangs, "prices by type: jobs share GPUs, hold parts of them or run as copies")
+    time = [tuple(t and given.fastest(j, t) for t in times) for j, times in enumerate(given.times)]
+    need(all(map(any, time)), "prices by type: a job has a graph")
+    gangs, kind = numbered(jobs.gang)
+    use = [[[(q, g * PRICE_UNIT)] for q in range(len(given.types))] for g in gangs]
+    return Modes(kind, time, use, gpus_by_type(given))
+
+
+def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
+    """Modes within a node of each type and size, and across nodes of each type: LB-node.
+
+    A row has a type and a size of nodes, how much of one such node a gang of each size uses, and a GPU of a gang
+    across nodes: gangs and GPUs that fit on the node use no more than all of it.
+    """
+    need(jobs.gangs and not given.speeds, "nodes: jobs share GPUs, may grow, or hold parts of them")
+    most = max(given.size)
+    nodes, place = numbered(zip(given.type_of, given.size, strict=True))
+    gangs, kind = numbered(jobs.gang)
+    types, capacity = len(given.types), gpus_by_type(given)
+    on = [*(t for t, _ in nodes), *range(types)]
+    use = [[[(t, g * PRICE_UNIT)] for t in on] for g in gangs]
+    for q, (t, size, weights, of_one) in enumerate(bound["rows"], types):
+        there = (whole(t, "type of a row"), whole(size, "nodes of a row")) in nodes
+        need(there, "a row is of no nodes")
+        fit = [g for g in sorted(gangs) if g <= size]
+        need(len(weights) == len(fit), f"a row is not of gangs of {fit}")
+        weight = {g: whole(each, "use of a node") for g, each in zip(fit, weights, strict=True)}
+        one = whole(of_one, "use of a node")
+        only = all(size == other for k, other in nodes if k == t)
+        need(
+            only or not one, "nodes of a type are of several sizes, and a gang across them uses one"
+        )
+        need(
+            fullest(size, {**weight, 1: max(one, weight.get(1, 0))}) <= PRICE_UNIT,
+            "a node is used twice",
+        )
+        m = nodes.index((t, size))
+        capacity.append(Fraction(place.count(m)))
+        for k, g in enumerate(gangs):
+            use[k][m].append((q, weight.get(g, 0)))
+            use[k][len(nodes) + t].append((q, g * one))
+    time = [(*within(given, j, nodes), *across(given, j, most)) for j in range(len(jobs.gang))]
+    need(all(map(any, time)), "a job can run nowhere")
+    return Modes(kind, time, use, capacity)
+
+
+def within(given: GivenInstance, j: int, nodes: list[tuple[int, int]]) -> Iterator[int]:
+    """Ticks of a job on one node of each type and size; 0 where it does not fit."""
+    more, gang = given.more.get(j, {}), given.gang[j]
+    for kind, size in nodes:
+        if gang > size:
+            yield 0
+        elif "graph" in more:
+            graph = given.graphs[more["graph"]]
+            fits = gang <= graph.network["gpus"]
+            yield graph.ticks(more["work"], (tuple(graph.replicas),)) if fits else 0
+        else:
+            ticks = given.times[j][kind]
+            yield ticks and given.fastest(j, ticks)
+
+
+def across(given: GivenInstance, j: int, most: int) -> Iterator[int]:
+    """Ticks of a job across nodes of each type, at least; 0 where it is on one."""
+    more, gang = given.more.get(j, {}), given.gang[j]
+    for ticks in given.times[j]:
+        if gang == 1 or (gang <= most and "placement" in given.header):
+            yield 0
+        elif "graph" in more:
+            yield given.graphs[more["graph"]].spread_ticks(more["work"])
+        elif ticks and gang <= most and "spread" in more:
+            best = max(s for _, _, s in given.cells[more["profile"]]) if "profile" in more else 1.0
+            yield slower(ticks, best, more["spread"])
+        else:
+            yield ticks and given.fastest(j, ticks)
+
+
+def fullest(size: int, weight: dict[int, int]) -> int:
+    """Most that gangs which fit on a node weigh together."""
+    best = [0] * (size + 1)
+    for room in range(1, size + 1):
+        found = (best[room - g] + w for g, w in weight.items() if g <= room)
+        best[room] = max(best[room - 1], *found)
+    return best[size]
+
+
+def pair_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
+    """A mode for each GPU type, of which sorts of jobs use parts of the gang: LB-pair.
+
+    A row has a type and the part of every sort: no two that may share do more of these than a GPU.
+    """
+    alike = all("sort" in given.more.get(j, ()) for j in range(len(jobs.gang)))
+    need(alike, "pairs: no two jobs may share GPUs")
+    names, shares, time = list(given.types), PairShares(), []
+    for j, times in enumerate(given.times):
+        beside = given.more[j]["beside"]
+        rows = [beside.get(name, {}) for name in names]
+        time.append(
+            tuple(
+                shares.add(given, j, t, *each)
+                for t, each in enumerate(zip(times, rows, strict=True))
+            )
+        )
+    keys, kind = numbered((given.more[j]["sort"], g) for j, g in enumerate(jobs.gang))
+    use: list[list[list[tuple[int, int]]]] = [[[] for _ in names] for _ in keys]
+    capacity, by_type = [], gpus_by_type(given)
+    for q, (t, parts) in enumerate(bound["rows"]):
+        need(whole(t, "type of a row") < len(names), "a row is of no GPU type")
+        found = [whole(part, "part") for part in parts]
+        need(len(found) > max(sort for sort, _ in keys), "a sort has no part")
+        need(max(found) <= PRICE_UNIT, "a part is more than all")
+        shares.fit(t, found)
+        capacity.append(by_type[t])
+        for k, (sort, g) in enumerate(keys):
+            use[k][t].append((q, g * found[sort]))
+    return Modes(kind, time, use, capacity)
+
+
+class PairShares:
+    """Most that sorts of jobs do beside others, of their fastest."""
+
+    def __init__(self) -> None:
+        self.most: dict[tuple[int, int, int], Fraction] = {}
+
+    def add(
+        self, given: GivenInstance, j: int, kind: int, alone: int, beside: dict[str, int]
+    ) -> int:
+        """Ticks of a job's fastest on a GPU type, alone or beside another; 0 where it cannot run."""
+        if not alone:
+            return 0
+        by_sort = {int(other): given.fastest(j, ticks) for other, ticks in beside.items()}
+        fastest = min([given.fastest(j, alone), *by_sort.values()])
+        for other, ticks in by_sort.items():
+            key = kind, given.more[j]["sort"], other
+            self.most[key] = max(self.most.get(key, Fraction(0)), Fraction(fastest, ticks))
+        return fastest
+
+    def fit(self, kind: int, parts: list[int]) -> None:
+        """Two that share on a type do no more of their parts than one GPU has."""
+        for (on, one, other), share in self.most.items():
+            back = self.most.get((on, other, one))
+            if on == kind and back is not None:
+                fine = parts[one] * share + parts[other] * back <= PRICE_UNIT
+                need(fine, f"sorts {one} and {other} do more together than a GPU has")
+
+
+def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
+    """A mode for each GPU type, width and row of the profile, which uses GPUs, CPUs and memory: LB-amount."""
+    need(jobs.gangs and (given.speeds or given.cells), "amounts: no job may grow or has a profile")
+    rows = [given.more.get(j, {}) for j in range(len(jobs.gang))]
+    columns = zip(
+        jobs.gang, (r.get("widths") for r in rows), (r.get("profile") for r in rows), strict=True
+    )
+    keys, kind = numbered(columns)
+    points = [points_of(given, *key) for key in keys]
+    types, width = len(given.types), max(map(len, points))
+    capacity, asked = gpus_by_type(given), []
+    for k, field in enumerate(("cpus", "memory"), 2):
+        if any(point[k] for mine in points for point in mine):
+            thousandths = sum(given.amounts[node, field] for node in range(len(given.size)))
+            capacity.append(Fraction(thousandths, WHOLE_GPU))
+            asked.append(k)
+    use: list[list[list[tuple[int, int]]]] = []
+    for mine in points:
+        uses: list[list[tuple[int, int]]] = []
+        for t in range(types):
+            for point in mine:
+                more = (int(point[k]) * PRICE_UNIT // WHOLE_GPU for k in asked)
+                uses.append([(t, point[1] * PRICE_UNIT), *enumerate(more, types)])
+            uses += [[]] * (width - len(mine))
+        use.append(uses)
+    time = []
+    for times, k in zip(given.times, kind, strict=True):
+        none = [0] * (width - len(points[k]))
+        each = [[t and slower(t, s) for s, *_ in points[k]] + none for t in times]
+        time.append(tuple(chain.from_iterable(each)))
+    need(all(map(any, time)), "amounts: a job has a graph")
+    return Modes(kind, time, use, capacity)
+
+
+def points_of(
+    given: GivenInstance, gang: int, widths: int | None, profile: int | None
+) -> list[tuple[float, int, int, int]]:
+    """Speed, GPUs, and thousandths of CPUs and memory of a job, less those that others are as good as."""
+    speeds = [1.0] if widths is None else given.speeds[widths]
+    cells = [(0, 0, 1.0)] if profile is None else given.cells[profile]
+    every = [
+        (speed * more, w, w * cpus, w * memory)
+        for w, more in enumerate(speeds, gang)
+        for cpus, memory, speed in cells
+    ]
+    kept: list[tuple[float, int, int, int]] = []
+    for point in sorted(set(every), key=lambda p: (-p[0], *p[1:])):
+        if not any(all(a <= b for a, b in zip(k[1:], point[1:], strict=True)) for k in kept):
+            kept.append(point)
+    return kept
+
+
+def on_one_machine(jobs: LeastWork, modes: Modes, prices: list[Any]) -> LeastWork:
+    """Work at prices of the resources, and a machine that does what all of them cost: LB-mode (a)."""
+    found = [whole(price, "price", 1) for price in prices]
+    rent = modes.rent(found) * PRICE_UNIT
+    area = modes.least(found, [0] * len(jobs.area))
+    shortest = [modes.shortest(j) for j in range(len(jobs.area))]
+    area = [each * rent.denominator for each in area]
+    return jobs._replace(area=area, shortest=shortest, capacity=rent.numerator)
+
+
+def fluid_of_modes(jobs: LeastWork, modes: Modes, bound: Record) -> Fraction:
+    """SRPT on a machine at prices of resources."""
+    return bound_fluid(on_one_machine(jobs, modes, bound["prices"]), bound)
+
+
+def busy_of_modes(jobs: LeastWork, modes: Modes, bound: Record) -> Fraction:
+    """Mean busy times on a machine at prices of resources."""
+    return bound_mean_busy_time(on_one_machine(jobs, modes, bound["prices"]), bound)
+
+
+def span_of_modes(jobs: LeastWork, modes: Modes, bound: Record) -> Fraction:
+    """Lower bound on the last end, at prices of resources and of each job's own time: LB-mode (b)."""
+    prices, own = ([whole(price, "price") for price in row] for row in bound["prices"])
+    rent, worth, best = modes.rent(prices) * PRICE_UNIT, 0, Fraction(0)
+    need(rent and len(own) == len(jobs.area), "there are no prices of resources or of jobs' time")
+    least = modes.least(prices, own)
+    for j in sorted(range(len(own)), key=lambda j: -jobs.arrival[j]):
+        worth, rent = worth + least[j], rent + own[j] * PRICE_UNIT
+        best = max(best, jobs.arrival[j] + max(worth / rent, Fraction(modes.shortest(j))))
+    return best
+
+
+def interval_of_modes(jobs: LeastWork, modes: Modes, bound: Record) -> Fraction:
+    """Every job's value of its work, less what it gains where time and resources cost less: LB-mode (c)."""
+    grid = [whole(at, "grid") for at in bound["grid"]]
+    prices = [[whole(price, "price") for price in row] for row in bound["prices"]]
+    fine = len(grid) == len(prices) + 1 and all(a < b for a, b in pairwise(grid))
+    need(fine, "the grid does not increase")
+    need(grid[0] <= min(jobs.arrival), "the grid begins too late")
+    lengths = [b - a for a, b in pairwise(grid)]
+    spent = sum((modes.rent(row) * n for row, n in zip(prices, lengths, strict=True)), Fraction(0))
+    rents = [modes.rents(row) for row in prices]
+    need(len(bound["values"]) == len(jobs.area), "there are no values of all jobs' work")
+    terms = [-spent / PRICE_UNIT]
+    for j, value in enumerate(bound["values"]):
+        weight = jobs.weight[j]
+        alpha = min(rational(value, "value of a job"), weight * grid[-1])
+        gained = gain(
+            jobs.arrival[j], weight, alpha, modes.time[j], grid, [r[modes.kind[j]] for r in rents]
+        )
+        terms.append(
+            alpha + weight * Fraction(modes.shortest(j), 2) - Fraction(gained, PRICE_UNIT**2)
+        )
+    return total(terms)
+
+
+def gain(
+    arrival: int,
+    weight: Fraction,
+    alpha: Fraction,
+    times: tuple[int, ...],
+    grid: list[int],
+    rents: list[list[int]],
+) -> int:
+    """Most that a job gains in all pieces of intervals over the value of its work, in units of 1 / PRICE_UNIT^2."""
+    shortest, longest = min(t for t in times if t), max(times)
+    common = weight.denominator * alpha.denominator
+    value, delay = int(alpha * common), int(weight * common)
+    gained = 0
+    for (a, b), rent in zip(pairwise(grid), rents, strict=True):
+        begin = max(a, arrival)
+        if b <= begin:
+            continue
+        if delay * begin >= value:
+            break
+        u, v = min(b - begin, shortest), min(b - begin, longest)
+        cuts = 0, (u + 1) // 2, (u + v + 1) // 2, v
+        for (early, late), charge in zip(pairwise(cuts), (0, u, v), strict=True):
+            left = value - delay * (begin + charge)
+            if late > early and left > 0:
+                offers = (
+                    -((-left * PRICE_UNIT**2) // (t * common)) - r
+                    for t, r in zip(times, rent, strict=True)
+                    if t
+                )
+                gained += (late - early) * max(0, *offers)
+    return gained
+
+
 BOUNDS = {"fluid": bound_fluid, "mean-busy-time": bound_mean_busy_time, "area": bound_area}
 BOUNDS["wide-gangs"] = bound_wide_gangs
 PRICED = {"interval-lp": bound_interval_lp, "priced-plans": bound_priced_plans}
@@ -1314,7 +1704,37 @@ PRICED["configurations"] = bound_configurations
 BOUNDS.update(PRICED)
 BY_TYPE = {f"priced-{kind}": BOUNDS[kind] for kind in ("fluid", "mean-busy-time")}
 SPAN = "priced-span"
-MORE_OF = {WINDOWS: {"jobs", "unit"}}
+Evaluation = Callable[[LeastWork, Modes, Record], Fraction]
+Builder = Callable[[GivenInstance, LeastWork, Record], Modes]
+
+
+class OfModes(NamedTuple):
+    """A bound of modes: its value, its modes, fields that it has, and whether it is of the last end."""
+
+    evaluate: Evaluation
+    modes: Builder
+    fields: set[str]
+    last: bool
+
+
+IN_MODES: list[tuple[str, Evaluation, set[str], bool]] = [
+    ("priced-fluid", fluid_of_modes, set(), False),
+    ("priced-mean-busy-time", busy_of_modes, set(), False),
+    ("priced-span", span_of_modes, set(), True),
+    ("interval-lp", interval_of_modes, {"values"}, False),
+]
+SUBJECTS: list[tuple[str, Builder, set[str]]] = [
+    ("nodes", node_modes, {"rows"}),
+    ("pairs", pair_modes, {"rows"}),
+    ("amounts", amount_modes, set()),
+]
+OF_MODES = {
+    f"{kind}-of-{subject}": OfModes(evaluate, modes, mine | theirs, last)
+    for kind, evaluate, mine, last in IN_MODES
+    for subject, modes, theirs in SUBJECTS
+}
+OF_MODES["typed-interval-lp"] = OfModes(interval_of_modes, type_modes, {"values"}, False)
+MORE_OF = {WINDOWS: {"jobs", "unit"}} | {kind: each.fields for kind, each in OF_MODES.items()}
 """Fields of bounds beyond grid and prices."""
 TAKE = {
     "header": GivenInstance.take_header,
@@ -1411,13 +1831,18 @@ def bound_of(
 ) -> Fraction:
     """Lower bound on completions, or on the last one, in ticks."""
     kind, prices = bound["bound"], bound["prices"]
-    known = type(kind) is str and kind in {*BOUNDS, *BY_TYPE, SPAN, WINDOWS}
+    known = type(kind) is str and kind in {*BOUNDS, *BY_TYPE, *OF_MODES, SPAN, WINDOWS}
     need(known, f"the bound is {kind!r:.80}, which is unknown")
     more = bound.keys() - FIELDS["bound"][0]
     need(more == MORE_OF.get(kind, set()), f"{kind} has fields {', '.join(sorted(more))}")
     last = given.header["objective"] == "makespan"
-    need((kind in ("area", SPAN)) == last, f"{kind!r} is no bound of that")
+    mine = OF_MODES.get(kind)
+    of_last = kind in ("area", SPAN) if mine is None else mine.last
+    need(of_last == last, f"{kind!r} is no bound of that")
     need(type(bound["grid"]) is list and type(prices) is list, "prices are no lists")
+    if mine is not None:
+        need("values" in more or not bound["grid"], f"{kind} takes no prices over time")
+        return mine.evaluate(jobs, mine.modes(given, jobs, bound), bound)
     need(kind in PRICED or not bound["grid"], f"{kind} takes no prices over time")
     if kind in BY_TYPE:
         return BY_TYPE[kind](given.at_prices(jobs, prices), bound)

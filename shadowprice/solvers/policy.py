@@ -47,6 +47,15 @@ class Policy(Protocol):
         """Say which jobs start and stop now, and optionally when to ask again."""
 
 
+@runtime_checkable
+class ChoosesNodes(Protocol):
+    """Policy that chooses the nodes of jobs by their free GPUs alone, not by the placement."""
+
+    @property
+    def chooses_nodes(self) -> bool:
+        """True: jobs that ask for CPUs or memory are not for it, which it does not look at."""
+
+
 class Decision:
     """A decision under construction; GPUs are reserved as it is written, nothing runs yet.
 

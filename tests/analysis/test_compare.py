@@ -7,7 +7,9 @@ from hypothesis import given, settings
 
 import shadowprice as sp
 from shadowprice.errors import InputError
+from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.strategies import instances
+from shadowprice.proofs.classic import hesrpt
 from shadowprice.solvers.classic.fifo import Fifo
 
 
@@ -72,3 +74,26 @@ def test_every_step_is_told() -> None:
         "bounding the optimum",
     ]
     assert steps == told
+
+
+def test_jobs_that_grow_have_the_bound_of_their_speedup() -> None:
+    """Four jobs on 32 GPUs: what they would do on all GPUs at once says less than their common power of width."""
+    jobs = sp.Workload.from_columns(arrival_s=[0] * 4, gpus=[1] * 4, work=[10, 20, 30, 40])
+    semantics = sp.Semantics(growth=Growth(32, 0.8))
+    found = sp.compare(jobs, "1x32", ["hesrpt"], semantics=semantics, budget_s=0.0)
+    (row,) = found.rows
+    assert row.bound_kind == "hesrpt"
+    assert row.holds_for.elastic
+    instance = found.outcomes["hesrpt"].instance
+    assert row.bound.ticks == hesrpt.bound(instance) * 2**20
+    assert "certified by hesrpt" in row.sentence()
+    # It is about jobs that weigh the same, and completions.
+    kinds = [
+        bound.kind
+        for more in (
+            sp.compare(jobs, "1x32", ["hesrpt"], "makespan", semantics, budget_s=0.0),
+            sp.compare(jobs, "1x32", ["srtf"], budget_s=0.0),
+        )
+        for bound in more.histories[0].found
+    ]
+    assert "hesrpt" not in kinds

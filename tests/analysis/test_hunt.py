@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -30,8 +31,12 @@ def test_the_committed_page_is_up_to_date() -> None:
     assert text.count("\n| `") == len(STORED)
 
 
-def test_every_policy_is_hunted() -> None:
-    assert {hard.policy.partition(":")[0] for hard in STORED.values()} == set(policies())
+def test_policies_are_hunted_or_named_as_not() -> None:
+    hunted = {hard.policy.partition(":")[0] for hard in STORED.values()}
+    assert hunted <= set(policies())
+    assert len(hunted) >= 34
+    told = builder.page().partition("Not hunted yet: ")[2]
+    assert {f"`{name}`" for name in set(policies()) - hunted} == set(re.findall("`[^`]+`", told))
     for name, hard in STORED.items():
         spent = Spent.of(hard, name)
         assert spent.evaluations >= spent.steps >= 1

@@ -48,6 +48,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "interference": {"interference": Interference({"VGG19": 0.5, "VGG16": 0.4, "VGG11": 0.3})},
     "until_complete": {"until_complete": sp.JobWindow(0, 2)},
     "failures": {"failures": sp.Failures.parse("exponential:mtbf_s=60,repair_s=9")},
+    "preemption": {"preemption": sp.Preemption.RESTART},
     "predictor": {"predictor": "median"},
     "graph_placement": {"placement": "first-fit", "network": NETWORK},
     "prices": {"prices": True},

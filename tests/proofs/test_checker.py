@@ -51,10 +51,14 @@ def small(charges=None, name="las"):
         arrival_s=[0, 0, 5, 7], gpus=[2, 1, 3, 4], work=[30, 20, 10, 4], weight=[1, 2, 1, 0.5]
     )
     instance = sp.Instance(sp.Cluster.parse("2x2"), jobs, charges or sp.Overheads())
+    return without_windows(outcome(instance, name), "completion", 1.0).text
+
+
+def without_windows(made, objective, budget_s):
+    """A certificate by other bounds than windows of completions, which are best of few jobs."""
     with pytest.MonkeyPatch.context() as patch:
-        # Windows of completions, which are best of few jobs, have tests of their own.
         patch.setattr(certify_module, "window_bounds", lambda jobs, effort_s: iter(()))
-        return certify(outcome(instance, name), "completion", budget_s=1.0).text
+        return certify(made, objective, budget_s=budget_s)
 
 
 def records(text):
@@ -77,12 +81,17 @@ def of_kind(found, kind):
 
 
 @settings(max_examples=60, deadline=None)
-@given(instances(), st.sampled_from(["fifo", "srtf", "las2d"]), st.sampled_from(list(Objective)))
-def test_what_is_written_proves_its_claim(instance, name, objective):
+@given(
+    instances(),
+    st.sampled_from(["fifo", "srtf", "las2d"]),
+    st.sampled_from(list(Objective)),
+    st.sampled_from([certify, *[without_windows] * 5]),
+)
+def test_what_is_written_proves_its_claim(instance, name, objective, make):
     if not len(instance.workload):
         return
     made = outcome(instance, name)
-    found = certify(made, objective, budget_s=0.3)
+    found = make(made, objective, budget_s=0.3)
     claim = check(found.text)
     cost = Fraction(claim["cost"]) / TICKS_PER_S
     assert float(cost) == pytest.approx(objective.cost_s(instance.workload, made.end_s))

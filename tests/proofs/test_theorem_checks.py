@@ -27,11 +27,12 @@ from shadowprice.execution.shares import run_in_shares
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.copies import CopyRules
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S
-from shadowprice.instances.instance import Instance
+from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
@@ -50,6 +51,7 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
+    kill_restart,
     not_told,
     relevant_work,
     saturation,
@@ -82,6 +84,7 @@ from shadowprice.proofs.lower_bounds import wide_gangs as lb_wide
 from shadowprice.proofs.synergy import floor as synergy_floor
 from shadowprice.proofs.tiresias import gittins as tiresias_gittins
 from shadowprice.proofs.tiresias import las as tiresias_las
+from shadowprice.solvers.classic.b_scaling import BScaling
 from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
@@ -283,6 +286,37 @@ def of_hesrpt() -> Iterator[Case]:
     typed = {"throughput": [[1.0]], "gpu_types": ("a",)}
     jobs = Workload.from_columns(arrival_s=[0], gpus=[1], work=[1], **typed)
     yield refused(InputError, check, "types", Instance(Cluster.parse("1x1:a"), jobs), 1)
+
+
+def of_kill_restart() -> Iterator[Case]:
+    """Tries that grow fourfold: rho is 1 + 16 / 3, and a job of 1 and one of 3 cost 5 at best."""
+    check, policy = kill_restart.check, BScaling(b=4, first_s=4.0)
+
+    def tried(cluster: str, gpus: Sequence[int], work: Sequence[float], at: float = 0) -> Instance:
+        return replace(on(cluster, [at] * len(gpus), gpus, work), preemption=Preemption.RESTART)
+
+    two, rho = tried("1x1", [1, 1], [1, 3]), 1 + Fraction(16, 3)
+    yield from at_most(check, "one GPU", two, 5 * rho, policy)
+    wide = tried("1x5", [3, 5], [3, 1], at=7)
+    yield from at_most(check, "gangs of more than half", wide, 5 * rho, policy)
+    # A job of 0.5 counts as one of 1, a fourth of the first try.
+    short = tried("1x1", [1, 1], [0.5, 3])
+    yield from at_most(check, "shorter than a fourth of the first try", short, 5 * rho, policy)
+    # rho is irrational for b = 3: 6.1961524227066 less a little.
+    alone = tried("1x1", [1], [1])
+    yield yes(check, "below a root", alone, Fraction(61961524227066, 10**13), BScaling())
+    yield no(check, "above a root", alone, Fraction(61961524227067, 10**13), BScaling())
+    late = replace(on("1x1", [0, 1], [1, 1], [1, 1]), preemption=Preemption.RESTART)
+    weights = on("1x1", [0, 0], [1, 1], [1, 1], weight=[1, 2])
+    for what, instance in (
+        ("work that is kept", on("1x1", [0], [1], [1])),
+        ("two at once", tried("1x2", [1, 1], [1, 1])),
+        ("two at once, of four", tried("1x4", [2, 3], [1, 1])),
+        ("arrivals", late),
+        ("charges", replace(two, overheads=Overheads(start_s=1.0))),
+        ("weights", replace(weights, preemption=Preemption.RESTART)),
+    ):
+        yield refused(InputError, check, what, instance, 1, policy)
 
 
 def of_relevant_work() -> Iterator[Case]:
@@ -1244,6 +1278,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     pop: of_pop,
     gavel_pf: of_proportional_fairness,
     hesrpt: of_hesrpt,
+    kill_restart: of_kill_restart,
     relevant_work: of_relevant_work,
     saturation: of_saturation,
     elapsed_time: of_elapsed_time,

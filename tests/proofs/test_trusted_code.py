@@ -413,7 +413,7 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
         "proofs/certificate.py",
         *(
             f"proofs/verification/{part}.py"
-            for part in ("compiled_pass", "copies", "failures", "segments", "speeds")
+            for part in ("compiled_pass", "copies", "failures", "restarts", "segments", "speeds")
         ),
         "proofs/run_speed.py",
     }

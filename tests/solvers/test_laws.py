@@ -25,6 +25,7 @@ COMMITS = {"hadar-committed", "oasis"}
 TIMES = {
     **dict.fromkeys(("las", "gandiva", "gandiva-reactive"), ("quantum_s",)),
     "server-filling-gittins": ("least_s",),
+    "b-scaling": ("first_s",),
     **dict.fromkeys(("las2d", "gittins2d"), ("thresholds_gpu_s",)),
     **dict.fromkeys(("gavel", "hadar", "drf", "tetris"), ("round_s",)),
     **{name: ("round_s",) for name in POLICIES if name.startswith("synergy-")},

@@ -209,7 +209,7 @@ def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float) -> 
     waiting += draw.choices(kinds, weights, k=campaign.faults - len(waiting))
     draw.shuffle(waiting)
     began = time.monotonic()
-    wait_until(scene.targets, 60.0)
+    wait_until(scene.targets, until - began)
     next_s = time.monotonic() + campaign.every_s
     while waiting or scene.later or not scene.driver.finished():
         assert time.monotonic() < until, f"too slow: {len(waiting)} faults left\n{_tail(scene)}"
@@ -271,7 +271,8 @@ def _tail(scene: Scene) -> str:
         states += [f"{row['name']} {row['state']} {row['why']}" for row in ledger.jobs()]
         states += [str(event)[:200] for event in ledger.events()[-8:]]
         ledger.close()
-    return "\n".join([scene.driver.said()[-1000:], *states, *living])
+    told = "" if scene.cluster is None else scene.cluster.told()
+    return "\n".join([scene.driver.said()[-1000:], *states, *living, told])
 
 
 def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> None:

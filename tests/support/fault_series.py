@@ -26,7 +26,7 @@ from support.run_clusters import RunClusters
 POLICIES = ("las:quantum_s=1.5", "las2d:thresholds_gpu_s=3", "srtf", "fifo")
 WITHIN_S = 240.0
 """A run that takes longer hangs."""
-PARALLEL = {"local": 4, "ray": 2, "slurm": 4}
+PARALLEL = {"local": 4, "ray": 3, "slurm": 4}
 """Runs at once: they mostly wait, and each has a cluster to itself. Ray's takes a GiB of memory."""
 _OF_HOST = {"local": {}, "ray": RAY_KINDS, "slurm": SLURM_KINDS}
 

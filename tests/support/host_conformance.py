@@ -105,6 +105,7 @@ class HostCase:
         grace_s: float = 10.0,
         env: Mapping[str, str] | None = None,
         log_bytes: int = 1 << 16,
+        health_check: tuple[str, ...] = (),
     ) -> LaunchSpec:
         key = LeaseKey(job, len(self.orders) + 1 if epoch is None else epoch, rank)
         made = LaunchSpec(
@@ -118,6 +119,7 @@ class HostCase:
             ttl_s,
             grace_s,
             log_bytes,
+            health_check,
         )
         self.orders.append(made)
         return made
@@ -254,6 +256,39 @@ class HostConformance:
         assert environment["SHADOWPRICE_LEASE"] == str(order.directory)
         assert os.path.realpath(folder) == os.path.realpath(case.state)
         case.check_environment(environment, order)
+
+    def test_a_health_check_runs_on_the_node_before_the_command(self, case: HostCase) -> None:
+        """With the environment of the lease: what it sees of devices is what the command sees."""
+        devices, see = case.nodes[0].devices[:2], "echo $WORD ${CUDA_VISIBLE_DEVICES-none}"
+        order = case.start(
+            shell(f"cat seen; {see}"),
+            health_check=shell(f"{{ {see}; }} > {case.state}/seen"),
+            env={"WORD": "one"},
+            devices=devices,
+        )
+        assert case.ended(order).code == 0
+        checked, seen = output(order).splitlines()
+        assert checked == seen
+        assert checked.startswith("one ")
+
+    def test_a_node_that_is_not_healthy_runs_no_command(self, case: HostCase) -> None:
+        order = case.start(
+            ["touch", str(case.state / "ran")], health_check=shell("echo ECC; exit 4")
+        )
+        found = case.ended(order)
+        assert (found.reason, found.detail) == ("unhealthy", "health check sh ended with 4: ECC")
+        assert not (case.state / "ran").exists()
+
+    def test_a_lease_that_is_stopped_while_its_node_is_checked(self, case: HostCase) -> None:
+        looking = f"touch {case.state}/looking; exec sleep 600"
+        order = case.start(["touch", str(case.state / "ran")], health_check=shell(looking))
+        until = time.monotonic() + case.start_s
+        while not (case.state / "looking").exists():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        case.host.stop([order.key], 5.0, "enough")
+        assert case.ended(order).reason == "void"
+        assert not (case.state / "ran").exists()
 
     def test_arguments_are_not_read_by_a_shell(self, case: HostCase) -> None:
         order = case.start(["printf", "%s|", "a b", "$HOME", "; exit 3", "`id`", "*"])

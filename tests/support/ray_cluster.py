@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from support.host_conformance import HostCase, living
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "disabled",  # one user, one machine; no token file in somebody's home
+    # Ray gives its workers, and so the commands of leases, what all others leave, unless told not to.
+    "RAY_worker_niceness": "0",
 }
 CHECKS = {
     "health_check_initial_delay_ms": 3000,
@@ -26,6 +28,8 @@ CHECKS = {
     "health_check_failure_threshold": 3,
 }
 """A dead node is noticed within about 2 s; Ray's own values take 15 s."""
+STARTS = 3
+"""Of a node, before it is given up."""
 TYPES = {"n0": "A100", "n1": "V100"}
 
 
@@ -53,16 +57,18 @@ class RayCluster:
         self._types, self._gpus = types, gpus
         client = {} if client_port is None else {"ray_client_server_port": client_port}
 
-        self._cluster = Cluster(
-            initialize_head=True,
-            head_node_args={
-                "num_cpus": 0,
-                "num_gpus": 0,
-                "include_dashboard": False,
-                "node_name": "head",
-                "_system_config": CHECKS,
-                **client,
-            },
+        self._cluster = _started(
+            lambda: Cluster(
+                initialize_head=True,
+                head_node_args={
+                    "num_cpus": 0,
+                    "num_gpus": 0,
+                    "include_dashboard": False,
+                    "node_name": "head",
+                    "_system_config": CHECKS,
+                    **client,
+                },
+            )
         )
         self.address = str(self._cluster.address)
         self.nodes: dict[str, Any] = {}
@@ -71,13 +77,15 @@ class RayCluster:
 
     def add(self, name: str) -> None:
         """Start a node, again if it was killed."""
-        self.nodes[name] = self._cluster.add_node(
-            wait=False,
-            num_cpus=2,
-            num_gpus=self._gpus,
-            resources={f"accelerator_type:{self._types[name]}": 1},
-            labels={"lab/host": name},
-            node_name=name,
+        self.nodes[name] = _started(
+            lambda: self._cluster.add_node(
+                wait=False,
+                num_cpus=2,
+                num_gpus=self._gpus,
+                resources={f"accelerator_type:{self._types[name]}": 1},
+                labels={"lab/host": name},
+                node_name=name,
+            )
         )
 
     def connect(self) -> None:
@@ -134,12 +142,30 @@ class RayCluster:
     def tend(self) -> None:
         """Nothing: what is lost is brought back by whoever took it."""
 
+    def told(self) -> str:
+        """What Ray says of its nodes."""
+        import ray
+
+        alive = {n["NodeName"]: n["Alive"] for n in ray.nodes() if n["NodeName"] in self.nodes}
+        return str(alive)
+
     def _wake(self) -> None:
         """Let daemons go on that a test stopped."""
         for node in self.nodes.values():
             for process in node.all_processes.get("raylet", ()):
                 if process.process.poll() is None:
                     os.kill(process.process.pid, signal.SIGCONT)
+
+
+def _started(start: Callable[[], Any]) -> Any:
+    """What starts, tried again on a busy machine: Ray waits for its daemons for 30 s and no longer."""
+    for _ in range(STARTS - 1):
+        try:
+            return start()
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+    return start()
 
 
 @contextmanager

@@ -221,7 +221,7 @@ class SlurmCluster:
         """A process that prints the nodes that take no jobs."""
         states = "drain,draining,drained,down"
         return subprocess.Popen(
-            ["sinfo", "-h", "-N", "-p", "all", "-t", states, "-o", "%n"],
+            ["sinfo", "-h", "-N", "-p", "all", "-t", states, "-o", "%N"],
             env={**os.environ, **self.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -229,12 +229,27 @@ class SlurmCluster:
             text=True,
         )
 
+    def _ask_no_more(self) -> None:
+        """Give up a question that waits for its answer."""
+        if self._asked is not None:
+            self._asked.kill()
+            self._asked.communicate()
+            self._asked = None
+
+    def told(self) -> str:
+        """What Slurm says of nodes and jobs."""
+        nodes = self.run("sinfo", "-N", "-p", "all", "-o", "%N %T %E", check=False)
+        return nodes + self.run("squeue", "-o", "%i %T %N %r", check=False)
+
     def _open(self, name: str) -> None:
         self.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
 
     def restore(self) -> None:
         """Bring all daemons and nodes up, whatever was done to them; no job is left."""
+        self._ask_no_more()
         for name in ("slurmctld", *NODES):
+            if name in self.processes:
+                self.processes[name].send_signal(signal.SIGCONT)
             if name in self.processes and self.processes[name].poll() is not None:
                 self.processes.pop(name)
             if name not in self.processes:
@@ -244,8 +259,9 @@ class SlurmCluster:
         self._wait(lambda: self.idle() == len(NODES), "four idle nodes", 30.0)
 
     def idle(self) -> int:
-        found = self.run("sinfo", "-h", "-p", "all", "-t", "idle", "-o", "%D", check=False).strip()
-        return int(found or 0)
+        """Nodes that are idle and take jobs; ``-t idle`` counts drained ones too."""
+        states = self.run("sinfo", "-h", "-N", "-p", "all", "-o", "%T", check=False)
+        return states.split().count("idle")
 
     def node_state(self, name: str) -> str:
         return self.run("sinfo", "-h", "-n", name, "-p", "all", "-o", "%T").strip()
@@ -277,6 +293,7 @@ class SlurmCluster:
 
     def stop(self) -> None:
         """End all jobs and daemons."""
+        self._ask_no_more()
         if "slurmctld" in self.processes and self.processes["slurmctld"].poll() is None:
             self.run("scancel", "--user=root", check=False)
         for name in [*NODES, "slurmctld", "munged"]:

@@ -198,13 +198,13 @@ def _by_width(instance: Instance) -> tuple[list[int], list[int]]:
         return ticks, [g * p for g, p in zip(gang, ticks, strict=True)]
     shortest, area = [], []
     for job, ticks in enumerate(plain.tolist()):
-        widths = list(_widths(instance, job, ticks))
+        widths = list(widths_and_ticks(instance, job, ticks))
         shortest.append(min(p for _, p in widths))
         area.append(min(width * p for width, p in widths))
     return shortest, area
 
 
-def _widths(instance: Instance, job: int, ticks: int) -> Iterator[tuple[int, int]]:
+def widths_and_ticks(instance: Instance, job: int, ticks: int) -> Iterator[tuple[int, int]]:
     """Widths of a job, and ticks of all of it at each, not spread and with the best of CPUs and memory."""
     conditions = instance.conditions
     speed = 1.0
@@ -224,7 +224,7 @@ def _beside(instance: Instance, shortest: list[int], area: list[int]) -> tuple[l
         for kind, by_sort in by_type.items():
             for other, ticks in by_sort.items():
                 key = kind, of[job], other
-                for width, slower in _widths(instance, job, ticks):
+                for width, slower in widths_and_ticks(instance, job, ticks):
                     best[job] = min(best[job], slower)
                     part = Fraction(area[job], width * slower)
                     share[key] = max(share.get(key, part), part)
@@ -266,6 +266,60 @@ def _of_graphs(instance: Instance, graphs: JobGraphs) -> list[int]:
     return [int(each) for each in ticks]
 
 
+def spread_ticks(graphs: JobGraphs, work: NDArray[np.float64]) -> list[int]:
+    """Ticks of every job on two nodes or more, at least; ``work`` in iterations, shape (n,)."""
+    least = np.array([_spread_s(graph, graphs.network) for graph in graphs.graph])
+    return [int(each) for each in run_speed.iterations_ticks(work, least[graphs.of])]
+
+
+def on_one_node_ticks(graphs: JobGraphs, work: NDArray[np.float64]) -> list[int]:
+    """Ticks of every job with all replicas on one node; ``work`` in iterations, shape (n,)."""
+    each = [
+        run_speed.iteration_s(graph, [[stage.replicas for stage in graph.stages]], graphs.network)
+        for graph in graphs.graph
+    ]
+    return [int(t) for t in run_speed.iterations_ticks(work, np.array(each)[graphs.of])]
+
+
+def _spread_s(graph: JobGraph, network: Network) -> float:
+    """Time of an iteration that no mapping on two nodes or more falls short of [s].
+
+    Some stage is on several nodes, and its ring crosses a NIC; or two that exchange bytes are on different nodes, if
+    exchanges connect all stages.
+    """
+    intra, nic = Fraction(network.intra_bytes_per_s), Fraction(network.nic_bytes_per_s)
+    away = nic / network.gpus_per_node if network.sharing == "per-gpu" else nic
+    apart = 2 * max(1 / away - 1 / intra, Fraction(0))
+    sent: list[dict[int, Fraction]] = [{} for _ in graph.stages]
+    for link in graph.links:
+        each, ends = Fraction(link.bytes_per_replica), (link.source, link.target)
+        back = each * graph.stages[ends[0]].replicas / graph.stages[ends[1]].replicas
+        for one, other, amount in ((*ends, each), (*ends[::-1], back)):
+            sent[one][other] = sent[one].get(other, Fraction(0)) + amount
+    least = Fraction(_unhindered_s(graph, network))
+    seen, rest = {0}, [0]
+    while rest:
+        more = sent[rest.pop()].keys() - seen
+        seen |= more
+        rest += more
+    cases, near = [], []
+    for stage, peers in zip(graph.stages, sent, strict=True):
+        compute = Fraction(stage.forward_s) + Fraction(stage.backward_s)
+        near.append(compute + 2 * sum(peers.values(), Fraction(0)) / max(intra, away))
+        if stage.replicas > 1:
+            ring = Fraction(2 * (stage.replicas - 1), stage.replicas)
+            cases.append(near[-1] + ring * Fraction(stage.parameter_bytes) / nic)
+    for one, peers in enumerate(sent):
+        for other, amount in peers.items():
+            both = near[one] + amount * apart, near[other] + sent[other][one] * apart
+            cases.append(max(both))
+    if len(seen) < len(sent) or not cases:
+        return float(least)
+    q, depth = graph.microbatches, _depth(graph)
+    flush = Fraction(q + depth - 1, q) if q else Fraction(1)
+    return max(float(least), float(min(cases) * flush))
+
+
 def _unhindered_s(graph: JobGraph, network: Network) -> float:
     """Time of an iteration that no mapping falls short of [s]."""
     intra, nic = Fraction(network.intra_bytes_per_s), Fraction(network.nic_bytes_per_s)
@@ -293,6 +347,10 @@ def _depth(graph: JobGraph) -> int:
             if not link.exchange:
                 depth[link.target] = max(depth[link.target], depth[link.source] + 1)
     return max(depth)
+
+
+CONSOLIDATED = ", on as few nodes as gangs fit on"
+"""End of the name of a class of schedules that place every gang so."""
 
 
 def _class(instance: Instance, pairs: bool) -> str:

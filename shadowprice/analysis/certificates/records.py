@@ -100,7 +100,8 @@ def given(instance: Instance, *, pairs: bool) -> Iterator[Record]:
     for k, row in enumerate(speeds.tables):
         yield {"kind": "widths", "widths": k, "speeds": [text_of(speed) for speed in row]}
     for k, profile in enumerate(() if profiles is None else profiles.profiles):
-        yield {"kind": "profile", "profile": k, "cells": _cells(profile)}
+        cells = [[cpus, memory, text_of(speed)] for cpus, memory, speed in profile_cells(profile)]
+        yield {"kind": "profile", "profile": k, "cells": cells}
     if instance.graphs is not None:
         yield from _graphs(instance.graphs)
     yield from _jobs(instance, speeds)
@@ -125,11 +126,11 @@ def _faults(failures: NodeFailures) -> Iterator[Record]:
         yield {"kind": "fault", "node": node, "down": int(to_ticks(down_s)), "up": up}
 
 
-def _cells(profile: Profile) -> list[list[int | str]]:
+def profile_cells(profile: Profile) -> list[tuple[int, int, float]]:
     """Thousandths of CPUs and of memory a GPU, rounded down, and speed; row by row of the profile."""
     axes = profile.cpus_per_gpu.tolist(), profile.memory_gb_per_gpu.tolist()
     return [
-        [int(cpus * _THOUSANDTHS), int(memory * _THOUSANDTHS), text_of(profile.speed[a, b])]
+        (int(cpus * _THOUSANDTHS), int(memory * _THOUSANDTHS), float(profile.speed[a, b]))
         for a, cpus in enumerate(axes[0])
         for b, memory in enumerate(axes[1])
         if profile.speed[a, b] > 0

@@ -24,7 +24,7 @@ class SrptTheorem:
     def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
         """1, on one GPU."""
         one = isinstance(run.policy, Srtf) and outcome.instance.cluster.total_gpus == 1
-        if not one or run.objective is Objective.MAKESPAN:
+        if not one or run.objective is Objective.MAKESPAN or outcome.instance.restarts:
             return None
         return KnownBound("SRPT-1 (one machine)", Fraction(1))
 

@@ -29,7 +29,7 @@ class LasTheorem:
         policy, instance = run.policy, outcome.instance
         if run.objective is not Objective.COMPLETION or not isinstance(policy, Las2d):
             return None
-        if policy.promote_knob != math.inf:
+        if policy.promote_knob != math.inf or instance.restarts:
             return None
         most = tiresias_las.bound(instance, policy.thresholds_gpu_s)
         least = max(bound.ticks for bound in simple_bounds(instance, Objective.COMPLETION))

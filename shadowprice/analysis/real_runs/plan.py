@@ -14,6 +14,7 @@ from shadowprice.analysis.simulate import simulate
 from shadowprice.execution.first_instance import instance_of, profiles_of
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.hosts.registry import open_host
+from shadowprice.execution.lease_amounts import capacity_of, demand_of
 from shadowprice.execution.real.checkpoints import folder_of
 from shadowprice.execution.real.copies.policy import (
     copies_policy,
@@ -21,7 +22,7 @@ from shadowprice.execution.real.copies.policy import (
     simulated_as,
 )
 from shadowprice.execution.real.job_file import Job, JobFile, load_job_file
-from shadowprice.execution.real.launch_specs import command_line
+from shadowprice.execution.real.launch_specs import Limited, command_line
 from shadowprice.execution.real.settings import Settings
 
 _HELD_AT_ONCE_S = 1e-6
@@ -46,10 +47,13 @@ class ExecutionPlan:
     outcome: Outcome
 
     def argv(self, job: Job) -> tuple[str, ...]:
-        """The command of a job as its first lease would run it."""
+        """The command of a job as its first lease would run it, on the first node."""
         own = self.settings.state.absolute() / "jobs" / job.name
         gpus = "cpu:" not in self.nodes[0].devices[0].uuid
-        return command_line(job, own, str(folder_of(own, 1)), gpus=gpus)
+        node = capacity_of(self.nodes[0])
+        held = node.held(demand_of(job), min(job.gpus, node.gpus))
+        limits = Limited.of(job, held, chosen=False)
+        return command_line(job, own, str(folder_of(own, 1)), gpus=gpus, limits=limits)
 
     def runs(self) -> dict[str, list[tuple[float, float]]]:
         """Spans of time in which each job would hold GPUs [s]."""
@@ -128,6 +132,8 @@ def plan(settings: Settings) -> ExecutionPlan:
             profiles=profiles_of(instance),
         )
     outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, semantics)
+    if job_file.profiles is None and any(demand_of(job).says for job in job_file.jobs):
+        assumed.append("CPUs and memory that jobs ask for are not simulated")
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)
 
 

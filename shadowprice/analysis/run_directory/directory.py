@@ -70,6 +70,7 @@ from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.failures.node_failures import NodeFailures
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
@@ -133,7 +134,7 @@ class MadeBy(msgspec.Struct, frozen=True):
 
 
 class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
-    """``run.json`` of a run; the last nine only where there is such a thing."""
+    """``run.json`` of a run; the last ten only where there is such a thing."""
 
     decisions: int
     overheads: _Overheads
@@ -144,6 +145,7 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     until_complete: str | UnsetType = UNSET
     failures: failures_file.SavedFailures | UnsetType = UNSET
     stopped_s: float | UnsetType = UNSET
+    preemption: Preemption | UnsetType = UNSET
     cleaning: bool | UnsetType = UNSET
     made_by: MadeBy | UnsetType = UNSET
 
@@ -151,7 +153,7 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     def plain(self) -> bool:
         """True if jobs run as one gang each, alone, to the end."""
         parts = (self.together, self.graphs, self.conditions, self.copies)
-        ways = (self.until_complete, self.failures)
+        ways = (self.until_complete, self.failures, self.preemption)
         return all(part is UNSET for part in (*parts, *ways))
 
 
@@ -300,6 +302,7 @@ def _instance(saved: ScheduleRunFile, directory: Path) -> Instance:
         None if saved.until_complete is UNSET else JobWindow.parse(saved.until_complete),
         None if saved.failures is UNSET else _read_failures(saved.failures, directory / FAILURES),
         None if saved.stopped_s is UNSET else saved.stopped_s,
+        Preemption.RESUME if saved.preemption is UNSET else saved.preemption,
     )
 
 
@@ -359,6 +362,8 @@ def describe(outcome: VerifiedRun, provenance: Provenance = UNKNOWN) -> Descript
         described["failures"] = failures_file.described(instance.failures)
     if instance.stopped_s is not None:
         described["stopped_s"] = instance.stopped_s
+    if instance.restarts:
+        described["preemption"] = str(instance.preemption)
     return described
 
 

@@ -47,3 +47,5 @@ def _parts(instance: Instance) -> Iterator[bytes]:
         # Faults are drawn as far as a run goes: their law or file says which they are.
         yield repr((instance.failures.source, instance.failures.checkpoints)).encode()
     yield repr((instance.copies, instance.until_complete)).encode()
+    if instance.restarts:
+        yield str(instance.preemption).encode()

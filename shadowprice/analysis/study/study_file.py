@@ -114,6 +114,7 @@ class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     failures: Name | None = None
     checkpoint_interval_s: Positive | None = None
     checkpoint_cost_s: Seconds | None = None
+    preemption: Name = "resume"
     until_complete: Name | None = None
     drop_infeasible: bool = False
 

@@ -179,7 +179,6 @@ def drain_command(
 ) -> None:
     """Give devices of a real run to nobody any more; jobs there go on until they end or move."""
     from shadowprice.analysis.real_runs.run import RunReader
-    from shadowprice.execution.real.copies.policy import has_copies
     from shadowprice.execution.real.devices import Drains
     from shadowprice.execution.real.ledger import RunLedger
     from shadowprice.execution.real.state_directory import LEDGER
@@ -189,10 +188,6 @@ def drain_command(
     ledger = RunLedger.open(state / LEDGER)
     try:
         with ledger.transaction():
-            if has_copies(str(ledger.value("policy"))):
-                raise InputError(
-                    f"{state}: runs jobs as copies on whole nodes, expected a run of gangs to drain nodes of"
-                )
             uuids = devices_named(ledger.nodes(), names)
             if back:
                 Drains(ledger).undrain(uuids)

@@ -120,6 +120,7 @@ def serves(instance: Instance, placement: Placement) -> bool:
         and instance.copies is None
         and instance.until_complete is None
         and instance.failures is None
+        and not instance.restarts
         and not instance.workload.fractional.any()
         and instance.cluster.quotas is None
     )

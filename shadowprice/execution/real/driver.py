@@ -130,8 +130,6 @@ def _write_down(
                 arrival_s=float(instance.workload.arrival_s[one.row]),
                 model=job.model,
             )
-        if instance.pair_throughputs is not None:
-            ledger.set("shares_gpus", True)
         profiles = profiles_of(instance)
         if profiles is not None:
             tables = profiles.tables.items()

@@ -28,7 +28,6 @@ from shadowprice.execution.real.event_log import describe_decision
 from shadowprice.execution.real.lease import (
     ABSENT,
     RUNNING,
-    UNHEALTHY,
     WAITING,
     Ending,
     HeldLease,
@@ -174,7 +173,7 @@ class LiveHosts:
         ]
         for row in cancelled:
             run.record.cancelled(run.tracked[row], now_s)
-        self._tell_drained()
+        self.observer.tell_drained()
         return HostEvents(
             progress=progress,
             ended=ended,
@@ -361,30 +360,12 @@ class LiveHosts:
         run, tracked = self.run, self.run.tracked[lease.row]
         end = lease_ending(lease)
         step = self._committed(tracked, lease, end)
-        self._drain_unhealthy(lease)
+        self.observer.drain_unhealthy(lease)
         outcome = conclude(tracked, lease, end, step, now_s, run.limits)
         if at_once and not outcome.over:
             outcome = replace(outcome, return_s=now_s)
         run.record.ended(lease, end, outcome, now_s)
         return outcome
-
-    def _drain_unhealthy(self, lease: HeldLease) -> None:
-        """Drain the devices of those ranks of a lease whose health check failed."""
-        run = self.run
-        for order in lease.orders:
-            seen = lease.seen.get(order.key)
-            if seen is not None and seen.exit is not None and seen.exit.reason == UNHEALTHY:
-                uuids = [device.uuid for device in order.devices]
-                Drains(run.ledger).drain(uuids, seen.exit.detail)
-                run.watch.drained |= set(uuids)
-
-    def _tell_drained(self) -> None:
-        """Write down which devices are drained since the last time, and which are no more."""
-        run, drains = self.run, Drains(self.run.ledger)
-        told, why = drains.told(), drains.why()
-        if told != run.watch.drained:
-            run.record.drained(told, {uuid: why.get(uuid, "") for uuid in run.watch.drained})
-            drains.tell(run.watch.drained)
 
     def _sleep(self, now_s: float, until_s: float) -> None:
         wait_s = min(self.run.limits.poll_s, until_s - now_s)

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
-from shadowprice.execution.real.lease import HeldLease
+from shadowprice.execution.real.devices import Drains
+from shadowprice.execution.real.lease import UNHEALTHY, HeldLease
 from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
 from shadowprice.execution.real.run import RealRun
 
@@ -90,6 +91,24 @@ class RunObserver:
                 tracked.cancel = True
                 run.ask_stop(tracked.held, "cancelled")
         return now_s
+
+    def drain_unhealthy(self, lease: HeldLease) -> None:
+        """Drain the devices of those ranks of a lease whose health check failed."""
+        run = self.run
+        for order in lease.orders:
+            seen = lease.seen.get(order.key)
+            if seen is not None and seen.exit is not None and seen.exit.reason == UNHEALTHY:
+                uuids = [device.uuid for device in order.devices]
+                Drains(run.ledger).drain(uuids, seen.exit.detail)
+                run.watch.drained |= set(uuids)
+
+    def tell_drained(self) -> None:
+        """Write down which devices are drained since the last time, and which are no more."""
+        run, drains = self.run, Drains(self.run.ledger)
+        told, why = drains.told(), drains.why()
+        if told != run.watch.drained:
+            run.record.drained(told, {uuid: why.get(uuid, "") for uuid in run.watch.drained})
+            drains.tell(run.watch.drained)
 
     def decided(self, data: dict[str, Any], why: dict[str, str]) -> None:
         """Write down a decision that changes something, or why jobs wait if that is new."""

@@ -55,6 +55,10 @@ def run_time_s(ledger: RunLedger) -> float:
     return math.floor(passed_s(facts, 0.0) * TICKS_PER_S) / TICKS_PER_S
 
 
+NOT_COUNTED = "not_counted"
+"""Reason in the ledger that jobs of a service cannot ask for CPUs or memory."""
+
+
 class QueuedArrivals:
     """Jobs of the queue as the driver takes them in.
 
@@ -185,10 +189,9 @@ class JobQueue:
         path = Path(job.name)
         rows, _ = workload(JobFile(path, (job,), ""), self._cluster)
         Instance(self._cluster, rows)
-        if self.ledger.value("shares_gpus"):
-            expect_none_asked(
-                [job], "in this service jobs share GPUs, and nobody counts what each holds"
-            )
+        why = str(self.ledger.value(NOT_COUNTED, ""))
+        if why:
+            expect_none_asked([job], why)
         expect_room([job], list(map(capacity_of, self.ledger.nodes())), self._cluster, path)
 
     def _add(self, user: User, job: Job, number: int, arrival_s: float, request: str) -> str:

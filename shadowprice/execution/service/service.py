@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from shadowprice.errors import InputError
+from shadowprice.execution.first_instance import why_not_counted
 from shadowprice.execution.real.copies.policy import copies_policy
 from shadowprice.execution.real.driver import Summary, Surroundings, drive
 from shadowprice.execution.real.job_file import JobFile
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.settings import Settings
-from shadowprice.execution.service.queue import QueuedArrivals
+from shadowprice.execution.service.queue import NOT_COUNTED, QueuedArrivals
+from shadowprice.instances.speeds.throughputs import load_throughputs
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.price_log import KeepsPrices, PriceLog
 from shadowprice.solvers.registry import placement as find_placement
@@ -68,8 +70,16 @@ def serve(
     return drive(
         settings,
         JobFile(Path(SERVICE), (), SERVICE),
-        Surroundings(tick, lambda ledger: QueuedArrivals(ledger, settings), beside),
+        Surroundings(tick, lambda ledger: _arrivals(ledger, settings), beside),
     )
+
+
+def _arrivals(ledger: RunLedger, settings: Settings) -> QueuedArrivals:
+    """Jobs of the queue; those who submit them learn what cannot be asked for."""
+    table = None if settings.throughputs is None else load_throughputs(settings.throughputs)
+    pairs = table if table is not None and table.pairs else None
+    ledger.set(NOT_COUNTED, why_not_counted(settings, pairs))
+    return QueuedArrivals(ledger, settings)
 
 
 def _note_prices(ledger: RunLedger, prices: PriceLog) -> None:

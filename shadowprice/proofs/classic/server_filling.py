@@ -58,6 +58,7 @@ def hypothesis_on_runs(instance: Instance) -> str | None:
         (not instance.equal_speeds, "GPUs that differ in speed"),
         (SharingGain.of(instance) is not None, "jobs that can share their GPUs"),
         (not instance.overheads.free, "charges for starts"),
+        (instance.restarts, "jobs that restart from nothing when preempted"),
     ):
         if there:
             return what

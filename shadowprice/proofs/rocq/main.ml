@@ -175,7 +175,7 @@ let fields_of = [
 let kinds = List.map fst fields_of
 
 (* Bounds that are not proven. *)
-let bounds_beyond = ["fluid"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"]
+let bounds_beyond = ["fluid"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp"]
 
 (* Those at prices of resources, or of what these are of. *)
 let prefixes_beyond = ["priced-fluid"; "priced-mean-busy-time"; "priced-span"; "interval-lp-of-"]
@@ -192,6 +192,7 @@ let is_beyond bound =
 let kinds_beyond = ["copies"; "checkpoints"; "network"; "fault"; "widths"; "profile"; "graph"]
 
 let fields_beyond = [
+  "header", ["placement"];
   "node", ["cpus"; "memory"];
   "job", ["part"; "spread"; "widths"; "profile"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"];
   "run", ["partner"; "copy"; "steps"];

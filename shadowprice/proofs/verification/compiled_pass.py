@@ -31,6 +31,7 @@ LEAST_ROWS = 20_000
 _TICKS_PER_S = 2.0**20
 _WHOLE_GPU = 1000
 _CORES = "cores"
+_RESUME = "resume"
 _LATEST_S = 2.0**33
 
 
@@ -164,7 +165,8 @@ def _is_plain(instance: Instance) -> bool:
     plain = all(column is None for column in told) and not any(charged)
     whole = not (jobs.gpu_milli < _WHOLE_GPU).any() and not (jobs.allowed_types != "").any()
     cores = any(node.gpu_type == _CORES for node in instance.cluster.nodes)
-    return plain and whole and not cores
+    resume = instance.preemption == _RESUME
+    return plain and whole and resume and not cores
 
 
 @cache

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from shadowprice.proofs.certificate import WHOLE_GPU, JobsOnTypes, Mask, ScheduleChecks, Violation
 from shadowprice.proofs.verification.compiled_pass import CompiledPass
+from shadowprice.proofs.verification.restarts import RESUME
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
@@ -62,7 +63,7 @@ def _unwatched(done: int, total: int) -> None:
 
 
 def verifiable_in_segments(instance: Instance) -> bool:
-    """True if jobs run as one gang each, alone on whole GPUs of nodes that do not fail, without quotas, to the end."""
+    """True if jobs run alone to the end, as gangs of whole GPUs that never fail, without quotas or restarts."""
     more = (
         instance.pair_throughputs,
         instance.graphs,
@@ -73,6 +74,8 @@ def verifiable_in_segments(instance: Instance) -> bool:
         instance.cluster.quotas,
     )
     whole = bool((instance.workload.gpu_milli == WHOLE_GPU).all())
+    if instance.preemption != RESUME:
+        return False
     return whole and all(each is None for each in more)
 
 

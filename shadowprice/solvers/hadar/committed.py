@@ -93,6 +93,7 @@ class HadarCommitted:
     log: PriceLog | None = field(default=None, compare=False, repr=False)
     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
     preemptive: ClassVar[bool] = True
+    chooses_nodes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self.name, self.utility, self.round_s, self.u_min, self.u_max)

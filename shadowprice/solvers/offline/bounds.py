@@ -58,7 +58,8 @@ class Bound:
     kind : str
         How it was found: ``fluid``, ``job``, ``mean-busy-time``, ``wide-gangs``, ``area``, ``priced-plans``,
         ``configurations``, ``completion-windows``, ``interval-lp``, ``typed-interval-lp``, ``priced-fluid``,
-        ``priced-mean-busy-time``, ``priced-span``, or the method of an offline solver, ``milp`` or ``cp-sat``.
+        ``priced-mean-busy-time``, ``priced-span``, ``hesrpt``, or the method of an offline
+        solver, ``milp`` or ``cp-sat``.
     holds_for : ScheduleClass
         Which schedules it is about.
     certified : bool

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shadowprice.analysis.real_runs.unsimulated import unsimulated
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.hosts.local.host import open_host
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
@@ -20,12 +22,22 @@ from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
+from shadowprice.execution.service.queue import NOT_COUNTED, JobQueue
 from shadowprice.proofs.execution_log import LogRejected, verify_ledger, verify_log
 from support.fake_host import FakeHost, two_nodes
 from support.fake_run import FakeRun, events, log
+from support.fake_service import ACCESS, ALICE, FakeService
 
 NODES = tuple(replace(node, cpus=8.0, memory_gb=16.0) for node in two_nodes())
 OVER = {"finished", "failed", "cancelled"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_power_cuts() -> Iterator[None]:
+    """Runs in memory flush no disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 def job(name: str, iterations: int = 60, gpus: int = 1, **more: Any) -> dict[str, Any]:
@@ -65,8 +77,17 @@ def check(run: FakeRun) -> list[dict[str, Any]]:
     return told
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("policy", ["srtf", "las2d"])
+@pytest.mark.parametrize(
+    ("policy", "seed"),
+    [
+        ("srtf", 0),
+        *(
+            pytest.param(p, k, marks=pytest.mark.slow)
+            for p in ("srtf", "las2d")
+            for k in range(1, 6)
+        ),
+    ],
+)
 def test_nodes_give_no_more_than_they_have(tmp_path: Path, policy: str, seed: int) -> None:
     """With crashes, lost nodes and drivers that are killed."""
     r = random.Random(seed)
@@ -105,12 +126,13 @@ def test_who_asks_for_more_than_is_left_waits(tmp_path: Path) -> None:
     assert held == [{"n0": [6000, 7629]}] * 2
     first, second = (e["time_s"] for e in told if e["kind"] == "granted")
     assert second >= next(e["time_s"] for e in told if e["kind"] == "released") > first
+    assert "2 jobs asked for CPUs or memory, and may have waited for them" in unsimulated(told)
 
 
 def test_priorities_count_amounts(tmp_path: Path) -> None:
     """A shorter job that needs the CPUs of a longer one takes them, though GPUs are free."""
     jobs = [
-        job("long", 2000, cpus=5, gpu_types=["A100"]),
+        job("long", 300, cpus=5, gpu_types=["A100"]),
         job("short", 20, cpus=5, gpu_types=["A100"], arrival_s=8.0),
     ]
     told = check(run_of(tmp_path / "run", jobs, policy="srtf"))
@@ -120,8 +142,8 @@ def test_priorities_count_amounts(tmp_path: Path) -> None:
 
 def test_a_lease_that_is_not_confirmed_keeps_its_amounts(tmp_path: Path) -> None:
     """The job whose node is lost goes on elsewhere; there nobody else gets its CPUs."""
-    jobs = [job("a", 400, cpus=7), job("b", 400, cpus=7, arrival_s=1.0)]
-    down = [(4.0, lambda run: run.host.down.add("n0")), (60.0, lambda run: run.host.down.clear())]
+    jobs = [job("a", 150, cpus=7), job("b", 150, cpus=7, arrival_s=1.0)]
+    down = [(4.0, lambda run: run.host.down.add("n0")), (30.0, lambda run: run.host.down.clear())]
     check(run_of(tmp_path / "run", jobs, faults=down))
 
 
@@ -144,6 +166,14 @@ def test_what_no_node_has_is_refused(tmp_path: Path, more: dict[str, Any], said:
 def test_jobs_that_share_gpus_ask_for_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="job a: asks for CPUs or memory, expected none"):
         run_of(tmp_path / "run", [job("a", cpus=1)], share=0.5).execute()
+
+
+@pytest.mark.parametrize("policy", ["hadar", "gandiva", "hadar-committed"])
+def test_policies_that_choose_nodes_themselves_take_none(tmp_path: Path, policy: str) -> None:
+    rows = run_of(tmp_path / "run", [job("a")], policy=policy).execute().jobs()
+    assert [row["state"] for row in rows] == ["finished"]
+    with pytest.raises(InputError, match=f"expected none: {policy} chooses nodes by their GPUs"):
+        run_of(tmp_path / "asks", [job("a", cpus=1)], policy=policy).execute()
 
 
 def more_of(k: int) -> Any:
@@ -186,6 +216,34 @@ def test_the_verifier_adds_leases_up(tmp_path: Path) -> None:
     nodes = [node.record() | {"cpus": 5.0} for node in NODES]
     with pytest.raises(LogRejected, match="6000 thousandths of a CPU of n0 are held, it has 5000"):
         verify_log(told, nodes)
+
+
+def test_jobs_of_a_service_ask_as_well(tmp_path: Path) -> None:
+    """The second waits for the CPUs of the first; what no node has is refused when it is submitted."""
+    plan = [
+        (4.0, ALICE, {"command": ["x"], **job(name, 60, cpus=6, gpu_types=["A100"])})
+        for name in "ab"
+    ]
+    run = FakeService(tmp_path / "r", [], policy="srtf", nodes=NODES, plan=plan)
+    host = run.host
+    run.host = CountingHost(host.clock, host.nodes, host.jobs, host.state)
+    run.host.on_poll = host.on_poll
+    ledger = run.execute()
+    assert {row["state"] for row in ledger.jobs()} == {"finished"}
+    first, second = (e["time_s"] for e in events(ledger, "granted"))
+    assert second >= events(ledger, "released")[0]["time_s"] > first
+    verify_ledger(ledger.path)
+    queue = JobQueue(run.state, ACCESS, lambda ledger: 100.0)
+    asks = {"jobs": [{"command": ["x"], **job("c", cpus=9)}]}
+    with pytest.raises(InfeasibleJobError, match="asks for 9 CPUs"):
+        queue.submit(ALICE, asks, tmp_path, "r3")
+    with ledger.transaction():
+        ledger.set(NOT_COUNTED, "hadar chooses nodes by their GPUs alone")
+    asks["jobs"][0]["cpus"] = 1
+    with pytest.raises(InputError, match="expected none: hadar chooses nodes"):
+        queue.submit(ALICE, asks, tmp_path, "r3")
+    queue.close()
+    ledger.close()
 
 
 # What becomes of them on hosts.

@@ -28,6 +28,7 @@ from shadowprice.proofs.asrpt import conversion, early, prediction, ratio, sharp
 from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
+    kill_restart,
     relevant_work,
     saturation,
     server_filling,
@@ -122,6 +123,15 @@ def of_prediction(rows: Rows) -> Attainment:
     virtual = [row[1] * float(error) for row, error in zip(ordered, errors, strict=True)]
     cost = cost_of(instance, acting, Objective.COMPLETION)
     return Attainment(cost / least_known(instance), prediction.bound(instance, virtual))
+
+
+def of_b_scaling(rows: Rows) -> Attainment:
+    """Jobs a tick longer than powers of 3, the longest first, with tries of 3, 9, 27 ... on one machine."""
+    tries = kill_restart.Tries(3, 3 * TICKS_PER_S)
+    longest_first = sorted(rows, key=lambda row: -row[0])
+    work = [TICKS_PER_S * 3**power + 1 for power, jobs in longest_first for _ in range(jobs)]
+    least = kill_restart.least_flow([Fraction(each) for each in work])
+    return Attainment(sum(tries.completions(work)) / least, tries.factor)
 
 
 def of_filling_work(rows: Rows) -> Attainment:
@@ -264,6 +274,15 @@ ENTRIES = (
         2,
         5,
         of_hesrpt,
+    ),
+    TightnessOf(
+        "classic.kill_restart",
+        "total flow time of b-scaling over the optimum's on one machine, and the factor for b = 3, rounded up",
+        (WholeColumn("log3_work", 0, 9), WholeColumn("jobs", 1, 200)),
+        1,
+        10,
+        of_b_scaling,
+        known=(tuple(enumerate(kill_restart.family(3, 10, 200))),),
     ),
     TightnessOf(
         "classic.elapsed_time",

@@ -31,6 +31,8 @@ SETTINGS = {
     # A driver that cannot reach the head for this long is ended by Ray, with all that it knows.
     # Ours says so instead, and goes on when the head is back.
     "RAY_gcs_rpc_server_reconnect_timeout_s": "1000000",
+    # Of a cluster of its own: Ray's workers, and jobs with them, would get what all others leave.
+    "RAY_worker_niceness": "0",
 }
 """Environment of the driver, unless the user says otherwise. Token authentication, on by default
 from Ray 2.60 (``RAY_AUTH_MODE=token``), is left on: hosts of a cluster share the token's file."""

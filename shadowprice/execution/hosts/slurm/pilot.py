@@ -41,7 +41,7 @@ state={state}
 exec >>"$state/{log}" 2>&1
 PATH={programs}:$PATH
 export RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$state/{token}"
-export RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper=1
+export RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper=1 RAY_worker_niceness=0
 port=$((20000 + SLURM_JOB_ID % 10000))
 head=$SLURMD_NODENAME
 if [ "$SLURM_NNODES" -eq 1 ]; then

@@ -94,6 +94,8 @@ class LiveCopies:
     def _wait(self) -> tuple[RoundEvents, float]:
         while True:
             now_s = self.observer.look()
+            with self.run.ledger.transaction():
+                self.observer.tell_drained()
             self._ask_stops(now_s)
             self._submit_averages()
             nothing = RoundEvents(sorted(self.run.devices.lost))
@@ -161,6 +163,8 @@ class LiveCopies:
     def _count(self, round_: JobRound) -> CountedCopies:
         """Decide what is averaged, before anything is."""
         grant, ends = round_.grant, tuple(map(lease_ending, round_.leases))
+        for lease in round_.leases:
+            self.observer.drain_unhealthy(lease)
         for k, end in enumerate(ends):
             if end is None:
                 self.leases.bar(grant, k)
@@ -224,8 +228,13 @@ class LiveCopies:
         Checkpoints are looked at only where they are needed: if the last one of a job was damaged,
         it has more to do, and the plan is made again.
         """
-        devices = self.run.devices
-        nodes = [k for k, node in enumerate(devices.nodes) if devices.find(k, len(node.devices))]
+        devices, drained = self.run.devices, self.run.watch.drained
+        nodes = [
+            k
+            for k, node in enumerate(devices.nodes)
+            if devices.find(k, len(node.devices))
+            and drained.isdisjoint(device.uuid for device in node.devices)
+        ]
         steps = {job.row: job.step for job in waiting}
         while True:
             candidates = [Candidate(job, steps[job.row]) for job in waiting]
@@ -238,9 +247,12 @@ class LiveCopies:
     def _reason(self, tracked: JobRecord) -> str:
         if tracked.return_s < math.inf and tracked.tries:
             return "waits before it is tried again"
-        lost = self.run.devices.lost
+        lost, drained = self.run.devices.lost, self.run.watch.drained
         if lost:
             return f"no node is left for it; {', '.join(sorted(lost))} do not answer"
+        if drained:
+            nodes = {self.run.devices.of_uuid[uuid].node for uuid in drained}
+            return f"no node is left for it; {', '.join(sorted(nodes))} are drained"
         return "arrived during the round, or others are served first in it"
 
     # Writing it down.

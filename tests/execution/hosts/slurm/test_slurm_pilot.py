@@ -28,6 +28,7 @@ def test_script_is_a_shell_script(tmp_path: Path) -> None:
     assert "'jobs; touch owned.yaml' --policy '$(id)' --state" in pilot.script()
     assert """--resources='{"accelerator_type:v100": 1}'""" in pilot.script()
     assert "RAY_AUTH_MODE=token" in pilot.script()
+    assert "RAY_worker_niceness=0" in pilot.script()
 
 
 def test_options_ask_for_notice_and_no_requeue() -> None:

@@ -15,43 +15,22 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity
-from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
+from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.lower_bounds import amounts as lb_amount
 from shadowprice.solvers.offline.modes.amounts import MOST_POINTS, amount_modes
 from shadowprice.solvers.offline.strongest import lower_bounds
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
 from support.mode_bounds import never_above
+from support.mode_instances import HUNGRY, grown_or_profiled
 from support.slotted_placements import least_placed_costs
 from support.typed_jobs import LeastCosts
-
-HUNGRY = Profile(np.array([1.0, 2.0]), np.array([5.0]), np.array([[0.5], [1.0]]), "hungry")
-
-
-def drawn(data: st.DataObject, n: int) -> Instance:
-    """Jobs that may grow or have a profile, or both, on nodes of 2 GPUs, 3 CPUs and 10 GB."""
-    draw = {
-        name: data.draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
-        for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 2), ("work", 1, 2))
-    }
-    jobs = Workload.from_columns(**draw)
-    of = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
-    light = Profile(np.array([1.0]), np.array([5.0]), np.array([[1.0]]), "light")
-    grown = Elasticity(np.maximum(jobs.gpus, 2), np.full(n, data.draw(st.sampled_from([0.6, 1.0]))))
-    profiles = Sensitivity((HUNGRY, light), of)
-    conditions = data.draw(
-        st.sampled_from(
-            [Conditions(profiles), Conditions(elasticity=grown), Conditions(profiles, None, grown)]
-        )
-    )
-    nodes = (Node(2, cpus=3.0, memory_gb=10.0),) * data.draw(st.integers(1, 2))
-    return Instance(Cluster(nodes), jobs, conditions=conditions)
 
 
 @settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_never_above_exhaustive_search(data: st.DataObject) -> None:
-    instance = drawn(data, data.draw(st.integers(1, 2)))
+    instance = data.draw(grown_or_profiled(data.draw(st.integers(1, 2))))
     least = least_placed_costs(instance, 8, start_slots=data.draw(st.integers(0, 1)))
     jobs = amount_modes(instance)
     assert jobs is not None

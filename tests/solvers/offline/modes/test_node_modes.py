@@ -17,7 +17,7 @@ from shadowprice.instances.graphs.iteration_time import (
     shortest_iteration_s,
     shortest_spread_iteration_s,
 )
-from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
+from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
@@ -29,6 +29,7 @@ from shadowprice.solvers.offline.modes.families import mode_families
 from shadowprice.solvers.offline.modes.nodes import dual_feasible, most_weight, node_modes
 from shadowprice.solvers.offline.strongest import lower_bounds, strongest_bound
 from support.mode_bounds import never_above
+from support.mode_instances import placed, small_graphs
 from support.slotted_placements import least_placed_costs
 
 
@@ -53,18 +54,7 @@ def test_three_jobs_never_above_exhaustive_search(data: st.DataObject) -> None:
 
 def _compare_with_exhaustive_search(data: st.DataObject, n: int) -> None:
     """Consolidated schedules, or all where spread gangs are slower; with charges of starts or without."""
-    cluster = Cluster.parse(data.draw(st.sampled_from(["2x3", "1x2,1x3", "2x2"])))
-    draw = {
-        name: data.draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
-        for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 4), ("work", 1, 2))
-    }
-    weight = data.draw(st.sampled_from([None, [0.5] + [1.0] * (n - 1)]))
-    jobs = Workload.from_columns(**draw, weight=weight)
-    slower = Conditions(locality=Locality(np.full(n, data.draw(st.sampled_from([0.5, 0.9])))))
-    conditions, consolidated = data.draw(
-        st.sampled_from([(None, True), (slower, False), (slower, True)])
-    )
-    instance = Instance(cluster, jobs, conditions=conditions)
+    instance, consolidated = data.draw(placed(n))
     start = data.draw(st.integers(0, 1)) if n < 3 else 0
     least = least_placed_costs(instance, 7, start_slots=start, consolidated=consolidated)
     for family in mode_families(instance, consolidated=consolidated):
@@ -162,29 +152,7 @@ def test_a_gang_in_between_takes_what_is_left_of_two_nodes() -> None:
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_graphs_never_above_exhaustive_search(data: st.DataObject) -> None:
-    graphs = [
-        data.draw(
-            st.sampled_from(
-                [
-                    JobGraph(
-                        "pair",
-                        (Stage("s", 1, 0.5, 0.25), Stage("t", 1, 0.25, 0.25)),
-                        (Link(0, 1, 1e9),),
-                    ),
-                    JobGraph("ring", (Stage("s", 2, 0.5, 0.5, 1e9),), ()),
-                    JobGraph("alone", (Stage("s", 1, 0.5, 0.5, 1e9),), ()),
-                ]
-            )
-        )
-        for _ in range(2)
-    ]
-    network = Network(
-        data.draw(st.sampled_from([1e9, 1e12])), data.draw(st.sampled_from([5e8, 4e9])), 2
-    )
-    jobs = gangs(*(graph.gpus for graph in graphs), work=data.draw(st.integers(1, 2)))
-    instance = Instance(
-        Cluster.parse("2x2"), jobs, graphs=JobGraphs(tuple(graphs), np.arange(2), network)
-    )
+    instance = data.draw(small_graphs())
     least = least_placed_costs(instance, 9, start_slots=data.draw(st.integers(0, 1)))
     for family in mode_families(instance):
         never_above(family.jobs, least, data)

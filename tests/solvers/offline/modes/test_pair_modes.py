@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -21,9 +20,8 @@ from shadowprice.solvers.offline.modes.pairs import allowed_parts, pair_modes, r
 from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
 from support.gandiva_runs import pair_table
 from support.mode_bounds import never_above
+from support.mode_instances import sharing
 from support.slotted_placements import least_placed_costs
-
-SHARES = st.sampled_from([0.25, 0.5, 0.75, 1.0])
 
 
 def instance_of(
@@ -37,31 +35,6 @@ def instance_of(
     columns = {"arrival_s": [0.0] * len(gpus), **more}
     jobs = Workload.from_columns(gpus=gpus, work=work, model=list(models), **columns)
     return Instance(Cluster.parse(cluster), jobs, pair_throughputs=pairs)
-
-
-@st.composite
-def sharing(draw: st.DrawFn, n: int) -> Instance:
-    """Jobs of two kinds on two GPU types, of which some may share."""
-    models = [draw(st.sampled_from("ab")) for _ in range(n)]
-    speed = {m: draw(st.sampled_from([(1.0, 2.0), (1.0, 1.0), (0.5, 1.0)])) for m in "ab"}
-    types = ("k80", "p100")
-    table = {
-        (t, (one, 1), (other, 1)): tuple(
-            draw(SHARES) * speed[m][types.index(t)] for m in (one, other)
-        )
-        for t, (one, other) in product(types, [("a", "a"), ("a", "b"), ("b", "b")])
-    }
-    jobs = Workload.from_columns(
-        arrival_s=[draw(st.integers(0, 1)) for _ in range(n)],
-        gpus=[1] * n,
-        work=[float(draw(st.integers(1, 2))) for _ in range(n)],
-        model=models,
-        weight=[draw(st.sampled_from([0.5, 1.0])) for _ in range(n)],
-        throughput=[speed[m] for m in models],
-        gpu_types=types,
-    )
-    cluster = Cluster.parse(draw(st.sampled_from(["1x1:k80,1x1:p100", "1x1:k80"])))
-    return Instance(cluster, jobs, pair_throughputs=Throughputs(types, {}, table))
 
 
 @settings(max_examples=5, deadline=None)
