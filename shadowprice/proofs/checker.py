@@ -1353,7 +1353,7 @@ class WindowTree:
 # Modes of running: LB-mode. Each builder says why shares of modes use no more than there is.
 
 
-class Modes(NamedTuple):
+class RunModes(NamedTuple):
     """Ways in which jobs can run, and what these use of resources.
 
     ``time`` has ticks of all of a job in each mode, 0 for none; ``use`` of jobs of a kind in each mode, pairs of a
@@ -1409,17 +1409,17 @@ def gpus_by_type(given: GivenInstance) -> list[Fraction]:
     return found
 
 
-def type_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
+def type_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
     """A mode for each GPU type, which uses the gang."""
     need(jobs.gangs, "prices by type: jobs share GPUs, hold parts of them or run as copies")
     time = [tuple(t and given.fastest(j, t) for t in times) for j, times in enumerate(given.times)]
     need(all(map(any, time)), "prices by type: a job has a graph")
     gangs, kind = numbered(jobs.gang)
     use = [[[(q, g * PRICE_UNIT)] for q in range(len(given.types))] for g in gangs]
-    return Modes(kind, time, use, gpus_by_type(given))
+    return RunModes(kind, time, use, gpus_by_type(given))
 
 
-def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
+def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
     """Modes within a node of each type and size, and across nodes of each type: LB-node.
 
     A row has a type and a size of nodes, how much of one such node a gang of each size uses, and a GPU of a gang
@@ -1454,7 +1454,7 @@ def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
             use[k][len(nodes) + t].append((q, g * one))
     time = [(*within(given, j, nodes), *across(given, j, most)) for j in range(len(jobs.gang))]
     need(all(map(any, time)), "a job can run nowhere")
-    return Modes(kind, time, use, capacity)
+    return RunModes(kind, time, use, capacity)
 
 
 def within(given: GivenInstance, j: int, nodes: list[tuple[int, int]]) -> Iterator[int]:
@@ -1496,7 +1496,7 @@ def fullest(size: int, weight: dict[int, int]) -> int:
     return best[size]
 
 
-def pair_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
+def pair_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
     """A mode for each GPU type, of which sorts of jobs use parts of the gang: LB-pair.
 
     A row has a type and the part of every sort: no two that may share do more of these than a GPU.
@@ -1525,7 +1525,7 @@ def pair_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
         capacity.append(by_type[t])
         for k, (sort, g) in enumerate(keys):
             use[k][t].append((q, g * found[sort]))
-    return Modes(kind, time, use, capacity)
+    return RunModes(kind, time, use, capacity)
 
 
 class PairShares:
@@ -1556,7 +1556,7 @@ class PairShares:
                 need(fine, f"sorts {one} and {other} do more together than a GPU has")
 
 
-def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
+def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
     """A mode for each GPU type, width and row of the profile, which uses GPUs, CPUs and memory: LB-amount."""
     need(jobs.gangs and (given.speeds or given.cells), "amounts: no job may grow or has a profile")
     rows = [given.more.get(j, {}) for j in range(len(jobs.gang))]
@@ -1587,7 +1587,7 @@ def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> Modes:
         each = [[t and slower(t, s) for s, *_ in points[k]] + none for t in times]
         time.append(tuple(chain.from_iterable(each)))
     need(all(map(any, time)), "amounts: a job has a graph")
-    return Modes(kind, time, use, capacity)
+    return RunModes(kind, time, use, capacity)
 
 
 def points_of(
@@ -1608,7 +1608,7 @@ def points_of(
     return kept
 
 
-def on_one_machine(jobs: LeastWork, modes: Modes, prices: list[Any]) -> LeastWork:
+def on_one_machine(jobs: LeastWork, modes: RunModes, prices: list[Any]) -> LeastWork:
     """Work at prices of the resources, and a machine that does what all of them cost: LB-mode (a)."""
     found = [whole(price, "price", 1) for price in prices]
     rent = modes.rent(found) * PRICE_UNIT
@@ -1618,17 +1618,17 @@ def on_one_machine(jobs: LeastWork, modes: Modes, prices: list[Any]) -> LeastWor
     return jobs._replace(area=area, shortest=shortest, capacity=rent.numerator)
 
 
-def fluid_of_modes(jobs: LeastWork, modes: Modes, bound: Record) -> Fraction:
+def fluid_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
     """SRPT on a machine at prices of resources."""
     return bound_fluid(on_one_machine(jobs, modes, bound["prices"]), bound)
 
 
-def busy_of_modes(jobs: LeastWork, modes: Modes, bound: Record) -> Fraction:
+def busy_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
     """Mean busy times on a machine at prices of resources."""
     return bound_mean_busy_time(on_one_machine(jobs, modes, bound["prices"]), bound)
 
 
-def span_of_modes(jobs: LeastWork, modes: Modes, bound: Record) -> Fraction:
+def span_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
     """Lower bound on the last end, at prices of resources and of each job's own time: LB-mode (b)."""
     prices, own = ([whole(price, "price") for price in row] for row in bound["prices"])
     rent, worth, best = modes.rent(prices) * PRICE_UNIT, 0, Fraction(0)
@@ -1640,7 +1640,7 @@ def span_of_modes(jobs: LeastWork, modes: Modes, bound: Record) -> Fraction:
     return best
 
 
-def interval_of_modes(jobs: LeastWork, modes: Modes, bound: Record) -> Fraction:
+def interval_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
     """Every job's value of its work, less what it gains where time and resources cost less: LB-mode (c)."""
     grid = [whole(at, "grid") for at in bound["grid"]]
     prices = [[whole(price, "price") for price in row] for row in bound["prices"]]
@@ -1704,8 +1704,8 @@ PRICED["configurations"] = bound_configurations
 BOUNDS.update(PRICED)
 BY_TYPE = {f"priced-{kind}": BOUNDS[kind] for kind in ("fluid", "mean-busy-time")}
 SPAN = "priced-span"
-Evaluation = Callable[[LeastWork, Modes, Record], Fraction]
-Builder = Callable[[GivenInstance, LeastWork, Record], Modes]
+Evaluation = Callable[[LeastWork, RunModes, Record], Fraction]
+Builder = Callable[[GivenInstance, LeastWork, Record], RunModes]
 
 
 class OfModes(NamedTuple):

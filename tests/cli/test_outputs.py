@@ -205,7 +205,7 @@ def test_every_kind_of_output_says_what_made_it(shadowprice, tmp_path, monkeypat
         outputs = ("--jobs-out", "out.csv", "-o", "run", *again)
         assert shadowprice(*words, *outputs)[0] == 0
         plot = ("--plot", "cdf.png", *again)
-        compare = ("compare", *words[1:4], "--policies", "fifo,srtf", "--budget", 0.5)
+        compare = ("compare", *words[1:4], "--policies", "fifo,srtf", "--budget", 0)
         assert shadowprice(*compare, *plot)[0] == 0
         assert shadowprice("trace", "jobs.csv", "--page", "page.html", *again)[0] == 0
         digests = [sha256(Path(name)) for name in ("out.csv-metadata.json", "cdf.png", "page.html")]

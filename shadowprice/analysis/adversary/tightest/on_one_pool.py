@@ -24,7 +24,7 @@ from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.tight_instances import Rows
 from shadowprice.instances.workload import Workload
 from shadowprice.models.slotted import Slotted
-from shadowprice.proofs.asrpt import conversion, early, prediction, ratio, sharper
+from shadowprice.proofs.asrpt import conversion, early, prediction, ratio, robust, sharper
 from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
@@ -35,6 +35,7 @@ from shadowprice.proofs.classic import (
 )
 from shadowprice.proofs.lower_bounds import srpt_one_machine
 from shadowprice.solvers.asrpt.asrpt import Asrpt
+from shadowprice.solvers.asrpt.cycles import Cycles
 from shadowprice.solvers.offline import active_schedules
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.predictors.oracle import specification
@@ -132,6 +133,19 @@ def of_b_scaling(rows: Rows) -> Attainment:
     work = [TICKS_PER_S * 3**power + 1 for power, jobs in longest_first for _ in range(jobs)]
     least = kill_restart.least_flow([Fraction(each) for each in work])
     return Attainment(sum(tries.completions(work)) / least, tries.factor)
+
+
+def of_robust(rows: Rows) -> Attainment:
+    """Cycles of 4 s, half of them blind, predictions off by powers of two, on two GPUs."""
+    ordered = tuple(sorted(rows, key=lambda row: row[0]))
+    instance = gangs("1x2", tuple(row[:3] for row in ordered))
+    errors = [2.0 ** row[3] for row in ordered]
+    given = specification(dict(zip(instance.workload.id.tolist(), errors, strict=True)))
+    cycles = Cycles(4 * TICKS_PER_S, 2 * TICKS_PER_S)
+    acting = policy(f"asrpt-robust:cycle_s=4,predictor={given}")
+    virtual = [row[1] * error for row, error in zip(ordered, errors, strict=True)]
+    cost = cost_of(instance, acting, Objective.COMPLETION)
+    return Attainment(cost, robust.bound(instance, cycles, virtual))
 
 
 def of_filling_work(rows: Rows) -> Attainment:
@@ -274,6 +288,14 @@ ENTRIES = (
         2,
         5,
         of_hesrpt,
+    ),
+    TightnessOf(
+        "asrpt.robust",
+        "total completion time of asrpt-robust on two GPUs [s], and the sum of the smaller bounds of each job",
+        (ARRIVAL, WORK, WholeColumn("gpus", 1, 2), WholeColumn("log2_error", -4, 4)),
+        1,
+        6,
+        of_robust,
     ),
     TightnessOf(
         "classic.kill_restart",
