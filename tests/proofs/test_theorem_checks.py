@@ -53,6 +53,7 @@ from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
     kill_restart,
+    not_told,
     relevant_work,
     saturation,
     server_filling,
@@ -242,6 +243,18 @@ def of_elapsed_time() -> Iterator[Case]:
     yield refused(InputError, check, "speed 1", instance, Fraction(1), [Fraction(3)] * 2)
     gangs = on("1x2", [0], [2], [1])
     yield refused(InputError, check, "two GPUs", gangs, two, [Fraction(1)])
+
+
+def of_not_told() -> Iterator[Case]:
+    """Jobs of 1 and 3 at 0, of a least total of 5; and a third of 1 at 2, of a least total flow of 1 + 5 + 1."""
+    check = not_told.check
+    for what, instance, least in (
+        ("1 + 4", on("1x1", [0, 0], [1, 1], [1, 3]), 5),
+        ("1 + 5 + 1", on("1x1", [0, 0, 2], [1, 1, 1], [1, 3, 1]), 7),
+    ):
+        for ratio in (Fraction(1), Fraction(4, 3)):
+            yield yes(check, f"{ratio} of {what}, at the bound", instance, ratio * least, ratio)
+            yield no(check, f"{ratio} of {what}, below", instance, ratio * least - LEAST, ratio)
 
 
 def of_hesrpt() -> Iterator[Case]:
@@ -1301,6 +1314,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     relevant_work: of_relevant_work,
     saturation: of_saturation,
     elapsed_time: of_elapsed_time,
+    not_told: of_not_told,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
     synergy_floor: of_synergy_floor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -23,7 +24,7 @@ from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.tight_instances import Rows
 from shadowprice.instances.workload import Workload
 from shadowprice.models.slotted import Slotted
-from shadowprice.proofs.asrpt import conversion, early, prediction, robust
+from shadowprice.proofs.asrpt import conversion, early, prediction, ratio, robust, sharper
 from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
@@ -85,6 +86,24 @@ def of_conversion(rows: Rows) -> Attainment:
     ends = verified_ends(instance, "asrpt").tolist()
     pairs = [(Fraction(end), each / TICKS_PER_S) for end, each in zip(ends, most, strict=True)]
     return Attainment(*max(pairs, key=lambda pair: pair[0] / pair[1]))
+
+
+def of_blocked(rows: Rows, factor: Callable[[Instance], Fraction]) -> Attainment:
+    """A narrow job and many short ones of all 4 GPUs behind it, under A-SRPT."""
+    ((count, parts),) = rows
+    instance = sharper.tight_family(4, (1,), 4, count, 2**parts)
+    cost = cost_of(instance, "asrpt", Objective.COMPLETION)
+    return Attainment(cost / least_known(instance), factor(instance))
+
+
+def of_sharper(rows: Rows) -> Attainment:
+    """The same with the factor of ASRPT-sharper."""
+    return of_blocked(rows, sharper.bound)
+
+
+def of_ratio(rows: Rows) -> Attainment:
+    """The same with the factor of ASRPT-ratio."""
+    return of_blocked(rows, ratio.bound)
 
 
 def of_early(rows: Rows) -> Attainment:
@@ -192,7 +211,27 @@ def of_elapsed_time(rows: Rows) -> Attainment:
 _GANG = WholeColumn("gpus", 1, 4)
 _POWER = WholeColumn("log2_gpus", 0, 2)
 
+_BLOCKED = (WholeColumn("short_jobs", 1, 200), WholeColumn("log2_parts", 0, 14))
+
 ENTRIES = (
+    TightnessOf(
+        "asrpt.sharper",
+        "total completion time of A-SRPT behind a narrow job on 4 GPUs over the optimum's, and the factor",
+        _BLOCKED,
+        1,
+        1,
+        of_sharper,
+        known=(((200, 14),),),
+    ),
+    TightnessOf(
+        "asrpt.ratio",
+        "total completion time of A-SRPT behind a narrow job on 4 GPUs over the optimum's, and the factor",
+        _BLOCKED,
+        1,
+        1,
+        of_ratio,
+        known=(((200, 14),),),
+    ),
     TightnessOf(
         "asrpt.conversion",
         "completion of the closest of three jobs or more on 4 GPUs under A-SRPT [s], and its bound",
