@@ -64,7 +64,7 @@ def _row(result: RunResult) -> str:
     if result.outcome.unthrown:
         faults += f"; no target came for: {', '.join(result.outcome.unthrown)}"
     if result.broken:
-        faults += f"; BROKEN: {result.broken.splitlines()[0].replace('|', '/')}"
+        faults += f"; BROKEN: {result.broken.partition('  File ')[0].partition(chr(10))[0].replace('|', '/')}"
     cells = (
         str(result.number),
         f"`{campaign.policy}`",
