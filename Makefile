@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems policy-state notebooks proven-checker docs docs-links pages dist clean
+.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems hunt hunt-page policy-state notebooks proven-checker docs docs-links pages dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -82,6 +82,13 @@ proven-checker:  ## the checker of certificates that is proven in Rocq, as build
 
 theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and stored hard instances
 	$(BIN)/python docs/build_theorems.py docs/theorems.md
+
+hunt: $(VENV)/.installed  ## hunt the worst instance of every policy, going on where the stored results stop; MINUTES=10 of CPU time each: hours
+	nice $(BIN)/python benchmarks/hunt.py shadowprice/instances/hunted --minutes $(or $(MINUTES),10)
+	$(MAKE) hunt-page
+
+hunt-page: $(VENV)/.installed  ## docs/hunt.md, from the stored results of hunts
+	$(BIN)/python docs/build_hunt.py docs/hunt.md
 
 policy-state: $(VENV)/.installed  ## docs/policy_state.md, from the docstrings of what a policy is given
 	$(BIN)/python docs/build_policy_state.py docs/policy_state.md

@@ -1,7 +1,8 @@
 """How close theorems come to being tight: the instance found that comes closest to what each of them allows.
 
 ``python benchmarks/tight_instances.py FOLDER [--evaluations N] [--theorems NAME,...]`` writes a file for each theorem,
-and prints a table. The files of the package in ``shadowprice/instances/tight`` come from 4,000 evaluations of each.
+and prints a table. The files of the package in ``shadowprice/instances/tight`` say how many
+evaluations each came from.
 """
 
 from __future__ import annotations

@@ -294,12 +294,15 @@ def _ratio(module: str, hard: HardInstance | None) -> str:
         mine = {loose.bound: loose for loose in loose_bounds()}.get(LOOSE[module])
         if mine is not None:
             return f"{float(mine.ratio):.4f} (loose bound `{mine.name}`)"
+    found = []
     if hard is not None:
-        return f"{_closeness(hard.ratio, TRIED[module].factor(hard))} (`{hard.name}`)"
-    for each in tight_instances():
-        if each.theorem == module:
-            return f"{_closeness(each.attained, each.allowed)} (tight instance `{each.name}`)"
-    return NO_FACTOR.get(module, "none stored")
+        found.append(f"{_closeness(hard.ratio, TRIED[module].factor(hard))} (`{hard.name}`)")
+    found += [
+        f"{_closeness(each.attained, each.allowed)} (tight instance `{each.name}`)"
+        for each in tight_instances()
+        if each.theorem == module
+    ]
+    return "; ".join(found) or NO_FACTOR.get(module, "none stored")
 
 
 def _closeness(attained: Fraction, allowed: Fraction | None) -> str:

@@ -90,6 +90,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "shadowprice.proofs.checker",
             "shadowprice.analysis.limits",
             "shadowprice.analysis.adversary.search",
+            "shadowprice.analysis.adversary.hidden_times",
             "shadowprice.analysis.resource_augmentation",
             "shadowprice.instances.speeds.augmentation",
             "shadowprice.instances.hard_instances",

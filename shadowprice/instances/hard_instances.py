@@ -162,6 +162,11 @@ def read_hard(path: str | Path) -> HardInstance:
     return parse_hard(read_text(path), str(path))
 
 
+def hunted_instances() -> tuple[HardInstance, ...]:
+    """The worst instances that hunts found, one of each hunt, by name; provenance says how long a hunt was."""
+    return tuple(parse_hard(text, name) for text, name in documents_in("hunted"))
+
+
 def hard_instances() -> tuple[HardInstance, ...]:
     """The hard instances that come with the package, by name."""
     return tuple(parse_hard(text, name) for text, name in documents_in("hard"))

@@ -12,7 +12,11 @@ import build_theorems as gallery
 from shadowprice.analysis.adversary.tightest.catalogue import NO_FACTOR, TIGHTNESS
 from shadowprice.analysis.adversary.tightest.search import recheck, tightest
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.tight_instances import TightInstance, parse_tight, tight_instances
+from shadowprice.instances.tight_instances import (
+    TightInstance,
+    parse_tight,
+    tight_instances,
+)
 
 STORED = {each.theorem: each for each in tight_instances()}
 
@@ -45,7 +49,8 @@ def test_factors_that_are_known_to_be_tight_are_attained_or_approached() -> None
 
     attained = ("asrpt.conversion", "classic.saturation", "lower_bounds.srpt_one_machine")
     assert [closeness(each) for each in attained] == [1, 1, 1]
-    # Greedy pairs on a path, rounds of tiny fractions: their files have the families.
+    # Jobs behind a narrow one, greedy pairs on a path, rounds of tiny fractions: their files have the families.
+    assert closeness("asrpt.sharper") > Fraction(98, 100)
     assert closeness("gandiva.matching") > Fraction(999_999, 10**6)
     assert closeness("gavel.rounds") > Fraction(99_999, 10**5)
 
@@ -63,7 +68,7 @@ def test_what_does_not_hold_is_found() -> None:
             recheck(wrong)
     with pytest.raises(InputError, match="columns"):
         recheck(replace(stored, columns=("work_s", "narrow")))
-    with pytest.raises(InputError, match=r"theorem 'none': expected one of asrpt\.conversion"):
+    with pytest.raises(InputError, match=r"theorem 'none': expected one of asrpt\.sharper"):
         recheck(replace(stored, theorem="none"))
     backwards = replace(STORED["gandiva.matching"], rows=((1, 0, 5),))
     with pytest.raises(VerificationError, match="no instance of the theorem"):

@@ -19,7 +19,7 @@ from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.lease_files import ask_stop, read_status, renew
 from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.supervision.files import read_json, write_json
-from shadowprice.execution.supervision.output import Log
+from shadowprice.execution.supervision.output import Log, open_log
 from shadowprice.execution.supervision.processes import TAG
 from support.host_conformance import IGNORES_TERM, SAVES, living, python, shell
 
@@ -369,7 +369,8 @@ def test_a_log_keeps_its_first_and_its_last_half(
     tmp_path: Path, chunks: list[bytes], limit: int, flush: bool
 ) -> None:
     path = tmp_path / "output.log"
-    log = Log(str(path), limit)
+    path.unlink(missing_ok=True)
+    log = Log(open_log(str(path)), limit)
     for chunk in chunks:
         log.add(chunk)
         if flush:
@@ -413,3 +414,38 @@ def test_a_command_does_not_begin_without_its_private_variables(rank: Callable[.
     found = run.ended()
     assert found.reason == "unstartable"
     assert "private.json" in found.detail
+
+
+def checking(run: Rank) -> int:
+    """The child of a supervisor that waits for a health check, and is to become the command."""
+    assert run.process is not None
+    children = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children")
+    run.wait(lambda: bool(living(str(run.directory))))
+    (child,) = children.read_text().split()
+    return int(child)
+
+
+def test_a_signal_ends_a_health_check(rank: Callable[..., Rank]) -> None:
+    run = rank(shell("echo up"), health_check=("sleep", "600"))
+    run.supervise()
+    checking(run)
+    assert run.process is not None
+    run.process.terminate()
+    assert run.ended(10.0).reason == "void"
+    assert run.output() == ""
+
+
+@pytest.mark.parametrize("who", ["child", "supervisor"])
+def test_who_checks_a_node_is_killed(rank: Callable[..., Rank], who: str) -> None:
+    run = rank(shell("echo up"), health_check=("sleep", "600"))
+    run.supervise()
+    child = checking(run)
+    assert run.process is not None
+    os.kill(child if who == "child" else run.process.pid, signal.SIGKILL)
+    run.process.wait(20.0)
+    if who == "child":  # what the check left is gone before the lease is over
+        assert run.ended(10.0) == Exit(-9, "exited")
+    else:  # and nothing became the command without a supervisor
+        run.wait(lambda: not Path(f"/proc/{child}").exists())
+        assert lease_files.void(run.directory)
+    assert run.output() == ""

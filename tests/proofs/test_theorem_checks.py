@@ -45,6 +45,7 @@ from shadowprice.proofs.asrpt import early as asrpt_early
 from shadowprice.proofs.asrpt import heavy_edge
 from shadowprice.proofs.asrpt import prediction as asrpt_prediction
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
+from shadowprice.proofs.asrpt import robust as asrpt_robust
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.certificate import verify
@@ -52,6 +53,7 @@ from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
     kill_restart,
+    not_told,
     relevant_work,
     saturation,
     server_filling,
@@ -83,6 +85,7 @@ from shadowprice.proofs.lower_bounds import wide_gangs as lb_wide
 from shadowprice.proofs.synergy import floor as synergy_floor
 from shadowprice.proofs.tiresias import gittins as tiresias_gittins
 from shadowprice.proofs.tiresias import las as tiresias_las
+from shadowprice.solvers.asrpt.robust import RobustAsrpt
 from shadowprice.solvers.classic.b_scaling import BScaling
 from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
@@ -242,6 +245,18 @@ def of_elapsed_time() -> Iterator[Case]:
     yield refused(InputError, check, "two GPUs", gangs, two, [Fraction(1)])
 
 
+def of_not_told() -> Iterator[Case]:
+    """Jobs of 1 and 3 at 0, of a least total of 5; and a third of 1 at 2, of a least total flow of 1 + 5 + 1."""
+    check = not_told.check
+    for what, instance, least in (
+        ("1 + 4", on("1x1", [0, 0], [1, 1], [1, 3]), 5),
+        ("1 + 5 + 1", on("1x1", [0, 0, 2], [1, 1, 1], [1, 3, 1]), 7),
+    ):
+        for ratio in (Fraction(1), Fraction(4, 3)):
+            yield yes(check, f"{ratio} of {what}, at the bound", instance, ratio * least, ratio)
+            yield no(check, f"{ratio} of {what}, below", instance, ratio * least - LEAST, ratio)
+
+
 def of_hesrpt() -> Iterator[Case]:
     """Jobs that grow on four GPUs; with linear speed-up the total is that of SRPT on one machine, (8 + 2 x 4) / 4."""
     check = hesrpt.check
@@ -273,6 +288,35 @@ def of_hesrpt() -> Iterator[Case]:
     typed = {"throughput": [[1.0]], "gpu_types": ("a",)}
     jobs = Workload.from_columns(arrival_s=[0], gpus=[1], work=[1], **typed)
     yield refused(InputError, check, "types", Instance(Cluster.parse("1x1:a"), jobs), 1)
+
+
+def of_asrpt_robust() -> Iterator[Case]:
+    """Half of the time is blind, cycles of 2 s; a job of 4 s before one of 8 s on one GPU, and gangs on two."""
+    check, cycles = asrpt_robust.check, RobustAsrpt(share=0.5, cycle_s=2.0).cycles
+
+    def within(
+        what: str, instance: Instance, first: float, second: float, **more: Any
+    ) -> Iterator[Case]:
+        ends = [Fraction(first), Fraction(second)]
+        yield yes(check, f"{what}, at the bounds", instance, ends, cycles, **more)
+        for job in range(2):
+            late = [end + LEAST * (k == job) for k, end in enumerate(ends)]
+            yield no(check, f"{what}, job {job} above", instance, late, cycles, **more)
+
+    # Virtual completions at 4 and 12: 2 (4 + 4) of (a), 1 + 2 (4 + 5) of (b); 2 (12 + 4 + 8), and 1 + 2 (8 + 4).
+    yield from within("one GPU", on("1x1", [0, 0], [1, 1], [4, 8]), 16, 25)
+    # Told 64 times as long the first comes last: (b) for both.
+    yield from within(
+        "a wrong prediction", on("1x1", [0, 0], [1, 1], [4, 8]), 19, 25, virtual_s=[256, 8]
+    )
+    # A wide gang of 2 s after a narrow one of 4 s: virtual work 2 and 2; m - g + 1 is 1 for the wide one.
+    yield from within("gangs", on("1x2", [0, 0], [1, 2], [4, 2]), 12, 13)
+    # From 10 s on, of which 5 are predicted; (a) is about 2 (5 + 4 + 4), (b) 10 + 1 + 2 (4 + 5).
+    yield from within("a release", on("1x1", [10, 10], [1, 1], [4, 8]), 26, 35)
+    charged = replace(on("1x1", [0], [1], [1]), overheads=Overheads(start_s=1.0))
+    yield refused(InputError, check, "charges", charged, [1], cycles)
+    anew = replace(on("1x1", [0], [1], [1]), preemption=Preemption.RESTART)
+    yield refused(InputError, check, "restarts", anew, [1], cycles)
 
 
 def of_kill_restart() -> Iterator[Case]:
@@ -1266,9 +1310,11 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     gavel_pf: of_proportional_fairness,
     hesrpt: of_hesrpt,
     kill_restart: of_kill_restart,
+    asrpt_robust: of_asrpt_robust,
     relevant_work: of_relevant_work,
     saturation: of_saturation,
     elapsed_time: of_elapsed_time,
+    not_told: of_not_told,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
     synergy_floor: of_synergy_floor,

@@ -26,6 +26,7 @@ TIMES = {
     **dict.fromkeys(("las", "gandiva", "gandiva-reactive"), ("quantum_s",)),
     "server-filling-gittins": ("least_s",),
     "b-scaling": ("first_s",),
+    "asrpt-robust": ("cycle_s",),
     **dict.fromkeys(("las2d", "gittins2d"), ("thresholds_gpu_s",)),
     **dict.fromkeys(("gavel", "hadar", "drf", "tetris"), ("round_s",)),
     **{name: ("round_s",) for name in POLICIES if name.startswith("synergy-")},
@@ -36,6 +37,7 @@ SCALING = {
     # early starts a tick can decide which job goes first.
     "asrpt": Scaling.ROUNDED,
     "asrpt-early": Scaling.NONE,
+    "asrpt-robust": Scaling.NONE,
     "asrpt-guarded": Scaling.NONE,
     # Rounds begin at whole multiples of their length, whatever the times of the jobs.
     "hadar-committed": Scaling.NONE,

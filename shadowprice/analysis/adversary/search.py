@@ -180,7 +180,29 @@ def recheck(
     """Run the policy, verify both schedules and compute all that is claimed again, exactly.
 
     A witness that is called optimal is compared with the optimum of these schedules, found anew. Where
-    that search runs out of time the witness is called feasible.
+    that search runs out of time the witness is called feasible. The rest is :func:`rerun`.
+
+    Raises
+    ------
+    InputError
+        If the policy that is stored would run a file, and none is given.
+    VerificationError
+        If the witness breaks a rule, a cost or the ratio is not as stored, or the witness is not
+        optimal as it is said to be.
+    """
+    found = rerun(hard, name, policy)
+    cost_s = Fraction(hard.witness_cost_s)
+    return replace(
+        found, hard=replace(hard, witness_is=_confirmed(hard, cost_s, name or hard.name))
+    )
+
+
+def rerun(
+    hard: HardInstance, name: str | None = None, policy: str | Policy | None = None
+) -> WorstInstance:
+    """Run the policy, verify both schedules and compute costs and ratio again, exactly.
+
+    Whether the witness is optimal is not asked: the ratio is at least the policy's to it in any case.
 
     Parameters
     ----------
@@ -195,8 +217,7 @@ def recheck(
     InputError
         If the policy that is stored would run a file, and none is given.
     VerificationError
-        If the witness breaks a rule, a cost or the ratio is not as stored, or the witness is not
-        optimal as it is said to be.
+        If the witness breaks a rule, or a cost or the ratio is not as stored.
     """
     workload, where = hard.instance.workload, hard.instance.cluster
     if policy is None and any(map(runs_a_file, (hard.policy, hard.predictor or ""))):
@@ -216,10 +237,9 @@ def recheck(
     ):
         if is_ != stored:
             raise VerificationError(f"{name or hard.name}: {what} is {stored}, computed {is_}")
-    checked = replace(hard, witness_is=_confirmed(hard, Fraction(least_s), name or hard.name))
     seen = described(settled, hard.objective)
     bound = None if seen is None else known_bound(outcome, seen)
-    return WorstInstance(checked, outcome, witness, bound)
+    return WorstInstance(hard, outcome, witness, bound)
 
 
 def _confirmed(hard: HardInstance, cost_s: Fraction, name: str) -> str:

@@ -12,12 +12,16 @@ import json
 import os
 import stat
 import time
+from os import close, read
+from os import open as open_
 
 TYPE_CHECKING = False  # importing typing would cost a third of the start-up
 if TYPE_CHECKING:
     from typing import Any
 
-FILE_LIMIT = 1 << 20
+FILE_LIMIT, SMALL_BYTES = 1 << 20, 1 << 12
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 PRIVATE = "private.json"
 """Variables of a job's own environment; removed before the command begins, since they may be secrets."""
 RESERVED_BYTES = 1 << 14
@@ -39,18 +43,40 @@ def make_folder(path: str) -> None:
 def read_json(path: str, limit: int = FILE_LIMIT) -> dict[str, Any] | None:
     """Object in a file; None if it is missing, no plain file, too large, or anything but an object."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, READ_FLAGS)
     except OSError:
         return None
     try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
             return None
-        value = json.loads(os.read(descriptor, about.st_size))
-    except (OSError, ValueError, RecursionError):
+        return parsed_object(os.read(descriptor, about.st_size))
+    except OSError:
         return None
     finally:
         os.close(descriptor)
+
+
+def read_small(path: str) -> bytes:
+    """The first 4 KiB of a file; empty if there is none, whatever is there."""
+    try:
+        descriptor = open_(path, READ_FLAGS)
+    except OSError:
+        return b""
+    try:
+        return read(descriptor, SMALL_BYTES)
+    except OSError:
+        return b""
+    finally:
+        close(descriptor)
+
+
+def parsed_object(data: bytes) -> dict[str, Any] | None:
+    """Object of a text of JSON; None if it is anything else."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
     return value if isinstance(value, dict) else None
 
 
@@ -96,10 +122,14 @@ def _write_all(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
+def open_lock(directory: str) -> int:
+    """Descriptor of a lease's lock, which may be another's."""
+    return open_(f"{directory}/lock", LOCK_FLAGS, 0o600)
+
+
 def take_lock(directory: str, wait_s: float = 0.0) -> int | None:
     """Descriptor of the lease's lock, or None while another holds it."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(f"{directory}/lock", flags, 0o600)
+    descriptor = open_lock(directory)
     if lock_within(descriptor, wait_s):
         return descriptor
     os.close(descriptor)
@@ -124,18 +154,18 @@ def ending(code: int, reason: str, *, forced: bool = False, detail: str = "") ->
     return {"code": code, "reason": reason, "forced": forced, "detail": detail}
 
 
-def reserve_space(directory: str) -> int | None:
-    """Descriptor of a file as large as ``exit.json`` may become, None if there is no room."""
-    try:
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+def reserve_space(directory: str) -> None:
+    """Make a file as large as ``exit.json`` may become, if there is room."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with contextlib.suppress(OSError):
         descriptor = os.open(f"{directory}/.exit", flags, 0o600)
-        _write_all(descriptor, b" " * RESERVED_BYTES)
-    except OSError:
-        return None
-    return descriptor
+        try:
+            _write_all(descriptor, b" " * RESERVED_BYTES)
+        finally:
+            os.close(descriptor)
 
 
-def write_ending(directory: str, record: dict[str, Any], reserve: int | None) -> None:
+def write_ending(directory: str, record: dict[str, Any]) -> None:
     """Write ``exit.json``, into the space kept for it if the disk is full."""
     until = time.monotonic() + 60.0
     while time.monotonic() < until:
@@ -149,10 +179,20 @@ def write_ending(directory: str, record: dict[str, Any], reserve: int | None) ->
                 os.unlink(f"{directory}/.exit")
             return
         try:
-            if reserve is not None:
-                data = json.dumps(record, ensure_ascii=False).encode(errors="replace")
-                os.pwrite(reserve, data.ljust(RESERVED_BYTES), 0)
-                os.replace(f"{directory}/.exit", f"{directory}/exit.json")
-                return
+            _write_reserved(directory, record)
         except OSError:
             time.sleep(0.2)
+        else:
+            return
+
+
+def _write_reserved(directory: str, record: dict[str, Any]) -> None:
+    """Turn the file that keeps space into ``exit.json``."""
+    path = f"{directory}/.exit"
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        data = json.dumps(record, ensure_ascii=False).encode(errors="replace")
+        os.pwrite(descriptor, data.ljust(RESERVED_BYTES), 0)
+    finally:
+        os.close(descriptor)
+    os.replace(path, f"{directory}/exit.json")

@@ -14,31 +14,43 @@ socket is closed and no supervisor is left.
 from __future__ import annotations
 
 import contextlib
-import ctypes  # noqa: F401  (used by all supervisors: loaded once)
 import gc
 import os
 import select
 import signal
 import socket
+import sys
 import time
+from os import close, fork, read, setsid
 
-from shadowprice.execution.supervision.command import PR_SET_CHILD_SUBREAPER, prctl
-from shadowprice.execution.supervision.files import ending, read_json, take_lock, write_json
+from shadowprice.execution.supervision.command import become_subreaper
+from shadowprice.execution.supervision.files import (
+    ending,
+    open_lock,
+    read_json,
+    take_lock,
+    write_json,
+)
 from shadowprice.execution.supervision.processes import (
     descendants,
     kill_orphans,
     processes,
     send,
 )
-from shadowprice.execution.supervision.rank import main as supervise
+from shadowprice.execution.supervision.rank import Supervisor, handle_signals, warm_up
 
-MESSAGE_BYTES, MOST_DESCRIPTORS = 1 << 16, 250
+MESSAGE_BYTES, MOST_DESCRIPTORS = 1 << 13, 250
+_CLOSED = int(socket.MSG_CMSG_CLOEXEC)  # for what a health check executes
+_KEPT_BYTES = socket.CMSG_SPACE(4 * MOST_DESCRIPTORS)
 LOG_BYTES = 2000
 SWEEP_S = 0.02
+_ENCODING = sys.getfilesystemencoding()
 
 
 class Launcher:
     """The supervisors of a machine.
+
+    What it writes to between two forks is memory that each supervisor has for itself, so it does little.
 
     Parameters
     ----------
@@ -48,15 +60,16 @@ class Launcher:
 
     def __init__(self, channel: socket.socket) -> None:
         self.channel: socket.socket | None = channel
-        self.supervisors: dict[int, str] = {}
-        self.wake, waker = os.pipe()
-        for descriptor in (self.wake, waker):
-            os.set_blocking(descriptor, False)
+        self.supervisors: dict[int, bytes] = {}
+        self.wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.poll = select.poll()
+        self.poll.register(self.wake, select.POLLIN)
+        self.poll.register(channel, select.POLLIN)
+        handle_signals()
+        warm_up()
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        become_subreaper()
+        self.supervisor = Supervisor()
         gc.collect()
         gc.freeze()  # pages of what is shared stay shared
 
@@ -64,71 +77,75 @@ class Launcher:
         """Start supervisors until nobody wants more, and none is left."""
         swept = True
         while self.channel is not None or self.supervisors or not swept:
-            waited = [self.wake]
-            if self.channel is not None:
-                waited.append(self.channel.fileno())
-            ready = select.select(waited, [], [], None if swept else SWEEP_S)[0]
-            if self.wake in ready:
-                os.read(self.wake, 4096)
-            # Strangers come when a supervisor dies, and only then is it worth a look at all processes.
-            if self._reap() or not swept:
+            for descriptor, _ in self.poll.poll(None if swept else SWEEP_S * 1e3):
+                if descriptor != self.wake:
+                    self._receive()
+                    continue
+                read(self.wake, 4096)
+                # Strangers come from a supervisor that was killed: only then is it worth a look at all
+                # processes.
+                swept = not self._reap() and swept
+            if not swept:
                 swept = self._kill_strangers()
-            if len(ready) > (self.wake in ready):
-                self._receive()
 
     def _receive(self) -> None:
         assert self.channel is not None
         try:
-            message, kept, _, _ = socket.recv_fds(self.channel, MESSAGE_BYTES, MOST_DESCRIPTORS)
+            message, kept, _, _ = self.channel.recvmsg(MESSAGE_BYTES, _KEPT_BYTES, _CLOSED)
         except OSError:
-            message, kept = b"", []
+            message = b""
         if not message:
+            self.poll.unregister(self.channel)
             self.channel.close()
             self.channel = None
             return
-        directory = os.fsdecode(message)
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
-            self._become(directory)
-        self.supervisors[pid] = directory
-        for descriptor in kept:
-            os.close(descriptor)
+            self._become(message.decode(_ENCODING, "surrogateescape"))
+        self.supervisors[pid] = message
+        for _, _, descriptors in kept:
+            for descriptor in memoryview(descriptors).cast("i"):
+                os.close(descriptor)
 
     def _become(self, directory: str) -> None:
         """Turn this child into a supervisor; never returns."""
         try:
-            signal.set_wakeup_fd(-1)
-            os.setsid()
+            setsid()
             assert self.channel is not None
-            self.channel.close()
-            with contextlib.suppress(OSError):
-                log = os.open(f"{directory}/supervisor.log", os.O_WRONLY | os.O_CREAT, 0o600)
-                os.dup2(log, 2)
-            os._exit(supervise(directory))
+            close(self.channel.fileno())
+            os._exit(self.supervisor.run(directory, open_lock(directory)))
         except BaseException as error:
-            os.write(2, repr(error).encode(errors="replace"))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
+            log = os.open(f"{directory}/supervisor.log", flags, 0o600)
+            os.write(log, repr(error).encode(errors="replace"))
         finally:
             os._exit(1)
 
     def _reap(self) -> bool:
-        """Collect who died; of supervisors that wrote no end, write one. Whether any died."""
-        died = []
-        with contextlib.suppress(ChildProcessError):
-            while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-                if pid in self.supervisors:
-                    died.append(self.supervisors.pop(pid))
+        """Collect who died; of supervisors that wrote no end, write one. Whether there are any."""
+        died = self._collect()
         if not died:
             return False
         while not self._kill_strangers():
             time.sleep(SWEEP_S / 4)
-            with contextlib.suppress(ChildProcessError):
-                while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-                    if pid in self.supervisors:
-                        died.append(self.supervisors.pop(pid))
+            died += self._collect()
         for directory in died:
             with contextlib.suppress(OSError):
                 _write_end(directory)
         return True
+
+    def _collect(self) -> list[str]:
+        """Leases of supervisors that died, but for those that ended them and left nothing."""
+        died = []
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                directory = os.fsdecode(self.supervisors.pop(pid, b""))
+                if directory and (status or not os.path.lexists(f"{directory}/exit.json")):
+                    died.append(directory)
+        return died
 
     def _kill_strangers(self) -> bool:
         """Kill children that are no supervisors, and theirs; whether there are none."""

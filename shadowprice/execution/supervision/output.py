@@ -6,19 +6,34 @@ import contextlib
 import math
 import os
 import time
+from os import open as open_
 
 FLUSH_S = 2.0
+LOG_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def open_log(path: str) -> int:
+    """Descriptor of the file for the output of a command."""
+    return open_(path, LOG_FLAGS, 0o600)
 
 
 class Log:
     """Output of a command: the first half of ``limit`` bytes and the most recent half, on disk.
 
     A disk that is full loses output, never the command.
+
+    Parameters
+    ----------
+    file : int
+        Descriptor of an empty file.
+    limit : int
+        Bytes to keep.
     """
 
-    def __init__(self, path: str, limit: int) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        self.file = os.open(path, flags, 0o600)
+    __slots__ = ("file", "flush_at", "half", "late", "recent", "total")
+
+    def __init__(self, file: int, limit: int) -> None:
+        self.file = file
         self.half = max(1, limit // 2)
         self.total = 0
         self.recent = bytearray()

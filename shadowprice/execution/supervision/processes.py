@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from shadowprice.execution.supervision.files import ending, read_json, write_json
+from shadowprice.execution.supervision.files import ending, lock_within, read_json, write_json
 
 TYPE_CHECKING = False  # importing typing would cost a third of the start-up
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TAG = "SHADOWPRICE_LEASE"
 """Variable that every process of a command inherits; its value is the lease's directory."""
+LOCK_S, ORPHANS_S = 2.0, 10.0
+"""Time that a new supervisor waits for the lock of its lease, and for what a dead one left [s]."""
 
 
 def machine() -> str:
@@ -87,6 +89,27 @@ def remnants(directory: str, recorded: Mapping[str, Any]) -> set[int]:
         if tagged:
             found.add(pid)
     return (found | descendants(found, table)) - {os.getpid()}
+
+
+def settled(directory: str, lock: int) -> int | None:
+    """Take the lock of a lease, and see whether there is a command to begin.
+
+    What a supervisor left that died is killed.
+
+    Returns
+    -------
+    int or None
+        Exit code of a supervisor that has nothing to do: 1 if another has the lease, or if something
+        cannot be killed. None if the lease has not begun.
+    """
+    if not lock_within(lock, LOCK_S):
+        return 1
+    if read_json(f"{directory}/exit.json") is not None:
+        return 0
+    if not os.path.lexists(f"{directory}/supervisor.json"):
+        return None
+    recorded = read_json(f"{directory}/supervisor.json") or {}
+    return 0 if kill_orphans(directory, recorded, wait_s=ORPHANS_S, here=True) else 1
 
 
 def kill_orphans(

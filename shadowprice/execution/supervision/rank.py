@@ -3,168 +3,227 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import math
+import json
 import os
-import select
 import signal
 import time
+from math import ceil, inf
+from os import (
+    WNOHANG,
+    close,
+    fork,
+    getpid,
+    pipe,
+    pipe2,
+    read,
+    set_blocking,
+    waitpid,
+    waitstatus_to_exitcode,
+)
+from select import POLLIN, poll
+from signal import set_wakeup_fd
+from time import monotonic
 
-from shadowprice.execution.supervision.command import PR_SET_CHILD_SUBREAPER, prctl, spawn
+from shadowprice.execution.supervision.command import (
+    POLL_S,
+    Command,
+    become_subreaper,
+    without_secrets,
+)
 from shadowprice.execution.supervision.files import (
     PRIVATE,
     ending,
-    read_json,
-    reserve_space,
-    take_lock,
+    open_lock,
+    parsed_object,
+    read_small,
     write_ending,
 )
-from shadowprice.execution.supervision.health import HealthCheck
-from shadowprice.execution.supervision.output import Log
-from shadowprice.execution.supervision.processes import descendants, kill_orphans, processes, send
+from shadowprice.execution.supervision.output import Log, open_log
+from shadowprice.execution.supervision.processes import descendants, processes, send, settled
 
 TYPE_CHECKING = False  # importing typing would cost a third of the start-up
 if TYPE_CHECKING:
-    from types import FrameType
     from typing import Any
 
-POLL_S = 0.05
+END_S = 0.005
+TERM, INT = int(signal.SIGTERM), int(signal.SIGINT)
+WAKE_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
+WARM_UPS = 16
 REREAD_S = 0.5
 LEFTOVER_GRACE_S = 2.0
 """For processes that a command leaves behind when it ends by itself."""
-READ_BYTES = 1 << 18
-SECRET_LENGTH = 6
-"""Shorter values of variables say nothing, and may be parts of any word."""
-F_SETPIPE_SZ = 1031
+READ_BYTES, MESSAGE_BYTES = 1 << 18, 1 << 12
 
 
 class Supervisor:
-    """One rank, from its order to its end; ``lock`` is held by the caller."""
+    """One rank, from its order to its end.
 
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
+    A launcher makes one, and each of its children runs it. To use an object is to count references
+    to it, which makes the page where it lies the child's own. So until its lease ends it uses few:
+    what takes more is done by the child that becomes the command, functions are imported by name
+    rather than looked up in modules, and a signal is a number in a pipe.
+    """
+
+    __slots__ = (
+        *("attributes", "code", "command", "deadline", "directory", "forced", "grace_s", "kill_at"),
+        *("leftovers_asked", "lock", "log", "look_at", "output", "owned", "poll", "poll_s"),
+        *("reason", "reread_at", "renewal", "secrets", "signalled", "spread_at", "ttl_s", "wake"),
+        "waker",
+    )
+
+    def __init__(self) -> None:
         self.reason = ""  # why the command was asked to end
         self.code: int | None = None
-        self.forced = self.leftovers_asked = self.signalled = False
-        self.spread_at = self.kill_at = math.inf
+        self.forced = self.leftovers_asked = self.signalled = self.owned = False
+        self.spread_at = self.kill_at = inf
         self.look_at = 0.0
-        self.serial: object = None
+        self.renewal = b""
         self.attributes: object = None
         self.reread_at = 0.0
         self.command = 0
-        self.wake, self.waker = os.pipe()
-        os.set_blocking(self.wake, False)
-        os.set_blocking(self.waker, False)
-        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._note_signal)
+        self.secrets = b"{}"
+        self.poll = poll()
 
-    def _note_signal(self, number: int, frame: FrameType | None) -> None:
-        self.signalled = True
-        self.look_at = 0.0
+    def run(self, directory: str, lock: int) -> int:
+        """Run the command of a lease, or clean up after it.
 
-    def run(self) -> None:
-        """Start the command, watch it, write how it ended."""
-        reserve = reserve_space(self.directory)
+        Parameters
+        ----------
+        directory : str
+            Of the lease.
+        lock : int
+            Descriptor of its lock, open, which the child takes for both.
+
+        Returns
+        -------
+        int
+            Exit code, 1 if another supervisor has the lease.
+        """
+        self._take_lease(directory, lock)
         try:
-            record = self._start() or self._watch()
+            end = self._start()
+            if isinstance(end, int):
+                return end
+            record = end or self._watch()
         except Exception as error:
-            while self._reap():
-                self._kill()
-                time.sleep(POLL_S)
+            self._end_all()
             record = ending(-9, "exited", forced=True, detail=f"the supervisor failed: {error!r}")
-        write_ending(self.directory, record, reserve)
+        if not self.owned:
+            nothing = settled(self.directory, self.lock)
+            if nothing is not None:
+                return nothing
+            with contextlib.suppress(OSError):
+                os.unlink(f"{directory}/{PRIVATE}")
+        write_ending(self.directory, record)
+        return 0
 
-    def _start(self) -> dict[str, Any] | None:
-        order = read_json(f"{self.directory}/order.json") or {}
-        private = self._take_private()
-        lease = read_json(f"{self.directory}/lease.json") or {}
-        if lease.get("stop") is True or self.signalled:
-            return ending(0, "void", detail="stopped before it began")
+    def _take_lease(self, directory: str, lock: int) -> None:
+        self.directory, self.lock = directory, lock
+        self.wake, self.waker = pipe2(WAKE_FLAGS)
+        set_wakeup_fd(self.waker)
+        self.poll.register(self.wake, POLLIN)
+
+    def _start(self) -> dict[str, Any] | int | None:
+        """Ending of a lease whose command cannot begin, or exit code where it is another's."""
         try:
-            self.ttl_s, self.grace_s = float(order["ttl_s"]), float(order["grace_s"])
-            self.poll_s = float(order.get("poll_s", POLL_S))
-            self.log = Log(f"{self.directory}/output.log", int(order["log_bytes"]))
-            self.output, write_end = os.pipe()
-            os.set_blocking(self.output, False)
-            with contextlib.suppress(PermissionError):  # the user has large pipes enough
-                fcntl.fcntl(write_end, F_SETPIPE_SZ, READ_BYTES)
-            prctl(PR_SET_CHILD_SUBREAPER, 1)
-            unhealthy = self._check_health(order)
-            if unhealthy is not None:
-                return unhealthy
-            if len(private) != order.get("private", 0):
-                raise OSError(f"{PRIVATE}: cannot be read, expected {order['private']} variables")
-            order["env"].update(private)
-            self.command = spawn(order, self.directory, write_end)
-        except (OSError, LookupError, TypeError, ValueError) as error:
-            detail = str(error) if isinstance(error, OSError) else f"order.json: {error!r}"
-            return ending(127, "unstartable", detail=detail)
-        os.close(write_end)
-        self.deadline = time.monotonic() + self.ttl_s
-        self.poll = select.poll()
-        self.poll.register(self.output, select.POLLIN)
-        self.poll.register(self.wake, select.POLLIN)
+            log = open_log(f"{self.directory}/output.log")
+            self.output, write_end = pipe()
+            told, tell = pipe()
+            set_blocking(self.output, False)
+            become_subreaper()
+            supervisor = getpid()
+            self.command = fork()
+        except OSError as error:
+            return ending(127, "unstartable", detail=str(error))
+        if self.command == 0:
+            Command(self.directory, supervisor, (self.lock, log, write_end, tell)).become()
+        close(write_end)
+        close(tell)
+        what, _, about = self._hear(told).partition(b" ")
+        close(told)
+        if what != b"watch":
+            self._end_all()
+            if what == b"exit":
+                return int(about)
+            self.owned = what == b"ending"
+            killed = ending(-9, "exited", detail="it was killed before its command began")
+            return json.loads(about) if self.owned else killed
+        self.owned = True
+        self._take_order(about, log)
         return None
 
-    def _check_health(self, order: dict[str, Any]) -> dict[str, Any] | None:
-        """Ending of the lease if its node is not fit for it, or it is asked to stop meanwhile."""
-        if not order.get("health_check"):
-            return None
-        check = HealthCheck(order["health_check"], {**order["env"]}, self.directory)
-        while check.goes_on():
-            lease = read_json(f"{self.directory}/lease.json") or {}
-            if lease.get("stop") is True or self.signalled:
-                check.end()
-                return ending(0, "void", detail="stopped before it began")
-        why = check.why()
-        return ending(127, "unhealthy", detail=self._without_secrets(why)) if why else None
+    def _take_order(self, about: bytes, log: int) -> None:
+        """Take what is to be known of an order: three times, a number of bytes, secrets."""
+        ttl_s, grace_s, poll_s, log_bytes, self.secrets = about.split(b" ", 4)
+        self.ttl_s, self.grace_s, self.poll_s = float(ttl_s), float(grace_s), float(poll_s)
+        self.log = Log(log, int(log_bytes))
+        self.deadline = monotonic() + self.ttl_s
+        self.poll.register(self.output, POLLIN)
 
-    def _take_private(self) -> dict[str, Any]:
-        """Read the variables of the job's own, and leave them nowhere."""
-        private = read_json(f"{self.directory}/{PRIVATE}") or {}
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self.directory}/{PRIVATE}")
-        self.secrets = {
-            str(value): name for name, value in private.items() if len(str(value)) >= SECRET_LENGTH
-        }
-        return private
+    def _hear(self, told: int) -> bytes:
+        """Last line that the child says until it is the command, or ends; empty if there is none.
 
-    def _without_secrets(self, text: str) -> str:
-        """A text for people, with names of variables in place of their values."""
-        for value in sorted(self.secrets, key=len, reverse=True):
-            text = text.replace(value, f"[{self.secrets[value]}]")
-        return text
+        Signals to end are passed on: a health check, say, may run.
+        """
+        said = b""
+        self.poll.register(told, POLLIN)
+        while True:
+            for descriptor, _ in self.poll.poll():
+                data = read(descriptor, MESSAGE_BYTES)
+                if descriptor == self.wake:
+                    self._take_signals(data)
+                    if self.signalled:
+                        send(self.command, signal.SIGTERM)
+                elif data:
+                    said += data
+                else:
+                    self.poll.unregister(told)
+                    return said[:-1].rpartition(b"\n")[2] if said.endswith(b"\n") else b""
+
+    def _take_signals(self, numbers: bytes) -> None:
+        """See whether signals, as the interpreter writes them down, ask for an end."""
+        if TERM in numbers or INT in numbers:
+            self.signalled = True
+            self.look_at = 0.0
+
+    def _end_all(self) -> None:
+        """Kill what is left, and wait until it is gone."""
+        while self._reap():
+            self._kill()
+            time.sleep(END_S)
 
     def _watch(self) -> dict[str, Any]:
         while self._reap():
-            now = time.monotonic()
-            if now >= self.look_at:
-                self._look(now)
-                busy = self.reason or self.code is not None
-                self.look_at = now + (POLL_S if busy else self.poll_s)
-            self._send_due(now)
-            if now >= self.log.flush_at:
-                self.log.flush()
-            self._read(self.look_at - now)
+            self._go_on()
         for _ in range(16):  # what is still in the pipe
             self._read(0.0)
         self.log.flush()
         code = -9 if self.code is None else self.code
-        detail = "" if code in (0, 75, 143, -15) else self._without_secrets(self.log.tail())
+        said = "" if code in (0, 75, 143, -15) else self.log.tail()
+        detail = without_secrets(said, json.loads(self.secrets))
         # A batch system tells the supervisor and its command at once, and either may be the faster.
         reason = self.reason or ("stopped" if self.signalled else "exited")
         return ending(code, reason, forced=self.forced, detail=detail)
+
+    def _go_on(self) -> None:
+        """Do what is due, and wait for what comes next."""
+        now = monotonic()
+        if now >= self.look_at:
+            self._look(now)
+            busy = self.reason or self.code is not None
+            self.look_at = now + (POLL_S if busy else self.poll_s)
+        self._send_due(now)
+        if now >= self.log.flush_at:
+            self.log.flush()
+        self._read(self.look_at - now)
 
     def _reap(self) -> bool:
         """Collect who died; whether anything of the command is left."""
         try:
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = waitpid(-1, WNOHANG)
                 if pid == self.command:
-                    self.code = os.waitstatus_to_exitcode(status)
+                    self.code = waitstatus_to_exitcode(status)
                 if pid == 0:
                     return True
         except ChildProcessError:
@@ -172,24 +231,27 @@ class Supervisor:
 
     def _read(self, wait_s: float) -> None:
         """Wait for output, a signal or the time, and take what there is."""
-        for descriptor, _ in self.poll.poll(max(0, math.ceil(wait_s * 1e3))):
+        for descriptor, _ in self.poll.poll(max(0, ceil(wait_s * 1e3))):
             try:
-                data = os.read(descriptor, READ_BYTES)
+                data = read(descriptor, READ_BYTES)
             except BlockingIOError:
                 continue
-            if descriptor == self.output:
-                if data:
-                    self.log.add(data)
-                else:
-                    self.poll.unregister(descriptor)
+            if descriptor == self.wake:
+                self._take_signals(data)
+            elif data:
+                self.log.add(data)
+            else:
+                self.poll.unregister(descriptor)
 
     def _look(self, now: float) -> None:
         """See whether the lease was renewed, is to stop, or has expired."""
-        lease = self._read_lease(now)
-        if lease and lease.get("serial") != self.serial:
-            self.serial = lease.get("serial")
+        text = self._read_lease(now)
+        if text and text != self.renewal:
+            self.renewal = text
             self.deadline = now + self.ttl_s
-        if lease.get("stop") is True:
+        # Parsed only if it can say so.
+        lease = b"true" in text and parsed_object(text)
+        if lease and lease.get("stop") is True:
             asked = lease.get("grace_s")
             sane = isinstance(asked, (int, float)) and 0 <= asked < 1e9
             self._ask(now, "stopped", float(asked) if sane else self.grace_s)  # type: ignore[arg-type]
@@ -199,22 +261,24 @@ class Supervisor:
         elif now > self.deadline and not self.reason:
             self._ask(now, "expired", self.grace_s)
 
-    def _read_lease(self, now: float) -> dict[str, Any]:
-        """``lease.json`` if it may have changed, else nothing.
+    def _read_lease(self, now: float) -> bytes:
+        """Text of ``lease.json`` if it may have changed, else nothing.
 
         Most often its attributes tell. They may be old on a network's file system, where only an
         ``open`` asks again, and do not tell two changes within a tick of the clock.
         """
         path = f"{self.directory}/lease.json"
-        try:
-            about = os.lstat(path)
-        except OSError:
-            return {}
-        attributes = (about.st_ino, about.st_mtime_ns, about.st_size)
-        if attributes == self.attributes and now < self.reread_at:
-            return {}
-        self.attributes, self.reread_at = attributes, now + REREAD_S
-        return read_json(path) or {}
+        if now < self.reread_at:
+            try:
+                about = os.lstat(path)
+            except OSError:
+                return b""
+            attributes = (about.st_ino, about.st_mtime_ns, about.st_size)
+            if attributes == self.attributes:
+                return b""
+            self.attributes = attributes
+        self.reread_at = now + REREAD_S
+        return read_small(path)
 
     def _ask(self, now: float, reason: str, grace_s: float) -> None:
         if self.reason:
@@ -224,7 +288,7 @@ class Supervisor:
         self.kill_at, self.spread_at = now + grace_s, now + grace_s / 2
         if self.code is None:
             send(self.command, signal.SIGTERM)
-        for pid in descendants({os.getpid()}, processes()):
+        for pid in descendants({getpid()}, processes()):
             send(pid, signal.SIGCONT)
 
     def _send_due(self, now: float) -> None:
@@ -235,8 +299,8 @@ class Supervisor:
             if not self.reason or self.code in (0, 75):  # it has saved
                 self.kill_at = min(self.kill_at, now + min(self.grace_s, LEFTOVER_GRACE_S))
         if now >= self.spread_at:
-            self.spread_at = math.inf
-            for pid in descendants({os.getpid()}, processes()) - {self.command}:
+            self.spread_at = inf
+            for pid in descendants({getpid()}, processes()) - {self.command}:
                 send(pid, signal.SIGTERM)
                 send(pid, signal.SIGCONT)
         if now >= self.kill_at:
@@ -246,25 +310,52 @@ class Supervisor:
     def _kill(self) -> None:
         """SIGKILL to every process of the command, by group: a group cannot fork away from it."""
         table = processes()
-        for pid in descendants({os.getpid()}, table):
+        for pid in descendants({getpid()}, table):
             if table[pid][2] != os.getsid(0):
                 send(-table[pid][1], signal.SIGKILL)
             send(pid, signal.SIGKILL)
 
 
+def handle_signals() -> None:
+    """Have signals wake a supervisor; what they ask for is in what the interpreter writes down.
+
+    A launcher does this once for all that it forks.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, frame: None)
+
+
+def warm_up() -> None:
+    """Do what all supervisors do, on no lease, until the interpreter has adapted its code to it.
+
+    It writes into that code when it does so. A launcher calls this before it forks: all of its
+    supervisors share what was written.
+    """
+    for _ in range(WARM_UPS):
+        idle = Supervisor()
+        idle._take_lease("/nonexistent", -1)
+        idle.output = idle.waker
+        told, tell = pipe()
+        os.write(tell, b"watch 1e9 1e9 0.0 1 {}\n")
+        close(tell)
+        _, _, about = idle._hear(told).partition(b" ")
+        close(told)
+        idle._take_order(about, -1)
+        for _ in range(2):
+            idle._reap()
+            idle._go_on()
+        for descriptor in (idle.wake, idle.waker):
+            close(descriptor)
+    set_wakeup_fd(-1)
+
+
 def main(directory: str) -> int:
-    """Run, or clean up after, the lease of a directory; 1 if another supervisor has it."""
+    """Be a process that does nothing but supervise."""
     os.umask(0o077)
+    handle_signals()
+    lock = open_lock(directory)
     null = os.open(os.devnull, os.O_RDWR)
-    lock = take_lock(directory, wait_s=2.0)
-    if lock is None:
-        return 1
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    if read_json(f"{directory}/exit.json") is not None:
-        return 0
-    if os.path.lexists(f"{directory}/supervisor.json"):
-        recorded = read_json(f"{directory}/supervisor.json") or {}
-        return 0 if kill_orphans(directory, recorded, wait_s=10.0, here=True) else 1
-    Supervisor(directory).run()
-    return 0
+    return Supervisor().run(directory, lock)

@@ -127,6 +127,20 @@ class TestLocalHost(HostConformance):
         # Each looks every two seconds, and asks for the time, a file and no more.
         assert switches() - before <= 3 * (passed_s / 2.0 + 1.0) * 2.0
 
+    def test_supervisors_share_their_memory(self, case: HostCase) -> None:
+        orders = [case.start(["sleep", "600"], ttl_s=60.0) for _ in range(12)]
+        for order in orders:
+            case.wait(order, Phase.RUNNING)
+        found = [read_supervisor(order.directory) for order in orders]
+        pids = [each["pid"] for each in found if each is not None]
+        time.sleep(0.3)  # what executed commands had of them is theirs alone by then
+        own = [
+            int(re.findall(r"Private_Dirty:\s+(\d+)", text)[0])
+            for text in (Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in pids)
+        ]
+        # 0.6 MB; 1.7 MB where a supervisor does itself what its child does.
+        assert sum(own) / len(own) < 1100, own
+
     def test_an_order_that_cannot_be_written(self, case: HostCase) -> None:
         (case.state / "jobs").write_text("in the way")
         found = case.ended(case.start(["true"]))

@@ -12,6 +12,7 @@ from hypothesis import given, settings, target
 from hypothesis import strategies as st
 
 from shadowprice.analysis.metrics import end_s
+from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -21,8 +22,10 @@ from shadowprice.proofs.asrpt import conversion as asrpt_conversion
 from shadowprice.proofs.asrpt import early as asrpt_early
 from shadowprice.proofs.asrpt import prediction as asrpt_prediction
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
+from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.solvers.asrpt.asrpt import Asrpt
+from shadowprice.solvers.classic.srtf import Srtf
 from shadowprice.solvers.predictors.predictor import Features, predictor
 
 RHO = 100
@@ -294,3 +297,39 @@ def test_starting_early_without_a_guard_has_no_constant(n: int) -> None:
     total = cost_s(instance, guarded, Objective.COMPLETION)
     assert asrpt_early.check(instance, total)
     assert total <= 2 * optimum_at_most
+
+
+@pytest.mark.parametrize(
+    ("gpus", "blocking", "widest"), [(2, (1,), 2), (4, (1,), 4), (8, (3,), 6), (6, (2, 1), 4)]
+)
+def test_the_sharper_factor_is_approached_on_more_gpus_than_one(
+    gpus: int, blocking: tuple[int, ...], widest: int
+) -> None:
+    """The policy itself on the family of step 7, beside SRTF and the factor; closer with every tenfold of jobs."""
+    tends_to = Fraction(gpus + blocking[0], sum(blocking))
+    gaps = []
+    for count, parts in ((6, 2**8), (60, 2**12)):
+        instance = asrpt_sharper.tight_family(gpus, blocking, widest, count, parts)
+        asrpt, srtf = (
+            sum(map(Fraction, end_s(instance, run(instance, each).schedule).tolist()))
+            for each in (Asrpt(), Srtf())
+        )
+        ratio = Fraction(asrpt) / Fraction(srtf)
+        floor = asrpt_sharper.family_floor(gpus, blocking, count, parts)
+        assert floor <= ratio <= asrpt_sharper.bound(instance)
+        gaps.append(tends_to - floor)
+    assert gaps[1] < gaps[0] / 5
+    far = asrpt_sharper.family_floor(gpus, blocking, 10**6, 2**40)
+    assert tends_to * Fraction(9999, 10**4) < far < tends_to
+    if len(blocking) == 1:
+        assert asrpt_sharper.bound(instance) == 1 + Fraction(gpus, blocking[0])
+
+
+@pytest.mark.parametrize(
+    ("gpus", "blocking", "widest"), [(4, (1,), 3), (6, (1, 2), 4), (8, (2, 2, 1), 5)]
+)
+def test_gangs_that_do_not_keep_others_waiting_are_refused(
+    gpus: int, blocking: tuple[int, ...], widest: int
+) -> None:
+    with pytest.raises(InputError, match="keep the last waiting with the fewest GPUs"):
+        asrpt_sharper.tight_family(gpus, blocking, widest, 3, 8)

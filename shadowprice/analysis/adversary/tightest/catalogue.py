@@ -21,6 +21,7 @@ TIGHTNESS: Mapping[str, TightnessOf] = {
 """By the theorem's file in :mod:`shadowprice.proofs`."""
 
 NO_FACTOR: Mapping[str, str] = {
+    "classic.not_told": "a lower bound of all policies that are not told run times, which equal shares attain",
     "hadar.copies_work": "states no factor: a number of busy nodes, and which copies it takes",
     "lower_bounds.modes": "that of LB-price, LB-pair, LB-node and LB-amount, of which it is the general case",
     "synergy.floor": "states no factor: a floor, at which every job is that asks for its share",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -23,7 +24,7 @@ from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.tight_instances import Rows
 from shadowprice.instances.workload import Workload
 from shadowprice.models.slotted import Slotted
-from shadowprice.proofs.asrpt import conversion, early, prediction
+from shadowprice.proofs.asrpt import conversion, early, prediction, ratio, robust, sharper
 from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
@@ -34,6 +35,7 @@ from shadowprice.proofs.classic import (
 )
 from shadowprice.proofs.lower_bounds import srpt_one_machine
 from shadowprice.solvers.asrpt.asrpt import Asrpt
+from shadowprice.solvers.asrpt.cycles import Cycles
 from shadowprice.solvers.offline import active_schedules
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.predictors.oracle import specification
@@ -86,6 +88,24 @@ def of_conversion(rows: Rows) -> Attainment:
     return Attainment(*max(pairs, key=lambda pair: pair[0] / pair[1]))
 
 
+def of_blocked(rows: Rows, factor: Callable[[Instance], Fraction]) -> Attainment:
+    """A narrow job and many short ones of all 4 GPUs behind it, under A-SRPT."""
+    ((count, parts),) = rows
+    instance = sharper.tight_family(4, (1,), 4, count, 2**parts)
+    cost = cost_of(instance, "asrpt", Objective.COMPLETION)
+    return Attainment(cost / least_known(instance), factor(instance))
+
+
+def of_sharper(rows: Rows) -> Attainment:
+    """The same with the factor of ASRPT-sharper."""
+    return of_blocked(rows, sharper.bound)
+
+
+def of_ratio(rows: Rows) -> Attainment:
+    """The same with the factor of ASRPT-ratio."""
+    return of_blocked(rows, ratio.bound)
+
+
 def of_early(rows: Rows) -> Attainment:
     """A guard of 1, and a virtual machine as fast as the cluster, on one GPU."""
     instance = gangs("1x1", rows)
@@ -113,6 +133,19 @@ def of_b_scaling(rows: Rows) -> Attainment:
     work = [TICKS_PER_S * 3**power + 1 for power, jobs in longest_first for _ in range(jobs)]
     least = kill_restart.least_flow([Fraction(each) for each in work])
     return Attainment(sum(tries.completions(work)) / least, tries.factor)
+
+
+def of_robust(rows: Rows) -> Attainment:
+    """Cycles of 4 s, half of them blind, predictions off by powers of two, on two GPUs."""
+    ordered = tuple(sorted(rows, key=lambda row: row[0]))
+    instance = gangs("1x2", tuple(row[:3] for row in ordered))
+    errors = [2.0 ** row[3] for row in ordered]
+    given = specification(dict(zip(instance.workload.id.tolist(), errors, strict=True)))
+    cycles = Cycles(4 * TICKS_PER_S, 2 * TICKS_PER_S)
+    acting = policy(f"asrpt-robust:cycle_s=4,predictor={given}")
+    virtual = [row[1] * error for row, error in zip(ordered, errors, strict=True)]
+    cost = cost_of(instance, acting, Objective.COMPLETION)
+    return Attainment(cost, robust.bound(instance, cycles, virtual))
 
 
 def of_filling_work(rows: Rows) -> Attainment:
@@ -178,7 +211,27 @@ def of_elapsed_time(rows: Rows) -> Attainment:
 _GANG = WholeColumn("gpus", 1, 4)
 _POWER = WholeColumn("log2_gpus", 0, 2)
 
+_BLOCKED = (WholeColumn("short_jobs", 1, 200), WholeColumn("log2_parts", 0, 14))
+
 ENTRIES = (
+    TightnessOf(
+        "asrpt.sharper",
+        "total completion time of A-SRPT behind a narrow job on 4 GPUs over the optimum's, and the factor",
+        _BLOCKED,
+        1,
+        1,
+        of_sharper,
+        known=(((200, 14),),),
+    ),
+    TightnessOf(
+        "asrpt.ratio",
+        "total completion time of A-SRPT behind a narrow job on 4 GPUs over the optimum's, and the factor",
+        _BLOCKED,
+        1,
+        1,
+        of_ratio,
+        known=(((200, 14),),),
+    ),
     TightnessOf(
         "asrpt.conversion",
         "completion of the closest of three jobs or more on 4 GPUs under A-SRPT [s], and its bound",
@@ -235,6 +288,14 @@ ENTRIES = (
         2,
         5,
         of_hesrpt,
+    ),
+    TightnessOf(
+        "asrpt.robust",
+        "total completion time of asrpt-robust on two GPUs [s], and the sum of the smaller bounds of each job",
+        (ARRIVAL, WORK, WholeColumn("gpus", 1, 2), WholeColumn("log2_error", -4, 4)),
+        1,
+        6,
+        of_robust,
     ),
     TightnessOf(
         "classic.kill_restart",
