@@ -24,8 +24,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.fault_campaign import Campaign, Outcome, run_campaign
 from support.fault_record import machine, page, totals
-from support.fault_series import PARALLEL, run_series
+from support.fault_series import PARALLEL, RunResult, Series, run_series
 from support.run_clusters import HOSTS
+
+PROGRAM = "python benchmarks/fault_campaign.py"
 
 
 def told(campaign: Campaign, outcome: Outcome) -> None:
@@ -58,7 +60,14 @@ def told(campaign: Campaign, outcome: Outcome) -> None:
 def series(given: argparse.Namespace) -> int:
     """Many short runs; 1 if a promise was broken in one of them."""
     numbers = range(given.runs) if given.only is None else range(given.only, given.only + 1)
-    again = f"python benchmarks/fault_campaign.py --runs 1 --host {given.host} --seed {given.seed}"
+    again = f"{PROGRAM} --runs 1 --host {given.host} --seed {given.seed}"
+
+    def tell(result: RunResult, so_far: Series) -> None:
+        print(result.line(), flush=True)
+        if given.record is not None:  # what was done is kept, also of a campaign that is stopped
+            command = f"{PROGRAM} --runs {given.runs} --host {given.host} --seed {given.seed}"
+            given.record.write_text(page(so_far, given.host, given.seed, command))
+
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         found = run_series(
             given.seed,
@@ -67,15 +76,12 @@ def series(given: argparse.Namespace) -> int:
             Path(folder),
             mounted=os.geteuid() == 0,
             parallel=given.parallel or PARALLEL[given.host],
-            tell=lambda result: print(result.line(), flush=True),
+            tell=tell,
         )
     print(f"\n{'fault':36} thrown")
     for kind, count in sorted(found.faults().items()):
         print(f"{kind:36} {count:6}")
     print(f"\n{machine(found)}\n{totals(found, given.host, given.seed)}")
-    if given.record is not None:
-        command = f"python benchmarks/fault_campaign.py --runs {given.runs} --host {given.host} --seed {given.seed}"
-        given.record.write_text(page(found, given.host, given.seed, command))
     for result in found.broken:
         print(f"again: {again} --only {result.number}")
     return int(bool(found.broken))
@@ -95,6 +101,8 @@ def main() -> int:
     parser.add_argument("--within-s", type=float, default=2400.0)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     given = parser.parse_args()
+    if given.record is not None and not given.record.parent.is_dir():
+        parser.error(f"--record {given.record}: there is no folder {given.record.parent}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and clean up
     # Hundreds of processes are started; each would compile the package again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -24,6 +24,14 @@ import numpy as np
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
+from shadowprice.analysis.certificates.counted import (
+    counted_cost,
+    counted_demands,
+    counted_instance,
+    counted_rows,
+    stopped_bounds,
+    to_the_end,
+)
 from shadowprice.analysis.certificates.demands import CONSOLIDATED, ClassDemands, plain_gangs
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.modes import (
@@ -35,7 +43,6 @@ from shadowprice.analysis.certificates.modes import (
 )
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.windows import window_bounds
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.analysis.wording import at_most
@@ -135,8 +142,9 @@ def certify(
     Raises
     ------
     InputError
-        If the instance has no jobs, jobs that need not be complete or that restart when preempted, quotas, a name
-        that does not print on one line or a number that cannot be written, or the objective is unknown.
+        If the instance has no jobs, or the run was stopped before one arrived, a
+        name that does not print on one line or a number that cannot be written, or the objective is unknown, or the
+        makespan of a run that was stopped.
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
@@ -202,11 +210,11 @@ def _write(
     instance = outcome.instance
     goal = _refuse(outcome, objective)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
-    demands = ClassDemands.of(instance, pairs=pairs)
+    demands = counted_demands(instance, pairs=pairs)
     modes = _modes(outcome, demands, pairs) if budget_s > 0 else ()
-    asked = _Asked(instance, demands, goal, modes)
+    asked = _Asked(counted_instance(instance), demands, goal, modes, instance.stopped_s)
     found, value, history = _strongest(asked, budget_s)
-    cost = exact_cost(instance, goal, outcome.end_s)
+    cost = counted_cost(instance, goal, outcome.end_s)
     ratio = cost / value if value else Fraction(1)
     lines, about = _Lines(file), _InstanceDigest()
     of_class = demands.of_class + (CONSOLIDATED if found.consolidated else "")
@@ -277,15 +285,9 @@ def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
     source = jobs.source
     if not len(jobs):
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
-    for what, there in (
-        ("jobs that need not be complete", not instance.all_complete),
-        ("jobs that restart from nothing when preempted", instance.restarts),
-    ):
-        if there:
-            raise InputError(f"{source}: has {what}; certificates are for runs without")
-    if instance.cluster.quotas is not None:
+    if not len(counted_rows(instance)):
         raise InputError(
-            f"{source}: tenants have quotas of GPUs: certificates are for clusters that are anybody's"
+            f"{source}: the run was stopped at {instance.stopped_s!r} s, before a job arrived; expected a later time"
         )
     names = [("policy", outcome.policy), *(("job", each) for each in jobs.id.tolist())]
     names += [("GPU type", node.gpu_type) for node in instance.cluster.nodes]
@@ -305,12 +307,22 @@ def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
             raise InputError(
                 f"{source}: job {jobs.id[k]!r}: {what} is {float(values[k])!r}, expected {expected} >= 0"
             )
+    return _goal(instance, objective)
+
+
+def _goal(instance: Instance, objective: Objective | str) -> Objective:
     try:
-        return Objective(objective)
+        goal = Objective(objective)
     except ValueError:
         raise InputError(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
         ) from None
+    if instance.stopped_s is not None and goal is Objective.MAKESPAN:
+        raise InputError(
+            f"objective {str(objective)!r}: the run was stopped at {instance.stopped_s!r} s and has no makespan, "
+            f"expected {Objective.FLOW} or {Objective.COMPLETION}"
+        )
+    return goal
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,6 +333,7 @@ class _Asked:
     demands: ClassDemands
     goal: Objective
     modes: tuple[WrittenModes, ...]
+    stopped_s: float | None
 
 
 def _modes(outcome: VerifiedRun, demands: ClassDemands, pairs: bool) -> tuple[WrittenModes, ...]:
@@ -328,11 +341,14 @@ def _modes(outcome: VerifiedRun, demands: ClassDemands, pairs: bool) -> tuple[Wr
     instance = outcome.instance
     if len(instance.workload) > _MOST_TYPED_JOBS or instance.copies is not None:
         return ()
+    if pairs and not instance.all_complete:
+        return ()  # Partners that are not counted have no modes.
     few = False
-    if isinstance(outcome, Outcome):
-        few = ScheduleClass.used(instance, outcome.schedule).consolidated
-    found = written_modes(instance, pairs=pairs, consolidated=few)
-    types = type_modes(instance) if demands.gangs else None
+    if isinstance(outcome, Outcome) and not instance.workload.fractional.any():
+        few = ScheduleClass.used(to_the_end(instance), outcome.schedule).consolidated
+    counted = counted_instance(instance)
+    found = written_modes(counted, pairs=pairs, consolidated=few)
+    types = type_modes(counted) if demands.gangs else None
     return (*found, types) if types is not None else tuple(found)
 
 
@@ -340,7 +356,10 @@ def _strongest(asked: _Asked, budget_s: float) -> tuple[Found, Fraction, BoundHi
     """The largest bound with its multipliers, its value, rounded down [ticks], and all that were found."""
     demands, goal = asked.demands, asked.goal
     offset = offset_ticks(demands.weight, demands.release, goal)
-    found = list(_bounds(asked, budget_s))
+    if asked.stopped_s is None:
+        found = list(_bounds(asked, budget_s))
+    else:
+        found = list(stopped_bounds(demands, asked.stopped_s, budget_s))
     history = BoundHistory(tuple(bound_of(each.ticks - offset, each.kind) for each in found))
     best = max(found, key=lambda each: each.ticks)
     value = max(best.ticks - offset, Fraction(0))

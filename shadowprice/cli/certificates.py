@@ -72,7 +72,13 @@ def check_command(
         reason = error.strerror or error
         raise InputError(f"{certificate}: cannot be read: {reason}") from error
     if trace is not None and cluster is not None:
-        expected = _digest(trace, cluster, trace_format, throughputs, drop_infeasible)
+        if claim["quotas"]:
+            raise InputError(
+                f"{certificate}: is about a cluster whose tenants have quotas, which --cluster does not say; compare "
+                f"the digest of its instance, {claim['instance']}, with the one that `certify` printed"
+            )
+        first = claim["jobs"] if claim["window"] else None
+        expected = _digest(trace, cluster, trace_format, throughputs, drop_infeasible, first)
         if claim["instance"] != expected:
             raise VerificationError(
                 f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {trace} "
@@ -91,8 +97,11 @@ def _digest(
     trace_format: str | None,
     throughputs: Path | None,
     drop_infeasible: bool,
+    first: int | None,
 ) -> str:
-    """Digest of the instance that a trace and a cluster make."""
+    """Digest of the instance that a trace, or its first so many jobs, and a cluster make."""
+    import numpy as np
+
     from shadowprice.analysis.certify import instance_digest
     from shadowprice.analysis.settle import kept_jobs
     from shadowprice.instances.instance import Instance
@@ -103,4 +112,6 @@ def _digest(
     with warnings_told(BrokenImporter):
         jobs = load_trace(trace, format=trace_format, throughputs=table).workload
     where, jobs, _ = kept_jobs(jobs, cluster, drop_infeasible)
-    return instance_digest(Instance(where, jobs))
+    return instance_digest(
+        Instance(where, jobs if first is None else jobs.select(np.arange(min(first, len(jobs)))))
+    )

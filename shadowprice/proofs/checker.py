@@ -22,6 +22,7 @@ import re
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, chain, pairwise
@@ -106,18 +107,23 @@ def digest(lines: Iterable[str]) -> str:
 # The file: kinds of records in their order, with their fields and those that some instances add.
 
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
-    "header": ({"format", "policy", "objective", "start", "restart", "migration"}, {"placement"}),
+    "header": (
+        {"format", "policy", "objective", "start", "restart", "migration"},
+        {"placement", "window", "stopped", "preemption"},
+    ),
     "copies": ({"round", "restart", "aggregation", "most"}, set()),
     "checkpoints": ({"interval", "cost", "until"}, set()),
     "network": ({"intra", "nic", "gpus", "sharing"}, set()),
     "node": ({"node", "gpus", "type"}, {"cpus", "memory"}),
     "fault": ({"node", "down", "up"}, set()),
+    "quota": ({"quota", "periods"}, set()),
     "widths": ({"widths", "speeds"}, set()),
     "profile": ({"profile", "cells"}, set()),
     "graph": ({"graph", "microbatches", "stages", "links"}, set()),
     "job": (
         {"job", "id", "arrival", "gpus", "weight", "run"},
-        {"part", "spread", "widths", "profile", "sort", "beside", "graph", "work", "steps", "rate"},
+        {"part", "spread", "widths", "profile", "sort", "beside", "graph", "work", "steps", "rate"}
+        | {"quota"},
     ),
     "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "copy", "steps"}),
     "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values"}),
@@ -200,6 +206,7 @@ class LeastWork(NamedTuple):
 
     A job needs ``shortest`` ticks at its best speed and ``area`` of the cluster, which gives ``capacity`` of it a
     tick, ``scale`` for a GPU. With ``gangs``, whoever runs holds all of ``gang`` GPUs, and nobody else does.
+    Where schedules were stopped ``until`` is when, and a job that is not complete counts until then.
     """
 
     arrival: list[int]
@@ -211,6 +218,7 @@ class LeastWork(NamedTuple):
     capacity: int
     scale: int
     gangs: bool
+    until: int | None = None
 
 
 class GivenInstance:
@@ -226,6 +234,8 @@ class GivenInstance:
         self.types: dict[str, int] = {}
         self.amounts: dict[tuple[int, str], int] = {}
         self.faults: dict[int, tuple[list[int], list[int]]] = {}
+        self.quotas: list[tuple[list[int], list[int]]] = []
+        self.quota_of: list[int] = []
         self.speeds: list[list[float]] = []
         self.cells: list[list[tuple[int, int, float]]] = []
         self.graphs: list[Graph] = []
@@ -253,6 +263,14 @@ class GivenInstance:
         )
         for _, ticks in header["restart"]:
             whole(ticks, "restart")
+        if "window" in header:
+            first, last = (whole(job, "job of the window") for job in header["window"])
+            fine = first < last and "stopped" not in header
+            need(fine, "the window has no jobs, or ends what was stopped")
+        if "stopped" in header:
+            whole(header["stopped"], "time at which it was stopped")
+        fine = header.get("preemption", "restart") == "restart"
+        need(fine, f"preemption is {header.get('preemption')!r:.80}, not restart")
         fine = header.get("placement", "consolidated") == "consolidated"
         need(fine, f"placement is {header.get('placement')!r:.80}, not consolidated")
         self.header = header
@@ -265,11 +283,14 @@ class GivenInstance:
         free = not self.header["start"] + self.header["migration"]
         need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
+        other = self.header.keys() & {"window", "stopped", "preemption"}
+        need(not other, "copies do not run to the end, or restart")
         self.copies = rules
 
     def take_checkpoints(self, rule: Record) -> None:
         """Checkpoints, by which a run that is cut short has saved something."""
         need(not self.copies, "copies run on nodes that do not fail")
+        need("preemption" not in self.header, "who restarts saves nothing")
         whole(rule["interval"], "interval of checkpoints", 1)
         whole(rule["cost"], "cost of a checkpoint")
         whole(rule["until"], "time until which faults are known")
@@ -305,6 +326,16 @@ class GivenInstance:
         need(not downs or downs[-1] <= down, f"faults of node {node} are out of order")
         downs.append(down)
         ups.append(max([up, *ups[-1:]]))
+
+    def take_quota(self, quota: Record) -> None:
+        """GPUs that the jobs of a tenant may hold, from the beginnings of periods on."""
+        need(not self.copies, "copies run within no quotas")
+        need(whole(quota["quota"], "quota") == len(self.quotas), "a quota is out of order")
+        starts = [whole(start, "start of a period") for start, _ in quota["periods"]]
+        gpus = [whole(most, "GPUs of a quota") for _, most in quota["periods"]]
+        fine = starts[0] == 0 and all(a < b for a, b in pairwise(starts))
+        need(fine, "periods of a quota are out of order, or the first does not begin at 0")
+        self.quotas.append((starts, gpus))
 
     def take_widths(self, row: Record) -> None:
         """Speeds of gangs that hold more than theirs."""
@@ -350,7 +381,14 @@ class GivenInstance:
             whole(ticks, f"run time of job {j}", 1)
         times = tuple(run.get(kind, 0) for kind in self.types)
         self.times.append(self.known_times.setdefault(times, times))
-        more = {field: job[field] for field in FIELDS["job"][1] & job.keys()}
+        need(
+            ("quota" in job) == bool(self.quotas), f"job {j} has a quota that is not there, or none"
+        )
+        if self.quotas:
+            quota = whole(job["quota"], f"quota of job {j}")
+            need(quota < len(self.quotas), f"job {j} has a quota that is not there")
+            self.quota_of.append(quota)
+        more = {field: job[field] for field in (FIELDS["job"][1] - {"quota"}) & job.keys()}
         if more:
             self.more[j] = self.checked(j, more)
         shortest, area = self.least(j)
@@ -480,7 +518,32 @@ class GivenInstance:
         gangs = not (parts or self.shares or self.copies)
         capacity = int(gpus * scale * above)
         weight, columns = self.weight, (self.shortest, area, self.gang)
-        return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs)
+        until = self.header.get("stopped")
+        return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs, until)
+
+    def rows(self) -> list[int]:
+        """Jobs that the cost counts: all, those of the window, or those that arrived before it was stopped."""
+        every, header = range(len(self.arrival)), self.header
+        if "window" in header:
+            first, last = header["window"]
+            need(last <= len(every), "the window has jobs that there are not")
+            return list(every[first:last])
+        if "stopped" in header:
+            found = [j for j in every if self.arrival[j] < header["stopped"]]
+            need(found, "it was stopped before a job arrived")
+            return found
+        return list(every)
+
+    def counted(self) -> GivenInstance:
+        """What bounds know: jobs that count. Others may be their partners, and else only stand in their way."""
+        if not self.header.keys() & {"window", "stopped"}:
+            return self
+        rows, found = self.rows(), copy(self)
+        found.arrival, found.gang = [self.arrival[j] for j in rows], [self.gang[j] for j in rows]
+        found.weight, found.times = [self.weight[j] for j in rows], [self.times[j] for j in rows]
+        found.shortest, found.area = [self.shortest[j] for j in rows], [self.area[j] for j in rows]
+        found.more = {k: self.more[j] for k, j in enumerate(rows) if j in self.more}
+        return found
 
     def at_prices(self, jobs: LeastWork, prices: list[Any]) -> LeastWork:
         """Work on one machine, at prices of GPUs by type in order of appearance: LB-price."""
@@ -536,8 +599,20 @@ class GivenInstance:
             share = "no two jobs share a GPU"
         grow = " and gangs may grow" if "widths" in more else ""
         fail = " on nodes that fail" if self.checkpoints else ""
+        quota = " within quotas of tenants" if self.quotas else ""
         few = ", on as few nodes as gangs fit on" if "placement" in self.header else ""
-        return f"preemptive schedules{fail} in which {share}{grow}{few}"
+        lose = ", jobs restart when preempted" if "preemption" in self.header else ""
+        counts = self.what_counts()
+        return f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}{few}"
+
+    def what_counts(self) -> str:
+        """Jobs or time that the cost is of, where it is not of all."""
+        if "window" in self.header:
+            first, last = self.header["window"]
+            return f", counting jobs {first} to {last - 1} alone"
+        if "stopped" in self.header:
+            return f", counting time until {self.header['stopped'] / TICKS_PER_S!r} s alone"
+        return ""
 
 
 def slower(ticks: int, *speeds: float) -> int:
@@ -721,12 +796,34 @@ class Amounts:
             need(now <= most, f"node {what[0]}: {now} thousandths of {what[1]} held, it has {most}")
 
 
+class QuotaUse:
+    """Thousandths of GPUs that are held of each quota, at the start of the last run."""
+
+    def __init__(self, given: GivenInstance) -> None:
+        self.given, self.held = given, [0] * len(given.quotas)
+        self.ends: list[tuple[int, int, int]] = []
+
+    def begin(self, j: int, run: Record, amount: int) -> None:
+        """Hold more until the run ends; no run begins beyond the quota of that moment."""
+        start, quota = run["start"], self.given.quota_of[j]
+        while self.ends and self.ends[0][0] <= start:
+            _, other, before = heapq.heappop(self.ends)
+            self.held[other] -= before
+        self.held[quota] += amount
+        heapq.heappush(self.ends, (run["end"], quota, amount))
+        starts, gpus = self.given.quotas[quota]
+        held, most = self.held[quota], WHOLE_GPU * gpus[bisect_right(starts, start) - 1]
+        need(held <= most, f"quota {quota}: {held} thousandths held at tick {start}, it has {most}")
+
+
 class GangSchedule:
     """Schedule of jobs that run as one gang each."""
 
     def __init__(self, given: GivenInstance) -> None:
-        self.given, self.amounts = given, Amounts(given)
+        self.given, self.amounts, self.quotas = given, Amounts(given), QuotaUse(given)
+        self.stopped, self.latest = given.header.get("stopped", LARGEST), 0
         self.consolidated = "placement" in given.header
+        self.restarts = "preemption" in given.header
         self.begun: dict[int, Begun] = {}
         self.ends = [0] * len(given.arrival)
         self.start = 0
@@ -747,6 +844,11 @@ class GangSchedule:
         need("copy" not in run and "steps" not in run, f"{which} is a copy")
         more = given.more.get(j)
         held = self.pieces(j, which, run["pieces"], more)
+        need(end <= self.stopped, f"{which} goes on after it was stopped")
+        self.latest = max(self.latest, end)
+        if given.quotas:
+            part = WHOLE_GPU if more is None else more.get("part", WHOLE_GPU)
+            self.quotas.begin(j, run, part * sum(gpus for _, gpus in held))
         if more is None:
             self.amounts.take(end, run["pieces"])
             need("partner" not in run, f"{which} has a partner")
@@ -886,6 +988,9 @@ class GangSchedule:
             idle |= bool(rule["cost"]) and (rest == 0 or rest > rule["interval"])
             if not self.given.cut_short(j, run):
                 saved = ran
+        if self.restarts:  # What was done before is lost.
+            need("partner" not in run, f"job {j} has a partner and restarts when preempted")
+            job.done.clear()
         job.done[job.pace] = job.done.get(job.pace, 0) + ran
         left = job.left()
         if left > 0:
@@ -898,11 +1003,19 @@ class GangSchedule:
     def finish(self) -> list[int]:
         """Completion of every job, after the last run."""
         self.alone()
-        for j, end in enumerate(self.ends):
-            if not end:
+        if "stopped" in self.given.header:
+            return self.ends
+        rows = self.given.rows()
+        for j in rows:
+            if not self.ends[j]:
                 need(j in self.begun, f"job {j} is lost: it never runs")
                 short = ceil(self.begun[j].left())
                 raise Rejected(f"job {j} is {short} ticks short of its work")
+        over = max(self.ends[j] for j in rows)
+        need(
+            self.latest <= over,
+            f"a run goes on after tick {over}, when all that count are complete",
+        )
         return self.ends
 
 
@@ -1032,10 +1145,11 @@ def one_machine(
 
 
 def bound_fluid(jobs: LeastWork, bound: Record) -> Fraction:
-    """SRPT on one machine."""
+    """SRPT on one machine, which at every moment has the fewest jobs that are not complete."""
     need(alike(jobs.weight), "fluid: weights differ")
     service = one_machine(jobs.arrival, jobs.area, jobs.capacity, [0] * len(jobs.area))
-    ends = sum(end for _, _, end, last in service if last)
+    until = LARGEST**2 if jobs.until is None else jobs.until * jobs.capacity
+    ends = sum(min(end, until) for _, _, end, last in service if last)
     return jobs.weight[0] * Fraction(ends, jobs.capacity)
 
 
@@ -1109,7 +1223,8 @@ def least_price(jobs: LeastWork, j: int, grid: list[int], prices: list[int]) -> 
         take = min(left, room)
         cost += take * price
         left -= take
-    return Fraction(cost, work * q) + weight * Fraction(work, 2)
+    least = Fraction(cost, work * q) + weight * Fraction(work, 2)
+    return least if jobs.until is None else min(least, weight * jobs.until)
 
 
 def bound_priced_plans(jobs: LeastWork, bound: Record) -> Fraction:
@@ -1179,6 +1294,8 @@ def cheapest_plan(
     delay, scale = (weight * multiple.denominator / unit).as_integer_ratio()
     scale *= multiple.denominator
     gang, paid, best = int(scale * multiple), 0, None
+    if jobs.until is not None:  # It need not be complete before.
+        best = delay * (jobs.until - arrival)
     taken: list[tuple[int, int]] = []  # (-price, length)
     first = bisect_right(grid, arrival)
     cells = zip(
@@ -1736,6 +1853,8 @@ OF_MODES = {
 OF_MODES["typed-interval-lp"] = OfModes(interval_of_modes, type_modes, {"values"}, False)
 MORE_OF = {WINDOWS: {"jobs", "unit"}} | {kind: each.fields for kind, each in OF_MODES.items()}
 """Fields of bounds beyond grid and prices."""
+OF_STOPPED = {"fluid", "interval-lp", "priced-plans"}
+"""Bounds of schedules that were stopped."""
 TAKE = {
     "header": GivenInstance.take_header,
     "copies": GivenInstance.take_copies,
@@ -1743,6 +1862,7 @@ TAKE = {
     "network": GivenInstance.take_network,
     "node": GivenInstance.take_node,
     "fault": GivenInstance.take_fault,
+    "quota": GivenInstance.take_quota,
     "widths": GivenInstance.take_widths,
     "profile": GivenInstance.take_profile,
     "graph": GivenInstance.take_graph,
@@ -1781,7 +1901,7 @@ def prove(records: Iterator[tuple[str, Record]]) -> Record:
             bound = record
             if bound["bound"] == WINDOWS:
                 need(given.arrival and given.size, "there are no jobs or no nodes")
-                tree = WindowTree(given.relaxed(), bound)
+                tree = WindowTree(given.counted().relaxed(), bound)
         elif kind == "part":
             need(tree, "parts are of windows of completions, and there are none")
             if tree is not None:
@@ -1803,10 +1923,12 @@ def proven(
     given: GivenInstance, ends: list[int], bound: Record, tree: WindowTree | None, claim: Record
 ) -> Record:
     """The claim, after cost, bound and ratio."""
-    header, jobs = given.header, given.relaxed()
-    cost, offset = cost_of(header["objective"], jobs, ends)
+    header, counted = given.header, given.counted()
+    jobs = counted.relaxed()
+    until = header.get("stopped", 0)
+    cost, offset = cost_of(header["objective"], jobs, [ends[j] or until for j in given.rows()])
     need(cost == rational(claim["cost"], "cost"), f"the schedule costs {cost}, not {claim['cost']}")
-    value = max(bound_of(given, jobs, bound, tree) - offset, Fraction(0))
+    value = max(bound_of(counted, jobs, bound, tree) - offset, Fraction(0))
     least = rational(claim["bound"], "bound")
     need(least <= value, f"the bound is {shown(value)}, not {shown(least)}")
     need(value <= cost, f"the schedule costs {shown(cost)}, less than any can ({shown(value)})")
@@ -1823,6 +1945,8 @@ def proven(
         "jobs": len(ends),
         "gpus": jobs.gpus,
         "nodes": len(given.size),
+        "quotas": len(given.quotas),
+        "window": header.get("window", []),
     }
 
 
@@ -1839,6 +1963,7 @@ def bound_of(
     mine = OF_MODES.get(kind)
     of_last = kind in ("area", SPAN) if mine is None else mine.last
     need(of_last == last, f"{kind!r} is no bound of that")
+    need(jobs.until is None or kind in OF_STOPPED, f"{kind!r} is no bound of what was stopped")
     need(type(bound["grid"]) is list and type(prices) is list, "prices are no lists")
     if mine is not None:
         need("values" in more or not bound["grid"], f"{kind} takes no prices over time")

@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.certify import certify
 from shadowprice.analysis.run_directory import directory
 from shadowprice.errors import InputError, PolicyError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs.certificate import Violation, verify
+from shadowprice.proofs.checker import Rejected, check
 from shadowprice.solvers.registry import policy
 
 RESTART = sp.Semantics(preemption=sp.Preemption.RESTART)
@@ -96,12 +98,13 @@ def test_a_run_directory_says_that_jobs_restart(tmp_path) -> None:
         directory.load(tmp_path / "run")
 
 
-def test_certificates_are_refused() -> None:
-    from shadowprice.analysis.certify import certify
-
+def test_a_certificate_says_that_jobs_restart() -> None:
     outcome = sp.simulate(preempted().workload, "1x1", "srtf", RESTART)
-    with pytest.raises(InputError, match="restart from nothing"):
-        certify(outcome, budget_s=0)
+    found = certify(outcome, budget_s=0)
+    assert "no two jobs share a GPU, jobs restart when preempted (flow" in found.sentence()
+    header, *rest = found.text.splitlines(keepends=True)
+    with pytest.raises(Rejected, match="holds GPUs after the end of its work"):
+        check("".join([header.replace('"preemption":"restart",', ""), *rest]))
 
 
 def test_what_does_not_go_with_restarts_is_refused() -> None:

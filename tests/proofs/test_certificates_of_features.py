@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
+from shadowprice.analysis.certificates.counted import counted_rows
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certify import certify, certify_into
 from shadowprice.analysis.outcome import Outcome
@@ -23,6 +25,7 @@ from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
 from shadowprice.execution.failing_nodes import run as run_on_failing_nodes
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
@@ -34,6 +37,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.strategies import mappings
 from shadowprice.proofs import checker, run_speed
 from shadowprice.proofs.certificate import verify
@@ -110,6 +114,64 @@ def of_copies(draw):
     return instance, rules.schedule(instance)
 
 
+@st.composite
+def within_quotas(draw):
+    arrival, work, held = zip(*draw(st.lists(PARTS, min_size=1, max_size=6)), strict=True)
+    gpus, milli = zip(*held, strict=True)
+    tenant = draw(st.lists(st.sampled_from("ab"), min_size=len(gpus), max_size=len(gpus)))
+    whole = [1000] * len(gpus) if draw(st.booleans()) else milli
+    columns = {"arrival_s": arrival, "work": work, "gpus": gpus, "gpu_milli": whole}
+    jobs = sp.Workload.from_columns(**columns, tenant=tenant)
+    quota = st.integers(0, 3)
+    limits = ((draw(quota), draw(quota)), (draw(quota), draw(quota)), (2, 2))
+    quotas = Quotas(("a", "b"), (0.0, 5.0, 20.0), limits)
+    cluster = replace(Cluster.parse("2x2"), quotas=quotas)
+    name = draw(st.sampled_from(["fifo", "srtf", "las"]))
+    instance = Instance(cluster, jobs)
+    return instance, run(instance, policy(name)).schedule
+
+
+@st.composite
+def restarting(draw):
+    arrival, work, held = zip(*draw(st.lists(PARTS, min_size=1, max_size=6)), strict=True)
+    gpus, milli = zip(*held, strict=True)
+    charges = sp.Overheads(draw(st.sampled_from([0.0, 1.0])), draw(st.sampled_from([0.0, 2.0])))
+    jobs = sp.Workload.from_columns(arrival_s=arrival, work=work, gpus=gpus, gpu_milli=milli)
+    instance = Instance(Cluster.parse("2x2"), jobs, charges, preemption=sp.Preemption.RESTART)
+    return instance, run(instance, policy(draw(st.sampled_from(["fifo", "srtf"])))).schedule
+
+
+@st.composite
+def until_a_window(draw):
+    instance, schedule = draw(
+        st.one_of(of_types(), of_pairs(), of_parts(), within_quotas(), restarting())
+    )
+    assume(len(schedule))
+    first = draw(st.integers(0, len(instance.workload) - 1))
+    last = draw(st.integers(first + 1, len(instance.workload)))
+    mine = (schedule.job >= first) & (schedule.job < last)
+    made = replace(instance, until_complete=JobWindow(first, last))
+    return made, cut_at(schedule, float(schedule.end_s[mine].max()))
+
+
+def cut_at(schedule, at_s):
+    """What was done until some moment."""
+    rows = rows_of(schedule, np.flatnonzero(schedule.start_s < at_s))
+    end_s = np.minimum(rows.end_s, at_s)
+    return replace(rows, end_s=end_s, overhead_s=np.minimum(rows.overhead_s, end_s - rows.start_s))
+
+
+@st.composite
+def stopped(draw):
+    """Cut at a moment, at which the policy would have decided or not."""
+    instance, schedule = draw(st.one_of(of_types(), of_pairs(), within_quotas()))
+    assume(len(schedule))
+    times = sorted({*schedule.start_s.tolist(), *schedule.end_s.tolist()})
+    at = draw(st.sampled_from(times)) + draw(st.sampled_from([0.0, 2.0**-20, 1.25]))
+    assume(at > instance.workload.arrival_s.min())
+    return replace(instance, stopped_s=at), cut_at(schedule, at)
+
+
 CASES = {
     "types": (of_types(), "no two jobs share a GPU"),
     "pairs": (of_pairs(), "share a GPU"),
@@ -118,6 +180,10 @@ CASES = {
     "parts": (of_parts(), "in which no "),
     "failures": (on_failing_nodes(), "on nodes that fail"),
     "copies": (of_copies(), "copies on whole nodes"),
+    "quotas": (within_quotas(), "within quotas of tenants"),
+    "restarts": (restarting(), "jobs restart when preempted"),
+    "windows of jobs": (until_a_window(), "counting jobs "),
+    "stopped": (stopped(), "counting time until "),
 }
 EFFORT = [4, pytest.param(150, marks=pytest.mark.slow)]
 
@@ -135,11 +201,19 @@ def test_what_is_written_proves_its_claim(of, examples):
     @given(cases, st.sampled_from(list(Objective)))
     def proves(case, goal):
         instance, schedule = case
+        assume(instance.stopped_s is None or goal is not Objective.MAKESPAN)
         outcome = Outcome.verified(instance, schedule, policy="some")
         found = certify(outcome, goal, budget_s=0.0)
         claim = check(found.text)
         cost = Fraction(claim["cost"]) / TICKS_PER_S
-        assert float(cost) == pytest.approx(goal.cost_s(instance.workload, outcome.end_s))
+        jobs, end_s = instance.workload, outcome.end_s
+        if instance.stopped_s is not None:
+            came = jobs.arrival_s < instance.stopped_s
+            jobs, end_s = jobs.select(came), np.minimum(end_s, instance.stopped_s)[came]
+        elif instance.until_complete is not None:
+            some = np.arange(len(jobs))[instance.until_complete.rows]
+            jobs, end_s = jobs.select(some), end_s[some]
+        assert float(cost) == pytest.approx(goal.cost_s(jobs, end_s))
         assert claim["class"] == found.of_class
         assert words in found.of_class
         assert found.of_class in found.sentence()
@@ -204,10 +278,12 @@ def claimed(instance, schedule, bound, pairs):
     """A certificate of a schedule, whatever it is, with a bound that holds."""
     ends = np.zeros(len(instance.workload))
     np.maximum.at(ends, schedule.job, schedule.end_s)
+    if instance.stopped_s is not None:
+        with suppress(VerificationError):
+            ends[~verify(instance, schedule)] = instance.stopped_s
     weight = [Fraction(w) for w in instance.workload.weight.tolist()]
-    cost = sum(
-        (w * end for w, end in zip(weight, to_ticks(ends).tolist(), strict=True)), Fraction()
-    )
+    rows = counted_rows(instance).tolist()
+    cost = sum((weight[j] * to_ticks(ends).tolist()[j] for j in rows), Fraction())
     given_lines = [canonical(record) for record in records.given(instance, pairs=pairs)]
     lines = [canonical(records.header(instance, "some", "completion")), *given_lines]
     lines += [canonical(record) for record in records.runs(instance, schedule)]
@@ -237,6 +313,7 @@ def test_the_checker_and_the_verifier_agree_on_every_change_of_a_schedule(of, ex
     @given(CASES[of][0], st.data())
     def agree(case, data):
         instance, schedule = case
+        assume(len(schedule))
         original = [
             json.loads(x) for x in certified(instance, schedule, "completion").text.split("\n")[:-1]
         ]

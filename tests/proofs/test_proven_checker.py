@@ -7,10 +7,17 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import shadowprice as sp
+from shadowprice.analysis.certify import certify
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.instances.clusters.quotas import Quotas
+from shadowprice.instances.steady_state.job_window import JobWindow
 from support.paths import ROOT
 
 ROCQ = ROOT / "shadowprice" / "proofs" / "rocq"
@@ -82,6 +89,35 @@ def test_it_agrees_with_the_other_checker_on_every_certificate_of_its_tests(buil
     assert answers["rejected", "rejected"] > 1000
     # What is not covered is the exception.
     assert answers["proven", "not covered by the proof"] < answers["proven", "proven"]
+
+
+def test_it_says_what_its_proof_does_not_speak_of(built, tmp_path):
+    folder, _ = built
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 2], work=[9, 5], tenant="a")
+    whole = sp.simulate(jobs, "1x4", "fifo")
+    cluster = replace(sp.Cluster.parse("1x4"), quotas=Quotas(("a",), (0.0,), ((4,),)))
+    rows = whole.schedule
+    half = replace(rows, end_s=np.minimum(rows.end_s, 5.0))
+    made = {
+        "a record of kind quota": sp.simulate(jobs, cluster, "fifo"),
+        "the field window": Outcome.verified(
+            replace(whole.instance, until_complete=JobWindow(0, 2)), rows, policy="fifo"
+        ),
+        "the field stopped": Outcome.verified(
+            replace(whole.instance, stopped_s=5.0), half, policy="fifo"
+        ),
+        "the field preemption": Outcome.verified(
+            replace(whole.instance, preemption=sp.Preemption.RESTART), rows, policy="fifo"
+        ),
+    }
+    for what, outcome in made.items():
+        path = tmp_path / "cert.jsonl"
+        path.write_text(certify(outcome, budget_s=0).text, encoding="ascii")
+        found = subprocess.run(
+            [folder / "build" / "proven-checker", path], capture_output=True, text=True, check=False
+        )
+        assert found.stdout == f"{path}: not covered by the proof: {what}\n"
+        assert found.returncode == 2
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ class Driver:
         self.output = folder / "driver.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
+        self.started_s = 0.0
 
     def start(self) -> Driver:
         """Start it, again if it ran before."""
@@ -74,6 +75,7 @@ class Driver:
                 stderr=log,
             )
         self.starts += 1
+        self.started_s = time.monotonic()
         return self
 
     def runs(self) -> bool:

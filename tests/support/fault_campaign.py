@@ -243,12 +243,9 @@ def _look_after_driver(scene: Scene) -> None:
     code = None if process is None else process.poll()
     if code in (None, 0, -9):
         return
-    blocked_until = scene.blocked_until
     last = scene.driver.said().rstrip().rpartition("\n")[2]
-    # The driver may see that nodes are closed before the administrator does.
-    blocked = blocked_until > time.monotonic() or "no free device in partition" in last
-    refused = last.startswith("refused: HostError")
-    assert (blocked, refused) == (True, True), f"the driver left with {code}\n{_tail(scene)}"
+    refused = last.startswith("refused: HostError") and scene.may_refuse(last)
+    assert refused, f"the driver left with {code}\n{_tail(scene)}"
     scene.driver.process = None
 
     def again() -> bool:
@@ -256,7 +253,8 @@ def _look_after_driver(scene: Scene) -> None:
             scene.driver.start()
         return True
 
-    scene.after(min(max(blocked_until - time.monotonic() - 2.0, 0.1), 3.0), again)
+    blocked_until = max(scene.full_until, scene.away_until)
+    scene.after(min(max(blocked_until - time.monotonic() - 2.0, 0.5), 3.0), again)
 
 
 def _tail(scene: Scene) -> str:

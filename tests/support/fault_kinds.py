@@ -125,7 +125,8 @@ def stale_worker(scene: Scene) -> str:
     """A worker and its supervisor sleep until another has their job, and then go on.
 
     However slow the worker is, it is waited for: its own next commit ends it, since the fence shows
-    a later epoch, unless it had no more to commit.
+    a later epoch, unless it had no more to commit. One that fell asleep in the middle of a commit holds the
+    lock of the fence, which nobody can raise before it is through: it goes on soon.
     """
     target = scene.target()
     if target is None or len(scene.stopped) > 1 or not read_report(target.directory):
@@ -135,7 +136,11 @@ def stale_worker(scene: Scene) -> str:
 
     def wake() -> bool:
         if read_fence(target.job) <= target.epoch and target.lives():
-            return False
+            if not target.holds(target.job / "fence.lock"):
+                return False
+            target.signal(signal.SIGCONT, supervisor=True, command=True)
+            scene.stopped.discard(target.directory)
+            return True
         stale = target.lives()
         target.signal(signal.SIGCONT, command=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sqlite3
 import time
@@ -39,6 +40,16 @@ class Target:
 
     def lives(self) -> bool:
         return process(self.command) is not None
+
+    def holds(self, path: Path) -> bool:
+        """Whether its command has a file open."""
+        try:
+            return any(
+                os.path.samefile(opened, path)
+                for opened in Path(f"/proc/{self.command}/fd").iterdir()
+            )
+        except OSError:
+            return False
 
 
 @dataclass
@@ -101,11 +112,15 @@ class Scene:
                 found.append(Target(directory.parents[1], epoch, directory, *pids))
         return found
 
-    @property
-    def blocked_until(self) -> float:
-        """Until when a driver may be refused: its disk is full, or Slurm away, or its nodes closed."""
-        closed_until = getattr(self.cluster, "closed_until_s", 0.0)
-        return max(self.full_until, self.away_until, closed_until)
+    def may_refuse(self, why: str) -> bool:
+        """Whether the driver had a reason to leave with these last words, at some time since its start.
+
+        Its disk was full, or Slurm away, or all nodes closed; on a busy machine it leaves late.
+        """
+        if "full" in why or "no space" in why.lower():
+            return self.driver.started_s < self.full_until
+        # The driver may see that nodes are closed before the administrator does.
+        return self.driver.started_s < self.away_until or "no free device in partition" in why
 
     def driving(self) -> bool:
         """Whether the driver has taken the run over, and is not still being started."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import os
 import queue
 import random
@@ -153,9 +154,14 @@ def run_series(
     *,
     mounted: bool,
     parallel: int,
-    tell: Callable[[RunResult], None],
+    tell: Callable[[RunResult, Series], None],
 ) -> Series:
     """All runs of a series, several at once; each has a cluster to itself while it lasts.
+
+    Parameters
+    ----------
+    tell
+        Given each run as it ends, and all that ended.
 
     Raises
     ------
@@ -179,9 +185,9 @@ def run_series(
     try:
         while len(series.results) < count:
             result = _next(done, workers)
-            series.results.append(result)
+            bisect.insort(series.results, result, key=lambda result: result.number)
             series.wall_s = time.monotonic() - began_s
-            tell(result)
+            tell(result, series)
     except BaseException:
         for worker in workers:
             worker.terminate()
@@ -189,7 +195,6 @@ def run_series(
     finally:
         for worker in workers:
             worker.join()
-    series.results.sort(key=lambda result: result.number)
     return series
 
 

@@ -127,13 +127,7 @@ def _is_free(port: int) -> bool:
 
 @dataclass
 class SlurmCluster:
-    """A running cluster; ``environment`` is what commands need to reach it.
-
-    Attributes
-    ----------
-    closed_until_s
-        Until when a driver may find no node that takes jobs, since Slurm closed some; monotonic clock.
-    """
+    """A running cluster; ``environment`` is what commands need to reach it."""
 
     root: Path
     ports: range
@@ -142,7 +136,6 @@ class SlurmCluster:
     gpus_per_node: int = GPUS_PER_NODE
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     logs: list[IO[bytes]] = field(default_factory=list)
-    closed_until_s: float = -math.inf
     _looked_s: float = -math.inf
     _closed_s: dict[str, float] = field(default_factory=dict)
     _asked: subprocess.Popen[str] | None = None
@@ -213,7 +206,6 @@ class SlurmCluster:
         closed = {name for name in said.split() if name in self.processes}
         self._closed_s = {name: self._closed_s.get(name, now_s) for name in closed}
         for name, since_s in self._closed_s.items():
-            self.closed_until_s = now_s + 2 * ADMINISTRATOR_LOOKS_S
             if now_s - since_s >= ADMINISTRATOR_S:
                 self._open(name)
 

@@ -363,4 +363,15 @@ def _class(instance: Instance, pairs: bool) -> str:
         share = "at most two jobs share a GPU"
     grow = " and gangs may grow" if bool(may_grow(instance).any()) else ""
     fail = " on nodes that fail" if instance.failures is not None else ""
-    return f"preemptive schedules{fail} in which {share}{grow}"
+    quota = " within quotas of tenants" if instance.cluster.quotas is not None else ""
+    lose = ", jobs restart when preempted" if instance.restarts else ""
+    counts = _what_counts(instance)
+    return f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}"
+
+
+def _what_counts(instance: Instance) -> str:
+    """Jobs or time that the cost is of, where it is not of all."""
+    window, stopped_s = instance.until_complete, instance.stopped_s
+    if window is not None:
+        return f", counting jobs {window.first} to {window.last - 1} alone"
+    return "" if stopped_s is None else f", counting time until {float(stopped_s)!r} s alone"

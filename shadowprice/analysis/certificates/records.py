@@ -25,6 +25,7 @@ from shadowprice.instances.grid import to_ticks
 from shadowprice.proofs import run_speed
 
 if TYPE_CHECKING:
+    from shadowprice.instances.clusters.quotas import Quotas
     from shadowprice.instances.failures.node_failures import NodeFailures
     from shadowprice.instances.graphs.workload_graphs import JobGraphs
     from shadowprice.instances.instance import Instance
@@ -61,7 +62,18 @@ def header(instance: Instance, policy: str, goal: str) -> Record:
         "start": int(to_ticks(charges.start_s)),
         "migration": int(to_ticks(charges.migration_s)),
         "restart": [[gpus, int(to_ticks(cost_s))] for gpus, cost_s in steps],
+        **({"preemption": "restart"} if instance.restarts else {}),
+        **_ends(instance),
     }
+
+
+def _ends(instance: Instance) -> Record:
+    """What ends a run before all jobs are complete."""
+    if instance.until_complete is not None:
+        return {"window": [instance.until_complete.first, instance.until_complete.last]}
+    if instance.stopped_s is not None:
+        return {"stopped": int(to_ticks(instance.stopped_s))}
+    return {}
 
 
 # What was given.
@@ -96,6 +108,8 @@ def given(instance: Instance, *, pairs: bool) -> Iterator[Record]:
         yield record
     if instance.failures is not None:
         yield from _faults(instance.failures)
+    if instance.cluster.quotas is not None:
+        yield from _quotas(instance.cluster.quotas)
     speeds = _JobFields(instance, pairs)
     for k, row in enumerate(speeds.tables):
         yield {"kind": "widths", "widths": k, "speeds": [text_of(speed) for speed in row]}
@@ -116,6 +130,14 @@ def _checkpoints(failures: NodeFailures) -> Record:
         "cost": int(to_ticks(rule.cost_s)),
         "until": NEVER if known_s == np.inf else int(known_s * run_speed.TICKS_PER_S),
     }
+
+
+def _quotas(quotas: Quotas) -> Iterator[Record]:
+    """A record a tenant, of the moments from which another number of GPUs holds."""
+    starts = [int(to_ticks(start_s)) for start_s in quotas.start_s]
+    for k, column in enumerate(zip(*quotas.gpus, strict=True)):
+        periods = [[start, int(gpus)] for start, gpus in zip(starts, column, strict=True)]
+        yield {"kind": "quota", "quota": k, "periods": periods}
 
 
 def _faults(failures: NodeFailures) -> Iterator[Record]:
@@ -175,13 +197,17 @@ class _JobFields:
         self._rates = copy_rates(instance) if instance.copies is not None else []
         copies = instance.copies is not None
         self._steps = total_steps(instance.workload).tolist() if copies else []
+        quotas = instance.cluster.quotas
+        tenants = () if quotas is None else quotas.tenants
+        self._quota = {tenant: k for k, tenant in enumerate(tenants)}
 
     @property
     def plain(self) -> bool:
         """True if no job has any."""
         instance = self._instance
         parts = (instance.conditions, instance.graphs, instance.copies)
-        return all(part is None for part in parts) and not (self._pairs or self._in_parts)
+        more = self._pairs or self._in_parts or self._quota
+        return all(part is None for part in parts) and not more
 
     @property
     def _in_parts(self) -> bool:
@@ -194,6 +220,8 @@ class _JobFields:
         milli = int(instance.workload.gpu_milli[job])
         if milli < WHOLE_GPU:
             found["part"] = milli
+        if self._quota:
+            found["quota"] = self._quota[instance.workload.tenant[job]]
         conditions = instance.conditions
         if conditions is not None and conditions.locality is not None:
             found["spread"] = text_of(conditions.locality.spread_speed[job])

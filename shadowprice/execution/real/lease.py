@@ -72,7 +72,7 @@ class HeldLease:
     done_exit_code : int or None
         Exit code of its command that says that it is done, of one that reports no steps.
     reports : bool
-        Whether its command is known to report steps: an earlier lease of the job did.
+        Whether its command is known to report steps: it has, or an earlier lease of the job did.
     amounts : mapping of str to (int, int)
         CPUs [thousandths] and memory [MiB] that it holds on each node; empty if they are not counted.
     given : tuple of (float, float) or None

@@ -118,6 +118,8 @@ class LeaseMonitor:
             lease.ended_s = min(lease.ended_s, now_s)
         if lease.running_s == math.inf and lease.began:
             lease.running_s = lease.moved_s = now_s
+        # Also of a command whose report is damaged later, when it is stopped and writes no other.
+        lease.reports = lease.reports or "step" in lease.report
         step = int(number(lease.report, "step", lease.step))
         if step != lease.step:
             lease.step, lease.moved_s = step, now_s

@@ -189,12 +189,12 @@ let is_beyond bound =
        prefixes_beyond
 
 (* Records and fields of instances beyond plain gangs, of which the proof does not speak. *)
-let kinds_beyond = ["copies"; "checkpoints"; "network"; "fault"; "widths"; "profile"; "graph"]
+let kinds_beyond = ["copies"; "checkpoints"; "network"; "fault"; "quota"; "widths"; "profile"; "graph"]
 
 let fields_beyond = [
-  "header", ["placement"];
+  "header", ["placement"; "window"; "stopped"; "preemption"];
   "node", ["cpus"; "memory"];
-  "job", ["part"; "spread"; "widths"; "profile"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"];
+  "job", ["part"; "spread"; "widths"; "profile"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"; "quota"];
   "run", ["partner"; "copy"; "steps"];
 ]
 

@@ -144,13 +144,19 @@ class RelaxedJobs:
 
 
 def fluid_ticks(
-    release: list[int], work: list[int], gpus: list[int], capacity: int | Fraction
+    release: list[int],
+    work: list[int],
+    gpus: list[int],
+    capacity: int | Fraction,
+    until: int | None = None,
 ) -> int:
     """Sum C_j of SRPT on one machine with work g_j p_j / m, in ticks, rounded down; LB-fluid.
 
-    O(n log n). In units of 1/m tick everything is a whole number, also where m is a quotient.
+    O(n log n). In units of 1/m tick everything is a whole number, also where m is a quotient. With ``until`` [ticks]
+    jobs count until then at most: sum min(C_j, until).
     """
     capacity, scale = capacity.as_integer_ratio()
+    latest = math.inf if until is None else until * capacity
     gpus = [scale * g for g in gpus]
     jobs = sorted((r * capacity, g * p) for r, p, g in zip(release, work, gpus, strict=True))
     heap: list[int] = []
@@ -168,7 +174,7 @@ def fluid_ticks(
             now = jobs[k][0]
         else:
             now = ends
-            total += now
+            total += now if now < latest else int(latest)
     return total // capacity
 
 

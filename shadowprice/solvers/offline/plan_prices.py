@@ -94,8 +94,16 @@ def expect_cells(grid_ticks: Sequence[int], prices: Sequence[int]) -> None:
         raise ValueError(f"price {min(prices)}: expected whole numbers >= 0")
 
 
-def exact_plan_bound(jobs: RelaxedJobs, prices: PlanPrices | GangPrices) -> Fraction:
+def exact_plan_bound(
+    jobs: RelaxedJobs, prices: PlanPrices | GangPrices, until: int | None = None
+) -> Fraction:
     """L [ticks], exactly; O(n cells log cells) in Python's whole numbers.
+
+    Parameters
+    ----------
+    until : int, optional
+        Moment after which nothing counts [ticks], later than all releases: jobs that are not complete then cost w_j
+        times it.
 
     Raises
     ------
@@ -109,7 +117,8 @@ def exact_plan_bound(jobs: RelaxedJobs, prices: PlanPrices | GangPrices) -> Frac
         row, multiple = row_of(prices, g)
         if w:
             cells = _cells_from(r, p, prices.grid_ticks, prices.rows[row])
-            total += _least_cost(r, p, w, multiple * unit, cells)
+            most = None if until is None else w * (until - r)
+            total += _least_cost(r, p, w, multiple * unit, cells, most)
     spans = [end - begin for begin, end in pairwise(prices.grid_ticks)]
     if isinstance(prices, GangPrices):
         worth: Sequence[Fraction | int] = _most_worth(jobs, prices)
@@ -157,10 +166,15 @@ def _most_worth(jobs: RelaxedJobs, prices: GangPrices) -> list[int]:
 
 
 def _least_cost(
-    release: int, work: int, weight: Fraction, rent: Fraction, cells: Iterator[tuple[int, int, int]]
+    release: int,
+    work: int,
+    weight: Fraction,
+    rent: Fraction,
+    cells: Iterator[tuple[int, int, int]],
+    undone: Fraction | None,
 ) -> Fraction:
-    """Least of weight x (end - release) + rent x price of the time taken."""
-    best: Fraction | None = None
+    """Least of weight x (end - release) + rent x price of the time taken, and ``undone``, the cost of doing nothing."""
+    best = undone
     taken: list[tuple[int, int]] = []  # Of (-price, length), the dearest first.
     left, paid = work, 0
     for begin, end, price in cells:

@@ -16,6 +16,7 @@ import pytest
 
 from shadowprice.execution.job import commit, last_checkpoint
 from shadowprice.execution.real.checkpoints import raise_fence
+from support.driver_process import wait_until
 from support.fault_campaign import Campaign, load_module, run_campaign, same_as_undisturbed
 from support.fault_kinds import KINDS, stale_worker
 from support.fault_scene import Scene, Target
@@ -160,6 +161,42 @@ def test_a_stale_worker_that_dies_with_its_node_is_not_counted(
     clock.now_s = 2e3
     scene.tend()
     assert (scene.stale, scene.fenced, scene.later) == (0, 0, [])
+
+
+COMMITS = "import fcntl, time; lock = open('fence.lock', 'a'); fcntl.flock(lock, 2); print(); time.sleep(60)"
+
+
+def test_a_worker_that_sleeps_while_it_commits_is_woken(
+    tmp_path: Path, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "leases" / "e1-r0"
+    directory.mkdir(parents=True)
+    (directory / "report.json").write_text('{"step": 1}')
+    raise_fence(tmp_path, 1)
+    command = [sys.executable, "-c", COMMITS]
+    with (
+        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as run,
+        subprocess.Popen(["sleep", "60"]) as supervisor,
+    ):
+        assert run.stdout is not None
+        run.stdout.readline()
+        target = Target(tmp_path, 1, directory, supervisor.pid, run.pid)
+        scene = scene_of(target, monkeypatch)
+        try:
+            assert stale_worker(scene) == f"{tmp_path.name} lease 1"
+            wait_until(lambda: state_of(run.pid) == "T")
+            clock.now_s = 1.0
+            scene.tend()
+            assert (scene.later, scene.stopped, scene.stale) == ([], set(), 0)
+            wait_until(lambda: state_of(run.pid) != "T")
+        finally:
+            run.kill()
+            supervisor.kill()
+
+
+def state_of(pid: int) -> str:
+    """State of a process, ``T`` if it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.slow

@@ -113,12 +113,12 @@ def test_a_worker_that_dies_ends_the_series(
             "local",
             tmp_path,
             mounted=False,
-            parallel=2,
-            tell=lambda result: told.append(result.number),
+            parallel=1,
+            tell=lambda result, so_far: told.append(len(so_far.results)),
         )
 
     assert [result.number for result in series(_one_result).results] == [3, 4]
-    assert sorted(told) == [3, 4]
+    assert told == [1, 2]
     with pytest.raises(RuntimeError, match="a process of the campaign ended with 3"):
         series(_exits)
 
@@ -142,7 +142,6 @@ def test_nodes_that_slurm_closed_are_opened_again(
             return cluster.idle() == 4
 
         wait_until(opened, 20.0)
-        assert cluster.closed_until_s > 0.0
 
 
 @pytest.mark.slow

@@ -42,16 +42,19 @@ class SilentHost:
 
 
 @pytest.mark.parametrize(
-    ("reports", "report", "hangs"),
+    ("reports", "report", "damaged_s", "hangs"),
     [
-        (False, {}, False),
-        (False, {"step": 0}, True),
-        (True, {}, True),
-        (True, {"step": 40}, True),
+        (False, {}, 99.0, False),
+        (False, {"step": 0}, 99.0, True),
+        (True, {}, 99.0, True),
+        (True, {"step": 40}, 99.0, True),
+        # Its last report is damaged, and one that is stopped writes no other.
+        (False, {"step": 0}, 5.0, True),
+        (False, {"step": 40}, 5.0, True),
     ],
 )
 def test_who_reported_steps_and_makes_none_has_failed(
-    reports: bool, report: Mapping[str, Any], hangs: bool
+    reports: bool, report: Mapping[str, Any], damaged_s: float, hangs: bool
 ) -> None:
     host, clock = SilentHost(), SimpleNamespace(now_s=lambda: now_s)
     key = LeaseKey("job", 1)
@@ -63,7 +66,8 @@ def test_who_reported_steps_and_makes_none_has_failed(
     limits = Limits(hang_s=10.0)
     now_s = 0.0
     monitor = LeaseMonitor(host, clock, limits, lambda: None)  # type: ignore[arg-type]
-    for now_s in (1.0, 5.0, 10.9):  # noqa: B007 (the clock reads it)
+    for now_s in (1.0, 5.0, 10.9):
+        host.report = {} if now_s >= damaged_s else report
         monitor.look([lease])
         assert host.stopped == []
     now_s = 11.1

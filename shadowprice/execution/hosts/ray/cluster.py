@@ -14,9 +14,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import FoundNode
@@ -30,6 +31,8 @@ from shadowprice.execution.hosts.ray.nodes import (
     members,
     slots_of,
 )
+
+T = TypeVar("T")
 
 SLOT_S = 5.0
 ACTOR_S = 60.0
@@ -233,6 +236,7 @@ class RayNodes:
         self._table: tuple[Member, ...] = ()
         self._table_s = -math.inf
         self._silent_s = math.inf  # since when the head does not answer
+        self._slow_s = math.inf  # since when no attempt to reach actors succeeds
 
     def discover(self) -> tuple[FoundNode, ...]:
         """Nodes with the devices that could be held for this run.
@@ -245,7 +249,8 @@ class RayNodes:
         found = self._members(fresh=True)
         if not found:
             raise HostError("hosts ray: no node of the cluster has a GPU or a CPU; see ray status")
-        for node in self._admit([member for member in found if self._is_new(member)]):
+        new = [member for member in found if self._is_new(member)]
+        for node in self._admit(new, PATIENCE_S):
             self._nodes[node.member.name] = node
         usable = [node for node in self._nodes.values() if node.slots and not node.lost]
         if not usable:
@@ -282,29 +287,54 @@ class RayNodes:
     def beat(self, leases: Mapping[str, Sequence[str]]) -> None:
         """Show actors that a driver lives, and which leases are to run there; see who answers."""
         agents = {name: node.agent for name, node in self._nodes.items() if not node.lost}
-        answers = self._ask(agents, "start", ANSWER_S, lambda name: leases.get(name, ()))
-        for name, answer in answers.items():
+        answers = self._attempt(
+            lambda: self._ask(agents, "start", ANSWER_S, lambda name: leases.get(name, ()))
+        )
+        for name, answer in (answers or {}).items():
             node = self._nodes[name]
             if not isinstance(answer, Exception):
                 node.answered_s = time.monotonic()
             elif isinstance(answer, self._ray.exceptions.ActorDiedError) and (
                 node.member in self._members()
             ):
-                self._replace_agent(name, node)
+                self._attempt(partial(self._replace_agent, name, node))
+
+    def _attempt(self, action: Callable[[], T]) -> T | None:
+        """What an action gives; None if Ray is too slow for it now: the next sign of life repeats it.
+
+        Raises
+        ------
+        HostError
+            If nothing has succeeded for a minute.
+        """
+        now = time.monotonic()
+        try:
+            found = action()
+        except HostError:
+            self._slow_s = min(self._slow_s, now)
+            if now - self._slow_s > PATIENCE_S:
+                raise
+            return None
+        self._slow_s = math.inf
+        return found
 
     def _replace_agent(self, name: str, node: ClusterNode) -> None:
         """Start an actor where one died alone; its node is lost if it gave the devices back before."""
         groups = [slot.group for slot in node.slots]
         if self._calls.call("list its slots", lambda: self._claims.stand(groups), ANSWER_S):
-            node.agent = self._agent(node.member)
-            self._send({name: node.agent}, "hold", {name: groups})
+            agent = self._agent(node.member, ANSWER_S)
+            self._send({name: agent}, "hold", {name: groups})
+            node.agent = agent  # only now: until then the dead one has it tried again
         else:
             node.lost = True  # others may have them by now: they are to be reserved anew
 
     def send(self, method: str, leases: Mapping[str, Sequence[str]]) -> None:
-        """Tell actors of nodes that are not lost, without waiting for an answer."""
+        """Tell actors of nodes that are not lost, without waiting for an answer.
+
+        What Ray is too slow for is told again: starts with every sign of life, sweeps by who asks for them.
+        """
         agents = {name: self._nodes[name].agent for name in leases if not self.is_lost(name)}
-        self._send(agents, method, leases)
+        self._attempt(lambda: self._send(agents, method, leases))
 
     def _send(
         self, agents: Mapping[str, Any], method: str, arguments: Mapping[str, Sequence[str]]
@@ -318,7 +348,7 @@ class RayNodes:
     def release(self) -> None:
         """Give devices back and end the actors."""
         agents = [node.agent for node in self._nodes.values()]
-        self._calls.call("give devices back", lambda: self._claims.release(agents), 4 * ANSWER_S)
+        self._calls.call("give devices back", lambda: self._claims.release(agents), PATIENCE_S)
 
     def _is_new(self, member: Member) -> bool:
         known = self._nodes.get(member.name)
@@ -344,7 +374,7 @@ class RayNodes:
         """Admit a node again, if all of its devices can be held as before."""
         before = {slot.device.uuid for slot in self._nodes[name].slots}
         try:
-            found = self._admit([member])
+            found = self._admit([member], ANSWER_S)
         except HostError:
             found = ()
         if found and before <= {slot.device.uuid for slot in found[0].slots}:
@@ -352,16 +382,22 @@ class RayNodes:
         else:
             self._nodes[name].retry_s = time.monotonic() + RETURN_S
 
-    def _admit(self, new: Sequence[Member]) -> tuple[ClusterNode, ...]:
-        """Hold the devices of nodes, start their actors, clean up what earlier ones left there."""
+    def _admit(self, new: Sequence[Member], within_s: float) -> tuple[ClusterNode, ...]:
+        """Hold the devices of nodes, start their actors, clean up what earlier ones left there.
+
+        Parameters
+        ----------
+        within_s : float
+            How long Ray may take for each of a few calls: long before a run begins, short while it goes on.
+        """
         if not new:
             return ()
         alive = self._members()
         held = self._calls.call(
-            "reserve devices", lambda: self._claims.hold(alive), SLOT_S + 2 * ANSWER_S
+            "reserve devices", lambda: self._claims.hold(alive), SLOT_S + 2 * within_s
         )
         new = [member for member in new if held.get(member.node_id)]
-        agents = {member.name: self._agent(member) for member in new}
+        agents = {member.name: self._agent(member, within_s) for member in new}
         gpus = {m.node_id: held[m.node_id] for m in new if m.gpu_type != "cpu"}
         visible = self._calls.call(
             "say which GPU a slot has", lambda: self._claims.read_devices(gpus), ACTOR_S
@@ -379,11 +415,11 @@ class RayNodes:
             for member in new
         )
 
-    def _agent(self, member: Member) -> Any:
+    def _agent(self, member: Member, within_s: float) -> Any:
         return self._calls.call(
             f"start an actor on {member.name}",
             lambda: self._claims.agent(member.node_id),
-            ANSWER_S,
+            within_s,
         )
 
     def _ask_all(

@@ -1,0 +1,157 @@
+r"""Jobs whose completions a certificate counts: all, those of a window, or those that arrived before a run was stopped.
+
+The others only stand in the way of these, so that a schedule of these alone costs no more, whatever becomes of the
+others. What is bounded is therefore the instance of the jobs that count. Quotas, failures and
+restarts only restrict schedules, or let jobs work in vain, and bounds do not know them.
+
+Of a run that was stopped at T the cost counts time until T: job j has :math:`w_j (\min(C_j, T) - r_j)`, the time
+integral of the weight of jobs that have arrived and are not complete. Bounds of it (derived): SRPT on one machine has
+at every moment the fewest jobs that are not complete (Schrage 1968, recalled), so that LB-fluid holds of
+:math:`\sum \min(C_j, T)`; and in LB-plan a job that is not complete by T costs w_j T and pays prices >= 0, so that
+each job's part is the less of this and of its cheapest plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.optimum import exact_cost
+from shadowprice.instances.failures.preemption import Preemption
+from shadowprice.instances.grid import to_ticks
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.solvers.offline import priced_plans
+from shadowprice.solvers.offline.bounds import fluid_ticks
+from shadowprice.solvers.offline.plan_prices import PlanPrices, exact_plan_bound
+
+Record = dict[str, Any]
+
+_SCALES = (1, 2, 4, 8)
+"""Parts of the prices of a run to its end that are tried for one that was stopped."""
+_MOST_CELLS = 20_000_000
+"""Jobs times cells of prices up to which plans of a run that was stopped are evaluated."""
+
+
+def counted_rows(instance: Instance) -> NDArray[np.int64]:
+    """Jobs that the cost of a run counts, in order."""
+    jobs = instance.workload
+    if instance.until_complete is not None:
+        return np.arange(len(jobs))[instance.until_complete.rows]
+    if instance.stopped_s is not None:
+        return np.flatnonzero(jobs.arrival_s < instance.stopped_s)
+    return np.arange(len(jobs))
+
+
+def to_the_end(instance: Instance) -> Instance:
+    """All jobs on nodes that are anybody's, until all are complete; who is preempted goes on later."""
+    if instance.all_complete and instance.cluster.quotas is None and not instance.restarts:
+        return instance
+    return replace(
+        instance,
+        cluster=replace(instance.cluster, quotas=None),
+        until_complete=None,
+        stopped_s=None,
+        preemption=Preemption.RESUME,
+    )
+
+
+def counted_instance(instance: Instance) -> Instance:
+    """The jobs that count, as :func:`to_the_end` has them."""
+    free = to_the_end(instance)
+    if instance.all_complete:
+        return free
+    kept = np.zeros(len(instance.workload), dtype=np.bool_)
+    kept[counted_rows(instance)] = True
+    graphs, conditions = instance.graphs, instance.conditions
+    return replace(
+        free,
+        workload=instance.workload.select(kept),
+        graphs=None if graphs is None else graphs.select(kept),
+        conditions=None if conditions is None else conditions.select(kept),
+        failures=None,
+    )
+
+
+def counted_demands(instance: Instance, *, pairs: bool) -> ClassDemands:
+    """Work of the jobs that count; with ``pairs`` beside any of the others."""
+    every = ClassDemands.of(instance, pairs=pairs)
+    if instance.all_complete:
+        return every
+    if not pairs:
+        found = ClassDemands.of(counted_instance(instance), pairs=False)
+        return replace(found, of_class=every.of_class)
+    rows = counted_rows(instance).tolist()
+    return replace(
+        every,
+        release=[every.release[j] for j in rows],
+        shortest=[every.shortest[j] for j in rows],
+        area=[every.area[j] for j in rows],
+        gang=[every.gang[j] for j in rows],
+        weight=[every.weight[j] for j in rows],
+    )
+
+
+def counted_cost(instance: Instance, goal: Objective, end_s: NDArray[np.float64]) -> Fraction:
+    """Cost [ticks] of the completions that count; ``end_s``, shape (n,), is infinite of jobs that are not complete."""
+    if instance.all_complete:
+        return exact_cost(instance, goal, end_s)
+    ends = end_s[counted_rows(instance)]
+    if instance.stopped_s is not None:
+        ends = np.where(np.isinf(ends), instance.stopped_s, ends)
+    return exact_cost(counted_instance(instance), goal, ends)
+
+
+def stopped_bounds(demands: ClassDemands, stopped_s: float, budget_s: float) -> Iterator[Found]:
+    """Bounds on completions, or on the time at which a run was stopped where that is earlier, in ticks.
+
+    Parameters
+    ----------
+    demands : ClassDemands
+        Of the jobs that arrived before.
+    budget_s : float
+        Time for prices of plans [s]; none for 0.
+    """
+    until = int(to_ticks(np.array([stopped_s]))[0])
+    release, work, weight = demands.release, demands.shortest, demands.weight
+    last = max(release) + sum(work)
+    plain: Record = {"kind": "bound", "grid": [], "prices": []}
+    halves = (min(2 * (r + p) - p % 2, 2 * until) for r, p in zip(release, work, strict=True))
+    alone = sum((w * twice for w, twice in zip(weight, halves, strict=True)), Fraction(0)) / 2
+    record = {"bound": "interval-lp", "grid": [min(release), last], "prices": [0]}
+    yield Found({**plain, **record}, alone)
+    if len(set(weight)) == 1:
+        each = [1] * len(release)
+        fluid = fluid_ticks(release, demands.area, each, demands.capacity, until)
+        yield Found({**plain, "bound": "fluid"}, weight[0] * fluid)
+    if budget_s > 0:
+        yield from _plans(demands, until, budget_s)
+
+
+def _plans(demands: ClassDemands, until: int, budget_s: float) -> Iterator[Found]:
+    """Bounds of cheapest plans at prices of a run to the end, which are 0 once it was stopped."""
+    jobs, parts = demands.searched()
+    best: PlanPrices | None = None
+    priced_plans.prepare()
+    for found in priced_plans.search(jobs, budget_s):
+        if isinstance(found.prices, PlanPrices):
+            best = found.prices
+    if best is None or len(jobs.release) * len(best.prices) > _MOST_CELLS:
+        return
+    cells = sum(begin < until for begin in best.grid_ticks[:-1])
+    if not cells:
+        return
+    grid = (*best.grid_ticks[:cells], min(until, best.grid_ticks[cells]))
+    for scale in _SCALES:
+        prices = PlanPrices(grid, tuple(price // scale for price in best.prices[:cells]))
+        value = exact_plan_bound(jobs, prices, until)
+        row = [parts * price for price in prices.prices]
+        record: Record = {"kind": "bound", "bound": "priced-plans", "grid": list(grid)}
+        yield Found({**record, "prices": row}, value)
