@@ -14,6 +14,7 @@ from pathlib import Path
 
 from shadowprice.execution.hosts.lease_files import read_report
 from shadowprice.execution.real.checkpoints import read_fence
+from shadowprice.execution.supervision.files import read_json
 from support.driver_process import left_over, with_number
 from support.fault_scene import Scene
 
@@ -131,6 +132,9 @@ def stale_worker(scene: Scene) -> str:
     target = scene.target()
     if target is None or len(scene.stopped) > 1 or not read_report(target.directory):
         return ""
+    order = read_json(f"{target.directory}/order.json") or {}
+    if "," in order.get("env", {}).get("SHADOWPRICE_DEVICES", ""):
+        return ""  # beside the devices of a sleeping gang there may be none for another
     target.signal(signal.SIGSTOP, supervisor=True, command=True)
     scene.stopped.add(target.directory)
 

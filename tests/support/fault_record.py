@@ -16,7 +16,8 @@ def totals(series: Series, host: str, seed: int) -> str:
         f"{len(series.results)} runs on {host}, {series.faults().total()} faults, seed {seed}: "
         f"{series.wall_s:.0f} s; {series.total('leases')} leases of {series.total('jobs')} jobs, "
         f"{series.total('drivers')} drivers, {series.total('steps_lost')} steps lost, at most "
-        f"{series.most_lost():.2f} rounds at once; {len(series.broken)} runs broke a promise"
+        f"{series.most_lost():.2f} rounds at once, {series.most_lost_with_room():.2f} where no disk was "
+        f"full; {len(series.broken)} runs broke a promise"
     )
 
 

@@ -114,6 +114,17 @@ class Series:
         """Sum of a count of the verifier over all runs that broke no promise."""
         return sum(result.outcome.counts.get(count, 0) for result in self.results)
 
+    def most_lost_with_room(self) -> float:
+        """Most rounds of work lost at once in runs in which no disk was full."""
+        return max(
+            (
+                result.lost_rounds
+                for result in self.results
+                if not any(kind.startswith("full") for kind in result.outcome.faults)
+            ),
+            default=0.0,
+        )
+
     def most_lost(self, kind: str = "") -> float:
         """Most rounds of work lost at once, in any run or in those in which one fault was thrown."""
         return max(

@@ -300,7 +300,7 @@ class RayNodes:
                 self._attempt(partial(self._replace_agent, name, node))
 
     def _attempt(self, action: Callable[[], T]) -> T | None:
-        """What an action gives; None if Ray is too slow for it now: the next sign of life repeats it.
+        """Result of an action; None if Ray is too slow for it now: the next sign of life repeats it.
 
         Raises
         ------
