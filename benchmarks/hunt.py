@@ -53,6 +53,7 @@ HUNTS = (
     Hunt("synergy-opt:round_s=1"),
     Hunt("synergy-proportional:round_s=1"),
     Hunt("b-scaling"),
+    Hunt("asrpt-robust"),
 )
 """In the order in which they have their minutes; rounds and quanta of one unit of the families.
 

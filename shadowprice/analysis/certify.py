@@ -64,7 +64,6 @@ from shadowprice.solvers.offline.lagrangian import interval_bound
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.strongest import (
     PLANS_SHARE,
-    PLANS_SHARE_BESIDE_MODES,
     interval_prices,
 )
 
@@ -408,10 +407,8 @@ def _bounds(asked: _Asked, budget_s: float) -> Iterator[Found]:
             yield found
             if found.optimal and plain:
                 return  # All that follows bounds the same schedules.
-    # Plans know one pool of GPUs that are alike: where modes matter, most of the time is for those.
-    share = PLANS_SHARE_BESIDE_MODES if asked.modes else PLANS_SHARE
     left = until - time.monotonic()
-    yield from _plans(demands, share * left, until - (1 - share) * left)
+    yield from _plans(demands, PLANS_SHARE * left, until - (1 - PLANS_SHARE) * left)
     left = until - time.monotonic()
     enough = time.monotonic() + 0.1 * left if asked.modes else until
     yield from _interval_prices(instance, demands, enough)

@@ -34,7 +34,6 @@ from shadowprice.proofs.classic import (
     server_filling,
 )
 from shadowprice.proofs.lower_bounds import srpt_one_machine
-from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.asrpt.cycles import Cycles
 from shadowprice.solvers.offline import active_schedules
 from shadowprice.solvers.policy import Policy
@@ -120,7 +119,7 @@ def of_prediction(rows: Rows) -> Attainment:
     errors = [Fraction(2) ** row[2] for row in ordered]
     names = instance.workload.id.tolist()
     given = specification({name: float(e) for name, e in zip(names, errors, strict=True)})
-    acting = Asrpt(predictor=given)
+    acting = policy(f"asrpt:predictor={given}")
     virtual = [row[1] * float(error) for row, error in zip(ordered, errors, strict=True)]
     cost = cost_of(instance, acting, Objective.COMPLETION)
     return Attainment(cost / least_known(instance), prediction.bound(instance, virtual))
