@@ -535,7 +535,7 @@ class GivenInstance:
         return list(every)
 
     def counted(self) -> GivenInstance:
-        """What bounds know: jobs that count. Others may be their partners, and else only stand in their way."""
+        """Jobs that count, as bounds know them. Others may be their partners, and else only stand in their way."""
         if not self.header.keys() & {"window", "stopped"}:
             return self
         rows, found = self.rows(), copy(self)

@@ -226,7 +226,10 @@ GENERAL = [
 ]
 SYSTEMS = ("analysis/copies/", "analysis/guarantees/")
 """Folders of analysis about systems, a file each."""
-AS_A_METHOD = {"analysis/adversary/search.py": {"shadowprice.solvers.classic.srtf"}}
+AS_A_METHOD = {
+    "analysis/adversary/hidden_times.py": {"shadowprice.solvers.classic.srtf"},
+    "analysis/adversary/search.py": {"shadowprice.solvers.classic.srtf"},
+}
 """Where a policy is not measured but used: on one GPU shortest remaining time first is the optimum."""
 
 

@@ -68,7 +68,7 @@ def header(instance: Instance, policy: str, goal: str) -> Record:
 
 
 def _ends(instance: Instance) -> Record:
-    """What ends a run before all jobs are complete."""
+    """End of a run before all jobs are complete."""
     if instance.until_complete is not None:
         return {"window": [instance.until_complete.first, instance.until_complete.last]}
     if instance.stopped_s is not None:
