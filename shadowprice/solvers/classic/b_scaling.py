@@ -1,7 +1,7 @@
 """The b-scaling strategy (``b-scaling``): jobs are tried for a time; who needs more is tried again, b times as long.
 
 Source: Jäger, Sagnol, Schmidt genannt Waldschmidt, Warode: Competitive kill-and-restart and preemptive strategies
-for non-clairvoyant scheduling, IPCO 2023 (recalled), for one machine where a job that is stopped loses its work
+for non-clairvoyant scheduling, IPCO 2023 (recalled); for one machine where a job that is stopped loses its work
 (``--preemption restart``). Ours: with gangs whatever fits starts, in the same order; a job is stopped only where
 another waits for GPUs, and goes on where nobody takes its own.
 
