@@ -1,8 +1,8 @@
 """A-SRPT that shares its time with a rule that needs no predictions (``asrpt-robust``).
 
 Source: ours; that two rules which share a machine cost no more than either does with its share is Purohit, Svitkina
-and Kumar's observation on one machine (NeurIPS 2018, preferential round robin, recalled). Here time is cut into cycles. In the
-first part of each, the *predicted time*, jobs run in the order in which the virtual machine of A-SRPT completes them,
+and Kumar's observation on one machine (NeurIPS 2018, preferential round robin, recalled). Here time is cut into
+cycles. In the first part of each, the *predicted time*, jobs run in the order in which the virtual machine of A-SRPT completes them,
 which advances in predicted time only; one that has started goes on whenever predicted time passes, and one that does
 not fit blocks. In the rest, the *blind time*, jobs run by least service that they attained in blind time. GPUs that
 are left over in predicted time go to the others in the order of blind time.
