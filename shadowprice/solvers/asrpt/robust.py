@@ -2,10 +2,10 @@
 
 Source: ours; that two rules which share a machine cost no more than either does with its share is Purohit, Svitkina
 and Kumar's observation on one machine (NeurIPS 2018, preferential round robin, recalled). Here time is cut into
-cycles. In the first part of each, the *predicted time*, jobs run in the order in which the virtual machine of A-SRPT completes them,
-which advances in predicted time only; one that has started goes on whenever predicted time passes, and one that does
-not fit blocks. In the rest, the *blind time*, jobs run by least service that they attained in blind time. GPUs that
-are left over in predicted time go to the others in the order of blind time.
+cycles. In the first part of each, the *predicted time*, jobs run in the order in which the virtual machine of A-SRPT
+completes them, which advances in predicted time only; one that has started goes on whenever predicted time passes,
+and one that does not fit blocks. In the rest, the *blind time*, jobs run by least service that they attained in blind
+time. GPUs that are left over in predicted time go to the others in the order of blind time.
 
 Guarantee: total completion time within (Lambda (1 + kappa K) + 1) / (1 - share) times the optimum, that of A-SRPT but
 for the share, and whatever the predictions within (1 + 2 K) / share times the optimum and a number of cycles a job
