@@ -21,6 +21,7 @@ LOGGER = logging.getLogger(__name__)
 
 LABELS = re.compile(r"&&\s*(\([\w ]+\)(?:, \([\w ]+\))*)")
 """Names of constraints at the end of a line, as the models write them."""
+DOTS = re.compile(r"\\dots(?![a-z])")
 
 
 def prepared(tex: str) -> str:
@@ -28,9 +29,7 @@ def prepared(tex: str) -> str:
     # GitHub's form of inline formulas has backticks inside the dollars.
     tex = tex.strip().strip("`").strip()
     # About size alone, and another name of the same dots.
-    tex = (
-        tex.replace(r"\textstyle", "").replace(r"\dots ", r"\ldots ").replace(r"\dots,", r"\ldots,")
-    )
+    tex = DOTS.sub(r"\\ldots", tex.replace(r"\textstyle", ""))
     tex = LABELS.sub(r"&& \\text{\1}", tex)
     if ("\\\\" in tex or "&" in tex) and r"\begin{" not in tex:
         tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
