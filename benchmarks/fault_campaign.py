@@ -65,7 +65,10 @@ def series(given: argparse.Namespace) -> int:
     def tell(result: RunResult, so_far: Series) -> None:
         print(result.line(), flush=True)
         if given.record is not None:  # what was done is kept, also of a campaign that is stopped
-            command = f"{PROGRAM} --runs {given.runs} --host {given.host} --seed {given.seed}"
+            several = f" --parallel {given.parallel}" if given.parallel else ""
+            command = (
+                f"{PROGRAM} --runs {given.runs} --host {given.host} --seed {given.seed}{several}"
+            )
             given.record.write_text(page(so_far, given.host, given.seed, command))
 
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:

@@ -37,7 +37,7 @@ def page(series: Series, host: str, seed: int, command: str) -> str:
     lines = [
         f"# {len(series.results)} runs with faults on {NAMES[host]}",
         "",
-        f"Written by `{command}`. {machine(series)}; other work ran on the machine at the same time.",
+        f"Written by `{command}`. {machine(series)}, the campaign's own processes among the load.",
         "",
         f"{totals(series, host, seed)}. A run took {mean:.1f} s on average and {slowest:.1f} s at most,",
         "several at once, each on devices of its own. Allowed are the steps of a round, and of the time for",
