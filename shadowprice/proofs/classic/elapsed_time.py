@@ -25,8 +25,8 @@ left at t and the other has not, U those that the other has left.
    and :math:`e_j \le x` on R. The other has done at most :math:`t - t_0` on R, and all of
    :math:`p_j \ge e_j` of those in R that are not in U:
 
-   .. math:: \sum_R e_j \ge (1 + \varepsilon) \sum_{R \setminus U} e_j, \quad\text{so}\quad
-      \sum_{R \cap U} e_j \ge \varepsilon \sum_{R \setminus U} e_j .
+   .. math:: \sum_R e_j \ge (1 + \varepsilon) \sum_{R - U} e_j, \quad\text{so}\quad
+      \sum_{R \cap U} e_j \ge \varepsilon \sum_{R - U} e_j .
 
 3. With 1, for every x > 0: :math:`\sum_{j \in U,\, e_j \le x} e_j \ge \varepsilon \sum_{j \in D,\, e_j \le x} e_j`.
    Multiply by :math:`x^{-2}` and integrate over x: as :math:`e \int_e^\infty x^{-2} dx = 1` for e > 0, at least
