@@ -25,8 +25,7 @@ from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import GENERATORS, generators_command, policies_command, traces_command
 from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
-from shadowprice.cli.origin import origin
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file, write_picture
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_picture, write_table
 from shadowprice.cli.panels import PanelGroup, shown
 from shadowprice.cli.place import place_command
 from shadowprice.cli.progress import INTERRUPTED, progress_line
@@ -184,7 +183,6 @@ def generate(
     """Write a generated trace."""
     expect_outputs(force, output)
     from shadowprice.instances.generators import generate as generate_workload
-    from shadowprice.instances.workload_files import write_workload
 
     given = {"jobs": jobs, "load": load, "gpus_total": gpus, "samples": samples}
     chosen = {key: value for key, value in given.items() if value is not None}
@@ -193,8 +191,7 @@ def generate(
 
         chosen = parameters_for(name, parameters, chosen)
     workload = generate_workload(name, seed=seed, **chosen)
-    made_by = origin().record()
-    write_file(output, lambda partial: write_workload(workload, partial, made_by))
+    write_table(output, workload.to_frame())
     console.print(f"{len(workload)} jobs to {output}")
 
 

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceArgument
 from shadowprice.cli.origin import origin
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file, write_table
 from shadowprice.cli.panels import shown
 from shadowprice.cli.show import console, stderr, warnings_told
 from shadowprice.errors import InputError
@@ -153,7 +153,6 @@ def scale_command(
     from shadowprice.analysis.trace.contents import run_times_s
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
-    from shadowprice.instances.workload_files import write_workload
 
     where = None if cluster is None else Cluster.load(cluster)
     gpus = 0 if where is None else where.physical_gpus
@@ -167,8 +166,7 @@ def scale_command(
         jobs = poisson_arrivals_of(jobs, seed, load=load, gpus_total=gpus or None, run_s=run_s)
     elif load is not None:
         jobs = at_load(jobs, load, gpus, run_s)
-    made_by = origin().record()
-    write_file(output, lambda partial: write_workload(jobs, partial, made_by))
+    write_table(output, jobs.to_frame())
     console.print(f"{len(jobs)} jobs to {output}", soft_wrap=True)
 
 
