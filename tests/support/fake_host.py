@@ -84,10 +84,15 @@ class FakeHost:
     down: set[str] = field(default_factory=set)
     starts: list[tuple[float, LaunchSpec]] = field(default_factory=list)
     on_poll: Callable[[], None] = lambda: None
+    asked_again: int = 0
     name: str = "fake"
     notes: tuple[str, ...] = ()
 
     def discover(self) -> tuple[FoundNode, ...]:
+        return self.nodes
+
+    def rediscover(self) -> tuple[FoundNode, ...]:
+        self.asked_again += 1
         return self.nodes
 
     def start(self, orders: Sequence[LaunchSpec]) -> None:

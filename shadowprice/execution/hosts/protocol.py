@@ -231,6 +231,18 @@ class Host(Protocol):
             If the host cannot be reached or has nothing free, saying what to do.
         """
 
+    def rediscover(self) -> tuple[FoundNode, ...]:
+        """Nodes and devices that this run may use now, while it goes on.
+
+        For who misses some of those that were discovered before; those that are held already are
+        among them.
+
+        Raises
+        ------
+        HostError
+            If the host cannot be asked now, or has nothing free.
+        """
+
     def start(self, orders: Sequence[LaunchSpec]) -> None:
         """Start all ranks of leases; returns before they run. A second call for a key does nothing."""
 

@@ -67,12 +67,18 @@ class DevicePool:
     ----------
     nodes : sequence of FoundNode
         In the order of the cluster.
-    missing : collection of str
-        Uuids of devices that were there when the run began and are no more, or are drained.
+
+    Attributes
+    ----------
+    missing : frozenset of str
+        Uuids of devices that were there when the run began and are not now, or are drained; known
+        from events.
+    lost : set of str
+        Nodes that do not answer; known from events.
     """
 
-    def __init__(self, nodes: Sequence[FoundNode], missing: Collection[str] = ()) -> None:
-        self.missing = frozenset(missing)
+    def __init__(self, nodes: Sequence[FoundNode]) -> None:
+        self.missing: frozenset[str] = frozenset()
         self.nodes = tuple(nodes)
         self.lost: set[str] = set()
         self._running: dict[str, set[Holder]] = defaultdict(set)

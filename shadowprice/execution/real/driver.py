@@ -15,6 +15,7 @@ from types import FrameType
 from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.first_instance import instance_of, profiles_of
+from shadowprice.execution.hosts.absent import AbsentDevices
 from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
 from shadowprice.execution.lease_amounts import LeaseAmounts
@@ -83,10 +84,7 @@ def assemble(
     )
     if not resumed:
         _write_down(ledger, nodes, tracked, instance, notes)
-    present = {device.uuid for node in found for device in node.devices}
-    everything = {device.uuid for node in nodes for device in node.devices}
-    gone = frozenset(node.name for node in nodes) - {node.name for node in found}
-    watch = LeaseMonitor(host, clock, settings.limits, tick, gone)
+    watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, found))
     conditions = instance.conditions
     amounts = LeaseAmounts(
         nodes,
@@ -100,7 +98,7 @@ def assemble(
         ledger=ledger,
         record=Record(ledger, tracked, clock),
         watch=watch,
-        devices=DevicePool(nodes, everything - present),
+        devices=DevicePool(nodes),
         measuring=Measuring(instance),
         orders=book,
         limits=settings.limits,

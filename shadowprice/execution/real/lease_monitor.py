@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 
+from shadowprice.execution.hosts.absent import AbsentDevices
 from shadowprice.execution.hosts.protocol import Host, Phase
 from shadowprice.execution.real.clock import Clock
 from shadowprice.execution.real.lease import HeldLease
@@ -24,15 +25,15 @@ class LeaseMonitor:
         Where leases run.
     on_tick : callable
         Called at every look, to redraw a view for instance.
-    gone : frozenset of str
-        Nodes that were there when the run began, and were not found again.
+    absent : AbsentDevices, optional
+        Nodes and devices that were there when the run began, and were not found again; none if not given.
 
     Attributes
     ----------
     lost : frozenset of str
         Nodes that do not answer.
     missing : frozenset of str
-        Uuids of devices that were there when the run began, and were not found again.
+        Uuids of devices that were there when the run began, and are not now.
     drained : frozenset of str
         Uuids of devices that are to be given out no more.
     """
@@ -43,13 +44,12 @@ class LeaseMonitor:
         clock: Clock,
         limits: Limits,
         on_tick: Callable[[], None],
-        gone: frozenset[str] = frozenset(),
+        absent: AbsentDevices | None = None,
     ) -> None:
         self.host, self.clock, self.limits = host, clock, limits
-        self.lost = gone
-        self.missing: frozenset[str] = frozenset()
+        self._absent = absent or AbsentDevices(host, (), ())
+        self.lost, self.missing = self._absent.nodes, self._absent.devices
         self.drained: frozenset[str] = frozenset()
-        self._gone = gone
         self.on_tick = on_tick
         self._renew_s = self._lost_s = -math.inf
 
@@ -60,7 +60,9 @@ class LeaseMonitor:
         keys = [key for lease in known for key in lease.keys]
         self.renew(leases)
         if now_s >= self._lost_s:
-            self.lost = self.host.lost_nodes() | self._gone
+            self._absent.look(now_s)
+            self.missing = self._absent.devices
+            self.lost = self.host.lost_nodes() | self._absent.nodes
             self._lost_s = now_s + _LOST_NODES_S
         seen = self.host.poll(keys)
         for lease in known:

@@ -408,16 +408,18 @@ class LiveHosts:
             return True
         if any(one.view == RUNNING for one in tracked):
             return True
-        held_back = self.run.watch.lost or self.run.watch.drained
-        return bool(held_back) and any(one.view == WAITING for one in tracked)
+        return self._held_back() and any(one.view == WAITING for one in tracked)
+
+    def _held_back(self) -> bool:
+        """True if nodes or devices of the run cannot be given out now, but may be later."""
+        return bool(self.run.watch.lost or self.run.unusable())
 
     def _check_standstill(self, now_s: float, until_s: float) -> None:
         """Give up when jobs wait for nodes that do not come back."""
         tracked = self.run.tracked
         if self.run.arrivals.open:
             return  # it waits with its jobs
-        held_back = bool(self.run.watch.lost or self.run.watch.drained)
-        quarantined = held_back or any(one.written_off for one in tracked)
+        quarantined = self._held_back() or any(one.written_off for one in tracked)
         stuck = (until_s == math.inf or quarantined) and all(one.lease is None for one in tracked)
         stuck = stuck and all(one.return_s == math.inf for one in tracked)
         # Neither is anybody still to arrive.

@@ -44,8 +44,6 @@ class RealHosts:
         self.journal = Journal(
             run.ledger, self.live.observer.keep_alive, self.live.observer.take_over
         )
-        # Missing devices come with events: a policy that decides again did not know of them then.
-        run.watch.missing, run.devices.missing = run.devices.missing, frozenset()
 
     def await_event(self, until_s: float) -> float:
         """Wait until something happens, at the latest until a time; infinity if nothing will."""

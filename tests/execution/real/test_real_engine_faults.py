@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from shadowprice.errors import HostError, InputError, PolicyError
-from shadowprice.execution.hosts.protocol import LeaseKey
+from shadowprice.execution.hosts.absent import LAST_S
+from shadowprice.execution.hosts.protocol import FoundNode, LeaseKey
 from shadowprice.execution.real.driver import _wind_down
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.real_hosts import RealHosts
@@ -194,6 +195,39 @@ def test_a_device_that_is_gone_when_a_run_is_resumed_is_quarantined(tmp_path: Pa
     run.host.nodes = whole
     ledger = run.execute()
     assert set(run.states(ledger).values()) == {"finished"}
+    verify_ledger(run.state / "run.db")
+
+
+@pytest.mark.parametrize("absent", ["device", "node"])
+def test_what_is_absent_when_a_run_is_resumed_comes_back(tmp_path: Path, absent: str) -> None:
+    jobs = [job("a", 100), job("wide", 50, 2, arrival_s=4.0)]
+    run = FakeRun(tmp_path / "run", jobs, "fifo", nodes=two_nodes()[:1], kill_at_s=[4.0])
+    (whole,) = run.nodes
+    other = replace(
+        whole,
+        name="n9",
+        devices=tuple(replace(d, node="n9", uuid="n9/0") for d in whole.devices[:1]),
+    )
+    if absent == "node":
+        run.nodes = run.host.nodes = (whole, other)
+        left: tuple[FoundNode, ...] = (other,)
+    else:
+        left = (replace(whole, devices=whole.devices[:1]),)
+    with pytest.raises(KilledDriver):
+        run.drive()
+    run.host.nodes = left
+    back_s = run.clock.time_s + 60.0
+
+    def back(run: FakeRun) -> None:
+        run.host.nodes = run.nodes
+
+    run.faults.append((back_s, back))
+    ledger = run.execute()
+    assert run.states(ledger) == {"a": "finished", "wide": "finished"}, log(ledger)
+    grant = next(row for row in events(ledger, "granted") if row["job"] == "wide")
+    assert back_s < grant["time_s"] < back_s + LAST_S + LIMITS.poll_s + run.round_s
+    asked = run.host.asked_again
+    assert 5 <= asked <= 8, "after 1, 2, 4 ... 30 s, and no more when all are there"
     verify_ledger(run.state / "run.db")
 
 

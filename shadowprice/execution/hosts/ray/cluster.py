@@ -91,11 +91,11 @@ class SlotClaims:
             ),
         ).remote(self._state, ray_agent.IDLE_S)
 
-    def hold(self, members: Sequence[Member]) -> dict[str, tuple[str, ...]]:
+    def hold(self, members: Sequence[Member], within_s: float) -> dict[str, tuple[str, ...]]:
         """Placement groups of this run on each node, at most one for a device.
 
-        Those that exist are kept; of those that are asked for now, the ones that cannot be had at
-        once are given up, since others use their devices.
+        Those that exist are kept; of those that are asked for now, the ones that cannot be had within
+        a time are given up, since others use their devices.
         """
         held: dict[str, list[str]] = {member.node_id: [] for member in members}
         for group, (node_id, ready) in self._existing().items():
@@ -108,7 +108,7 @@ class SlotClaims:
             for member in members
             for _ in range(member.slots - len(held[member.node_id]))
         ]
-        until = time.monotonic() + SLOT_S
+        until = time.monotonic() + within_s
         for node_id, group in asked:
             if group.wait(max(0.0, until - time.monotonic())):
                 held[node_id].append(group.id.hex())
@@ -238,8 +238,13 @@ class RayNodes:
         self._silent_s = math.inf  # since when the head does not answer
         self._slow_s = math.inf  # since when no attempt to reach actors succeeds
 
-    def discover(self) -> tuple[FoundNode, ...]:
+    def discover(self, within_s: float = PATIENCE_S) -> tuple[FoundNode, ...]:
         """Nodes with the devices that could be held for this run.
+
+        Parameters
+        ----------
+        within_s : float
+            How long Ray may take for each of a few calls [s].
 
         Raises
         ------
@@ -250,7 +255,7 @@ class RayNodes:
         if not found:
             raise HostError("hosts ray: no node of the cluster has a GPU or a CPU; see ray status")
         new = [member for member in found if self._is_new(member)]
-        for node in self._admit(new, PATIENCE_S):
+        for node in self._admit(new, within_s):
             self._nodes[node.member.name] = node
         usable = [node for node in self._nodes.values() if node.slots and not node.lost]
         if not usable:
@@ -351,8 +356,11 @@ class RayNodes:
         self._calls.call("give devices back", lambda: self._claims.release(agents), PATIENCE_S)
 
     def _is_new(self, member: Member) -> bool:
+        """True if a node was not admitted as it is now, or without some of its devices."""
         known = self._nodes.get(member.name)
-        return known is None or known.lost or known.member.node_id != member.node_id
+        if known is None or known.lost or known.member.node_id != member.node_id:
+            return True
+        return len(known.slots) < member.slots
 
     def _members(self, *, fresh: bool = False) -> tuple[Member, ...]:
         """Nodes that live, as of half a second ago, or for a while as of when the head hung."""
@@ -392,9 +400,9 @@ class RayNodes:
         """
         if not new:
             return ()
-        alive = self._members()
+        alive, slot_s = self._members(), min(SLOT_S, within_s)
         held = self._calls.call(
-            "reserve devices", lambda: self._claims.hold(alive), SLOT_S + 2 * within_s
+            "reserve devices", lambda: self._claims.hold(alive, slot_s), slot_s + 2 * within_s
         )
         new = [member for member in new if held.get(member.node_id)]
         agents = {member.name: self._agent(member, within_s) for member in new}

@@ -22,7 +22,7 @@ from shadowprice.execution.hosts.protocol import (
     Phase,
     RankStatus,
 )
-from shadowprice.execution.hosts.ray.cluster import RayNodes
+from shadowprice.execution.hosts.ray.cluster import ANSWER_S, RayNodes
 from shadowprice.execution.hosts.ray.connection import CONNECT_S, RayThread, connect, import_ray
 from shadowprice.execution.hosts.shared_storage import SharedStorageHost, StoredLease
 
@@ -111,6 +111,16 @@ class RayHost(SharedStorageHost[RayLease]):
             If there are none, or a node does not share the state directory.
         """
         return self._cluster.discover()
+
+    def rediscover(self) -> tuple[FoundNode, ...]:
+        """Nodes and devices that are free by now, beside those that are held.
+
+        Raises
+        ------
+        HostError
+            If Ray is too slow for it now, or there are none.
+        """
+        return self._cluster.discover(ANSWER_S)
 
     def _lease_of(self, order: LaunchSpec) -> RayLease:
         return RayLease(order)

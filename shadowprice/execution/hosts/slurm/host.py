@@ -61,6 +61,8 @@ from shadowprice.execution.supervision.files import make_folder, read_json
 KILL_AFTER_S = 5.0
 """After a supervisor should have killed its command [s]: it hangs, and Slurm is told to kill."""
 SWEEP_AGAIN_S = 5.0
+COUNTS_S = 1.5
+"""Until Slurm's counts of GPUs in use know of a job that began or ended [s]."""
 SUBMITTERS = 8
 SLOT_TYPE = "cpu"
 # Which devices of a node a job has, only Slurm knows.
@@ -107,23 +109,51 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
     def discover(self) -> tuple[FoundNode, ...]:
         """Nodes that take jobs, with what strangers' jobs leave of their GPUs.
 
+        Where strangers seem to hold some, Slurm is asked twice: its counts are up to a second old, and
+        one that is over, or a job of this run, may be counted.
+
         Raises
         ------
         HostError
             If Slurm does not answer, nothing is free, or the time limit is longer than that of the
             partition.
         """
+        strangers = self._strangers(*self._ask())
+        self._options.check_limit(self._slurm.time_limit(self._options.partition))
+        if strangers:
+            time.sleep(COUNTS_S)
+        return self.rediscover()
+
+    def rediscover(self) -> tuple[FoundNode, ...]:
+        """The same by one question, as Slurm counts now.
+
+        Raises
+        ------
+        HostError
+            If Slurm does not answer, or nothing is free.
+        """
+        partition = self._options.partition
+        where = f"partition {partition}" if partition else "the cluster"
+        nodes, own = self._ask()
+        found = found_nodes(nodes, own, self._options.exclude, where)
+        self._nodes = {node.name: node for node in found}
+        return found
+
+    def _ask(self) -> tuple[dict[str, SlurmNode], Counter[str]]:
+        """Nodes of the partition, and the GPUs of each that jobs of this run hold."""
         own: Counter[str] = Counter()
         for job, comment in self._own(self._slurm.jobs()):
             if not job.is_over and not job.is_pending:
                 own[job.node] += comment.gpus
-        partition = self._options.partition
-        where = f"partition {partition}" if partition else "the cluster"
-        self._options.check_limit(self._slurm.time_limit(partition))
-        nodes = self._slurm.nodes(partition)
-        found = found_nodes(nodes, own, self._options.exclude, where)
-        self._nodes = {node.name: node for node in found}
-        return found
+        return self._slurm.nodes(self._options.partition), own
+
+    def _strangers(self, nodes: Mapping[str, SlurmNode], own: Mapping[str, int]) -> bool:
+        """True if jobs of others seem to hold GPUs of nodes that this run may use."""
+        return any(
+            sum(node.gpus_used.values()) > own.get(name, 0)
+            for name, node in nodes.items()
+            if name not in self._options.exclude
+        )
 
     def _lease_of(self, order: LaunchSpec) -> SlurmLease:
         return SlurmLease(order, HeldJob.of(order, self._state))

@@ -16,7 +16,7 @@ import pytest
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
-from shadowprice.execution.hosts.protocol import Host, LaunchSpec, Phase
+from shadowprice.execution.hosts.protocol import FoundNode, Host, LaunchSpec, Phase
 from shadowprice.execution.hosts.ray import agent as ray_agent
 from shadowprice.execution.hosts.ray import cluster as ray_cluster
 from shadowprice.execution.hosts.registry import open_host
@@ -59,6 +59,10 @@ def _lost_or_none(host: Host) -> frozenset[str] | None:
         return host.lost_nodes()
     except HostError:
         return None
+
+
+def _devices(nodes: tuple[FoundNode, ...]) -> int:
+    return sum(len(node.devices) for node in nodes)
 
 
 def _supervisors_are_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +157,35 @@ class TestCluster:
             ray.get(task.remote(), timeout=2.0)
         with pytest.raises(HostError, match=r"none of the devices \(2 on n0, 2 on n1\) is free"):
             open_host("ray", case.state.parent / "other", "other").discover()
+
+    def test_a_device_that_a_stranger_held_is_found_when_it_is_free(
+        self, cluster: RayCluster, tmp_path: Path
+    ) -> None:
+        import ray
+
+        cluster.connect()
+        cluster.restore()
+        begun = tmp_path / "begun"
+        hold = ray.remote(num_gpus=1, num_cpus=0, max_retries=0)(
+            lambda: (begun.touch(), time.sleep(600))
+        )
+        holder = hold.remote()
+        wait_until(begun.exists, 20.0)
+        state = tmp_path / "state"
+        case = a_case(open_ray(cluster, state), state, lambda host: host)
+        try:
+            assert len(case.devices) == 3
+            order = case.start(["sleep", "600"])
+            case.wait(order, Phase.RUNNING)
+            ray.cancel(holder, force=True)
+            wait_until(lambda: _devices(case.host.rediscover()) == 4, 20.0)
+            assert case.seen(order).phase is Phase.RUNNING
+            assert case.host.lost_nodes() == frozenset()
+            case.nodes = case.host.rediscover()
+            other = case.start(["true"], job="other", devices=case.devices[2:])
+            assert case.ended(other).code == 0
+        finally:
+            case.clean_up()
 
     def test_an_actor_that_is_killed_takes_no_lease_with_it(self, case: HostCase) -> None:
         import ray

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts.protocol import LeaseKey
 from shadowprice.execution.hosts.registry import open_host
+from shadowprice.execution.hosts.slurm import host as slurm_host
 from shadowprice.execution.hosts.slurm.commands import (
     SlurmJob,
     SlurmNode,
@@ -177,6 +178,32 @@ def test_slurm_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         HostError, match=r"sbatch, squeue, scancel, sinfo not found on PATH.*slurm-client"
     ):
         open_host("slurm", tmp_path / "state", "run")
+
+
+def test_a_count_of_gpus_that_is_late_makes_no_stranger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job of this run ended; Slurm's count of GPUs in use knows of it a second later only."""
+    programs = {
+        "squeue": "exit 0",
+        "sbatch": "exit 1",
+        "scancel": "exit 1",
+        "sinfo": """case "$*" in *%P*) echo 'gpu*|infinite'; exit;; esac
+used=$(cat used 2>/dev/null || echo 2); echo 0 > used
+echo "n0|idle|8|4000|n0|gpu:v100:$used(IDX:0-1)|gpu:v100:2|"
+""",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(slurm_host, "COUNTS_S", 0.01)
+    host = open_host("slurm", tmp_path / "state", "run")
+    assert [len(node.devices) for node in host.discover()] == [2]
+    (tmp_path / "used").write_text("1")
+    assert [len(node.devices) for node in host.rediscover()] == [1]
+    assert [len(node.devices) for node in host.rediscover()] == [2]
 
 
 def test_slurm_without_a_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
+from shadowprice.execution.hosts.absent import AbsentDevices
 from shadowprice.execution.hosts.protocol import Device, Exit, Host, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.hosts.slurm.commands import gpus_of
 from shadowprice.execution.hosts.slurm.host import SlurmHost, open_host
@@ -205,6 +206,34 @@ def test_gpus_of_strangers_are_left_out(slurm: SlurmCluster, state: Path) -> Non
     wait(lambda: slurm.run("squeue", "-h", "-t", "R"))
     counts = {node.name: len(node.devices) for node in opened(state).discover()}
     assert counts == {"n0": 2, "n1": 2, "n2": 1, "n3": 2}
+
+
+def test_what_a_resumed_run_missed_is_found_when_it_is_free(
+    slurm: SlurmCluster, state: Path
+) -> None:
+    before = opened(state).discover()
+    stranger = slurm.run(
+        *("sbatch", "--parsable", "-w", "n2", "--mem=10M", "--gres=gpu:k80:1"),
+        *("--wrap", "sleep 60", "-o", "/dev/null"),
+    ).strip()
+    wait(lambda: slurm.run("squeue", "-h", "-t", "R"))
+    slurm.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
+    host = opened(state)
+    absent = AbsentDevices(host, before, host.discover())
+    assert (absent.nodes, absent.devices) == ({"n1"}, {"n1/gpu:0", "n1/gpu:1", "n2/gpu:1"})
+    slurm.run("scancel", stranger)
+    slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
+    began_s = time.monotonic()
+
+    def all_there() -> bool:
+        absent.look(time.monotonic() - began_s)
+        return not absent.devices
+
+    wait(all_there)
+    assert absent.nodes == frozenset()
+    one = order(state, "one", ["n1/gpu:0"], argv=["/bin/true"])
+    host.start([one])
+    assert ended(host, one.key) == Exit(0, "exited")
 
 
 def test_runs_on_its_node_with_devices_of_slurm(slurm: SlurmCluster, state: Path) -> None:
