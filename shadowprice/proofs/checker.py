@@ -37,8 +37,12 @@ FORMAT = 3
 LARGEST = 2**100
 MOST = 10**1000
 PRICE_UNIT = 2**20
+FINE = 2**1200
 TICKS_PER_S = 2**20
 WHOLE_GPU = 1000
+UTILITY = "utility"
+OVER_TIME = ("effective_throughput", "completion_time", "fairness")
+BY_DEADLINE = "deadline"
 RATIONAL = re.compile(r"[0-9]{1,1000}/[0-9]{1,1000}", re.ASCII)
 canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 """The one way to write a record."""
@@ -109,7 +113,7 @@ def digest(lines: Iterable[str]) -> str:
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "header": (
         {"format", "policy", "objective", "start", "restart", "migration"},
-        {"placement", "window", "stopped", "preemption"},
+        {"placement", "window", "stopped", "preemption", "utility", "round"},
     ),
     "copies": ({"round", "restart", "aggregation", "most"}, set()),
     "checkpoints": ({"interval", "cost", "until"}, set()),
@@ -123,13 +127,15 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "job": (
         {"job", "id", "arrival", "gpus", "weight", "run"},
         {"part", "spread", "widths", "profile", "sort", "beside", "graph", "work", "steps", "rate"}
-        | {"quota"},
+        | {"quota", "worth", "deadline"},
     ),
     "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "copy", "steps"}),
     "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values"}),
     "part": (set(), {"cut", "at", "first", "grid", "prices"}),
-    "claim": ({"class", "cost", "bound", "ratio", "instance", "file"}, set()),
+    "claim": ({"class", "bound", "ratio", "instance", "file"}, {"cost", "earned"}),
 }
+OF_ALL_JOBS = {"quota", "worth", "deadline"}
+"""Fields that no job's speed depends on."""
 ORDER = {kind: place for place, kind in enumerate(FIELDS)}
 ONCE = {"header", "copies", "checkpoints", "network", "bound", "claim"}
 
@@ -244,6 +250,8 @@ class GivenInstance:
         self.gang: list[int] = []
         self.weight: list[Fraction] = []
         self.weights: dict[int | str, Fraction] = {}
+        self.worth: list[Fraction] = []
+        self.deadline: list[int] = []
         self.times: list[tuple[int, ...]] = []
         self.known_times: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.shortest: list[int] = []
@@ -273,6 +281,13 @@ class GivenInstance:
         need(fine, f"preemption is {header.get('preemption')!r:.80}, not restart")
         fine = header.get("placement", "consolidated") == "consolidated"
         need(fine, f"placement is {header.get('placement')!r:.80}, not consolidated")
+        fields = {"utility", "round"} if header["objective"] == UTILITY else set()
+        need(header.keys() & {"utility", "round"} == fields, "a utility is no objective, or lacks")
+        if fields:
+            known = (*OVER_TIME, BY_DEADLINE)
+            fine = type(header["utility"]) is str and header["utility"] in known
+            need(fine, f"utility is {header['utility']!r:.80}, not one of {', '.join(known)}")
+            whole(header["round"], "round of utilities", 1)
         self.header = header
 
     def take_copies(self, rules: Record) -> None:
@@ -372,6 +387,7 @@ class GivenInstance:
         if type(raw) not in (int, str) or raw not in self.weights:
             self.weights[raw] = rational(raw, f"weight of job {j}")
         self.weight.append(self.weights[raw])
+        self.take_worth(j, job)
         run = job["run"]
         need(type(run) is dict, f"job {j} can run nowhere")
         need(
@@ -388,12 +404,23 @@ class GivenInstance:
             quota = whole(job["quota"], f"quota of job {j}")
             need(quota < len(self.quotas), f"job {j} has a quota that is not there")
             self.quota_of.append(quota)
-        more = {field: job[field] for field in (FIELDS["job"][1] - {"quota"}) & job.keys()}
+        more = {field: job[field] for field in (FIELDS["job"][1] - OF_ALL_JOBS) & job.keys()}
         if more:
             self.more[j] = self.checked(j, more)
         shortest, area = self.least(j)
         self.shortest.append(shortest)
         self.area.append(area)
+
+    def take_worth(self, j: int, job: Record) -> None:
+        """Numerator of a job's utility, and its deadline."""
+        utility = self.header.get("utility")
+        fields = {"worth"} if utility in OVER_TIME else {"worth", "deadline"} if utility else set()
+        fine = job.keys() & {"worth", "deadline"} == fields
+        need(fine, f"job {j} has a worth or a deadline that no utility asks for, or lacks one")
+        if "worth" in fields:
+            self.worth.append(rational(job["worth"], f"worth of job {j}"))
+        if "deadline" in fields:
+            self.deadline.append(whole(job["deadline"], f"deadline of job {j}"))
 
     def checked(self, j: int, more: Record) -> Record:
         """Fields of a job that some instances add, after their form."""
@@ -543,6 +570,8 @@ class GivenInstance:
         found.weight, found.times = [self.weight[j] for j in rows], [self.times[j] for j in rows]
         found.shortest, found.area = [self.shortest[j] for j in rows], [self.area[j] for j in rows]
         found.more = {k: self.more[j] for k, j in enumerate(rows) if j in self.more}
+        found.worth = [self.worth[j] for j in rows] if self.worth else []
+        found.deadline = [self.deadline[j] for j in rows] if self.deadline else []
         return found
 
     def at_prices(self, jobs: LeastWork, prices: list[Any]) -> LeastWork:
@@ -1814,6 +1843,174 @@ def gain(
     return gained
 
 
+# Total utility: HADAR-any.
+
+
+class Utilities(NamedTuple):
+    """Utilities of jobs by the round in which they complete, in columns of the jobs; they do not increase.
+
+    Round k ends with tick (k + 1) ``length``. Where there are deadlines a job earns its worth if it completes in a
+    round that ends by its deadline, else its worth over the seconds from its arrival to the end of that round, and
+    over those of a round if they are fewer. What does not complete earns nothing, and neither does what
+    completes in rounds that begin when the run was stopped or later.
+    """
+
+    arrival: list[int]
+    worth: list[Fraction]
+    deadline: list[int]
+    length: int
+    until: int | None
+
+    def of(self, j: int, k: int) -> Fraction:
+        """Utility of a job that completes in a round."""
+        end = (k + 1) * self.length
+        if self.until is not None and k * self.length >= self.until:
+            return Fraction(0)
+        if self.deadline:
+            return self.worth[j] if end <= self.deadline[j] else Fraction(0)
+        return self.worth[j] * TICKS_PER_S / max(end - self.arrival[j], self.length)
+
+    def earned(self, ends: list[int]) -> Fraction:
+        """Total utility of completions, 0 for none, rounded down."""
+        last = ((j, (end - 1) // self.length) for j, end in enumerate(ends) if end)
+        return summed(self.of(j, k) for j, k in last)
+
+    def most(self, offers: Iterable[PricedSpeeds], rounds: int, unit: Fraction) -> Fraction:
+        """Most that all jobs earn over the least price of their time in so many rounds, rounded up."""
+        return -summed(-self.payoff(j, offer, rounds, unit) for j, offer in enumerate(offers))
+
+    def payoff(self, j: int, offer: PricedSpeeds, rounds: int, unit: Fraction) -> Fraction:
+        """Most that a job earns over the least price of its time; whoever completes after the rounds pays nothing."""
+        first = self.arrival[j] // self.length
+        best = self.of(j, max(first, rounds))
+        each = unit * offer.multiple / self.length
+        for k, cost in enumerate(offer.least(self.arrival[j], self.length, rounds), first):
+            worth = self.of(j, k)
+            if worth <= best:
+                break
+            if cost is not None:
+                best = max(best, worth - cost * each)
+        return best
+
+
+def summed(terms: Iterable[Fraction]) -> Fraction:
+    """Their sum; where its denominator would have more than 900 digits, in units of 2^-1200, of each rounded down."""
+    numerator, denominator, exact = 0, 1, True
+    for term in terms:
+        more = lcm(denominator, term.denominator) if exact else denominator
+        if exact and more >= 10**900:
+            numerator, exact = numerator * FINE // denominator, False
+            more = denominator = FINE
+        if exact:
+            numerator *= more // denominator
+            numerator += term.numerator * (more // term.denominator)
+        else:
+            numerator += term.numerator * FINE // term.denominator
+        denominator = more
+    return Fraction(numerator, denominator)
+
+
+class PricedSpeeds(NamedTuple):
+    """Speeds of a job and what they cost.
+
+    ``ticks`` are those of the whole job, fewest first; ``columns`` has of each speed the price of a round, by
+    round, in units of ``multiple``.
+    """
+
+    ticks: list[int]
+    columns: list[list[int]]
+    multiple: Fraction
+
+    def least(self, arrival: int, length: int, rounds: int) -> Iterator[Fraction | None]:
+        """Least price of all of the job's work by the end of each round from its arrival on, None if it cannot be.
+
+        In units of multiple / length. It buys the pieces of work that cost least, of each round those
+        of the lower convex hull of its speeds and their prices.
+        """
+        work = lcm(*self.ticks)
+        speeds = [work // ticks for ticks in self.ticks]
+        common = lcm(*{a - b for a in speeds for b in (0, *speeds) if a > b})
+        taken: list[tuple[int, int]] = []  # (-price of a unit, units)
+        units = paid = 0
+        for k in range(arrival // length, rounds):
+            left = min((k + 1) * length - arrival, length)
+            costs = [column[k] for column in self.columns]
+            speed = cost = 0
+            while any(faster > speed for faster in speeds):
+                price, faster, dearer = min(
+                    ((other - cost) * (common // (each - speed)), each, other)
+                    for each, other in zip(speeds, costs, strict=True)
+                    if each > speed
+                )
+                piece = (faster - speed) * left
+                heapq.heappush(taken, (-price, piece))
+                units, paid = units + piece, paid + price * piece
+                speed, cost = faster, dearer
+            while taken and units - taken[0][1] >= work:
+                price, most = heapq.heappop(taken)
+                units, paid = units - most, paid + price * most
+            if units < work:
+                yield None
+            else:
+                spare = units - work
+                yield Fraction(paid + (spare * taken[0][0] if taken else 0), common)
+
+
+def bound_utility(
+    given: GivenInstance, utilities: Utilities, jobs: LeastWork, bound: Record
+) -> Fraction:
+    """Upper bound of the total utility: the price of all GPUs, and what jobs earn over that of their time."""
+    kind = bound["bound"]
+    known = type(kind) is str and kind in OFFERS
+    need(known, f"the bound is {kind!r:.80}, and not one of {', '.join(OFFERS)}")
+    fine = bound.keys() - FIELDS["bound"][0] == {"unit"} and bound["grid"] == []
+    need(fine, f"{kind} has a unit of prices by round, and no grid")
+    unit = rational(bound["unit"], "unit of prices")
+    rows = [[whole(price, "price") for price in row] for row in bound["prices"]]
+    need(rows and len(set(map(len, rows))) == 1, "there are no prices, or not as many in all rows")
+    types = len(given.types) if kind == "typed-round-prices" else 1
+    need(len(rows) == types, f"there are no prices for {types} types")
+    capacity, offers = OFFERS[kind](given, jobs, rows)
+    paid = sum((gpus * sum(row) for gpus, row in zip(capacity, rows, strict=True)), Fraction(0))
+    return paid * unit + utilities.most(offers, len(rows[0]), unit)
+
+
+def by_area(
+    given: GivenInstance, jobs: LeastWork, rows: list[list[int]]
+) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
+    """Every job at its best speed, of which it uses as much of all GPUs as its least area asks for."""
+    columns = zip(jobs.area, jobs.shortest, strict=True)
+    offers = (
+        PricedSpeeds([ticks], rows[:1], Fraction(area, jobs.scale * ticks))
+        for area, ticks in columns
+    )
+    return [Fraction(jobs.capacity, jobs.scale)], offers
+
+
+def by_type(
+    given: GivenInstance, jobs: LeastWork, rows: list[list[int]]
+) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
+    """Every gang at the speed of its slowest type, at the price of GPUs of the cheapest type that is as fast."""
+    fine = jobs.gangs and not given.speeds and all(map(any, given.times))
+    need(fine, "typed-round-prices: jobs share GPUs, may grow, have graphs or run as copies")
+    known: dict[tuple[int, ...], list[int]] = {}
+
+    def offer(j: int) -> PricedSpeeds:
+        times = [ticks and given.fastest(j, ticks) for ticks in given.times[j]]
+        ticks, columns = sorted(set(times) - {0}), []
+        for most in ticks:
+            able = tuple(kind for kind, each in enumerate(times) if 0 < each <= most)
+            if able not in known:
+                prices = zip(*(rows[kind] for kind in able), strict=True)
+                known[able] = [min(each) for each in prices]
+            columns.append(known[able])
+        return PricedSpeeds(ticks, columns, Fraction(jobs.gang[j]))
+
+    return gpus_by_type(given), map(offer, range(len(jobs.gang)))
+
+
+OFFERS = {"round-prices": by_area, "typed-round-prices": by_type}
+"""Bounds of the total utility, and what they take a job's time to cost."""
 BOUNDS = {"fluid": bound_fluid, "mean-busy-time": bound_mean_busy_time, "area": bound_area}
 BOUNDS["wide-gangs"] = bound_wide_gangs
 PRICED = {"interval-lp": bound_interval_lp, "priced-plans": bound_priced_plans}
@@ -1924,17 +2121,14 @@ def proven(
 ) -> Record:
     """The claim, after cost, bound and ratio."""
     header, counted = given.header, given.counted()
-    jobs = counted.relaxed()
-    until = header.get("stopped", 0)
-    cost, offset = cost_of(header["objective"], jobs, [ends[j] or until for j in given.rows()])
-    need(cost == rational(claim["cost"], "cost"), f"the schedule costs {cost}, not {claim['cost']}")
-    value = max(bound_of(counted, jobs, bound, tree) - offset, Fraction(0))
-    least = rational(claim["bound"], "bound")
-    need(least <= value, f"the bound is {shown(value)}, not {shown(least)}")
-    need(value <= cost, f"the schedule costs {shown(cost)}, less than any can ({shown(value)})")
-    ratio = rational(claim["ratio"], "ratio")
-    need(ratio >= 1, f"the ratio is {claim['ratio']}, no schedule costs less than the optimum")
-    need(cost <= ratio * least, f"the cost {shown(cost)} is not {shown(ratio)} x {shown(least)}")
+    jobs, mine = counted.relaxed(), [ends[j] for j in given.rows()]
+    by_utility = header["objective"] == UTILITY
+    fine = claim.keys() & {"cost", "earned"} == {"earned" if by_utility else "cost"}
+    need(fine, "the claim is of what the objective is not")
+    if by_utility:
+        within_utility(counted, jobs, mine, bound, claim)
+    else:
+        within_cost(counted, jobs, mine, (bound, tree), claim)
     about = given.of_class()
     need(claim["class"] == about, f"the class is {claim['class']!r:.80}, not {about!r}")
     return {
@@ -1947,7 +2141,44 @@ def proven(
         "nodes": len(given.size),
         "quotas": len(given.quotas),
         "window": header.get("window", []),
+        **{field: header[field] for field in ("utility", "round") if by_utility},
     }
+
+
+def within_cost(
+    given: GivenInstance,
+    jobs: LeastWork,
+    ends: list[int],
+    bound: tuple[Record, WindowTree | None],
+    claim: Record,
+) -> None:
+    """The schedule costs what is claimed, and at most so much more than any."""
+    until = given.header.get("stopped", 0)
+    cost, offset = cost_of(given.header["objective"], jobs, [end or until for end in ends])
+    need(cost == rational(claim["cost"], "cost"), f"the schedule costs {cost}, not {claim['cost']}")
+    value = max(bound_of(given, jobs, *bound) - offset, Fraction(0))
+    least = rational(claim["bound"], "bound")
+    need(least <= value, f"the bound is {shown(value)}, not {shown(least)}")
+    need(value <= cost, f"the schedule costs {shown(cost)}, less than any can ({shown(value)})")
+    ratio = rational(claim["ratio"], "ratio")
+    need(ratio >= 1, f"the ratio is {claim['ratio']}, no schedule costs less than the optimum")
+    need(cost <= ratio * least, f"the cost {shown(cost)} is not {shown(ratio)} x {shown(least)}")
+
+
+def within_utility(
+    given: GivenInstance, jobs: LeastWork, ends: list[int], bound: Record, claim: Record
+) -> None:
+    """The schedule earns what is claimed, and at most so much less than any could."""
+    each = given.worth, given.deadline
+    utilities = Utilities(jobs.arrival, *each, given.header["round"], jobs.until)
+    earned, said = utilities.earned(ends), rational(claim["earned"], "utility earned")
+    need(said <= earned, f"the schedule earns {shown(earned)}, not {shown(said)}")
+    most, limit = bound_utility(given, utilities, jobs, bound), rational(claim["bound"], "bound")
+    need(limit >= most, f"the bound is {shown(most)}, not {shown(limit)}")
+    need(earned <= most, f"the schedule earns {shown(earned)}, more than any can ({shown(most)})")
+    ratio = rational(claim["ratio"], "ratio")
+    need(ratio >= 1, f"the ratio is {claim['ratio']}, no schedule earns more than the best")
+    need(limit <= ratio * said, f"the bound {shown(limit)} is not {shown(ratio)} x {shown(said)}")
 
 
 def bound_of(
@@ -2002,9 +2233,13 @@ def sentences(claim: Record) -> tuple[str, str]:
     """A checked claim in words: what was proven, and of what."""
     policy = claim["policy"] if " " not in claim["policy"] else repr(claim["policy"])
     ratio = at_most(Fraction(claim["ratio"]))
+    proven = f"{policy} costs at most {ratio} the offline optimum of {claim['class']}"
+    what = claim["objective"]
+    if what == UTILITY:
+        proven = f"the best total utility of {claim['class']} is at most {ratio} that of {policy}"
+        what = f"{claim['utility']} in rounds of {claim['round'] / TICKS_PER_S!r} s"
     return (
-        f"proven: {policy} costs at most {ratio} the offline optimum of {claim['class']} "
-        f"({claim['objective']}, by {claim['kind']})",
+        f"proven: {proven} ({what}, by {claim['kind']})",
         f"instance: {claim['jobs']} jobs, {claim['gpus']} GPUs on {claim['nodes']} nodes, "
         f"SHA-256 {claim['instance']}",
     )

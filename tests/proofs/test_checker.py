@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,11 +33,12 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs import checker
-from shadowprice.proofs.checker import Rejected, canonical, check, digest
+from shadowprice.proofs.checker import Rejected, canonical, check
 from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
 from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.registry import policy
+from support.certificate_text import signed
 
 CHECKER = Path(checker.__file__)
 CLASS = "preemptive schedules in which no two jobs share a GPU"
@@ -46,7 +48,9 @@ def outcome(instance, name="srtf"):
     return Outcome.verified(instance, run(instance, policy(name)).schedule, policy=name)
 
 
+@cache
 def small(charges=None, name="las"):
+    """Text of a certificate: the same for the same arguments."""
     jobs = sp.Workload.from_columns(
         arrival_s=[0, 0, 5, 7], gpus=[2, 1, 3, 4], work=[30, 20, 10, 4], weight=[1, 2, 1, 0.5]
     )
@@ -63,17 +67,6 @@ def without_windows(made, objective, budget_s):
 
 def records(text):
     return [json.loads(line) for line in text.splitlines()]
-
-
-def signed(found):
-    """The file of these records with its digests made anew."""
-    lines = [canonical(record) for record in found[:-1]]
-    other = ("header", "run", "bound", "part", "claim")
-    parts = [canonical(record) for record in found if record["kind"] not in other]
-    claim = {**found[-1], "instance": digest(parts)}
-    claim.pop("file", None)
-    claim["file"] = digest([*lines, canonical(claim)])
-    return "\n".join([*lines, canonical(claim), ""])
 
 
 def of_kind(found, kind):
@@ -648,16 +641,15 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
     )
 
 
-def test_certify_computes_by_itself(monkeypatch):
+def test_certify_computes_by_itself():
     """It takes no number from the checker that is to check it: none of its functions but `check_lines` runs."""
-    tree = ast.parse(Path(certify_module.__file__).read_text())
-    used = {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "checker"
-    }
+    folder, used = Path(certify_module.__file__).parent, set()
+    for path in (*folder.glob("certify*.py"), *(folder / "certificates").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                used |= {node.attr} if node.value.id == "checker" else set()
+            if isinstance(node, ast.ImportFrom) and node.module:
+                assert not node.module.startswith("shadowprice.proofs.checker"), path
     assert used == {"check_lines", "Rejected"}
 
 
