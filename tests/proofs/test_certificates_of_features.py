@@ -313,6 +313,16 @@ def test_jobs_that_fill_a_gpu_in_parts_attain_the_bound():
     assert certified(found.instance, found.schedule, "makespan").ratio == 1
 
 
+def test_jobs_that_grow_with_no_loss_beside_one_that_does_not():
+    """Their least area is that of their shortest time, but no gang of as many GPUs."""
+    jobs = sp.Workload.from_columns(arrival_s=[0] * 4, gpus=[1] * 4, work=[80.0, 80.0, 80.0, 4.0])
+    widths = Elasticity(np.array([8, 8, 8, 1]), np.ones(4))
+    instance = Instance(Cluster.parse("1x8"), jobs, conditions=Conditions(elasticity=widths))
+    found = certified(instance, run(instance, policy("lpf")).schedule, "completion", budget_s=1.0)
+    assert check(found.text)
+    assert found.ratio < 1.01
+
+
 def test_copies_that_fill_all_nodes_attain_the_bound():
     jobs = sp.Workload.from_columns(arrival_s=[0], gpus=[2], work=[16])
     instance = Instance(Cluster.parse("2x2"), jobs, copies=CopyRules(100.0, 0.0, 0.0, max_copies=2))
