@@ -226,7 +226,8 @@ def test_the_examples_in_docstrings_hold() -> None:
     report: list[str] = []
     for module in modules():
         for test in finder.find(module):
-            runner.run(test, out=report.append)
+            if test.examples:  # a run of none looks at all files again
+                runner.run(test, out=report.append)
     results = runner.summarize(verbose=False)
     assert results.failed == 0, "".join(report)
     assert results.attempted > 0

@@ -151,7 +151,8 @@ class RunOptions:
     grow: Annotated[
         str | None,
         typer.Option(
-            "--grow", help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node."
+            "--grow",
+            help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node; or a JSON or TOML file of models.",
         ),
     ] = None
     interference: Annotated[

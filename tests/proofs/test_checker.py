@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,9 @@ def outcome(instance, name="srtf"):
     return Outcome.verified(instance, run(instance, policy(name)).schedule, policy=name)
 
 
+@cache
 def small(charges=None, name="las"):
+    """Text of a certificate: the same for the same arguments."""
     jobs = sp.Workload.from_columns(
         arrival_s=[0, 0, 5, 7], gpus=[2, 1, 3, 4], work=[30, 20, 10, 4], weight=[1, 2, 1, 0.5]
     )

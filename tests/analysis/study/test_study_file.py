@@ -51,6 +51,7 @@ MISTAKES = [
     ("mser5", "mser", "warm_up is 'mser', expected one of none, mser5 or an integer"),
     ("[4x4]", "[4y4]", "4y4"),
     ("ideal: {}", "ideal: {samples: none.txt}", "none.txt: No such file"),
+    ("ideal: {}", "ideal: {grow: none.toml}", "none.toml: No such file"),
     ("ideal: {}", "ideal: {until_complete: x}", "x"),
     ("ideal: {}", "ideal: {placement: nowhere}", "placement 'nowhere': expected one of"),
     ("warm_up: m", "groups: [gangg], warm_up: m", "groups has 'gangg', expected columns of jobs"),
