@@ -413,14 +413,14 @@ def test_two_programs_bound_alike_at_prices_by_type(instance, data):
     gpus = np.array([2, 2])
     work = ClassDemands.of(instance, pairs=False)
     jobs = TypedJobs(np.array(work.release), tuple(work.weight), np.array(work.gang), ticks, gpus)
-    checked = checker.GivenInstance()
+    checked = checker.instance.GivenInstance()
     for record in [records.header(instance, "some", "flow"), *given_records]:
         kind = record.pop("kind")
-        checker.TAKE[kind](checked, record)
+        checker.instance.TAKE[kind](checked, record)
     at = checked.at_prices(checked.relaxed(), prices)
     busy, fluid = busy_price_ticks(jobs, prices), fluid_price_ticks(jobs, prices)
-    assert busy <= checker.bound_mean_busy_time(at, {}) < busy + len(work.release)
-    assert fluid <= checker.bound_fluid(at, {}) < fluid + 1
+    assert busy <= checker.one_machine.bound_mean_busy_time(at, {}) < busy + len(work.release)
+    assert fluid <= checker.one_machine.bound_fluid(at, {}) < fluid + 1
     own = data.draw(
         st.lists(st.integers(0, 9), min_size=len(work.release), max_size=len(work.release))
     )
@@ -460,9 +460,9 @@ def test_prices_by_type_say_more_where_types_differ():
 def test_two_programs_time_a_mapping_alike(instance, data):
     """And no mapping is faster than a bound takes the fastest to be."""
     graphs = instance.graphs
-    checked = checker.GivenInstance()
+    checked = checker.instance.GivenInstance()
     for record in [records.header(instance, "some", "flow"), *records.given(instance, pairs=False)]:
-        checker.TAKE[record.pop("kind")](checked, record)
+        checker.instance.TAKE[record.pop("kind")](checked, record)
     number = data.draw(st.integers(0, len(graphs.graph) - 1))
     graph = graphs.graph[number]
     nodes = [node for _, node in data.draw(mappings(graph, graphs.network.gpus_per_node))]
