@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.speeds.model_skew import ModelSkews
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
+    from shadowprice.instances.speeds.widths import ModelGrowth
     from shadowprice.instances.steady_state.job_window import JobWindow
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
@@ -89,8 +90,8 @@ class Semantics:
     skews : ModelSkews, optional
         How much slower models are when their gangs are spread over nodes, and how skewed they
         are for placement ``skew``.
-    growth : Growth, optional
-        How many more GPUs jobs may hold than their gang, for policies that widen them.
+    growth : Growth or ModelGrowth, optional
+        How many more GPUs jobs may hold than their gang, all or by model, for policies that widen them.
     interference : Interference, optional
         Rates of jobs that share GPUs by how busy they keep them, instead of ``pair_throughputs``.
     until_complete : JobWindow, optional
@@ -119,7 +120,7 @@ class Semantics:
     graphs: NamedGraphs | None = None
     profiles: Profiles | None = None
     skews: ModelSkews | None = None
-    growth: Growth | None = None
+    growth: Growth | ModelGrowth | None = None
     interference: Interference | None = None
     until_complete: JobWindow | None = None
     failures: Failures | None = None

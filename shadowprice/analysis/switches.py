@@ -42,7 +42,7 @@ class WrittenSwitches:
     profiles, spread, interference : str, optional
         ``published``, or the path of a file.
     grow : str, optional
-        ``WIDEST[:EFFICIENCY]``.
+        ``WIDEST[:EFFICIENCY]``, or the path of a JSON or TOML file.
     samples : Path, optional
         File of service times.
     failures : str, optional
@@ -107,10 +107,10 @@ class WrittenSwitches:
         from shadowprice.instances.failures.preemption import Preemption
         from shadowprice.instances.instance import Overheads
         from shadowprice.instances.samples import load_samples
-        from shadowprice.instances.speeds.conditions import Growth
         from shadowprice.instances.speeds.interference import Interference
         from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
         from shadowprice.instances.speeds.profiles import Profiles
+        from shadowprice.instances.speeds.widths import parse_growth
         from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
         where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
@@ -132,7 +132,7 @@ class WrittenSwitches:
             graphs=self._graphs(),
             profiles=profiles,
             skews=_named(self.spread, published_skews, ModelSkews.load),
-            growth=None if self.grow is None else Growth.parse(self.grow),
+            growth=None if self.grow is None else parse_growth(self.grow),
             interference=_named(self.interference, Interference, Interference.load),
             failures=self._failures(),
             preemption=Preemption.parse(self.preemption),

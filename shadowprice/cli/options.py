@@ -47,6 +47,17 @@ SeedOption = Annotated[int, typer.Option("--seed", help="Seed of random draws.")
 DropOption = Annotated[
     bool, typer.Option("--drop-infeasible", help="Leave out jobs that can never run.")
 ]
+QuotasOption = Annotated[
+    str | None,
+    typer.Option(
+        "--quotas",
+        metavar="FILE[@DATE]",
+        help="GPUs that each tenant may hold by day (Helios' cluster_gpu_number.csv), and the date of time 0, "
+        "2020-04-01T00:00:00, where the trace does not say it.",
+    ),
+]
+UTILITY = "utility"
+"""Objective that is maximised; the others are costs."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 OPTION_OF = {
@@ -148,7 +159,8 @@ class RunOptions:
     grow: Annotated[
         str | None,
         typer.Option(
-            "--grow", help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node."
+            "--grow",
+            help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node; or a JSON or TOML file of models.",
         ),
     ] = None
     interference: Annotated[
@@ -158,15 +170,7 @@ class RunOptions:
             help="Let jobs share GPUs, slowed by the utilisation of their models: published, or JSON.",
         ),
     ] = None
-    quotas: Annotated[
-        str | None,
-        typer.Option(
-            "--quotas",
-            metavar="FILE[@DATE]",
-            help="GPUs that each tenant may hold by day (Helios' cluster_gpu_number.csv), and the date of time 0, "
-            "2020-04-01T00:00:00, where the trace does not say it.",
-        ),
-    ] = None
+    quotas: QuotasOption = None
     failures: Annotated[
         str | None,
         typer.Option(
