@@ -35,7 +35,7 @@ from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Loca
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import mappings
-from shadowprice.proofs import checker, run_speed
+from shadowprice.proofs import checker, graph_time, run_speed
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.solvers.offline.type_prices import (
@@ -467,7 +467,7 @@ def test_two_programs_time_a_mapping_alike(instance, data):
     graph = graphs.graph[number]
     nodes = [node for _, node in data.draw(mappings(graph, graphs.network.gpus_per_node))]
     work = np.array([7.25])
-    alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+    alpha = np.array([graph_time.iteration_s(graph, nodes, graphs.network)])
     expected = int(run_speed.iterations_ticks(work, alpha)[0])
     rows = tuple(sorted(tuple(int(count) for count in node) for node in nodes))
     assert checked.graphs[number].ticks(7.25, rows) == expected
@@ -486,7 +486,7 @@ def test_only_replicas_with_remote_traffic_share_the_interface_of_their_job():
         nodes = [(1, 1, 0), (0, 0, 1)]
         stage_cells = np.empty(2, dtype=object)
         stage_cells[:] = nodes
-        alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+        alpha = np.array([graph_time.iteration_s(graph, nodes, graphs.network)])
         end_s = run_speed.iterations_ticks(jobs.work, alpha)[0] / TICKS_PER_S
         rows |= {"end_s": [end_s] * 2, "overhead_s": [0.0] * 2}
         columns = {name: np.array(column) for name, column in rows.items()}
