@@ -170,6 +170,19 @@ class NodeRoom:
         self._left[node] = cpus + before[0] - after[0], memory + before[1] - after[1]
         self._gpus[job, node] = has + gpus
 
+    def place(self, jobs: Sequence[int], pieces: Pieces) -> bool:
+        """Give jobs that share GPUs, or one, the amounts of these; False, and no change, if there are not all."""
+        added: list[tuple[int, int, int]] = []
+        for node, gpus in pieces:
+            for job in jobs:
+                if self.most(job, node, gpus) < gpus:
+                    for before in added:
+                        self.add(before[0], before[1], -before[2])
+                    return False
+                self.add(job, node, gpus)
+                added.append((job, node, gpus))
+        return True
+
 
 class AmountsAllocator:
     """Free GPUs of a placement, given out only where CPUs and memory suffice.
@@ -269,6 +282,40 @@ class AmountsAllocator:
             for most, aside in zip((node.most for node in self._nodes), self._aside, strict=True)
         ]
         return NodeRoom(self._nodes, self._demands, left)
+
+    def suffices(self, jobs: Sequence[int], pieces: Pieces, held: Pieces = ()) -> bool:
+        """True if nodes have the amounts of jobs on these GPUs left, which all of them share if they are several.
+
+        Parameters
+        ----------
+        held : pieces
+            GPUs of which they would give the amounts back before.
+        """
+        if not self._says:
+            return True
+        left = [self.left(node) for node in range(len(self._nodes))]
+        for node, gpus in held:
+            for job in jobs:
+                cpus, memory = self._nodes[node].held(self._demands[job], gpus)
+                left[node] = left[node][0] + cpus, left[node][1] + memory
+        return NodeRoom(self._nodes, self._demands, left).place(jobs, pieces)
+
+    def usable(self, jobs: Sequence[int], gpus: Sequence[int], *, empty: bool) -> list[int]:
+        """GPUs of each node, of so many, for which there are amounts of jobs that share them, or of one.
+
+        Parameters
+        ----------
+        empty : bool
+            Whether while nobody else is there; else beside those who hold amounts now.
+        """
+        if not self._says:
+            return list(gpus)
+        found = []
+        for node, most in enumerate(gpus):
+            left = self._nodes[node].most if empty else self.left(node)
+            room = NodeRoom(self._nodes[node : node + 1], self._demands, [left])
+            found.append(next((g for g in range(most, 0, -1) if room.place(jobs, ((0, g),))), 0))
+        return found
 
     def fits_in(self, job: int, pool: int) -> bool:
         """True if a pool holds the amounts of a job's whole gang while nobody else is there."""

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.solvers.hadar.round_selection import assign_nodes
-from shadowprice.solvers.placement.amounts import AmountsDemand, NodeCapacity, NodeRoom
+from shadowprice.solvers.placement.amounts import (
+    AmountsAllocator,
+    AmountsDemand,
+    NodeCapacity,
+    NodeRoom,
+)
+from shadowprice.solvers.placement.count import Count
 
 NODES = st.lists(
     st.tuples(st.integers(1, 4), st.integers(0, 12_000), st.integers(0, 4_000), st.booleans()),
@@ -92,3 +100,44 @@ def test_gangs_get_nodes_with_room_or_none(
     }
     if alone == set(gangs) and gangs:
         assert assigned
+
+
+@given(NODES, DEMANDS, st.data())
+def test_usable_gpus_are_those_that_suffice(
+    nodes: list[tuple[int, int, int, bool]],
+    demands: list[tuple[int, float, float]],
+    data: st.DataObject,
+) -> None:
+    """Of a pair as of one job: no more GPUs of a node have amounts of all of them, and these have."""
+    capacities, asked = built(nodes), [AmountsDemand(*demand) for demand in demands]
+    cluster = Cluster(tuple(Node(node.gpus) for node in capacities))
+    books = AmountsAllocator(Count().allocator(cluster, [0] * len(nodes)), capacities, asked)
+    for _ in asked:
+        books.arrive("")
+    first = data.draw(st.integers(0, len(asked) - 1))
+    held = books.take_for(first, asked[first].gpus, (0,)) if data.draw(st.booleans()) else None
+    others = [job for job in range(len(asked)) if job != first]
+    jobs = (
+        data.draw(st.lists(st.sampled_from(others), min_size=1, max_size=2, unique=True))
+        if others
+        else [first]
+    )
+    if held is not None and jobs == [first]:
+        return
+    sizes = [node.gpus for node in capacities]
+    for empty in (False, True):
+        found = books.usable(jobs, sizes, empty=empty)
+        for node, capacity in enumerate(capacities):
+            left = capacity.most if empty else books.left(node)
+
+            def enough(gpus: int, capacity: NodeCapacity = capacity, left: Any = left) -> bool:
+                each = [capacity.held(asked[job], gpus) for job in jobs]
+                return all(sum(amounts[k] for amounts in each) <= left[k] for k in range(2))
+
+            if not any(each.says for each in asked):
+                assert found == sizes
+                continue
+            expected = max((g for g in range(capacity.gpus + 1) if g == 0 or enough(g)), default=0)
+            assert found[node] == expected
+            if not empty and expected:
+                assert books.suffices(jobs, ((node, expected),))
