@@ -322,8 +322,10 @@ def _bounds(asked: _Asked, budget_s: float) -> Iterator[Found]:
 def _plans(demands: ClassDemands, effort_s: float, until: float) -> Iterator[Found]:
     """Bounds of prices at which jobs plan."""
     jobs, parts = demands.searched()
-    ways = [(jobs, parts, demands.gangs and parts == 1)]
-    if demands.gangs and parts > 1:
+    # Of a job that grows with no loss the least area is that of its shortest time, and no gang.
+    rigid_as_searched = demands.gangs and parts == 1 and list(jobs.gpus) == demands.gang
+    ways = [(jobs, parts, rigid_as_searched)]
+    if demands.gangs and not rigid_as_searched:
         ways.append((demands.whole_gangs(), 1, True))
     for relaxed, each, rigid in ways:
         left = (until - time.monotonic()) / len(ways)

@@ -35,7 +35,7 @@ from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Loca
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import mappings
-from shadowprice.proofs import checker, run_speed
+from shadowprice.proofs import checker, graph_time, run_speed
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.solvers.offline.type_prices import (
@@ -45,6 +45,7 @@ from shadowprice.solvers.offline.type_prices import (
     span_ticks,
 )
 from shadowprice.solvers.offline.typed_bound import TypedJobs
+from shadowprice.solvers.registry import policy
 from support.certificate_cases import CASES
 from support.certificate_text import changes, signed
 from support.conditioned_jobs import CLUSTER, PROFILE
@@ -313,6 +314,16 @@ def test_jobs_that_fill_a_gpu_in_parts_attain_the_bound():
     assert certified(found.instance, found.schedule, "makespan").ratio == 1
 
 
+def test_jobs_that_grow_with_no_loss_beside_one_that_does_not():
+    """Their least area is that of their shortest time, but no gang of as many GPUs."""
+    jobs = sp.Workload.from_columns(arrival_s=[0] * 4, gpus=[1] * 4, work=[80.0, 80.0, 80.0, 4.0])
+    widths = Elasticity(np.array([8, 8, 8, 1]), np.ones(4))
+    instance = Instance(Cluster.parse("1x8"), jobs, conditions=Conditions(elasticity=widths))
+    found = certified(instance, run(instance, policy("lpf")).schedule, "completion", budget_s=1.0)
+    assert check(found.text)
+    assert found.ratio < 1.01
+
+
 def test_copies_that_fill_all_nodes_attain_the_bound():
     jobs = sp.Workload.from_columns(arrival_s=[0], gpus=[2], work=[16])
     instance = Instance(Cluster.parse("2x2"), jobs, copies=CopyRules(100.0, 0.0, 0.0, max_copies=2))
@@ -457,7 +468,7 @@ def test_two_programs_time_a_mapping_alike(instance, data):
     graph = graphs.graph[number]
     nodes = [node for _, node in data.draw(mappings(graph, graphs.network.gpus_per_node))]
     work = np.array([7.25])
-    alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+    alpha = np.array([graph_time.iteration_s(graph, nodes, graphs.network)])
     expected = int(run_speed.iterations_ticks(work, alpha)[0])
     rows = tuple(sorted(tuple(int(count) for count in node) for node in nodes))
     assert checked.graphs[number].ticks(7.25, rows) == expected
@@ -476,7 +487,7 @@ def test_only_replicas_with_remote_traffic_share_the_interface_of_their_job():
         nodes = [(1, 1, 0), (0, 0, 1)]
         stage_cells = np.empty(2, dtype=object)
         stage_cells[:] = nodes
-        alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+        alpha = np.array([graph_time.iteration_s(graph, nodes, graphs.network)])
         end_s = run_speed.iterations_ticks(jobs.work, alpha)[0] / TICKS_PER_S
         rows |= {"end_s": [end_s] * 2, "overhead_s": [0.0] * 2}
         columns = {name: np.array(column) for name, column in rows.items()}

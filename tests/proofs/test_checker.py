@@ -74,7 +74,7 @@ def of_kind(found, kind):
     return [record for record in found if record["kind"] == kind]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     instances(),
     st.sampled_from(["fifo", "srtf", "las2d"]),

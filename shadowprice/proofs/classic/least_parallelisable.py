@@ -16,7 +16,8 @@ linear (:math:`p_j = 1` or :math:`w_j = 1`), else 1. Under ``lpf`` jobs are in o
 
 over the jobs before it in the order, whenever they arrive: none waits for jobs of higher levels.
 
-(c) If all speed-ups are linear, the last is complete before twice the least time at which all can be.
+(c) If all speed-ups are linear, the last is complete, after the first arrival, before twice the least time after it at
+which all can be.
 
 (d) If all speed-ups are linear and each :math:`w_j` is 1 or N or more, there is at no time more left of the jobs of one
 GPU, nor of all jobs, than in any schedule in which a job of one GPU runs only while fewer than N of those that came
@@ -50,7 +51,8 @@ Proof.
 3. (b) While j is there and holds less than :math:`l_j`, all N GPUs do work of j and of those before it, by 1. Let a be
    what is done of j in that time; it lasts for at most :math:`(a + \sum x_i) / N`, and the rest for at most
    :math:`(x_j - a) / l_j`. As :math:`l_j \le N` the sum is largest for a = 0.
-4. (c) No schedule completes all before :math:`r_j + x_j / l_j`, nor before :math:`\sum x_i / N`, j included.
+4. (c) Let the first arrive at 0. No schedule completes all before :math:`r_j + x_j / l_j`, nor before
+   :math:`\sum x_i / N`, j included.
 5. (d) No job of one GPU ever has less left in the other schedule, by induction in the order of arrival: if that one
    serves it, fewer than N earlier ones are there, so no more under lpf, which gives it its GPU, if it is not complete.
    This is the first half. If under lpf all GPUs work, what is left of all falls as fast as it can.
@@ -90,7 +92,9 @@ from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs.classic.server_filling import hypothesis_on_runs
+from shadowprice.proofs.described_run import DescribedRun, not_of_policy
 from shadowprice.proofs.run_speed import width_speed
+from shadowprice.solvers.classic.least_parallelisable import LeastParallelisableFirst
 
 STATUS = "ours; papers for (e), with proofs of ours"
 
@@ -125,6 +129,14 @@ def why_not(instance: Instance) -> str | None:
     return None
 
 
+def uncovered(run: DescribedRun) -> Iterator[str]:
+    """Hypotheses of (c) that a run does not meet, in words."""
+    yield from not_of_policy(run, LeastParallelisableFirst, "lpf", why_not(run.instance))
+    elastic = None if run.instance.conditions is None else run.instance.conditions.elasticity
+    if elastic is not None and ((elastic.efficiency < 1) & (elastic.widest > 1)).any():
+        yield "speed-ups are not linear, of which the theorem knows no least makespan"
+
+
 def bound(instance: Instance) -> list[Fraction]:
     """Latest completion of each job [s], statement (b); O(n log n).
 
@@ -144,8 +156,19 @@ def bound(instance: Instance) -> list[Fraction]:
     return latest
 
 
+def makespan_bound(instance: Instance) -> Fraction:
+    """Latest completion of the last job after the first arrival [s], by (b); of one job or more.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis fails.
+    """
+    return max(bound(instance)) - Fraction(float(instance.workload.arrival_s.min()))
+
+
 def least_makespan(instance: Instance) -> Fraction:
-    """Time before which no schedule completes all jobs [s], as in (c); O(n).
+    """Time after the first arrival before which no schedule completes all jobs [s], as in (c); of one job or more.
 
     Raises
     ------
@@ -153,9 +176,9 @@ def least_makespan(instance: Instance) -> Fraction:
         If a hypothesis fails, or a speed-up is not linear.
     """
     jobs = _linear(instance)
-    alone = max((job.release + Fraction(job.work, job.linear) for job in jobs), default=Fraction(0))
+    alone = max(job.release + Fraction(job.work, job.linear) for job in jobs)
     area = Fraction(sum(job.work for job in jobs), instance.cluster.total_gpus)
-    return max(alone, area) / TICKS_PER_S
+    return max(alone - min(job.release for job in jobs), area) / TICKS_PER_S
 
 
 def check(instance: Instance, schedule: Schedule) -> bool:

@@ -16,16 +16,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.guarantees.lookup import (
+    FactorGuarantee,
+    Silence,
+    described,
+    guarantee,
+    known_bound,
+)
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.settle import settle
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.classic.least_parallelisable import (
     bound,
     check,
     check_beside,
     least_makespan,
+    makespan_bound,
 )
 from shadowprice.solvers.classic.least_parallelisable import LeastParallelisableFirst
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
@@ -100,7 +110,7 @@ def test_lpf_keeps_what_is_proven(rows: list[Row]) -> None:
     instance = growing(rows)
     assert check(instance, scheduled(instance))
     if all(e == 1.0 for *_, e in rows):
-        assert max(bound(instance)) < 2 * least_makespan(instance) + Fraction(1, 1000)
+        assert makespan_bound(instance) < 2 * least_makespan(instance) + Fraction(1, 1000)
 
 
 @given(LINEAR_JOBS, st.integers(0, 99))
@@ -291,3 +301,38 @@ def test_hypotheses_are_named() -> None:
     charged = replace(lossy, overheads=sp.Overheads(start_s=1.0))
     with pytest.raises(InputError, match="has charges for starts"):
         bound(charged)
+
+
+def said(
+    efficiency: float, objective: Objective, policy: str = "lpf"
+) -> FactorGuarantee | Silence | None:
+    """The statement on two jobs of one GPU, 8 and 4 long, which come at 5 and may grow to four GPUs."""
+    jobs = sp.Workload.from_columns(arrival_s=[5, 5], gpus=[1, 1], work=[8, 4])
+    chosen = sp.Semantics(growth=Growth(4, efficiency))
+    outcome = sp.simulate(jobs, "1x4", policy, chosen)
+    run = described(settle(jobs, "1x4", policy, chosen), objective)
+    assert run is not None
+    found = guarantee(outcome, run)
+    if isinstance(found, FactorGuarantee):
+        known = known_bound(outcome, run)
+        assert known is not None
+        assert known.factor == found.factor
+    assert found is None or isinstance(found, FactorGuarantee | Silence)
+    return found
+
+
+def test_what_it_says_of_a_makespan() -> None:
+    """The second by 8 / 4 + 4 / 4, two ticks and what a tick of four GPUs is; no schedule before 12 / 4."""
+    stated = said(1.0, Objective.MAKESPAN)
+    assert isinstance(stated, FactorGuarantee)
+    assert stated.factor == 1 + Fraction(2, 3 * 2**20)
+    told = stated.sentence("lpf")
+    assert told.startswith("lpf: makespan at most")
+    assert "the offline optimum of preemptive schedules that may grow by LPF-work (" in told
+    assert said(1.0, Objective.FLOW) is None
+    assert said(1.0, Objective.MAKESPAN, "hesrpt") is None
+    silent = said(0.75, Objective.MAKESPAN)
+    assert isinstance(silent, Silence)
+    assert silent.failing == (
+        "speed-ups are not linear, of which the theorem knows no least makespan",
+    )

@@ -190,7 +190,7 @@ def of_least_parallelisable(rows: Rows) -> Attainment:
     plain = gangs("1x4", tuple(row[:2] for row in ordered))
     elastic = Elasticity(np.array([row[2] for row in ordered]), np.ones(len(ordered)))
     instance = replace(plain, conditions=Conditions(elasticity=elastic))
-    last = Fraction(float(verified_ends(instance, "lpf").max()))
+    last = cost_of(instance, "lpf", Objective.MAKESPAN)
     return Attainment(last / least_parallelisable.least_makespan(instance), Fraction(2))
 
 
