@@ -45,6 +45,7 @@ from shadowprice.solvers.offline.type_prices import (
     span_ticks,
 )
 from shadowprice.solvers.offline.typed_bound import TypedJobs
+from shadowprice.solvers.registry import policy
 from support.certificate_cases import CASES
 from support.certificate_text import changes, signed
 from support.conditioned_jobs import CLUSTER, PROFILE

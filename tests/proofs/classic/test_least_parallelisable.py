@@ -336,3 +336,38 @@ def test_what_it_says_of_a_makespan() -> None:
     assert silent.failing == (
         "speed-ups are not linear, of which the theorem knows no least makespan",
     )
+
+
+@dataclass(frozen=True)
+class WidestAtOnce:
+    """As many GPUs as each may hold, in order of arrival, whatever it loses by them."""
+
+    name: str = "widest"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    preemptive: ClassVar[bool] = True
+
+    def decide(self, state: State) -> Decision:
+        """Give each the most it may hold, or those that are left."""
+        wanted, room = {}, state.total_gpus
+        for job in state.live().jobs.tolist():
+            wanted[job] = min(state.widest(job), room)
+            room -= wanted[job]
+        return resized(state, wanted)
+
+
+def test_with_a_loss_lpf_carries_loads_that_the_widest_at_once_does_not() -> None:
+    """Statement (f) at a load of 0.8: on 8 GPUs jobs with an efficiency of 3/4 are only 3.4 times as fast."""
+    draw, count = np.random.default_rng(3), 1_000
+    work = np.maximum(draw.exponential(100.0, count), 1e-3)
+    arrival = np.cumsum(draw.exponential(100.0 / 8 / 0.8, count))
+    jobs = sp.Workload.from_columns(arrival_s=arrival, gpus=np.ones(count, int), work=work)
+    elastic = Conditions(elasticity=Elasticity(np.full(count, 8), np.full(count, 0.75)))
+    instance = sp.Instance(sp.Cluster.parse("1x8"), jobs, conditions=elastic)
+
+    def halves_s(acting: Policy) -> tuple[float, float]:
+        outcome = Outcome.verified(instance, run(instance, acting).schedule, policy=acting.name)
+        return float(outcome.jct_s[: count // 2].mean()), float(outcome.jct_s[count // 2 :].mean())
+
+    assert max(halves_s(LeastParallelisableFirst())) < 200.0
+    early, late = halves_s(WidestAtOnce())
+    assert late > 2 * early > 1_500.0
