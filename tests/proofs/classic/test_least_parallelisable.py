@@ -36,7 +36,9 @@ from shadowprice.proofs.classic.least_parallelisable import (
     check_beside,
     least_makespan,
     makespan_bound,
+    uncovered,
 )
+from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.classic.least_parallelisable import LeastParallelisableFirst
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.resizing import resized
@@ -371,3 +373,14 @@ def test_with_a_loss_lpf_carries_loads_that_the_widest_at_once_does_not() -> Non
     assert max(halves_s(LeastParallelisableFirst())) < 200.0
     early, late = halves_s(WidestAtOnce())
     assert late > 2 * early > 1_500.0
+
+
+def test_one_speed_up_that_is_not_linear_will_not_do() -> None:
+    def failing(*rows: Row) -> list[str]:
+        acting = LeastParallelisableFirst()
+        return list(uncovered(DescribedRun(growing(list(rows)), acting, Objective.MAKESPAN)))
+
+    linear_one, still = (0, 8, 4, 1.0), (0, 8, 1, 0.75)
+    assert failing(linear_one, still) == []
+    lossy = "speed-ups are not linear, of which the theorem knows no least makespan"
+    assert failing(linear_one, (0, 8, 2, 0.75)) == [lossy]
