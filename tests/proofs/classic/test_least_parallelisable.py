@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -125,26 +125,32 @@ def test_never_more_work_than_any_schedule_in_order_of_arrival(
 
 
 @dataclass(frozen=True)
-class MostParallelisableFirst:
-    """GPUs in the opposite order, ties by arrival."""
+class Greedy:
+    """As many GPUs as each may hold, or those that are left, in an order of the widest and the number of jobs."""
 
-    name: str = "most-first"
+    name: str
+    order: Callable[[int, int], tuple[int, int]]
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = True
 
     def decide(self, state: State) -> Decision:
-        """Give each as many GPUs as it may hold, or those that are left."""
+        """Give each its width, whatever it loses by it."""
         wanted, room = {}, state.total_gpus
-        for job in sorted(state.live().jobs.tolist(), key=lambda job: (-state.widest(job), job)):
+        jobs = state.live().jobs.tolist()
+        for job in sorted(jobs, key=lambda job: self.order(state.widest(job), job)):
             wanted[job] = min(state.widest(job), room)
             room -= wanted[job]
         return resized(state, wanted)
 
 
+MOST_FIRST = Greedy("most-first", lambda widest, job: (-widest, job))
+BY_ARRIVAL = Greedy("by-arrival", lambda _, job: (0, job))
+
+
 def test_the_opposite_order_keeps_less() -> None:
     """A job of one GPU waits for one of all GPUs that comes later, and has more left than it would."""
     instance = growing(linear([(0, 8, 4), (0, 2, 1), (1, 8, 4)]))
-    first, last = scheduled(instance), scheduled(instance, MostParallelisableFirst())
+    first, last = scheduled(instance), scheduled(instance, MOST_FIRST)
     assert check(instance, first)
     assert not check(instance, last)
     assert check_beside(instance, first, last)
@@ -277,7 +283,7 @@ def test_least_parallelisable_first_has_the_least_mean() -> None:
     """At a load of 0.8; jobs of one GPU are served as if they were alone (Erlang C)."""
     instance = two_kinds(3_000, 0.8, 1)
     mean_s, narrow_s = {}, {}
-    for acting in (LeastParallelisableFirst(), MostParallelisableFirst()):
+    for acting in (LeastParallelisableFirst(), MOST_FIRST):
         outcome = Outcome.verified(instance, run(instance, acting).schedule, policy=acting.name)
         mean_s[acting.name] = float(outcome.jct_s.mean())
         assert instance.conditions is not None
@@ -340,23 +346,6 @@ def test_what_it_says_of_a_makespan() -> None:
     )
 
 
-@dataclass(frozen=True)
-class WidestAtOnce:
-    """As many GPUs as each may hold, in order of arrival, whatever it loses by them."""
-
-    name: str = "widest"
-    knows: ClassVar[frozenset[Knowledge]] = frozenset()
-    preemptive: ClassVar[bool] = True
-
-    def decide(self, state: State) -> Decision:
-        """Give each the most it may hold, or those that are left."""
-        wanted, room = {}, state.total_gpus
-        for job in state.live().jobs.tolist():
-            wanted[job] = min(state.widest(job), room)
-            room -= wanted[job]
-        return resized(state, wanted)
-
-
 def test_with_a_loss_lpf_carries_loads_that_the_widest_at_once_does_not() -> None:
     """Statement (f) at a load of 0.8: on 8 GPUs jobs with an efficiency of 3/4 are only 3.4 times as fast."""
     draw, count = np.random.default_rng(3), 1_000
@@ -371,7 +360,7 @@ def test_with_a_loss_lpf_carries_loads_that_the_widest_at_once_does_not() -> Non
         return float(outcome.jct_s[: count // 2].mean()), float(outcome.jct_s[count // 2 :].mean())
 
     assert max(halves_s(LeastParallelisableFirst())) < 200.0
-    early, late = halves_s(WidestAtOnce())
+    early, late = halves_s(BY_ARRIVAL)
     assert late > 2 * early > 1_500.0
 
 
