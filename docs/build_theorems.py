@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import shadowprice.proofs
@@ -196,6 +197,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+@cache
 def users(root: Path) -> dict[str, list[str]]:
     """Files of a checkout that import each theorem file, by its name; theorem files of their own left out."""
     found: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
 """Certificates: what a run claims to be within, written so that anyone can check it.
 
 The format is in ``docs/certificates.md``. What is written here, digests, cost, bound and ratio, is computed here and by
-``shadowprice.solvers``. The program that checks it, ``shadowprice/proofs/checker.py``, needs nothing but
+``shadowprice.solvers``. The program that checks it, ``shadowprice/proofs/checker``, needs nothing but
 Python's standard library and shares no code with this; it is asked at the end, and what it rejects
 is not returned.
 """

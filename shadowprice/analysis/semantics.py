@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.graphs.generated_graphs import TrainingSetting
+    from shadowprice.instances.graphs.named_graphs import NamedGraphs
     from shadowprice.instances.graphs.network import Network
+    from shadowprice.instances.graphs.workload_graphs import JobGraphs
     from shadowprice.instances.instance import Overheads
     from shadowprice.instances.speeds.conditions import Conditions, Growth
     from shadowprice.instances.speeds.interference import Interference
@@ -31,6 +33,7 @@ OF_THE_ENGINE = (
     "overheads",
     "network",
     "training",
+    "graphs",
     "profiles",
     "skews",
     "growth",
@@ -79,6 +82,8 @@ class Semantics:
         ``placement`` may name a placement of job graphs.
     training : TrainingSetting, optional
         How the models are trained, for their graphs.
+    graphs : NamedGraphs, optional
+        Graphs of jobs by their names, instead of those of their models; with ``network``.
     profiles : Profiles, optional
         Speeds of models by CPUs and memory, which are then handed out beside GPUs; the cluster
         must say how many its nodes have.
@@ -112,6 +117,7 @@ class Semantics:
     predictor: str | None = None
     network: Network | None = None
     training: TrainingSetting | None = None
+    graphs: NamedGraphs | None = None
     profiles: Profiles | None = None
     skews: ModelSkews | None = None
     growth: Growth | ModelGrowth | None = None
@@ -135,6 +141,26 @@ class Semantics:
             None if skews is None else locality_of(workload, skews),
             None if growth is None else growth.of(workload, cluster),
         )
+
+    def job_graphs(self, workload: Workload) -> JobGraphs | None:
+        """Graphs of jobs, None if they have none.
+
+        Raises
+        ------
+        InputError
+            If graphs are given and no network, a job has none of them, or names no known model.
+        """
+        if self.network is None:
+            if self.graphs is not None:
+                raise InputError(
+                    f"{self.graphs.source}: graphs are given, expected a network as well"
+                )
+            return None
+        if self.graphs is not None:
+            return self.graphs.on(workload, self.network)
+        from shadowprice.instances.graphs.generated_graphs import workload_graphs
+
+        return workload_graphs(workload, self.network, self.training)
 
     def sharing(self, workload: Workload, cluster: Cluster) -> Throughputs | None:
         """Rates of jobs that share GPUs, None if nobody may.

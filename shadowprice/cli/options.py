@@ -66,6 +66,7 @@ OPTION_OF = {
     "first_round_s": "--first-round",
     "overheads": "--start-cost, --restart-cost, --migration-cost",
     "network": "--network",
+    "graphs": "--job-graphs",
     "profiles": "--profiles",
     "skews": "--spread",
     "growth": "--grow",
@@ -134,6 +135,13 @@ class RunOptions:
         typer.Option(
             "--network",
             help="INTRA:NIC[:SHARING] in GB/s: jobs get the graphs of their models, work counts iterations.",
+        ),
+    ] = None
+    job_graphs: Annotated[
+        Path | None,
+        typer.Option(
+            "--job-graphs",
+            help="Graphs of jobs by their names, a file (YAML, JSON); with --network.",
         ),
     ] = None
     profiles: Annotated[

@@ -17,6 +17,7 @@ from shadowprice.execution.lease_amounts import (
     expect_whole_nodes,
 )
 from shadowprice.execution.real.copies.policy import copies_policy
+from shadowprice.execution.real.graphs.run_graphs import has_graphs, mapped_instance
 from shadowprice.execution.real.job_file import Job, JobFile, cluster_of, workload
 from shadowprice.execution.real.settings import Settings
 from shadowprice.instances.instance import Instance
@@ -36,6 +37,8 @@ def instance_of(
     table = None if settings.throughputs is None else load_throughputs(settings.throughputs)
     cluster = cluster_of(nodes)
     jobs, notes = workload(job_file, cluster, table)
+    if has_graphs(job_file.jobs):
+        return mapped_instance(settings, job_file, cluster, jobs), notes
     together = None if table is None or not table.pairs else table
     if settings.share is not None:
         together = _any_pairs(jobs, cluster.gpu_types, settings.share, together)

@@ -221,6 +221,8 @@ class JobTable:
             if name not in PROGRESS:
                 self.numbers[name][:count] = other.numbers[name][:count]
         self.pools[:] = other.pools[:count]
+        if other.graphs:
+            self.graphs[:] = other.graphs[:count]
 
     def column(self, name: str) -> NDArray[np.float64]:
         """A column of numbers; rows beyond the jobs there are mean nothing."""

@@ -35,7 +35,7 @@ from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Loca
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import mappings
-from shadowprice.proofs import checker, run_speed
+from shadowprice.proofs import checker, graph_time, run_speed
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.solvers.offline.type_prices import (
@@ -413,14 +413,14 @@ def test_two_programs_bound_alike_at_prices_by_type(instance, data):
     gpus = np.array([2, 2])
     work = ClassDemands.of(instance, pairs=False)
     jobs = TypedJobs(np.array(work.release), tuple(work.weight), np.array(work.gang), ticks, gpus)
-    checked = checker.GivenInstance()
+    checked = checker.instance.GivenInstance()
     for record in [records.header(instance, "some", "flow"), *given_records]:
         kind = record.pop("kind")
-        checker.TAKE[kind](checked, record)
+        checker.instance.TAKE[kind](checked, record)
     at = checked.at_prices(checked.relaxed(), prices)
     busy, fluid = busy_price_ticks(jobs, prices), fluid_price_ticks(jobs, prices)
-    assert busy <= checker.bound_mean_busy_time(at, {}) < busy + len(work.release)
-    assert fluid <= checker.bound_fluid(at, {}) < fluid + 1
+    assert busy <= checker.one_machine.bound_mean_busy_time(at, {}) < busy + len(work.release)
+    assert fluid <= checker.one_machine.bound_fluid(at, {}) < fluid + 1
     own = data.draw(
         st.lists(st.integers(0, 9), min_size=len(work.release), max_size=len(work.release))
     )
@@ -460,14 +460,14 @@ def test_prices_by_type_say_more_where_types_differ():
 def test_two_programs_time_a_mapping_alike(instance, data):
     """And no mapping is faster than a bound takes the fastest to be."""
     graphs = instance.graphs
-    checked = checker.GivenInstance()
+    checked = checker.instance.GivenInstance()
     for record in [records.header(instance, "some", "flow"), *records.given(instance, pairs=False)]:
-        checker.TAKE[record.pop("kind")](checked, record)
+        checker.instance.TAKE[record.pop("kind")](checked, record)
     number = data.draw(st.integers(0, len(graphs.graph) - 1))
     graph = graphs.graph[number]
     nodes = [node for _, node in data.draw(mappings(graph, graphs.network.gpus_per_node))]
     work = np.array([7.25])
-    alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+    alpha = np.array([graph_time.iteration_s(graph, nodes, graphs.network)])
     expected = int(run_speed.iterations_ticks(work, alpha)[0])
     rows = tuple(sorted(tuple(int(count) for count in node) for node in nodes))
     assert checked.graphs[number].ticks(7.25, rows) == expected
@@ -486,7 +486,7 @@ def test_only_replicas_with_remote_traffic_share_the_interface_of_their_job():
         nodes = [(1, 1, 0), (0, 0, 1)]
         stage_cells = np.empty(2, dtype=object)
         stage_cells[:] = nodes
-        alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+        alpha = np.array([graph_time.iteration_s(graph, nodes, graphs.network)])
         end_s = run_speed.iterations_ticks(jobs.work, alpha)[0] / TICKS_PER_S
         rows |= {"end_s": [end_s] * 2, "overhead_s": [0.0] * 2}
         columns = {name: np.array(column) for name, column in rows.items()}

@@ -92,18 +92,18 @@ def test_bounds_of_what_was_stopped_hold_and_both_programs_have_them(rows, at_s,
     plan = exact_plan_bound(demands.searched()[0], PlanPrices(tuple(grid), tuple(prices)), until)
     given_records = [records.header(instance, "some", "flow")]
     given_records += records.given(instance, pairs=False)
-    checked = checker.GivenInstance()
+    checked = checker.instance.GivenInstance()
     for record in given_records:
-        checker.TAKE[record.pop("kind")](checked, record)
+        checker.instance.TAKE[record.pop("kind")](checked, record)
     work = checked.counted().relaxed()
     assert work.until == until
     bound = {"grid": grid, "prices": prices}
-    mine = checker.bound_priced_plans(work, bound)
+    mine = checker.prices.bound_priced_plans(work, bound)
     assert 0 <= plan - mine < Fraction(1, 2**1000)
     lp = {"grid": [grid[0], until + 2**40], "prices": [data.draw(st.integers(0, 2**10))]}
-    values = [plan, checker.bound_interval_lp(work, lp)]
+    values = [plan, checker.prices.bound_interval_lp(work, lp)]
     same = work._replace(weight=[Fraction(1)] * len(work.weight))
-    fluid = checker.bound_fluid(same, {})
+    fluid = checker.one_machine.bound_fluid(same, {})
     assert fluid_ticks(work.arrival, work.area, [1] * len(work.area), 4, until) == int(fluid)
     for name in ("fifo", "srtf", "las"):
         outcome = stopped_at(sp.simulate(jobs, "2x2", name), at_s)

@@ -130,21 +130,23 @@ def test_two_programs_evaluate_prices_alike(data):
     mine = market.bound(unit, prices)
     given_records = [records.header(instance, "some", "utility", every)]
     given_records += records.given(instance, pairs=False, utilities=every)
-    read = checker.GivenInstance()
+    read = checker.instance.GivenInstance()
     for record in given_records:
-        checker.TAKE[record.pop("kind")](read, record)
+        checker.instance.TAKE[record.pop("kind")](read, record)
     jobs = read.counted().relaxed()
-    utilities = checker.Utilities(jobs.arrival, read.worth, read.deadline, every.length, jobs.until)
+    utilities = checker.utility.Utilities(
+        jobs.arrival, read.worth, read.deadline, every.length, jobs.until
+    )
     record = market.record(unit, prices)
     record.pop("kind")
-    theirs = checker.bound_utility(read, utilities, jobs, record)
+    theirs = checker.utility.bound_utility(read, utilities, jobs, record)
     assert theirs <= mine
     if market.kind == "typed-round-prices":
         assert theirs == mine
 
 
 def test_the_names_are_those_of_compare_and_so_are_the_values():
-    assert set(WORTHS) == set(UTILITIES) == {*checker.OVER_TIME, checker.BY_DEADLINE}
+    assert set(WORTHS) == set(UTILITIES) == {*checker.form.OVER_TIME, checker.form.BY_DEADLINE}
     jobs = sp.Workload.from_columns(
         arrival_s=[0, 3, 4.5],
         gpus=[1, 2, 1],
@@ -412,13 +414,13 @@ def test_prices_by_type_are_of_whole_gangs(of):
 
 def test_sums_are_exact_or_rounded_down():
     short = [Fraction(1, 3), Fraction(1, 7), Fraction(2)]
-    for adding in (rounded_sum, checker.summed):
+    for adding in (rounded_sum, checker.form.summed):
         assert adding(short) == sum(short)
         assert adding([]) == 0
     many = [Fraction((-1) ** k, 2**61 + 2 * k + 1) for k in range(200)]
     exact = sum(many, Fraction(0))
-    assert rounded_sum(many) == checker.summed(many)
-    assert 0 < exact - checker.summed(many) < Fraction(200, 2**1200)
+    assert rounded_sum(many) == checker.form.summed(many)
+    assert 0 < exact - checker.form.summed(many) < Fraction(200, 2**1200)
 
 
 def test_what_earned_nothing_has_no_certificate():

@@ -25,6 +25,7 @@ from shadowprice.execution.real.copies.policy import copies_policy, expect_avera
 from shadowprice.execution.real.devices import DevicePool
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.event_log import Record
+from shadowprice.execution.real.graphs.run_graphs import record_of
 from shadowprice.execution.real.job_file import JobFile, load_job_file
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.lease import JobRecord
@@ -132,6 +133,9 @@ def _write_down(
         if profiles is not None:
             tables = profiles.tables.items()
             ledger.set("profiles", [table_entry(*kind, table) for kind, table in tables])
+        graphs = record_of(instance)
+        if graphs is not None:
+            ledger.set("graphs", graphs)
         for text in notes:
             ledger.event(0.0, "note", text=text)
         ledger.set("ready", True)

@@ -144,8 +144,9 @@ class JobQueue:
             If the user is not let in.
         """
         weight = self.access.weight(user)
-        if isinstance(document, dict) and "profiles" in document:
-            raise InputError("jobs: names profiles, expected none: a service has none")
+        for what in ("profiles", "network"):
+            if isinstance(document, dict) and what in document:
+                raise InputError(f"jobs: names {what}, expected none: a service has none")
         given = jobs_of(document, "jobs", folder)
         expect_images(given, "jobs")
         jobs = [self._admitted(job, user, weight) for job in given]
@@ -181,6 +182,8 @@ class JobQueue:
                 f"{where}: weight is {job.weight:g}, expected at most 1: it is multiplied by {user.name}'s, "
                 f"{weight:g}"
             )
+        if job.graph is not None:
+            raise InputError(f"{where}: has a graph, expected none: a service has no network")
         job = replace(job, tenant=user.name, weight=job.weight * weight)
         self._expect_feasible(job)
         return job

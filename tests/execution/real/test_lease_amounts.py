@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,21 +26,11 @@ from shadowprice.proofs.execution_log import LogRejected, verify_ledger, verify_
 from support.fake_host import FakeHost, two_nodes
 from support.fake_run import FakeRun, events, log
 from support.fake_service import ACCESS, ALICE, FakeService
+from support.in_memory_runs import OVER, job
+
+pytestmark = pytest.mark.usefixtures("no_power_cuts")
 
 NODES = tuple(replace(node, cpus=8.0, memory_gb=16.0) for node in two_nodes())
-OVER = {"finished", "failed", "cancelled"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_power_cuts() -> Iterator[None]:
-    """Runs in memory flush no disk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
-
-
-def job(name: str, iterations: int = 60, gpus: int = 1, **more: Any) -> dict[str, Any]:
-    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
 
 
 class CountingHost(FakeHost):
