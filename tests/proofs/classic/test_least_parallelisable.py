@@ -31,10 +31,12 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.classic.least_parallelisable import (
+    Kind,
     bound,
     check,
     check_beside,
     least_makespan,
+    least_mean_total_s,
     makespan_bound,
     uncovered,
 )
@@ -173,7 +175,7 @@ def test_worked_bounds() -> None:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Arriving:
     """Jobs of one kind: most GPUs, completions and arrivals a second."""
 
     widest: int
@@ -185,7 +187,7 @@ Counts = tuple[int, ...]
 
 
 def least_total(
-    kinds: tuple[Kind, ...], start: Counts, gpus: int, steps: int, *, lpf: bool
+    kinds: tuple[Arriving, ...], start: Counts, gpus: int, steps: int, *, lpf: bool
 ) -> Fraction:
     """Expected number of jobs, added up over steps of a uniformised chain, of lpf or of the best policy."""
     all_s = sum(kind.arrives for kind in kinds) + gpus * max(kind.rate for kind in kinds)
@@ -244,7 +246,7 @@ def test_with_one_mean_no_policy_has_fewer_jobs(
 ) -> None:
     """Statement (e), all policies tried: arrivals and completions of exponential jobs of two or three levels."""
     drawn = list(zip(sorted(widths), more, strict=False))
-    kinds = tuple(Kind(width, Fraction(1), Fraction(often)) for width, (_, often) in drawn)
+    kinds = tuple(Arriving(width, Fraction(1), Fraction(often)) for width, (_, often) in drawn)
     start = tuple(count for _, (count, _) in drawn)
     assert least_total(kinds, start, gpus, 4, lpf=True) == least_total(
         kinds, start, gpus, 4, lpf=False
@@ -258,13 +260,16 @@ def test_with_one_mean_no_policy_has_fewer_jobs(
 def test_with_shorter_jobs_of_one_gpu_no_policy_has_fewer(
     faster: int, gpus: int, narrow: int, wide: int, often: int
 ) -> None:
-    kinds = (Kind(1, Fraction(faster), Fraction(often)), Kind(gpus, Fraction(1), Fraction(1)))
+    kinds = (
+        Arriving(1, Fraction(faster), Fraction(often)),
+        Arriving(gpus, Fraction(1), Fraction(1)),
+    )
     at = (narrow, wide), gpus, 4
     assert least_total(kinds, *at, lpf=True) == least_total(kinds, *at, lpf=False)
 
 
 def test_with_longer_jobs_of_one_gpu_some_policy_is_better() -> None:
-    kinds = (Kind(1, Fraction(1)), Kind(2, Fraction(4)))
+    kinds = (Arriving(1, Fraction(1)), Arriving(2, Fraction(4)))
     assert least_total(kinds, (2, 1), 2, 6, lpf=True) > least_total(kinds, (2, 1), 2, 6, lpf=False)
 
 
@@ -373,3 +378,62 @@ def test_one_speed_up_that_is_not_linear_will_not_do() -> None:
     assert failing(linear_one, still) == []
     lossy = "speed-ups are not linear, of which the theorem knows no least makespan"
     assert failing(linear_one, (0, 8, 2, 0.75)) == [lossy]
+
+
+def least_of_all_policies(kinds: list[Kind], gpus: int) -> Fraction:
+    """Least mean total completion time, by trying all whole widths in every state."""
+
+    @cache
+    def total(counts: Counts) -> Fraction:
+        most = [min(kind.widest * n, gpus) for kind, n in zip(kinds, counts, strict=True)]
+        found = []
+        for held in product(*(range(each + 1) for each in most)):
+            if not 0 < sum(held) <= gpus:
+                continue
+            rates = [h / kind.mean_s for h, kind in zip(held, kinds, strict=True)]
+            after = sum(
+                (
+                    rate * total((*counts[:k], counts[k] - 1, *counts[k + 1 :]))
+                    for k, rate in enumerate(rates)
+                    if rate
+                ),
+                Fraction(0),
+            )
+            found.append((sum(counts) + after) / sum(rates))
+        return min(found, default=Fraction(0))
+
+    return total(tuple(kind.jobs for kind in kinds))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=3),
+    st.integers(1, 4),
+)
+@settings(max_examples=30)
+def test_the_least_mean_total_is_that_of_the_best_policy(
+    rows: list[tuple[int, int]], gpus: int
+) -> None:
+    kinds = [Kind(widest, Fraction(3), jobs) for widest, jobs in rows]
+    assert least_mean_total_s(kinds, gpus) == least_of_all_policies(kinds, gpus)
+
+
+@given(st.integers(2, 4), st.integers(0, 4), st.integers(0, 4), st.integers(0, 3))
+@settings(max_examples=30)
+def test_the_least_mean_total_of_two_means_too(
+    gpus: int, narrow: int, wide: int, more: int
+) -> None:
+    kinds = [Kind(gpus, Fraction(2 + more), wide), Kind(1, Fraction(2), narrow)]
+    assert least_mean_total_s(kinds, gpus) == least_of_all_policies(kinds, gpus)
+
+
+def test_worked_mean_totals() -> None:
+    """Two GPUs: one of one GPU beside one of two, of which the first to end leaves the other all it can use."""
+    two = [Kind(1, Fraction(1), 1), Kind(2, Fraction(1), 1)]
+    assert least_mean_total_s(two, 2) == Fraction(2, 2) + (Fraction(1, 2) + 1) / 2
+    assert least_mean_total_s([], 2) == 0
+    longer = [Kind(1, Fraction(4), 2), Kind(2, Fraction(1), 1)]
+    with pytest.raises(InputError, match="means differ, expected one"):
+        least_mean_total_s(longer, 2)
+    between = [Kind(1, Fraction(1), 1), Kind(2, Fraction(2), 1)]
+    with pytest.raises(InputError, match="means differ, expected one"):
+        least_mean_total_s(between, 3)
