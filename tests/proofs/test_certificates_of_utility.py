@@ -114,7 +114,9 @@ def test_a_certificate_proves_what_the_run_earned_and_holds_at_any_prices(of, ex
 @given(st.data())
 def test_two_programs_evaluate_prices_alike(data):
     """Exactly, of gangs on types; elsewhere the package rounds gangs down, and has no less."""
-    instance, _ = data.draw(st.one_of(*(CASES[of][0] for of in ("types", "pairs", "parts"))))
+    kinds = ("types", "pairs", "parts", "windows of jobs", "stopped")
+    instance, _ = data.draw(st.one_of(*(CASES[of][0] for of in kinds)))
+    assume(len(counted_rows(instance)))
     instance, name = with_deadlines(instance, data), data.draw(st.sampled_from(EVERY))
     every = JobUtilities.of(instance, name, 2.5)
     demands = counted_demands(instance, pairs=False)
@@ -133,13 +135,12 @@ def test_two_programs_evaluate_prices_alike(data):
     read = checker.instance.GivenInstance()
     for record in given_records:
         checker.instance.TAKE[record.pop("kind")](read, record)
-    jobs = read.counted().relaxed()
-    utilities = checker.utility.Utilities(
-        jobs.arrival, read.worth, read.deadline, every.length, jobs.until
-    )
+    counted = read.counted()
+    jobs, each = counted.relaxed(), (counted.worth, counted.deadline)
+    utilities = checker.utility.Utilities(jobs.arrival, *each, every.length, jobs.until)
     record = market.record(unit, prices)
     record.pop("kind")
-    theirs = checker.utility.bound_utility(read, utilities, jobs, record)
+    theirs = checker.utility.bound_utility(counted, utilities, jobs, record)
     assert theirs <= mine
     if market.kind == "typed-round-prices":
         assert theirs == mine
@@ -421,6 +422,21 @@ def test_sums_are_exact_or_rounded_down():
     exact = sum(many, Fraction(0))
     assert rounded_sum(many) == checker.form.summed(many)
     assert 0 < exact - checker.form.summed(many) < Fraction(200, 2**1200)
+
+
+def test_bounds_are_rounded_up_and_what_was_earned_down():
+    jobs, length = range(120), 2**40
+    arrival = [2 * k + 1 for k in jobs]
+    utilities = checker.utility.Utilities(arrival, [Fraction(1)] * 120, [], length, None)
+    offers = [checker.utility.PricedSpeeds([length + 999], [[0, 0]], Fraction(1))] * 120
+    exact = sum((utilities.of(j, 1) for j in jobs), Fraction(0))
+    assert 0 < exact - utilities.earned([length + 2000] * 120) < Fraction(120, 2**1200)
+    assert 0 < utilities.most(offers, 2, Fraction(1)) - exact < Fraction(120, 2**1200)
+
+
+def test_what_is_worth_nothing_after_a_run_was_stopped():
+    utilities = checker.utility.Utilities([0], [Fraction(1)], [], 4, 9)
+    assert [utilities.of(0, k) > 0 for k in range(5)] == [True, True, True, False, False]
 
 
 def test_what_earned_nothing_has_no_certificate():
