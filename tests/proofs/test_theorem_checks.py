@@ -53,6 +53,7 @@ from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
     kill_restart,
+    least_parallelisable,
     not_told,
     relevant_work,
     saturation,
@@ -288,6 +289,73 @@ def of_hesrpt() -> Iterator[Case]:
     typed = {"throughput": [[1.0]], "gpu_types": ("a",)}
     jobs = Workload.from_columns(arrival_s=[0], gpus=[1], work=[1], **typed)
     yield refused(InputError, check, "types", Instance(Cluster.parse("1x1:a"), jobs), 1)
+
+
+def of_least_parallelisable() -> Iterator[Case]:
+    """On two GPUs jobs of one GPU and of up to two, with linear speed-ups, and one that grows with a loss."""
+    check, beside = least_parallelisable.check, least_parallelisable.check_beside
+    ticks = float(TICK)
+
+    def growing(arrival: Sequence[float], work: Sequence[float], widest: Sequence[int]) -> Instance:
+        plain = on("1x2", arrival, [1] * len(work), work)
+        elastic = Elasticity(np.array(widest), np.ones(len(work)))
+        return replace(plain, conditions=Conditions(elasticity=elastic))
+
+    def rows(*given: tuple[int, int, float, float]) -> Schedule:
+        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
+        none = np.zeros(len(job))
+        at = (start.astype(float), end.astype(float))
+        return Schedule(job, none.astype(np.int64), gpus, *at, none)
+
+    # (b): the job of two GPUs by 6 / 2 + 2 / 2, and 2 ticks; the other by 2, and 1 tick.
+    two = growing([0, 0], [6, 2], [2, 1])
+    first = rows((0, 1, 0, 2), (1, 1, 0, 2), (0, 2, 2, 4))
+    yield yes(check, "as lpf", two, first)
+    idle = rows((0, 1, 0, 2), (1, 1, 0, 2), (0, 2, 2 + 2 * ticks, 4 + 2 * ticks))
+    yield yes(check, "at the bound", two, idle)
+    idle = rows((0, 1, 0, 2), (1, 1, 0, 2), (0, 2, 2 + 3 * ticks, 4 + 3 * ticks))
+    yield no(check, "later", two, idle)
+    last = rows((0, 2, 0, 3), (1, 1, 3, 5))
+    yield no(check, "the lower level waits", two, last)
+    yield yes(beside, "less left than the opposite order", two, first, last)
+    yield no(beside, "more left than lpf", two, last, first)
+    # (a): of level 1 there may be left 2 - 1 of the longest, 4, beside one machine, and 2 GPU-ticks a job.
+    narrow = growing([0, 0, 0], [4, 4, 8], [1, 1, 1])
+    each = rows((0, 1, 0, 4), (1, 1, 0, 4), (2, 1, 4, 12))
+    yield yes(check, "in order of arrival", narrow, each)
+    # Ten at 0, for which (b) lets those at 100 wait, and (a) does not: at 101.5 one machine is done.
+    later = growing([0] * 10 + [100] * 3, [1] * 13, [1] * 13)
+    paired = [(k, 1, k // 2, k // 2 + 1) for k in range(10)]
+
+    def idle_until(start: float) -> Schedule:
+        return rows(*paired, *((10 + k, 1, start + k // 2, start + k // 2 + 1) for k in range(3)))
+
+    yield yes(check, "idle, at the bound", later, idle_until(100.5 + 13 * ticks))
+    yield no(check, "idle for longer", later, idle_until(100.5 + 14 * ticks))
+    order = rows((2, 1, 0, 8), (0, 1, 0, 4), (1, 1, 4, 8))
+    yield yes(beside, "beside itself", narrow, each, each)
+    with_order = growing([0, 0, 0, 0], [4, 4, 8, 1], [1, 1, 1, 2])
+    others = rows((2, 1, 0, 8), (0, 1, 0, 4), (1, 1, 4, 8), (3, 2, 8, 8.5))
+    yield refused(InputError, beside, "the last first", narrow, each, order)
+    yield refused(InputError, beside, "the last first, beside others", with_order, others, others)
+    lossy = replace(
+        two, conditions=Conditions(elasticity=Elasticity(np.array([2, 1]), np.full(2, 0.75)))
+    )
+    yield yes(
+        check,
+        "a job of 1.5 on two GPUs",
+        lossy,
+        rows((1, 1, 0, 2), (0, 1, 0, 2), (0, 2, 2, 2 + 8 / 3)),
+    )
+    yield refused(InputError, beside, "no linear speed-up", lossy, first, first)
+    three = replace(
+        on("1x3", [0], [1], [1]),
+        conditions=Conditions(elasticity=Elasticity(np.array([2]), np.ones(1))),
+    )
+    alone = rows((0, 2, 0, 0.5))
+    yield refused(InputError, beside, "two of three GPUs", three, alone, alone)
+    gang = on("1x2", [0], [2], [1])
+    yield refused(InputError, check, "a gang of two", gang, rows((0, 2, 0, 1)))
 
 
 def of_asrpt_robust() -> Iterator[Case]:
@@ -1310,6 +1378,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     gavel_pf: of_proportional_fairness,
     hesrpt: of_hesrpt,
     kill_restart: of_kill_restart,
+    least_parallelisable: of_least_parallelisable,
     asrpt_robust: of_asrpt_robust,
     relevant_work: of_relevant_work,
     saturation: of_saturation,

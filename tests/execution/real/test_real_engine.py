@@ -19,13 +19,9 @@ from shadowprice.solvers.policy import Decision
 from shadowprice.solvers.registry import policies
 from support.fake_host import two_nodes
 from support.fake_run import FakeRun, KilledDriver, events, log
+from support.in_memory_runs import OVER, job
 
 POLICIES = sorted(policies())
-OVER = {"finished", "failed", "cancelled"}
-
-
-def job(name: str, iterations: int = 100, gpus: int = 1, **more: Any) -> dict[str, Any]:
-    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
 
 
 def some_jobs(r: random.Random, n: int) -> list[dict[str, Any]]:
