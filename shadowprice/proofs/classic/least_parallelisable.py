@@ -229,7 +229,7 @@ def check_beside(instance: Instance, schedule: Schedule, other: Schedule) -> boo
 
 
 @dataclass(frozen=True)
-class Kind:
+class ExponentialJobs:
     """Jobs that are there at 0, with linear speed-ups and exponential run times, as in (e).
 
     Parameters
@@ -247,7 +247,7 @@ class Kind:
     jobs: int
 
 
-def least_mean_total_s(kinds: Sequence[Kind], gpus: int) -> Fraction:
+def least_mean_total_s(kinds: Sequence[ExponentialJobs], gpus: int) -> Fraction:
     """Least mean total completion time of policies that are not told run times [s]: that of ``lpf``, by (e).
 
     O(kinds x product of their numbers of jobs).

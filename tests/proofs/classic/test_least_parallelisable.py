@@ -31,7 +31,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.classic.least_parallelisable import (
-    Kind,
+    ExponentialJobs,
     bound,
     check,
     check_beside,
@@ -380,7 +380,7 @@ def test_one_speed_up_that_is_not_linear_will_not_do() -> None:
     assert failing(linear_one, (0, 8, 2, 0.75)) == [lossy]
 
 
-def least_of_all_policies(kinds: list[Kind], gpus: int) -> Fraction:
+def least_of_all_policies(kinds: list[ExponentialJobs], gpus: int) -> Fraction:
     """Least mean total completion time, by trying all whole widths in every state."""
 
     @cache
@@ -413,7 +413,7 @@ def least_of_all_policies(kinds: list[Kind], gpus: int) -> Fraction:
 def test_the_least_mean_total_is_that_of_the_best_policy(
     rows: list[tuple[int, int]], gpus: int
 ) -> None:
-    kinds = [Kind(widest, Fraction(3), jobs) for widest, jobs in rows]
+    kinds = [ExponentialJobs(widest, Fraction(3), jobs) for widest, jobs in rows]
     assert least_mean_total_s(kinds, gpus) == least_of_all_policies(kinds, gpus)
 
 
@@ -422,18 +422,21 @@ def test_the_least_mean_total_is_that_of_the_best_policy(
 def test_the_least_mean_total_of_two_means_too(
     gpus: int, narrow: int, wide: int, more: int
 ) -> None:
-    kinds = [Kind(gpus, Fraction(2 + more), wide), Kind(1, Fraction(2), narrow)]
+    kinds = [
+        ExponentialJobs(gpus, Fraction(2 + more), wide),
+        ExponentialJobs(1, Fraction(2), narrow),
+    ]
     assert least_mean_total_s(kinds, gpus) == least_of_all_policies(kinds, gpus)
 
 
 def test_worked_mean_totals() -> None:
     """Two GPUs: one of one GPU beside one of two, of which the first to end leaves the other all it can use."""
-    two = [Kind(1, Fraction(1), 1), Kind(2, Fraction(1), 1)]
+    two = [ExponentialJobs(1, Fraction(1), 1), ExponentialJobs(2, Fraction(1), 1)]
     assert least_mean_total_s(two, 2) == Fraction(2, 2) + (Fraction(1, 2) + 1) / 2
     assert least_mean_total_s([], 2) == 0
-    longer = [Kind(1, Fraction(4), 2), Kind(2, Fraction(1), 1)]
+    longer = [ExponentialJobs(1, Fraction(4), 2), ExponentialJobs(2, Fraction(1), 1)]
     with pytest.raises(InputError, match="means differ, expected one"):
         least_mean_total_s(longer, 2)
-    between = [Kind(1, Fraction(1), 1), Kind(2, Fraction(2), 1)]
+    between = [ExponentialJobs(1, Fraction(1), 1), ExponentialJobs(2, Fraction(2), 1)]
     with pytest.raises(InputError, match="means differ, expected one"):
         least_mean_total_s(between, 3)
