@@ -58,6 +58,13 @@ QuotasOption = Annotated[
 ]
 UTILITY = "utility"
 """Objective that is maximised; the others are costs."""
+IntraOption = Annotated[
+    float | None, typer.Option("--intra", help="GB/s between the GPUs of a node.")
+]
+NicOption = Annotated[float | None, typer.Option("--nic", help="GB/s of a node's NIC.")]
+NicSharingOption = Annotated[
+    str, typer.Option("--sharing", help="How replicas share a NIC: per-gpu or per-job.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 OPTION_OF = {

@@ -16,3 +16,7 @@ class Knowledge(StrEnum):
 
     SPEED_UP = "speed-up"
     """The speed of every job that has arrived on each number of GPUs that it may hold."""
+
+
+OF_RUN_TIMES = frozenset({Knowledge.DURATION, Knowledge.DISTRIBUTION})
+"""Knowledge that says something of how long jobs run."""

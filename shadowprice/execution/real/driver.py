@@ -14,7 +14,7 @@ from types import FrameType
 
 from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.first_instance import instance_of, profiles_of
+from shadowprice.execution.first_instance import instance_of, profiles_of, why_not_in_pairs
 from shadowprice.execution.hosts.absent import AbsentDevices
 from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
@@ -86,11 +86,12 @@ def assemble(
     if not resumed:
         _write_down(ledger, nodes, tracked, instance, notes)
     watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, found))
-    conditions = instance.conditions
+    conditions, together = instance.conditions, instance.pair_throughputs
     amounts = LeaseAmounts(
         nodes,
-        counted=copies_policy(settings) is None and instance.pair_throughputs is None,
+        counted=copies_policy(settings) is None and not why_not_in_pairs(nodes, together),
         by_policy=conditions is not None and conditions.sensitivity is not None,
+        shared=together is not None,
     )
     for one in tracked:
         amounts.add(one.job)

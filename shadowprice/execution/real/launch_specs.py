@@ -183,10 +183,11 @@ class Limited:
         """Variables by which a command finds what it holds; threads of libraries on CPU slots."""
         if held is None:
             return {}
-        told = {
-            "SHADOWPRICE_CPUS": f"{held[0] / CPU_MILLI:g}",
-            "SHADOWPRICE_MEMORY_GB": f"{held[1] / MIB_PER_GB:.6g}",
-        }
+        told = {}  # a job beside another holds nothing of what it does not ask for
+        if held[0]:
+            told["SHADOWPRICE_CPUS"] = f"{held[0] / CPU_MILLI:g}"
+        if held[1]:
+            told["SHADOWPRICE_MEMORY_GB"] = f"{held[1] / MIB_PER_GB:.6g}"
         if slots and self.cpu_milli is not None:
             told |= dict.fromkeys(THREADS, str(max(self.cpu_milli // CPU_MILLI, 1)))
         return told

@@ -83,6 +83,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,6 +226,59 @@ def check_beside(instance: Instance, schedule: Schedule, other: Schedule) -> boo
         _lead(_left(instance, schedule, kept), _left(instance, other, kept)) <= gpus * len(kept)
         for kept in (narrow, list(range(len(jobs))))
     )
+
+
+@dataclass(frozen=True)
+class ExponentialJobs:
+    """Jobs that are there at 0, with linear speed-ups and exponential run times, as in (e).
+
+    Parameters
+    ----------
+    widest : int
+        Most GPUs of each.
+    mean_s : Fraction
+        Mean run time on one GPU [s].
+    jobs : int
+        How many there are.
+    """
+
+    widest: int
+    mean_s: Fraction
+    jobs: int
+
+
+def least_mean_total_s(kinds: Sequence[ExponentialJobs], gpus: int) -> Fraction:
+    """Least mean total completion time of policies that are not told run times [s]: that of ``lpf``, by (e).
+
+    O(kinds x product of their numbers of jobs).
+
+    Raises
+    ------
+    InputError
+        If there is not one mean, nor jobs of one and of all GPUs only, of which the former are no longer.
+    """
+    kinds = sorted(kinds, key=lambda kind: kind.widest)
+    narrow = {kind.mean_s for kind in kinds if kind.widest == 1}
+    wide = {kind.mean_s for kind in kinds if kind.widest >= gpus}
+    two = all(kind.widest == 1 or kind.widest >= gpus for kind in kinds)
+    two = two and len(narrow) == len(wide) == 1 and max(narrow) <= min(wide)
+    if not two and len({kind.mean_s for kind in kinds}) > 1:
+        raise InputError(
+            "LPF-work: means differ, expected one, or jobs of one and of all GPUs of which the former are no longer"
+        )
+    # States in an order in which those with a job less come before.
+    total: dict[tuple[int, ...], Fraction] = {}
+    for counts in product(*(range(kind.jobs + 1) for kind in kinds)):
+        room, sums, rates = gpus, Fraction(sum(counts)), Fraction(0)
+        for k, kind in enumerate(kinds):
+            held = min(kind.widest * counts[k], room)
+            room -= held
+            if held:
+                rates += held / kind.mean_s
+                fewer = (*counts[:k], counts[k] - 1, *counts[k + 1 :])
+                sums += held / kind.mean_s * total[fewer]
+        total[counts] = sums / rates if rates else Fraction(0)
+    return total[tuple(kind.jobs for kind in kinds)]
 
 
 def _jobs(instance: Instance) -> list[_Job]:

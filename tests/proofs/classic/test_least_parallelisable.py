@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -31,12 +31,16 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.classic.least_parallelisable import (
+    ExponentialJobs,
     bound,
     check,
     check_beside,
     least_makespan,
+    least_mean_total_s,
     makespan_bound,
+    uncovered,
 )
+from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.classic.least_parallelisable import LeastParallelisableFirst
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.resizing import resized
@@ -123,26 +127,32 @@ def test_never_more_work_than_any_schedule_in_order_of_arrival(
 
 
 @dataclass(frozen=True)
-class MostParallelisableFirst:
-    """GPUs in the opposite order, ties by arrival."""
+class Greedy:
+    """As many GPUs as each may hold, or those that are left, in an order of the widest and the number of jobs."""
 
-    name: str = "most-first"
+    name: str
+    order: Callable[[int, int], tuple[int, int]]
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = True
 
     def decide(self, state: State) -> Decision:
-        """Give each as many GPUs as it may hold, or those that are left."""
+        """Give each its width, whatever it loses by it."""
         wanted, room = {}, state.total_gpus
-        for job in sorted(state.live().jobs.tolist(), key=lambda job: (-state.widest(job), job)):
+        jobs = state.live().jobs.tolist()
+        for job in sorted(jobs, key=lambda job: self.order(state.widest(job), job)):
             wanted[job] = min(state.widest(job), room)
             room -= wanted[job]
         return resized(state, wanted)
 
 
+MOST_FIRST = Greedy("most-first", lambda widest, job: (-widest, job))
+BY_ARRIVAL = Greedy("by-arrival", lambda _, job: (0, job))
+
+
 def test_the_opposite_order_keeps_less() -> None:
     """A job of one GPU waits for one of all GPUs that comes later, and has more left than it would."""
     instance = growing(linear([(0, 8, 4), (0, 2, 1), (1, 8, 4)]))
-    first, last = scheduled(instance), scheduled(instance, MostParallelisableFirst())
+    first, last = scheduled(instance), scheduled(instance, MOST_FIRST)
     assert check(instance, first)
     assert not check(instance, last)
     assert check_beside(instance, first, last)
@@ -165,7 +175,7 @@ def test_worked_bounds() -> None:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Arriving:
     """Jobs of one kind: most GPUs, completions and arrivals a second."""
 
     widest: int
@@ -177,7 +187,7 @@ Counts = tuple[int, ...]
 
 
 def least_total(
-    kinds: tuple[Kind, ...], start: Counts, gpus: int, steps: int, *, lpf: bool
+    kinds: tuple[Arriving, ...], start: Counts, gpus: int, steps: int, *, lpf: bool
 ) -> Fraction:
     """Expected number of jobs, added up over steps of a uniformised chain, of lpf or of the best policy."""
     all_s = sum(kind.arrives for kind in kinds) + gpus * max(kind.rate for kind in kinds)
@@ -236,7 +246,7 @@ def test_with_one_mean_no_policy_has_fewer_jobs(
 ) -> None:
     """Statement (e), all policies tried: arrivals and completions of exponential jobs of two or three levels."""
     drawn = list(zip(sorted(widths), more, strict=False))
-    kinds = tuple(Kind(width, Fraction(1), Fraction(often)) for width, (_, often) in drawn)
+    kinds = tuple(Arriving(width, Fraction(1), Fraction(often)) for width, (_, often) in drawn)
     start = tuple(count for _, (count, _) in drawn)
     assert least_total(kinds, start, gpus, 4, lpf=True) == least_total(
         kinds, start, gpus, 4, lpf=False
@@ -250,13 +260,16 @@ def test_with_one_mean_no_policy_has_fewer_jobs(
 def test_with_shorter_jobs_of_one_gpu_no_policy_has_fewer(
     faster: int, gpus: int, narrow: int, wide: int, often: int
 ) -> None:
-    kinds = (Kind(1, Fraction(faster), Fraction(often)), Kind(gpus, Fraction(1), Fraction(1)))
+    kinds = (
+        Arriving(1, Fraction(faster), Fraction(often)),
+        Arriving(gpus, Fraction(1), Fraction(1)),
+    )
     at = (narrow, wide), gpus, 4
     assert least_total(kinds, *at, lpf=True) == least_total(kinds, *at, lpf=False)
 
 
 def test_with_longer_jobs_of_one_gpu_some_policy_is_better() -> None:
-    kinds = (Kind(1, Fraction(1)), Kind(2, Fraction(4)))
+    kinds = (Arriving(1, Fraction(1)), Arriving(2, Fraction(4)))
     assert least_total(kinds, (2, 1), 2, 6, lpf=True) > least_total(kinds, (2, 1), 2, 6, lpf=False)
 
 
@@ -275,7 +288,7 @@ def test_least_parallelisable_first_has_the_least_mean() -> None:
     """At a load of 0.8; jobs of one GPU are served as if they were alone (Erlang C)."""
     instance = two_kinds(3_000, 0.8, 1)
     mean_s, narrow_s = {}, {}
-    for acting in (LeastParallelisableFirst(), MostParallelisableFirst()):
+    for acting in (LeastParallelisableFirst(), MOST_FIRST):
         outcome = Outcome.verified(instance, run(instance, acting).schedule, policy=acting.name)
         mean_s[acting.name] = float(outcome.jct_s.mean())
         assert instance.conditions is not None
@@ -336,3 +349,94 @@ def test_what_it_says_of_a_makespan() -> None:
     assert silent.failing == (
         "speed-ups are not linear, of which the theorem knows no least makespan",
     )
+
+
+def test_with_a_loss_lpf_carries_loads_that_the_widest_at_once_does_not() -> None:
+    """Statement (f) at a load of 0.8: on 8 GPUs jobs with an efficiency of 3/4 are only 3.4 times as fast."""
+    draw, count = np.random.default_rng(3), 1_000
+    work = np.maximum(draw.exponential(100.0, count), 1e-3)
+    arrival = np.cumsum(draw.exponential(100.0 / 8 / 0.8, count))
+    jobs = sp.Workload.from_columns(arrival_s=arrival, gpus=np.ones(count, int), work=work)
+    elastic = Conditions(elasticity=Elasticity(np.full(count, 8), np.full(count, 0.75)))
+    instance = sp.Instance(sp.Cluster.parse("1x8"), jobs, conditions=elastic)
+
+    def halves_s(acting: Policy) -> tuple[float, float]:
+        outcome = Outcome.verified(instance, run(instance, acting).schedule, policy=acting.name)
+        return float(outcome.jct_s[: count // 2].mean()), float(outcome.jct_s[count // 2 :].mean())
+
+    assert max(halves_s(LeastParallelisableFirst())) < 200.0
+    early, late = halves_s(BY_ARRIVAL)
+    assert late > 2 * early > 1_500.0
+
+
+def test_one_speed_up_that_is_not_linear_will_not_do() -> None:
+    def failing(*rows: Row) -> list[str]:
+        acting = LeastParallelisableFirst()
+        return list(uncovered(DescribedRun(growing(list(rows)), acting, Objective.MAKESPAN)))
+
+    linear_one, still = (0, 8, 4, 1.0), (0, 8, 1, 0.75)
+    assert failing(linear_one, still) == []
+    lossy = "speed-ups are not linear, of which the theorem knows no least makespan"
+    assert failing(linear_one, (0, 8, 2, 0.75)) == [lossy]
+
+
+def least_of_all_policies(kinds: list[ExponentialJobs], gpus: int) -> Fraction:
+    """Least mean total completion time, by trying all whole widths in every state."""
+
+    @cache
+    def total(counts: Counts) -> Fraction:
+        most = [min(kind.widest * n, gpus) for kind, n in zip(kinds, counts, strict=True)]
+        found = []
+        for held in product(*(range(each + 1) for each in most)):
+            if not 0 < sum(held) <= gpus:
+                continue
+            rates = [h / kind.mean_s for h, kind in zip(held, kinds, strict=True)]
+            after = sum(
+                (
+                    rate * total((*counts[:k], counts[k] - 1, *counts[k + 1 :]))
+                    for k, rate in enumerate(rates)
+                    if rate
+                ),
+                Fraction(0),
+            )
+            found.append((sum(counts) + after) / sum(rates))
+        return min(found, default=Fraction(0))
+
+    return total(tuple(kind.jobs for kind in kinds))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=3),
+    st.integers(1, 4),
+)
+@settings(max_examples=30)
+def test_the_least_mean_total_is_that_of_the_best_policy(
+    rows: list[tuple[int, int]], gpus: int
+) -> None:
+    kinds = [ExponentialJobs(widest, Fraction(3), jobs) for widest, jobs in rows]
+    assert least_mean_total_s(kinds, gpus) == least_of_all_policies(kinds, gpus)
+
+
+@given(st.integers(2, 4), st.integers(0, 4), st.integers(0, 4), st.integers(0, 3))
+@settings(max_examples=30)
+def test_the_least_mean_total_of_two_means_too(
+    gpus: int, narrow: int, wide: int, more: int
+) -> None:
+    kinds = [
+        ExponentialJobs(gpus, Fraction(2 + more), wide),
+        ExponentialJobs(1, Fraction(2), narrow),
+    ]
+    assert least_mean_total_s(kinds, gpus) == least_of_all_policies(kinds, gpus)
+
+
+def test_worked_mean_totals() -> None:
+    """Two GPUs: one of one GPU beside one of two, of which the first to end leaves the other all it can use."""
+    two = [ExponentialJobs(1, Fraction(1), 1), ExponentialJobs(2, Fraction(1), 1)]
+    assert least_mean_total_s(two, 2) == Fraction(2, 2) + (Fraction(1, 2) + 1) / 2
+    assert least_mean_total_s([], 2) == 0
+    longer = [ExponentialJobs(1, Fraction(4), 2), ExponentialJobs(2, Fraction(1), 1)]
+    with pytest.raises(InputError, match="means differ, expected one"):
+        least_mean_total_s(longer, 2)
+    between = [ExponentialJobs(1, Fraction(1), 1), ExponentialJobs(2, Fraction(2), 1)]
+    with pytest.raises(InputError, match="means differ, expected one"):
+        least_mean_total_s(between, 3)
