@@ -30,7 +30,9 @@ def main() -> None:
             here = [here[int(os.environ["LOCAL_RANK"])]]
             assert lease.replicas[int(os.environ["RANK"])] == here[0]
         words = ", ".join(f"{stage} {number}" for stage, number in here)
-        print(f"rank {os.environ.get('RANK', '0')} runs {words or 'all stages'}", flush=True)
+        # One write, since the processes of a node have one log.
+        rank = os.environ.get("RANK", "0")
+        print(f"rank {rank} runs {words or 'all stages'}\n", end="", flush=True)
         lease.restore(lambda folder: None)
         lease.checkpoints(lambda folder: None)
         for _ in lease.steps():

@@ -28,7 +28,7 @@ from shadowprice.proofs.hadar.run_certificate import SCALES
 
 Prices = NDArray[np.float64]
 
-_MOST_CELLS = 20_000_000
+_MOST_CELLS = 5_000_000
 """Jobs times rounds up to which prices are searched for."""
 
 

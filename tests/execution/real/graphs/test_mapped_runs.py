@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,10 @@ import pytest
 
 from shadowprice.analysis.real_runs.results import replay
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
-from shadowprice.execution.real.measured_run import measured_run
+from shadowprice.execution.real.measured_run import measured_run, write_measured
 from shadowprice.proofs.execution_log import LogRejected, verify_ledger, verify_log
 from shadowprice.solvers.policy import Decision, State
+from support.command_line import CommandLine
 from support.fake_host import two_nodes
 from support.fake_run import FakeRun, events, log
 from support.in_memory_runs import OVER
@@ -223,6 +226,24 @@ def test_graphs_are_as_slow_as_measured(tmp_path: Path) -> None:
     drift = replay(found)
     assert drift.notes == ()
     assert drift.relative_error == pytest.approx(0.0, abs=0.1)
+
+
+def test_the_command_that_is_printed_simulates_what_the_drift_does(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    jobs = [mapped("a", 100, true_rate=5.0), mapped("b", 60, true_rate=8.0, graph=graph(1, 3))]
+    ledger = run_of(tmp_path / "run", jobs).execute()
+    found = measured_run(ledger)
+    ledger.close()
+    words = shlex.split(write_measured(found, tmp_path / "measured"))[1:]
+    line = CommandLine(capfd)
+    done = line(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["avg_jct_s"] == replay(found).simulated_mean_s
+    bare = [word for word in words if not word.startswith(("--network", "300.0:"))]
+    assert "graphs are given, expected a network as well" in line(*bare).stderr.replace("\n", " ")
+    (tmp_path / "measured/graphs.json").write_text('{"graphs": [], "jobs": {}}')
+    assert "has no graph of job 'a'" in line(*words).stderr.replace("\n", " ")
 
 
 def test_a_job_without_a_graph_is_as_fast_anywhere(tmp_path: Path) -> None:
