@@ -169,6 +169,10 @@ def test_worked_bounds() -> None:
         1 + 2 + Fraction(10, 4) + 3 * tick,
     ]
     assert least_makespan(instance) == Fraction(18, 4)
+    # From the first arrival on: the second comes 2 later, and by 4 / 4 + 8 / 4 after that it is complete.
+    instance = growing(linear([(5, 8, 4), (7, 4, 4)]))
+    assert makespan_bound(instance) == 2 + 3 + 2 * tick
+    assert least_makespan(instance) == 3
     # Its speed-up is not linear: one GPU in its turn, and as high a level as its largest speed, 4^(1/2).
     instance = growing([(0, 8, 4, math.sqrt(0.5)), (0, 6, 3, 1.0)])
     assert bound(instance) == [8 + tick, 2 + Fraction(8, 4) + 2 * tick]
